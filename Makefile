@@ -37,7 +37,7 @@ lint: setup
 
 test: setup
 	@$(if $(ALL),COURSE_TEST_ALL=1) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
-	    -p course_lib.teach.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
+	    -p course_lib.publish.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
 course: setup
 	@$(BIN)/course run $(if $(TRANSLATION),--language '$(TRANSLATION)')

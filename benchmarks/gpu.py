@@ -4,8 +4,9 @@
     python benchmarks/gpu.py --device cpu --tiny the same steps where there is no GPU
 
 Both take turns in one process, round after round; where both do not fit into the device's memory,
-the micro-batch is halved until they do. Printed: medians of tokens per second, MFU of the
-device's dense bfloat16 peak where it is known, and the peak memory that the allocator counts.
+the micro-batch is halved until they do. Printed: medians of tokens per second; MFU, which is model
+FLOPs with attention counted in full, as the planner counts them, over the device's dense bfloat16
+peak where it is known; and the peak memory that the allocator counts.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import torch
 import torch.distributed as dist
 from plain_gpt import PlainGPT, Shape
 
+from course_lib.plan import Model, of_sequence
+
 # Dense products in bfloat16 (V100: float16), as the makers state them.
 PEAK_TFLOPS = {
     "V100": 125, "A100": 312, "A30": 165, "A40": 150, "A6000": 155, "L40S": 362, "L4": 121,
@@ -30,8 +33,8 @@ PEAK_TFLOPS = {
 GPT2 = Shape(layers=12, hidden=768, heads=12, length=1024, vocabulary=50304)
 TINY = Shape(layers=2, hidden=64, heads=4, length=64, vocabulary=512)
 MICRO_BATCHES = 4
+# By name: one step, and the peak memory in GiB.
 Made = dict[str, tuple[Callable[[], object], float]]
-"""By name: one step, and the peak memory in GiB."""
 
 
 def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callable[[], object]:
@@ -160,8 +163,8 @@ def device_name() -> str:
 def rows(
     shape: Shape, tokens: int, times: dict[str, list[float]], made: Made
 ) -> list[dict[str, Any]]:
-    per_layer = 12 * shape.hidden**2 + 2 * shape.hidden * shape.length
-    flops = 6 * tokens * (shape.layers * per_layer + shape.vocabulary * shape.hidden)
+    model = Model("gpt", shape.layers, shape.hidden, shape.heads, shape.length, shape.vocabulary)
+    flops = of_sequence(model).model * tokens / shape.length
     peak = next((value for name, value in PEAK_TFLOPS.items() if name in device_name()), None)
     seconds = {name: statistics.median(each) for name, each in times.items()}
     return [

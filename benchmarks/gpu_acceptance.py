@@ -27,8 +27,8 @@ from acceptance.parts import PARTS, Part
 
 HERE = Path(__file__).resolve()
 ENDING_S = 5
+# A rehearsal may take so many times the limits: its machine is small and may be busy.
 PATIENCE = 4
-"""A rehearsal may take so many times the limits: its machine is small and may be busy."""
 
 
 def in_its_own_process(part: Part, folder: Path, rehearse: bool) -> Result:

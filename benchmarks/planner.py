@@ -4,7 +4,7 @@
 
 FOLDER holds CSV files: of the sources that planner_sources.py knows, or with the columns of
 `course_lib.plan.measured.COLUMNS` (see README.md). Prints one table by source, the worst rows, and
-which goals are met; exits with 1 if one is missed.
+which goals are met; exits with 1 if one is missed, or if there is a file that it cannot read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from course_lib.plan.shapes.stages import head_rank
 def compared_stage(run: MeasuredRun) -> StageMemory:
     if run.memory_of == "max":
         return Estimate(run.model, run.layout, run.cluster, run.stack).fullest
-    last = head_rank(run.model, run.layout.pipeline, run.stack.stage_rule)
+    last = head_rank(run.model, run.layout)
     stage = 0 if run.memory_of == "first" else last
     return memory_of_stage(run.model, run.layout, run.stack, stage)
 
@@ -189,9 +189,10 @@ def main() -> int:
         "--held-out", action="store_true", help="also judge runs by intervals made without them"
     )
     arguments = parser.parse_args()
-    runs = [run for folder in arguments.folders for run in read_folder(folder)]
+    unread: list[str] = []
+    runs = [run for folder in arguments.folders for run in read_folder(folder, unread)]
     if not runs:
-        print(f"no measured runs in {', '.join(map(str, arguments.folders))}")
+        print("\n".join([*unread, "no measured runs"]))
         return 1
     table = compared(runs)
     if arguments.write_residuals:
@@ -204,7 +205,9 @@ def main() -> int:
     results = goals(table)
     for what, reached, goal, met in results:
         print(f"{'met   ' if met else 'MISSED'}  {what}: {reached:.1f} (goal {goal})")
-    return 0 if all(met for *_, met in results) else 1
+    for line in unread:
+        print(f"not read: {line}")
+    return 0 if all(met for *_, met in results) and not unread else 1
 
 
 def print_worst(table: pd.DataFrame, count: int) -> None:

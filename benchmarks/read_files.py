@@ -25,6 +25,7 @@ ITERATION = (
 )
 
 
+# Numbers of many lengths.
 DEEPSPEED = (
     "[default7]: iteration {n:8d}/ 1000000 | consumed samples: {c:12d} | consumed tokens: "
     "{t:12d} | elapsed time per iteration (s): {e:.2f} | learning rate: {r:.3E} | global batch "
@@ -32,7 +33,6 @@ DEEPSPEED = (
     "iterations:   0 | number of nan iterations:   0 | samples per second: {s:.3f} | TFLOPs: "
     "{f:.2f} |\n"
 )
-"""Numbers of many lengths."""
 
 
 def noise_lines(random_: random.Random, count: int = 20_000) -> list[str]:
@@ -73,8 +73,8 @@ def training_file(path: Path, scale: float, form: str = ITERATION) -> int:
     return iterations
 
 
+# To the next rank in the ring, and to those in the trees.
 STEPS = (1, 16, 64, 128, 256, 512)
-"""To the next rank in the ring, and to those in the trees."""
 
 
 def nccl_file(path: Path, scale: float) -> int:

@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 2 code/accumulate_ddp.py --micro-batches 4 --sync last
 
-DDP averages the gradients over all ranks while backward runs. Whoever accumulates wants that in the
-last of the backward passes alone:
+DDP averages the gradients over all ranks while backward runs. With accumulation, it should do so in
+the last backward pass alone:
 
     last       no_sync around forward and backward of all micro-batches but the last
     every      no_sync forgotten: the right gradients, sent once per micro-batch
@@ -22,19 +22,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-from flags.parser import FlagParser
-from flags.ranges import COUNT, SIZE, OneOf, Whole
+from flags.parser import DISTRIBUTED, FlagParser
+from flags.ranges import COUNT, SIZE, OneOf
 from observing.reporting import say
 from process.device import start
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.pace import keep_pace
 
 INPUTS, LEARNING_RATE = 64, 0.02
@@ -43,14 +44,14 @@ COMPARED = 64  # numbers of each parameter that are compared over the ranks
 
 @dataclass
 class Sent:
-    """What DDP hands to its all-reduces; the size is what they reduce, not what travels."""
+    """Bytes and calls of DDP's all-reduces; the size is what they reduce, not what travels."""
 
     size_bytes: int = 0
     calls: int = 0
 
 
 def counted(sent: Sent, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
-    """What DDP calls in place of its all-reduce, for each bucket whose gradients are all there."""
+    """Takes the place of DDP's all-reduce for each bucket whose gradients are all there."""
     sent.size_bytes += bucket.buffer().nbytes
     sent.calls += 1
     assert dist.group.WORLD is not None
@@ -129,12 +130,16 @@ def train(args: argparse.Namespace) -> None:
             "all-reduces:": f"{sent.calls - before.calls}",
             "copies differ by:": f"{difference_of_copies(student):.3E}",
         }
-        tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
+        tell_iteration(told)
 
 
 def tell(text: str) -> None:
     if dist.get_rank() == 0:
         say(text)
+
+
+def tell_iteration(values: dict[str, str]) -> None:
+    tell(" " + " | ".join(f"{name} {value}" for name, value in values.items()) + " |")
 
 
 def tell_world(args: argparse.Namespace, model: nn.Module) -> None:
@@ -153,8 +158,7 @@ FLAGS = [
     ("--micro-batch-size", COUNT, 8, "samples of each"),
     ("--width", SIZE, 768, "of the perceptron"),
     ("--train-iters", COUNT, 6, "steps"),
-    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
-    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+    *DISTRIBUTED,
 ]
 
 

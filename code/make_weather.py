@@ -5,8 +5,7 @@
 
 writes yearly files of twenty fields every six hours, with means and standard deviations beside
 them (see weather/files.py for the layout, weather/dynamics.py for what moves the air). A year
-begins where the year before it ended. What is there already is kept: after a break the same command
-goes on.
+begins where the year before it ended. Prepared once: a second call returns at once.
 """
 
 from __future__ import annotations
@@ -14,26 +13,28 @@ from __future__ import annotations
 import argparse
 import fcntl
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import h5py
 import numpy as np
 import torch
 from torch import Tensor
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
 from flags.parser import FlagParser
 from flags.ranges import TEXT, OneOf, Whole
 from process.errors import ArgumentsError, DataError
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from weather.dynamics import Atmosphere
 from weather.fields import FIELDS, fields_of, latitudes
 
 FIRST_YEAR = 2001
 SPIN_UP_TIMES = 120  # thirty days, until the flow has forgotten how it began
-TELL_S = 3.0
+FOLDERS = ("stats", "valid", "train")
 FLAGS = [
     ("--out", TEXT, "data/weather", "folder"),
     ("--height", Whole(16, 4096), 32, "points from south to north"),
@@ -46,120 +47,96 @@ FLAGS = [
 ]
 
 
-class Teller:
-    """Says now and then how far the work is."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
-        self.began = self.told = time.perf_counter()
-
-    def one_more(self, what: str) -> None:
-        self.done += 1
-        now = time.perf_counter()
-        if now - self.told > TELL_S:
-            self.told, left_s = now, (now - self.began) / self.done * (self.total - self.done)
-            print(f"{what}: {self.done} of {self.total} states, {left_s:.0f} s to go", flush=True)
-
-
 def made_with(args: argparse.Namespace) -> dict[str, int]:
-    """What two years must have in common to belong together."""
+    """Values that the files keep, so that weather of other flags is not taken for this one."""
     return {"height": args.height, "width": args.width, "times": args.times, "seed": args.seed}
 
 
-def is_done(path: Path, args: argparse.Namespace) -> bool:
-    """Files appear under their name when they are whole."""
-    if not path.exists():
+def years_in(out: Path, args: argparse.Namespace) -> list[Path]:
+    parts = ["train"] * args.train_years + ["valid"] * args.valid_years
+    return [out / part / f"{FIRST_YEAR + number}.h5" for number, part in enumerate(parts)]
+
+
+def is_ready(out: Path, args: argparse.Namespace) -> bool:
+    """The folders appear when everything in them is whole."""
+    if not any((out / name).exists() for name in FOLDERS):
         return False
+    years = years_in(out, args)
+    there = {*out.glob("train/*.h5"), *out.glob("valid/*.h5")}
+    if there != {*years}:
+        raise DataError(
+            f"{out} has other years, or only some; give their --train-years and --valid-years, or "
+            "another folder with --out"
+        )
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(years[0], "r") as file:
             found = {name: int(file.attrs.get(name, -1)) for name in made_with(args)}
     except OSError as error:
-        raise DataError(
-            f"{path} is damaged; remove it, and the same command makes it anew"
-        ) from error
+        raise DataError(f"{years[0]} is damaged; give another folder with --out") from error
     if found != made_with(args):
         flags = " ".join(f"--{name} {value}" for name, value in found.items() if value >= 0)
         raise DataError(
-            f"{path} was made with other flags ({flags or 'by another program'}); give these, or "
+            f"{out} was made with other flags ({flags or 'by another program'}); give these, or "
             "another folder with --out"
         )
     return True
 
 
-def end_of(path: Path, atmosphere: Atmosphere) -> Tensor:
-    with h5py.File(path, "r") as file:
-        return torch.from_numpy(file["last_state"][:]).to(atmosphere.y_m)
-
-
-def make_year(path: Path, atmosphere: Atmosphere, state: Tensor, args: argparse.Namespace,
-              teller: Teller) -> None:  # fmt: skip
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.unfinished")
+def make_year(
+    path: Path, atmosphere: Atmosphere, state: Tensor, args: argparse.Namespace
+) -> tuple[Tensor, np.ndarray]:
+    """Writes a year that follows `state`; returns its end, and means of the fields and their
+    squares."""
     total = np.zeros((2, len(FIELDS)))
-    with h5py.File(unfinished, "w") as file:
+    with h5py.File(path, "w") as file:
         shape = (args.times, len(FIELDS), args.height, args.width)
         fields = file.create_dataset("fields", shape, dtype="f4")
         for number in range(args.times):
             state = atmosphere.advance(state)
             now = fields_of(atmosphere, state).double().cpu().numpy()
             if not np.isfinite(now).all():
-                raise DataError(f"{path}: the wind grew without end; take another --seed")
+                raise DataError("the wind grew without end; take another --seed")
             fields[number] = now
             total += [now.mean((1, 2)), (now**2).mean((1, 2))]
-            teller.one_more(path.stem)
         file["latitude"] = latitudes(args.height).numpy()
-        file["last_state"] = state.cpu().numpy()
-        file["sums"] = total / args.times
         file.attrs.update(made_with(args))
         file.attrs["names"] = ",".join(FIELDS)
-    unfinished.replace(path)
+    print(f"{path.stem} is made", flush=True)
+    return state, total / args.times
 
 
-def write_statistics(out: Path, years: list[Path]) -> None:
+def write_statistics(folder: Path, of_years: list[np.ndarray]) -> None:
     """Over all points and times of the training years."""
-    sums = []
-    for path in years:
-        with h5py.File(path, "r") as file:
-            sums.append(file["sums"][:])
-    means, squares = np.mean(sums, axis=0)
-    folder = out / "stats"
-    folder.mkdir(exist_ok=True)
+    means, squares = np.mean(of_years, axis=0)
     for name, values in (("means", means), ("stds", np.sqrt(squares - means**2))):
-        unfinished = folder / f".global_{name}.npy"
-        np.save(unfinished, values.astype(np.float32).reshape(1, -1, 1, 1))
-        unfinished.replace(folder / f"global_{name}.npy")
+        np.save(folder / f"global_{name}.npy", values.astype(np.float32).reshape(1, -1, 1, 1))
 
 
 def make(args: argparse.Namespace) -> None:
-    out = Path(args.out)
-    numbers = range(FIRST_YEAR, FIRST_YEAR + args.train_years + args.valid_years)
-    parts = ["train"] * args.train_years + ["valid"] * args.valid_years
-    years = [out / part / f"{year}.h5" for part, year in zip(parts, numbers, strict=True)]
-    strange = {*out.glob("train/*.h5"), *out.glob("valid/*.h5")} - {*years}
-    if strange:
-        raise DataError(f"{min(strange)} is not of these years; give another folder with --out")
-    done = [is_done(path, args) for path in years]
-    if all(done) and all((out / "stats" / f"global_{n}.npy").is_file() for n in ("means", "stds")):
+    """Everything is made in a folder of its own and moved into place at the end."""
+    out, count = Path(args.out), args.train_years + args.valid_years
+    if is_ready(out, args):
         print(f"weather is ready in {out}")
         return
     gpu = args.device == "auto" and torch.cuda.is_available()
     atmosphere = Atmosphere(args.height, args.width, "cuda" if gpu else "cpu")
-    began, teller = time.perf_counter(), Teller(args.times * done.count(False) + SPIN_UP_TIMES)
-    size_mb = 4e-6 * len(FIELDS) * args.height * args.width * args.times * done.count(False)
-    print(f"making {done.count(False)} years of weather ({size_mb:.0f} MB) in {out} …", flush=True)
-    for number, path in enumerate(years):
-        if done[number]:
-            continue
-        if number:
-            state = end_of(years[number - 1], atmosphere)
-        else:
-            state = atmosphere.initial(args.seed)
-            for _ in range(SPIN_UP_TIMES):
-                state = atmosphere.advance(state)
-                teller.one_more("before the first year")
-        make_year(path, atmosphere, state, args, teller)
-    write_statistics(out, years[: args.train_years])
-    print(f"{len(years)} years of {args.times} states of {len(FIELDS)} fields, {args.height} × "
+    began = time.perf_counter()
+    size_mb = 4e-6 * len(FIELDS) * args.height * args.width * args.times * count
+    print(f"making {count} years of weather ({size_mb:.0f} MB) in {out} …", flush=True)
+    state = atmosphere.initial(args.seed)
+    for _ in range(SPIN_UP_TIMES):
+        state = atmosphere.advance(state)
+    with tempfile.TemporaryDirectory(dir=out, prefix=".making-") as making:
+        for name in FOLDERS:
+            (Path(making) / name).mkdir()
+        of_years = []
+        for path in years_in(Path(making), args):
+            state, means = make_year(path, atmosphere, state, args)
+            of_years.append(means)
+        write_statistics(Path(making) / "stats", of_years[: args.train_years])
+        for name in FOLDERS:
+            (Path(making) / name).rename(out / name)
+    print(f"{count} years of {args.times} states of {len(FIELDS)} fields, {args.height} × "
           f"{args.width}, in {out} ({time.perf_counter() - began:.1f} s)")  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""How fast are the links between the devices?
+"""Measure how fast the links between the devices are.
 
     srun torchrun ... code/measure_links.py                        # all pairs, 1 KB to 64 MB
     srun torchrun ... code/measure_links.py --bytes 5200000 --repeat 10 --algorithm hierarchical
@@ -15,23 +15,24 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from flags.parser import FlagParser
 from flags.ranges import COUNT, OneOf, Real, Whole
 from links.collectives import ALGORITHMS, GROUPS, NODE_OF
-from links.links_report import print_sweep
 from links.measurements import Row, exactly, sweep
 from process.device import start
 from process.environment import environment_of_rank
 from process.errors import ArgumentsError
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.pace import PACE
 
 SIZE_BYTES = Whole(1, 2**40)
@@ -65,7 +66,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def meet(device: torch.device) -> list[Row]:
-    """Who is where; ranks of a node have the same name for it."""
+    """Gathers rank, node and device of each rank; ranks of a node have the same name for it."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
     me = {"rank": dist.get_rank(), "node": node, "device": str(device), "pid": os.getpid()}
     me["pace"] = PACE.factor if PACE else 1  # of computing; messages are as fast as they go
@@ -93,6 +94,41 @@ def write(ranks: list[Row], rows: list[Row], repeated: Row | None) -> Path:
     unfinished.write_text(json.dumps(report) + "\n", encoding="utf-8")
     unfinished.replace(path)
     return path
+
+
+def matrix(rows: list[Row], world_size: int, value: Callable[[Row], float], last: bool) -> str:
+    """One number for each pair: of its smallest or its largest message.
+
+    Rows of a pair come by size. A pair is measured once, there and back, so both its cells have the
+    same number.
+    """
+    cells: dict[tuple[int, int], float] = {}
+    for item in rows:
+        pair = (item["source"], item["destination"])
+        if item["kind"] == "point_to_point" and (last or pair not in cells):
+            cells[pair] = value(item)
+    lines = ["from \\ to" + "".join(f"{rank:>10}" for rank in range(world_size))]
+    for here in range(world_size):
+        line = f"{here:>9}"
+        for there in range(world_size):
+            found = cells.get((here, there), cells.get((there, here)))
+            line += " " * 9 + "-" if found is None or here == there else f"{found:>10.4g}"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def print_sweep(rows: list[Row], world_size: int) -> None:
+    print("latency of the smallest message (us)")
+    print(matrix(rows, world_size, lambda item: item["time_us"], last=False))
+    print("bandwidth of the largest message (GB/s)")  # bytes per µs are MB/s
+    print(
+        matrix(rows, world_size, lambda item: item["size_bytes"] / item["time_us"] / 1e3, last=True)
+    )
+    print("all-reduce of everyone")
+    print("      bytes         us")
+    for item in rows:
+        if item["kind"] == "all_reduce" and item["source"] is None:
+            print(f"{item['size_bytes']:>11}{item['time_us']:>11.1f}", flush=True)
 
 
 def main() -> int:

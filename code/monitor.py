@@ -4,8 +4,7 @@
 
 Each line of monitor/<node>.jsonl in the run folder is one look. The network is given as counters
 (bytes since the node started): differences survive a look that came late. It ends when it is told
-to (SIGTERM) or when whoever started it is gone, and needs nothing but Python on Linux; psutil
-elsewhere, pynvml for devices, where they are installed.
+to (SIGTERM) or when whoever started it is gone. It needs psutil, and pynvml for devices.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
-from observing.node_load import Devices, Proc, Psutil
+from observing.node_load import Devices, Node
 
 LOOKS_PER_SEARCH = 5  # going through all processes is most of the work
 
@@ -33,7 +32,7 @@ class Monitor:
 
     def __init__(self, node: str) -> None:
         self.node = node
-        self.source = Proc() if Path("/proc/stat").exists() else Psutil()
+        self.source = Node()
         self.devices = Devices()
         self.cpu_s = self.source.cpu_seconds()
         self.looked_s = time.monotonic()
@@ -76,12 +75,9 @@ class Monitor:
             self.homes = self.source.ranks()
         self.looks += 1
         for rank, number in sorted(self.homes.items()):
-            try:
-                spent_s, size = self.source.process(number)
-            except (OSError, IndexError):
+            if (found := self.source.process(number)) is None:
                 continue
-            if not size:
-                continue  # it has ended, and nobody has taken notice yet
+            spent_s, size = found
             since = spent_s - self.spent_s[number] if number in self.spent_s else None
             percent = None if since is None else round(100 * since / passed_s, 1)
             row = {"rank": rank, "pid": number, "cpu_percent": percent, "memory_bytes": size}

@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 from dataset.indexed_data import token_type, write_indexed
 from dataset.json_lines import read_texts
 from dataset.tokenizer_files import read_vocabulary
-from process.errors import DataError
+from flags.parser import FlagParser
+from flags.ranges import ON, TEXT, OneOf, Whole
+from process.errors import ArgumentsError, DataError, run_alone
 
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256
@@ -84,45 +86,31 @@ def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np
     yield from (np.array(e.ids + last) for e in tokenizer.encode_batch_fast(batch))
 
 
-def _at_least(least: int) -> Callable[[str], int]:
-    def checked(word: str) -> int:
-        if not word.isascii() or not word.isdecimal() or not least <= int(word) <= 2**31 - 1:
-            raise argparse.ArgumentTypeError(f"{word!r}: give a whole number, at least {least}")
-        return int(word)
+FLAGS = [
+    ("--input", TEXT, None, "a file of JSON lines, also .gz or .zst"),
+    ("--output-prefix", TEXT, None, "where the tokens go: PREFIX_KEY_document.bin and .idx"),
+    ("--json-keys", TEXT, "text", "where in the object the text is"),
+    ("--tokenizer-type", OneOf(("GPT2BPETokenizer",)), "GPT2BPETokenizer", "a byte-level BPE"),
+    ("--vocab-file", TEXT, None, "vocab.json of the tokenizer"),
+    ("--merge-file", TEXT, None, "merges.txt of the tokenizer"),
+    ("--train-vocab-size", Whole(LEAST_VOCABULARY, 2**31 - 1), None, "train one of this size"),
+    ("--append-eod", ON, False, "end each document with a token"),
+    ("--workers", Whole(1, 4096), None, "cores to use (default: all)"),
+]
 
-    return checked
 
-
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--input", required=True, help="a file of JSON lines, also .gz or .zst")
-    parser.add_argument("--output-prefix", required=True)
-    parser.add_argument("--json-keys", default="text", help="where in the object the text is")
-    parser.add_argument(
-        "--tokenizer-type", default="GPT2BPETokenizer", choices=["GPT2BPETokenizer"]
-    )
-    parser.add_argument("--vocab-file")
-    parser.add_argument("--merge-file")
-    parser.add_argument(
-        "--train-vocab-size",
-        type=_at_least(LEAST_VOCABULARY),
-        help="train a tokenizer of this size",
-    )
-    parser.add_argument("--append-eod", action="store_true", help="end each document with a token")
-    parser.add_argument("--workers", type=_at_least(1), help="cores to use (default: all)")
-    return parser
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
+    missing = [f"--{n.replace('_', '-')}" for n in ("input", "output_prefix") if not vars(args)[n]]
+    if missing:
+        raise ArgumentsError([f"give {' and '.join(missing)}"])
+    return args
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = make_parser().parse_args(argv)
+    args = parse(argv)
     started = time.perf_counter()
-    try:
-        tokens, documents = run(args)
-    except (DataError, OSError) as error:
-        print(f"preprocess_data: {error}", file=sys.stderr)
-        return 1
+    tokens, documents = run(args)
     seconds = time.perf_counter() - started
     print(f"{documents} documents, {tokens} tokens in {seconds:.1f} s: {args.output_prefix}")
     return 0
@@ -158,4 +146,4 @@ def run(args: argparse.Namespace) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_alone(main)

@@ -13,15 +13,20 @@ and checkpoints, in dataset/ the samples, and in observing/ what tells how it go
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+if __name__ == "__main__":  # without a traceback while the imports below take their seconds
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+from checkpoints.agreement import by_rank
 from checkpoints.checkpoint import Checkpoints, Progress
 from checkpoints.files import CheckpointError, outcome
 from checkpoints.saved_model import find
@@ -30,12 +35,10 @@ from dataset.samples import Loaders, make_loaders, prepare
 from faults.plant import plant
 from flags.arguments import parse_arguments
 from flags.same import check_same
-from observing.folders import check_folders
 from observing.memory_trace import MemoryRecorder
 from observing.profiling import Profiler
 from observing.reporting import Report
-from parallel.data_parallel import Replicated
-from parallel.dropout import Dropout
+from parallel.data_parallel import Replicated, WithExperts
 from parallel.fully_sharded import FullySharded
 from parallel.layout import Layout, make_layout
 from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
@@ -45,25 +48,27 @@ from parallel.schedules import steps_of
 from parallel.tensor_parallel import slice_of, whole_shape
 from process.device import limit_memory, start
 from process.environment import environment_of_rank
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.profile_ranges import named
-from training import planted
 from training.divergence import FiniteCheck
+from training.dropout import Dropout
 from training.ending import Ending
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of, initialise, piece_of
-from training.optimizer import Optimizer, StepResult
+from training.optimizer import Holder, Optimizer, StepResult
+from training.router import Routing
 
 
 @dataclass
 class Training:
-    """What a training run consists of."""
+    """Everything that a training run consists of."""
 
     args: argparse.Namespace
     layout: Layout
     device: torch.device
     stages: list[Stage]
-    holder: Replicated | FullySharded
+    routing: Routing
+    holder: Holder
     optimizer: Optimizer
     pipeline: Pipeline
     loaders: Loaders
@@ -79,8 +84,8 @@ def build(
     count, chunks = micro_batches(args, layout.grid), chunks_per_rank(args)
     stages = build_model(args, layout, device)
     # Asked before FSDP2 puts slices of its own in the place of these parameters.
-    places = {
-        name: (whole_shape(p, layout.tensor), slice_of(p, layout.tensor))
+    slices = {
+        name: (whole_shape(p), slice_of(p))
         for stage in stages
         for name, p in stage.named_parameters()
     }
@@ -95,12 +100,14 @@ def build(
     rows = stages[0].positions.numel() * args.micro_batch_size
     like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
     dropout = Dropout(args, layout)
-    pipeline = Pipeline(layout, stages, steps, like, holder.last_backward, dropout)
+    routing = Routing(stages)
+    pipeline = Pipeline(layout, stages, steps, like, holder.last_backward, dropout, routing.begin)
     optimizer = Optimizer(holder, args)
-    checkpoints = Checkpoints(optimizer, places, args)
+    checkpoints = Checkpoints(optimizer, slices, routing.biases(), args)
     return Training(
-        args, layout, device, stages, holder, optimizer, pipeline, loaders, count, checkpoints
-    )
+        args, layout, device, stages, routing, holder, optimizer, pipeline, loaders, count,
+        checkpoints,
+    )  # fmt: skip
 
 
 def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) -> list[Stage]:
@@ -114,19 +121,22 @@ def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) 
     return stages
 
 
-def share_over_data(
-    args: argparse.Namespace, layout: Layout, stages: list[Stage]
-) -> Replicated | FullySharded:
+def share_over_data(args: argparse.Namespace, layout: Layout, stages: list[Stage]) -> Holder:
     """Data parallelism: a whole copy of these stages on every data rank, or a share of each."""
     if args.use_torch_fsdp2:
         return FullySharded(stages[0], layout, dtype_of(args) if args.fp16 or args.bf16 else None)
     wide = torch.float64 if args.fp64 else torch.float32
     gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
     stages = [stage.to(dtype_of(args)) for stage in stages]
-    holder = Replicated(stages, layout, gradient_type, args.use_distributed_optimizer)
+    zero1 = args.use_distributed_optimizer
+    rest = Replicated(stages, layout, gradient_type, zero1)
+    holder: Replicated | WithExperts = rest
+    if Routing(stages).mixtures:
+        experts = Replicated(stages, layout, gradient_type, zero1, of_experts=True)
+        holder = WithExperts(rest, experts)
     # A zero-bubble schedule computes gradients of weights after backward: nothing is done early.
     early = args.overlap_grad_reduce and args.pipeline_schedule != "zero-bubble"
-    if early and layout.copies.size > 1:
+    if early and layout.data_context.size > 1:
         holder.overlap(stages, args.ddp_bucket_size)
     return holder
 
@@ -135,15 +145,14 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
     """Forward and backward for every micro-batch, one step of the optimizer."""
     args, optimizer = training.args, training.optimizer
     with named("data"):
-        planted.before_reading(args, training.layout)
         batches = training.loaders["train"].batch(progress.consumed_samples, training.micro_batches)
     training.holder.zero()
     tokens = args.global_batch_size * args.seq_length
     # Each token's share in the mean: with it gradients add up over micro-batches and ranks.
-    seed = optimizer.loss_scale.scale * training.holder.seed_factor / tokens
-    loss = training.pipeline.train(batches, seed, progress.consumed_samples)
-    planted.after_backward(args, training.holder)
+    loss_gradient = optimizer.loss_scale.scale * training.holder.loss_factor / tokens
+    loss = training.pipeline.train(batches, loss_gradient, progress.consumed_samples)
     result = optimizer.step(learning_rate(optimizer.steps_taken, args))
+    training.routing.move_biases()
     progress.iteration += 1
     progress.consumed_samples += args.global_batch_size
     return loss, result
@@ -170,7 +179,7 @@ def train(training: Training, report: Report, progress: Progress) -> None:
     if missed := profiler.missed(progress.iteration):
         report.first(missed)
     saved = progress.iteration
-    report.interval.begin(progress)
+    report.interval.begin()
     while progress.iteration < args.train_iters:
         profiler.before_step(progress.iteration)
         loss, result = train_step(training, progress)
@@ -200,7 +209,7 @@ def train(training: Training, report: Report, progress: Progress) -> None:
 
 def save(training: Training, report: Report, progress: Progress) -> None:
     folder, number = Path(training.args.save), progress.iteration
-    report.saving(progress, folder)
+    report.saving(number, folder)
     training.checkpoints.save(
         folder, progress, lambda problem: report.first(outcome(folder, number, problem))
     )
@@ -233,7 +242,6 @@ def main(argv: list[str] | None = None) -> int:
     check_same(args)
     layout = make_layout(grid, rank)
     # Before anything large is built: who is refused should not have waited for it.
-    check_folders(args, layout)
     loaders = make_loaders(args, layout, device)
     locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
     source, warnings = find(args, grid.sizes["tp"])
@@ -241,7 +249,7 @@ def main(argv: list[str] | None = None) -> int:
     report = Report(args, layout, device)
     report.world()
     training = build(args, layout, device, loaders)
-    report.built(training.micro_batches, training.stages)
+    report.built(training.micro_batches, training.stages, training.routing)
     progress = load(training, report, source, warnings)
     train(training, report, progress)
     for name in ("validation", "test") if args.eval_iters else ():
@@ -250,9 +258,8 @@ def main(argv: list[str] | None = None) -> int:
     report.close()
     for lock in locks:
         lock.release()
-    if training.checkpoints.unsaved and rank == 0:
-        problem = training.checkpoints.unsaved
-        raise CheckpointError(f"the last checkpoint could not be written: {problem}")
+    if (unsaved := training.checkpoints.unsaved) and rank == 0:
+        raise CheckpointError(f"the last checkpoint could not be written: {by_rank(unsaved)}")
     return 0
 
 

@@ -14,16 +14,17 @@ import os
 import sys
 from pathlib import Path
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
+import torch
 
 from process.device import keep_memory
 from process.environment import environment_of_rank
-from process.failing import fail, run_and_exit
+from process.errors import node_name
+from process.exit import fail, run_and_exit
 from process.own_program import MOST_BYTES, inside, keep_groups, limited_output, run_file
 from process.pace import keep_pace
-from process.telling import node_name
 
 USAGE = "usage: run_own.py FILE [ARGUMENT …of the file's own]"
 

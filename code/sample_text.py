@@ -21,6 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+from process.errors import run_alone
+
 LEAST_BYTES = 10_000_000
 MOST_BYTES = 16_000_000
 VOCABULARY = 8192
@@ -43,7 +45,7 @@ def sources(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def documents() -> Iterator[tuple[str, str]]:
-    """At least LEAST_BYTES, where the installation has them; more than MOST_BYTES never."""
+    """Modules of LEAST_BYTES in all, if the installation has them; never more than MOST_BYTES."""
     size = 0
     for name, text in sources(Path(sysconfig.get_path("stdlib"))):
         yield name, text
@@ -71,9 +73,7 @@ def prepare(out: Path) -> None:
                 lines.write(json.dumps({"name": name, "text": text}) + "\n")
         flags = f"--train-vocab-size {VOCABULARY} --append-eod".split()
         where = ["--input", f"{folder}/sample.jsonl", "--output-prefix", f"{folder}/sample"]
-        tokens, count = preprocess_data.run(
-            preprocess_data.make_parser().parse_args([*where, *flags])
-        )
+        tokens, count = preprocess_data.run(preprocess_data.parse([*where, *flags]))
         for name in FILES:
             (folder / name).replace(out / name)
     print(f"{count} modules, {tokens} tokens of {VOCABULARY} kinds in {out}")
@@ -103,4 +103,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_alone(main)

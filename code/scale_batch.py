@@ -22,19 +22,20 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-from accumulate_ddp import tell, tell_world
-from flags.parser import FlagParser
+from accumulate_ddp import tell_iteration, tell_world
+from flags.parser import DISTRIBUTED, FlagParser
 from flags.ranges import COUNT, NUMBER, ON, SIZE, OneOf, Real, Text, Whole
 from process.device import start
 from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DivergedError
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from train_letters import BEFORE, model_of, samples, text_of
 from training.learning_rate import BATCH_SCALING, scaled_rate
 
@@ -42,19 +43,19 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "sgd": torch.optim.SGD,
 }
+# Samples of the text's last tenth, from which nothing is learned.
 JUDGED_BY = 2048
-"""Samples of the text's last tenth, from which nothing is learned."""
 
 
 def rate_of(args: argparse.Namespace, seen: int) -> float:
-    """For the step after `seen` samples. The warm-up counts samples too: it is the same part of
+    """Rate of the step after `seen` samples. The warm-up counts samples too: it is the same part of
     the training for every batch."""
     highest = scaled_rate(args.lr, args.lr_scaling, args.batch_size, args.lr_batch_size)
     return highest * min((seen + args.batch_size) / max(args.warmup_samples, 1), 1.0)
 
 
 def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
-    """What is learned from, and what is judged by."""
+    """Text to learn from, and text to judge by."""
     cut = len(text) * 9 // 10
     learned = text[: args.train_letters or cut]
     if args.train_letters > cut or min(len(learned), len(text) - cut) <= BEFORE:
@@ -168,7 +169,7 @@ def report(
         "large gradient squared:": f"{large:.6E}",
         "copies differ by:": f"{apart:.3E}",
     }
-    tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
+    tell_iteration(told)
 
 
 FLAGS = [
@@ -186,8 +187,7 @@ FLAGS = [
     ("--width", SIZE, 64, "of the layers"),
     ("--seed", Whole(0, 2**31), 1, "of weights and samples"),
     ("--lines", COUNT, 32, "how often it is judged"),
-    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
-    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+    *DISTRIBUTED,
 ]
 
 

@@ -20,23 +20,24 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import nn
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from accumulate_ddp import tell
 from flags.parser import FlagParser
 from flags.ranges import COUNT, SIZE, Real
 from process.device import start
 from process.errors import ArgumentsError
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from train_letters import BEFORE, LETTERS, model_of
 
 
 def steps_in(seconds: float, width: int, batch_size: int) -> int:
-    """How many steps a worker makes. Not paced like a device: that sleeps, and while one thread
+    """Counts the steps of a worker. Not paced like a device: that sleeps, and while one thread
     sleeps another may ask."""
     torch.set_num_threads(1)
     model = model_of(width)

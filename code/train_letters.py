@@ -15,19 +15,20 @@ import time
 import urllib.request
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
 from flags.parser import FlagParser
 from flags.ranges import COUNT, SIZE, Text
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.pace import keep_pace
 
 URL = "https://raw.githubusercontent.com/python/cpython/3.11/Lib/argparse.py"
+# From so many letters the next one is guessed; others than ASCII's count as one.
 BEFORE, LETTERS, FEATURES = 16, 128, 32
-"""From so many letters the next one is guessed; others than ASCII's count as one."""
 PATIENCE_S = 10
 
 

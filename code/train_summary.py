@@ -13,15 +13,16 @@ import os
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
 from flags.parser import FlagParser
 from flags.ranges import COUNT, Text
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.pace import keep_pace
 from summary.device import device_of
 from summary.model import Summariser, loss_of

@@ -5,9 +5,9 @@
     torchrun --nproc-per-node 4 code/train_vit.py --config tiny   four, by DDP
     torchrun ... --tensor-model-parallel-size 2 --context-parallel-size 2   sharing each sample
 
-Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read `main`
-from bottom to top of the file: samples.py says what is read, vit.py what learns, scores.py how it
-is judged, sharing.py which rank does what.
+Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read
+`main` first, at the end of the file: samples.py says what is read, vit.py what learns, scores.py
+how it is judged, sharing.py which rank does what.
 """
 
 from __future__ import annotations
@@ -17,31 +17,30 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from observing.profiling import Profiler
 from parallel.layout import Layout, make_layout
 from process.device import limit_memory, start
 from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DivergedError
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.pace import communicating, computing, keep_pace
 from process.profile_ranges import named
-from training.learning_rate import learning_rate
-from weather.compiled_layers import as_written, compile_each
+from training.learning_rate import learning_rate, scaled_rate
 from weather.configuration import parse
 from weather.epoch_report import EpochReport, Judged
-from weather.optimizer import optimizer_of, schedule_of
-from weather.recorded_step import CudaRecorder, RecordedStep, Recorder, check_possible
+from weather.recorded_step import RecordedStep, check_possible
 from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample, make_batches
 from weather.scores import relative_l2, row_weights, wind_rmse
 from weather.sharing import SlicesScaler, averaged, check_patches, grid_of
@@ -52,7 +51,7 @@ AMP = {"none": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 @dataclass
 class Learning:
-    """What a run consists of."""
+    """Everything that a run consists of."""
 
     args: argparse.Namespace
     layout: Layout
@@ -77,12 +76,6 @@ class Learning:
         return learning_rate(self.steps, self.schedule)
 
 
-class NoMemoryTrace:
-    """Where the profiler of pretrain_gpt.py has a memory trace."""
-
-    def begin(self) -> None: ...
-
-
 def build(args: argparse.Namespace, device: torch.device) -> Learning:
     if args.cuda_graphs:
         check_possible(args, device, dist.get_world_size())
@@ -103,7 +96,8 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     share = layout.tensor, layout.context
     plain = WeatherModel(args, data.height, data.width, data.channels, *share).to(device)
     if args.torch_compile:
-        compile_each(plain.layers)
+        for layer in plain.layers:  # one set of kernels serves them all
+            layer.compile()
     model = averaged(plain, args, layout, device)
     schedule = schedule_of(args, args.epochs * len(batches))
     optimizer = optimizer_of(args, model, schedule.lr, device)
@@ -113,8 +107,33 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
         make_batches(data, batches, args, device), make_batches(valid, judged, args, device),
         len(batches), valid,
     )  # fmt: skip
-    learning.recorded = recorded_step(learning, CudaRecorder()) if args.cuda_graphs else None
+    if args.cuda_graphs:
+        clear = partial(optimizer.zero_grad, set_to_none=True)
+        learning.recorded = RecordedStep(partial(compute, learning), clear)
     return learning
+
+
+def optimizer_of(
+    args: argparse.Namespace, model: nn.Module, rate: float, device: torch.device
+) -> torch.optim.Adam:
+    """Makes Adam. For a recorded step the rate is a number on the device, to be changed there."""
+    return torch.optim.Adam(
+        model.parameters(), torch.tensor(rate, device=device) if args.cuda_graphs else rate,
+        (0.9, 0.95), fused=args.fused_optimizer or None, capturable=args.cuda_graphs,
+    )  # fmt: skip
+
+
+def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
+    """Values for training/learning_rate.py. A batch k times as large has a gradient whose noise
+    is √k smaller: that is what `sqrt` keeps in step with."""
+    if args.warmup_iters >= steps:
+        raise ArgumentsError([f"--warmup-iters {args.warmup_iters}: all {steps} steps would be it"])
+    return argparse.Namespace(
+        lr=scaled_rate(args.lr, args.lr_scaling, args.global_batch_size, args.lr_batch_size),
+        min_lr=0.0, lr_decay_style="cosine",
+        lr_decay_iters=steps, lr_warmup_fraction=None, lr_warmup_iters=args.warmup_iters,
+        lr_warmup_init=0.0,
+    )  # fmt: skip
 
 
 def train_step(
@@ -153,14 +172,6 @@ def compute(
     return loss.detach()
 
 
-def recorded_step(learning: Learning, recorder: Recorder) -> RecordedStep:
-    return RecordedStep(
-        partial(compute, learning),
-        partial(learning.optimizer.zero_grad, set_to_none=True),
-        recorder,
-    )
-
-
 def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: Profiler) -> None:
     args = learning.args
     learning.model.train()
@@ -185,6 +196,11 @@ def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: 
         )
 
 
+def eager(args: argparse.Namespace) -> AbstractContextManager[object]:
+    """Layers as Python has them: for some forecasts it would not pay to compile them again."""
+    return torch.compiler.set_stance("force_eager") if args.torch_compile else nullcontext()
+
+
 @torch.no_grad()
 def judge(learning: Learning, number: int) -> Judged:
     """Over all validation pairs, each rank its share of them."""
@@ -193,9 +209,8 @@ def judge(learning: Learning, number: int) -> Judged:
     stds = torch.from_numpy(pairs.stds).to(device)
     latitudes = torch.from_numpy(pairs.latitudes).to(device)
     sums = torch.zeros(4, dtype=torch.float64, device=device)
-    shown: tuple[Tensor, ...] = ()
     for now, later, corner in learning.valid(number):
-        with named("validation"), learning.halves(), as_written(learning.args):
+        with named("validation"), learning.halves(), eager(learning.args):
             forecast = learning.plain(now, corner)
         rows = corner[:, :1] + torch.arange(now.shape[2], device=device)
         weights = row_weights(latitudes)[rows]
@@ -203,20 +218,17 @@ def judge(learning: Learning, number: int) -> Judged:
         sums[1] += wind_rmse(forecast, later, stds, weights).sum()
         sums[2] += wind_rmse(now, later, stds, weights).sum()
         sums[3] += len(now)
-        shown = shown or (forecast[0], later[0], now[0])
     dist.all_reduce(sums)
     loss, wind, persistence = (sums[:3] / sums[3]).tolist()
-    return Judged(loss, wind, persistence, time.perf_counter() - began, *shown)
+    return Judged(loss, wind, persistence, time.perf_counter() - began)
 
 
-def train(learning: Learning, report: EpochReport) -> Judged:
-    profiler = Profiler(learning.args, dist.get_rank(), NoMemoryTrace())
+def train(learning: Learning, report: EpochReport) -> None:
+    profiler = Profiler(learning.args, dist.get_rank())
     for number in range(1, learning.args.epochs + 1):
         train_epoch(learning, number, report, profiler)
-        judged = judge(learning, number)
-        report.judged(number, judged)
+        report.judged(number, judge(learning, number))
     profiler.stop()
-    return judged
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -230,8 +242,7 @@ def main(argv: list[str] | None = None) -> int:
     learning = build(args, device)
     parameters = sum(p.numel() for p in learning.plain.parameters())
     report.begins(learning.layout, parameters, learning.schedule.lr)
-    judged = train(learning, report)
-    report.keep(judged, learning.pairs.means, learning.pairs.stds, learning.pairs.latitudes)
+    train(learning, report)
     report.close()
     return 0
 

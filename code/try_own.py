@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 import torch
@@ -24,30 +24,39 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 from flags.parser import FlagParser
 from flags.ranges import OneOf
 from process.environment import environment_of_rank
-from process.failing import run_and_exit
-from process.meeting_point import open_store
+from process.errors import node_name
+from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
-from process.telling import node_name
-from trials import ddp, fsdp, ring, zero1
+from process.rendezvous import open_store
+from trials import context, ddp, fsdp, linear, ring, schedule, tokens, zero1
 from trials.calls import Calls
-from trials.group import TrialRanks
-from trials.layers import column, context, row, stages, tokens
-from trials.notes import Notes
+from trials.imports import CourseImport, refuse_course_imports
 from trials.program.fewer import fewer_ranks
-from trials.watched import Enough, Watched
-from trials.watching import Watch
+from trials.program.watched import Enough, Watched
+from trials.ranks import Failed, Ranks, TorchsOwn
+from trials.watchdog import Notes, Watchdog
 
-EXERCISES = {"ring": ring, "ddp": ddp, "buckets": ddp, "zero1": zero1, "fsdp": fsdp}
-EXERCISES |= {"column": column, "row": row, "tokens": tokens}
-EXERCISES |= {"schedule": stages, "context": context}
+# What the learner's file is to define, and the test of it.
+EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
+    "ring": (ring.NAME, ring.test),
+    "ddp": (ddp.NAME, ddp.test),
+    "buckets": (ddp.NAME, ddp.test_buckets),
+    "zero1": (zero1.NAME, zero1.test),
+    "fsdp": (fsdp.NAME, fsdp.test),
+    "column": ("ColumnParallel", linear.test_column),
+    "row": ("RowParallel", linear.test_row),
+    "tokens": (tokens.NAME, tokens.test),
+    "schedule": (schedule.NAME, schedule.test),
+    "context": (context.NAME, context.test),
+}
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)
 FLAGS = [("--exercise", OneOf(NAMES), "ring", "what the file is to define")]
 MOST_BYTES = 1 << 18
 MEET = timedelta(seconds=60)
+# A program that shows no sign of life for so long is stuck.
 IDLE_S = 20.0
-"""A program that shows no sign of life for so long is stuck."""
 EXIT_FAILED = 1
 
 
@@ -66,17 +75,17 @@ class Trial:
         self.file = file
         self.rank, self.world, _ = environment_of_rank()
         self.notes = Notes(self.rank)
-        self.calls = Calls(self.notes, file.parent)
+        self.calls = Calls(self.notes)
         self.notes.write("begin", rank=self.rank, world=self.world)
-        self.calls.install()
         # All begin before the first one tries what may end it, and the store with it.
         self.store = open_store(self.rank, self.world, MEET, waits=True)
-        self.watch = Watch(self.notes, file, self.store)
+        self.watchdog = Watchdog(self.notes, file, self.store)
+        refuse_course_imports(file.parent)
 
     def find(self, name: str) -> Any:
         """What the learner's file calls so."""
         sys.path.insert(0, str(self.file.parent))
-        self.watch.begin()
+        self.watchdog.begin()
         made, dist.init_process_group = dist.init_process_group, refuse_group
         try:
             found = run_file(self.file, "own")
@@ -86,19 +95,20 @@ class Trial:
             self.failed("cannot load", error)
         finally:
             dist.init_process_group = made
-        self.watch.rest()
+        self.watchdog.rest()
         if not callable(found.get(name)):
             there = [
                 key for key, value in found.items()
                 if callable(value) and getattr(value, "__module__", "") == "own"
             ]  # fmt: skip
             self.notes.write("no function", wanted=name, there=there[:8])
-            self.watch.leave(EXIT_FAILED)
+            self.watchdog.leave(EXIT_FAILED)
         return found[name]
 
-    def attempt(self, exercise: ModuleType, function: Any) -> None:
+    def attempt(self, test: Callable[[Any, Ranks], None], function: Any) -> None:
         """One group of ranks after another; who is not among them waits for the next."""
         seed = self.shared_seed()
+        self.calls.install()
         for size in range(self.rank + 1, self.world + 1):
             self.notes.place = {"size": size, "case": "the ranks meet"}
             os.environ |= {"RANK": str(self.rank), "WORLD_SIZE": str(size)}
@@ -106,20 +116,23 @@ class Trial:
             dist.init_process_group(
                 "gloo", store=group, rank=self.rank, world_size=size, timeout=MEET
             )
-            self.watch.begin()
-            among = TrialRanks(self.notes, self.calls, self.store)
+            self.watchdog.begin()
+            ranks = Ranks(self.notes, self.calls, self.store, seed + 1000 * size)
             try:
-                exercise.attempt(function, size, seed + 1000 * size, among)
+                test(function, ranks)
+                ranks.agree()
+            except Failed:
+                pass  # it is in the notes of all ranks
             except BaseException as error:
                 self.failed("error", error)
-            self.watch.rest()
+            self.watchdog.rest()
             dist.destroy_process_group()
         self.end()
 
     def follow(self) -> None:
         """A whole program, on all ranks at once; then its first epoch on the ranks of one node."""
-        self.watch.longest_s = IDLE_S
-        watched = Watched(self.notes, self.calls, self.watch.begin)
+        self.watchdog.longest_s = IDLE_S
+        watched = Watched(self.notes, self.watchdog.begin)
         watched.install()
         keep_pace()
         keep_groups()
@@ -135,9 +148,9 @@ class Trial:
         self.end()
 
     def follow_on(self, size: int, watched: Watched) -> None:
-        self.calls.begin(size, "the program")
+        self.notes.place = {"size": size, "case": "the program"}
         self.notes.write("place", local_rank=environment_of_rank()[2], node=node_name())
-        self.watch.begin()
+        self.watchdog.begin()
         try:
             run_file(self.file, "__main__")
         except SyntaxError as error:
@@ -149,7 +162,7 @@ class Trial:
             if not isinstance(error, SystemExit) or error.code:
                 self.failed("error", error)
         watched.finish()
-        self.watch.rest()
+        self.watchdog.rest()
         self.notes.write("followed")
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -173,8 +186,10 @@ class Trial:
         line = innermost_line(error, self.file) or getattr(error, "lineno", None)
         text = str(error.code if isinstance(error, SystemExit) else error)[:2000]
         kind = type(error).__name__
+        if isinstance(error, CourseImport | TorchsOwn):
+            event = "not own work"
         self.notes.write(event, kind=kind, text=text, line=line, phase=self.calls.phase)
-        self.watch.leave(EXIT_FAILED)
+        self.watchdog.leave(EXIT_FAILED)
 
     def printed_too_much(self, descriptor: int) -> None:
         self.notes.write("printed", bytes=MOST_BYTES)
@@ -202,8 +217,8 @@ def main() -> int:
         if asked.exercise == WHOLE_PROGRAM:
             trial.follow()
         else:
-            exercise = EXERCISES[asked.exercise]
-            trial.attempt(exercise, trial.find(exercise.NAME))
+            name, test = EXERCISES[asked.exercise]
+            trial.attempt(test, trial.find(name))
     return 0
 
 

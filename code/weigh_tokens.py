@@ -1,4 +1,4 @@
-"""How much a token counts when sequences differ in length: three ways to take the mean of a step.
+"""Weigh tokens when sequences differ in length: three ways to take the mean of a step.
 
     torchrun --nproc-per-node 2 code/weigh_tokens.py --micro-batches 4 --mean-over micro-batch
 
@@ -20,18 +20,19 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-from accumulate_ddp import tell, tell_world
-from flags.parser import FlagParser
+from accumulate_ddp import tell_iteration, tell_world
+from flags.parser import DISTRIBUTED, FlagParser
 from flags.ranges import COUNT, SIZE, OneOf, Real, Whole
 from process.device import start
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 from process.pace import keep_pace
 
 NO_TARGET = -100  # PyTorch's own number for it
@@ -69,7 +70,7 @@ def summed_loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
 
 
 def divisors(targets: Tensor, mean_over: str) -> Tensor:
-    """What the summed loss of each micro-batch is divided by."""
+    """Divisors of the summed loss of each micro-batch."""
     tokens = (targets != NO_TARGET).sum(dim=1).float()
     if mean_over == "micro-batch":
         return tokens * len(tokens)
@@ -135,7 +136,7 @@ def train(args: argparse.Namespace) -> None:
             "gradient off by:": f"{off:.3E}",
             "belief in the short (%):": f"{belief_in_the_short(plain, every_token):.1f}",
         }
-        tell(" " + " | ".join(f"{name} {value}" for name, value in told.items()) + " |")
+        tell_iteration(told)
 
 
 FLAGS = [
@@ -147,8 +148,7 @@ FLAGS = [
     ("--width", SIZE, 32, "of the embedding"),
     ("--lr", Real(above=0, most=1000), 0.05, "learning rate of Adam"),
     ("--train-iters", COUNT, 40, "steps"),
-    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
-    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+    *DISTRIBUTED,
 ]
 
 

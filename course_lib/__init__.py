@@ -1,7 +1,7 @@
 """Helper library of the course. The names that notebooks use are listed in `EXPORTS`.
 
-They are resolved on first use (PEP 562): the commands of the box import this package for
-every `squeue`, and must not pay for pandas or matplotlib.
+They are resolved on first use (PEP 562). The commands of the box import this package for every
+`squeue`, so pandas and matplotlib must not be loaded.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # `typing` takes 10 ms to import, a fifth of a whole `squeue`
 
 __version__ = "0.1.0"
 
+# Name in a notebook -> its module, or `module:name` if the name is different there.
 EXPORTS: dict[str, str] = {
     "Lab": "lab.lab:Lab",
     "bench": "lab.bench",
@@ -29,12 +30,11 @@ EXPORTS: dict[str, str] = {
     "program": "lab.job.recipes.program",
     "progress": "teach.progress:show",
     "read": "read",
-    "share_progress": "teach.classroom.sharing:share_progress",
+    "share_progress": "classroom.sharing:share_progress",
     "shell": "lab.job.recipes.shell",
     "show": "show",
     "trial": "lab.job.recipes.trial",
 }
-"""Name in a notebook -> module that holds it; `module:name` where the two differ."""
 
 __all__ = list(EXPORTS)
 
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
         from course_lib.mistakes.names import no_such_name
 
         no_such_name("course_lib", name, EXPORTS)
-    from importlib import import_module  # takes half a millisecond, and no command of the box asks
+    from importlib import import_module  # takes half a millisecond, and the box does not need it
 
     module_name, _, attribute = EXPORTS[name].partition(":")
     module = import_module(f"course_lib.{module_name}")
@@ -57,15 +57,22 @@ def __dir__() -> list[str]:
     return sorted(EXPORTS)
 
 
-if "IPython" in sys.modules:  # elsewhere nobody is shown a cell
-    from course_lib.mistakes.display import install
-    from course_lib.words.notebook import install as speak
+def set_up_shell() -> None:
+    """Set up IPython's shell for the course once, in every kernel and in a terminal."""
+    from IPython import get_ipython
 
-    install()
-    speak()
+    from course_lib.mistakes import display
+
+    shell = get_ipython()
+    if shell is None or not display.install(shell):
+        return
     import os
 
     if "COURSE_CLASS" in os.environ:
-        from course_lib.teach.classroom.pulse import install as share
+        from course_lib.classroom import sharing
 
-        share()
+        sharing.install(shell)
+
+
+if "IPython" in sys.modules:  # other programs show no cells
+    set_up_shell()

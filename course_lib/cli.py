@@ -1,68 +1,120 @@
-"""The command `course`: one line per subcommand here, with the module that holds it.
+"""The command `course`: one entry per subcommand, with its module.
 
-Nothing is imported until it is known which is wanted, so that `course --help` is there at once.
+The module of a subcommand is imported only when needed, so that `course --help` is fast.
 """
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from course_lib.lab.commands import mishaps
-from course_lib.lab.commands.mishaps import USAGE_ERROR
-from course_lib.words import told
+from course_lib.words import N_, _
 
+USAGE_ERROR, INTERRUPTED = 2, 130
 COMMANDS: dict[str, tuple[str, str]] = {
-    "doctor": ("lab.doctor", "says what is wrong on this machine and cluster, and how to cure it"),
-    "site": ("lab.commands.site", "lists, shows, chooses and checks descriptions of clusters"),
-    "render": ("lab.commands.jobs:render", "prints the batch script of a recipe"),
+    "doctor": (
+        "lab.doctor.command",
+        N_("says what is wrong on this machine and cluster, and how to cure it"),
+    ),
+    "site": ("lab.commands.site", N_("lists, shows and chooses descriptions of clusters")),
+    "render": ("lab.commands.jobs:render", N_("prints the batch script of a recipe")),
     "submit": (
         "lab.commands.jobs:submit",
-        "submits a recipe or a script; once, however often called",
+        N_("submits a recipe or a script; once, however often called"),
     ),
-    "runs": ("lab.commands.jobs:runs", "lists the runs of this workspace"),
-    "queue": ("lab.commands.jobs:queue", "lists your jobs that have not ended"),
-    "log": ("lab.commands.jobs:log", "prints the log of a run; -f follows it"),
-    "cancel": ("lab.commands.jobs:cancel", "ends runs of this workspace"),
-    "clean": ("lab.commands.jobs:clean", "deletes runs of this workspace, after showing which"),
-    "budget": ("lab.commands.jobs:budget", "shows or sets how many device-hours may be spent"),
-    "shell": ("lab.commands.jobs:shell", "opens a shell in which the cluster's commands are found"),
-    "build": ("teach.building.build", "makes notebooks and solutions from the lessons"),
+    "runs": ("lab.commands.jobs:runs", N_("lists the runs of this workspace")),
+    "queue": ("lab.commands.jobs:queue", N_("lists your jobs that have not ended")),
+    "log": ("lab.commands.jobs:log", N_("prints the log of a run; -f follows it")),
+    "cancel": ("lab.commands.jobs:cancel", N_("ends runs of this workspace")),
+    "clean": ("lab.commands.jobs:clean", N_("deletes runs of this workspace, after showing which")),
+    "budget": ("lab.commands.jobs:budget", N_("shows or sets how many device-hours may be spent")),
+    "shell": (
+        "lab.commands.jobs:shell",
+        N_("opens a shell in which the cluster's commands are found"),
+    ),
+    "build": ("publish.building.build", N_("makes notebooks and solutions from the lessons")),
     "translate": (
-        "teach.translation.command",
-        "shows what is translated into another language, and begins one",
+        "publish.translation.command",
+        N_("shows what is translated into another language, and begins one"),
     ),
-    "run": ("teach.run", "runs the whole course and prints a table"),
-    "book": ("teach.book.command", "makes pages to read of the lessons, with results of a run"),
-    "slides": ("teach.slides.command", "makes slides of the lessons, a deck for each part"),
-    "timetable": ("teach.slides.timetable", "prints plans for half a day, a day and three days"),
-    "record": ("teach.recording", "packs runs into files, for those who cannot run anything"),
-    "lessons": ("teach.lessons", "brings new versions of the lessons; yours are never lost"),
-    "progress": ("teach.progress", "shows which exercises are solved"),
-    "share": ("teach.classroom.command:share", "shares your progress with the class, or not"),
+    "run": ("publish.run", N_("runs the whole course and prints a table")),
+    "book": (
+        "publish.book.command",
+        N_("makes pages to read of the lessons, with results of a run"),
+    ),
+    "slides": ("publish.slides.command", N_("makes slides of the lessons, a deck for each part")),
+    "timetable": (
+        "publish.slides.timetable",
+        N_("prints plans for half a day, a day and three days"),
+    ),
+    "record": ("publish.recording", N_("packs runs into files, for those who cannot run anything")),
+    "lessons": (
+        "classroom.lessons",
+        N_("brings new versions of the lessons; yours are never lost"),
+    ),
+    "progress": ("teach.progress", N_("shows which exercises are solved")),
+    "share": ("classroom.command:share", N_("shares your progress with the class, or not")),
     "class": (
-        "teach.classroom.command",
-        "shows instructors how the class stands, and who is stuck",
+        "classroom.command",
+        N_("shows instructors how the class stands, and who is stuck"),
     ),
-    "rehearse": ("teach.rehearsal.command", "tries the class's jobs on its site, the day before"),
-    "cards": ("teach.cards.command", "makes a page of commands for each lesson, to be printed"),
-    "bench": ("lab.bench.command", "runs or plans the benchmark of lesson 15"),
+    "rehearse": (
+        "classroom.rehearsal.command",
+        N_("tries the class's jobs on its site, the day before"),
+    ),
+    "cards": (
+        "publish.cards.command",
+        N_("makes a page of commands for each lesson, to be printed"),
+    ),
+    "bench": ("lab.bench.command", N_("runs or plans the benchmark of lesson 15")),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: done, 1: done, and the answer is no (a run failed, a check found faults), 2: refused."""
+    """Run a subcommand. Return 0 for success, 1 for a negative result, 2 for a refusal. A negative
+    result means that a run failed or a check found faults."""
     words = list(sys.argv[1:] if argv is None else argv)
-    mishaps.any_text_can_be_written()
+    any_text_can_be_written()
+    if argv is None:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `course log dp4 | head` ends as cat does
     try:
-        try:
-            code = answer(words)
-        finally:
-            mishaps.flush()
+        return answer(words)
     except (Exception, KeyboardInterrupt) as error:
-        return mishaps.tell(words[0] if words else "", error)
-    return code
+        return tell(words[0] if words else "", error)
+
+
+def tell(command: str, error: BaseException) -> int:
+    """Print an error and return the exit code. Raise unexpected errors again."""
+    from course_lib.lab.errors import LabError
+
+    if isinstance(error, LabError):
+        return refuse(f"course {command}: {error}")
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        return refuse(f"course {command}: {error.strerror}{place}")
+    raise error
+
+
+def refuse(text: str) -> int:
+    """Print a refusal and return its exit code, even if the terminal has been closed."""
+    from course_lib.read.prefix import visible
+
+    with contextlib.suppress(OSError):
+        print(visible(text), file=sys.stderr)
+    return USAGE_ERROR
+
+
+def any_text_can_be_written() -> None:
+    """Make a terminal whose encoding lacks ✓ or é print a replacement instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace" if stream is sys.stderr else "replace")
 
 
 def answer(words: list[str]) -> int:
@@ -81,26 +133,26 @@ def answer(words: list[str]) -> int:
 
 
 def call(command: str, argv: list[str]) -> int:
-    module_name, _, function = COMMANDS[command][0].partition(":")
+    module_name, _unused, function = COMMANDS[command][0].partition(":")
     run = getattr(import_module(f"course_lib.{module_name}"), function or "main")
     return int(run(argv) or 0)
 
 
 def suggestion(word: str) -> str:
-    """The command that was probably meant; all of them where none is near."""
+    """Return the command that was probably meant, or the overview if no name is similar."""
     from course_lib.mistakes.names import near
 
     begun = [name for name in COMMANDS if word and name.startswith(word)]
     if meant := begun or near(word[:40], COMMANDS, most=1):
-        return f"; did you mean {' or '.join(f'`course {name}`' for name in meant)}?"
+        return _("; did you mean {value}?", value=" or ".join(f"`course {name}`" for name in meant))
     return f"\n\n{overview()}"
 
 
 def overview() -> str:
     width = max(map(len, COMMANDS))
-    lines = [f"  {name.ljust(width)}  {told(what)}" for name, (_, what) in COMMANDS.items()]
-    more = told("course COMMAND --help tells more.")
-    return "\n".join([told("usage: course COMMAND …"), "", *lines, "", more])
+    lines = [f"  {name.ljust(width)}  {what}" for name, (_unused, what) in COMMANDS.items()]
+    more = _("course COMMAND --help tells more.")
+    return "\n".join([_("usage: course COMMAND …"), "", *lines, "", more])
 
 
 if __name__ == "__main__":

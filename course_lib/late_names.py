@@ -1,5 +1,4 @@
-"""Names that a room offers before their modules are loaded: nobody pays for pandas who asks for no
-table."""
+"""Names that a package offers before their modules are loaded, to avoid slow imports."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from course_lib.mistakes.names import no_such_name
 
 
 def offering(names: list[str]) -> Callable[[], list[str]]:
-    """`__dir__` of a room: completion offers these names, and nothing that it has imported."""
+    """Return a package's `__dir__`: completion offers these names and no imported names."""
     return lambda: names
 
 
 def late_names(
     room: ModuleType, modules: Mapping[str, str], others: Iterable[str] = (), **how: bool
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a room. `modules`: of each module, the names in it that are
-    offered, with blanks between; a module that offers none is itself what is offered. `others` are
-    there already. `how` functions are explained to who calls them wrongly: see `offered`."""
+    """Return a package's `__getattr__` and `__dir__`. `modules` maps each module to its offered
+    names, separated by blanks. A module without names is offered itself. `others` are names that
+    already exist. `how` is passed to `offered`, which explains wrong calls."""
     module_of = {name: module for module, names in modules.items() for name in names.split()}
     module_of |= {module: "" for module, names in modules.items() if not names}
     names, title = sorted({*module_of, *others}), room.__name__.removeprefix("course_lib.")

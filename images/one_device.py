@@ -12,8 +12,8 @@ from overview import BLUE, GREEN, INK, ORANGE, PAPER, SOFT, arrow, box, words
 
 HERE = Path(__file__).parent
 CELL, TIMES, FIELDS = 22, 16, 8
+# The time whose state is read.
 WANTED = 10
-"""The time whose state is read."""
 
 
 def cell(x: float, y: float, width: float, height: float, fill: str, stroke: str = INK) -> str:

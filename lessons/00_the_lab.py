@@ -116,11 +116,11 @@ guess_lines = 6
 # %% id="first-run"
 lines = predict("00: lines of a job with 2 × 2 tasks", guess_lines, unit="lines")
 first = lab.submit(hello)
-first.wait()
+first.require()
 print(first.text)
 
 # %% id="first-see"
-printed_lines = [line for line in first.text.splitlines() if " runs on " in line]
+printed_lines = [line for line in first.require().text.splitlines() if " runs on " in line]
 lines.compare(len(printed_lines))
 
 # %% id="first-claim" tags=["claim"]
@@ -203,11 +203,12 @@ long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_
 # %% id="cancel-do"
 lab.cancel(long_one)
 print(long_one.wait())
-print(long_one.text)
+print(long_one.tail())
 
 # %% [markdown] id="cancel-explain"
 # `lab.cancel` called `scancel` with the job's number. Slurm sent every process of the job a signal, and a line in the
-# log says so. (Was it still waiting? Then it never had a log.) `lab.cancel` knows the runs of this course and nothing
+# log says so. (Was it still waiting? Then it never had a log.) A cancelled job has no result, so the same recipe is
+# submitted anew the next time. `lab.cancel` knows the runs of this course and nothing
 # else, so no other job of yours can be hit by it.
 
 

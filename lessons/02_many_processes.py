@@ -181,7 +181,7 @@ print("\n".join(sorted(re.findall(r"^rank .*", talk.text, re.MULTILINE))))
 
 # %% id="talk-see"
 said = re.search(
-    r"^rank 2 of 4, local rank (\d+) .*reduce_scatter \[(\d+)\]", talk.text, re.MULTILINE
+    r"^rank 2 of 4, local rank (\d+) .*reduce_scatter \[(\d+)\]", talk.require().text, re.MULTILINE
 )
 piece.compare(int(said[2]))
 local.compare(int(said[1]))
@@ -533,7 +533,7 @@ overlap = lab.submit(program.recipe("buckets", "work/time_buckets.py", nodes=2, 
 overlap.watch()
 
 # %% id="overlap-see"
-found = re.findall(r"^(.+): step (\d+), ([\d.]+) ms$", overlap.text, re.MULTILINE)
+found = re.findall(r"^(.+): step (\d+), ([\d.]+) ms$", overlap.require().text, re.MULTILINE)
 table = pd.DataFrame(found, columns=["variant", "iteration", "elapsed_ms"]).astype(
     {"iteration": int, "elapsed_ms": float}
 )

@@ -62,7 +62,7 @@ one.watch()
 four.watch()
 
 # %% id="alone-see"
-last = [line[0] for line in re.finditer(r"epoch 3: .*", four.text)]
+last = [line[0] for line in re.finditer(r"epoch 3: .*", four.require().text)]
 lines.compare(len(set(last)))
 print("\n".join(last))
 curves = {"one device": epochs(one), "four devices": epochs(four)}
@@ -114,7 +114,9 @@ deal.watch()
 # %% id="deal-see"
 dealt = {
     (int(rank), int(epoch)): [int(number) for number in row.split(", ")]
-    for rank, epoch, row in re.findall(r"^rank (\d), epoch (\d): \[(.*)\]", deal.text, re.MULTILINE)
+    for rank, epoch, row in re.findall(
+        r"^rank (\d), epoch (\d): \[(.*)\]", deal.require().text, re.MULTILINE
+    )
 }
 again.compare(sum(a == b for a, b in zip(dealt[0, 1], dealt[0, 2], strict=True)))
 show.ranks({f"epoch {epoch}": [dealt[rank, epoch] for rank in range(4)] for epoch in (1, 2, 3)})

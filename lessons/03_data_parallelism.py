@@ -90,7 +90,7 @@ run.watch()
 
 # %% [markdown] id="twice"
 # Run the cell above once more: nothing is submitted. A run belongs to its recipe; while the recipe is the same, you get
-# the run that there is, also tomorrow.
+# the run that there is, also tomorrow. (A run that was cancelled is submitted anew.)
 
 
 # %% [markdown] id="world-idea"

@@ -61,8 +61,9 @@ print(f"the four processes talked through {roads.links.backend}")
 
 # %% [markdown] id="backend-idea"
 # `nccl`: your devices are GPUs, and the log of this job holds NCCL's own lines. `gloo`: they are processors; gloo does
-# the same work there, and prints nothing about its roads. Then the course writes a log **as NCCL would print it** on a
-# cluster that you describe. Its first line says that it is simulated, and so does every picture made from it.
+# the same work there, and prints nothing about its roads. Then the course hands out a log **as NCCL would print it** on
+# such a cluster. It was generated after real logs, line by line, and no machine has printed it. Its first line says that it
+# is simulated, and so does every picture made from it.
 
 
 # %% id="log"
@@ -70,9 +71,7 @@ if roads.links.backend == "nccl":
     nccl_file = roads.log_file
 else:
     nccl_file = lab.workspace.runs / "simulated-nccl.log"
-    nccl_file.write_text(
-        plan.nccl_log(nodes=2, devices_per_node=2, between="sockets", version="2.27")
-    )
+    nccl_file.write_text(plan.nccl_log(nodes=2, devices_per_node=2, between="sockets"))
 
 # %% id="log-head"
 # !head -n 1 "{nccl_file}" | cut -c 1-140
@@ -149,9 +148,9 @@ rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
 rings[["channel", "order"]].head(4)
 
 # %% [markdown] id="describe-idea"
-# ## Describe a cluster of your own
+# ## Five clusters that differ in one word
 #
-# Here are five clusters of four nodes with four devices each. Each differs from the one before in one word of
+# Here are the logs of five clusters of four nodes with four devices each, generated after real ones, too. Each differs from the one before in one word of
 # its description: another network, then GPUDirect, then no NVLink but a PCIe switch between the devices, then no such
 # switch either.
 #
@@ -176,7 +175,7 @@ inside_guess = predict("04: changes inside a node", guess_inside, choices=list(c
 def roads_of(words):
     """Kind of road and number of lines, in the log of such a cluster."""
     path = lab.workspace.runs / "described-nccl.log"
-    path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, version="2.27", **words))
+    path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, **words))
     return read.nccl(path)
 
 
@@ -197,7 +196,7 @@ show.topology(roads_of(words))
 
 # %% [markdown] id="describe-explain"
 # *The last of the five clusters. The key names the kind of road; whether an adapter reads the devices' memory itself
-# (`GDRDMA`) stands in the table.* Change the words as you like (`help(plan.nccl_log)` lists them).
+# (`GDRDMA`) stands in the table.*
 #
 # **Explain.** Nothing in these logs is an error. A job whose log says `NET/Socket` on a cluster that has
 # InfiniBand runs to its end, with the right losses, and is many times slower than it could be; usually the
@@ -513,8 +512,8 @@ print(fast_run.log.losses_beside(slow_run.log))
 # > gpu0:869:950 [0] NCCL INFO Channel 00/0 : 31[7] -> 0[0] [receive] via NET/IB/0
 # > ```
 # >
-# > Every node of that cluster has two adapters, and all are alike. Fill the gaps so that the simulated log
-# > has these links.
+# > Every node of that cluster has two adapters, and all are alike. Fill the gaps so that they
+# > describe a cluster with these links.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION

@@ -164,18 +164,17 @@ guess_zero1, guess_fsdp = 2, 3
 # %% id="sent-file"
 # %%writefile "{lab.work}/send_shards.py"
 import time
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from links.collectives import exchange  # sends one way, receives the other, at once
-from observing.node_load import Proc, Psutil
+from observing.node_load import Node
 
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 row = torch.zeros(1_000_000)
 pieces = row.tensor_split(size)
-node = Proc() if Path("/proc/net/dev").exists() else Psutil()
+node = Node()
 
 
 def go_round(steps):

@@ -637,7 +637,7 @@ stages.set_index("stage")
 claim("1F1B hangs with plain sends", bool(stuck))
 off_by = stages["gradient off by"].astype(float).max()
 claim("with isend its gradients are the serial ones: off by", off_by, most=1e-10)
-claim("the first stage keeps p − r = 4 micro-batches", int(stages.iloc[0, 1]), least=4, most=4)
+claim("the first stage keeps 4 micro-batches, p − r", int(stages.iloc[0, 1]), least=4, most=4)
 
 # %% [markdown] id="order-explain"
 # **Explain.** Follow two neighbours. Stage 2 has gone forward twice and sends micro-batch 1 on. Stage 3 has just finished

@@ -194,8 +194,8 @@ print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / mod
 
 # %% [markdown] id="flops-causal"
 # The third line is a matter of taste that you have to know of. A GPT's attention is *causal*: half of the scores are
-# masked away. The formula counts them all, as most papers do. Megatron-LM and the course's program today count the
-# half that is needed. At this size they differ by 1.3 %, at long sequences by much more: compare only numbers of one count.
+# masked away. The formula counts them all, as most papers, the planner and the course's program do. Today's Megatron-LM
+# counts the half that is needed. At this size they differ by 1.3 %, at long sequences by much more: compare only numbers of one count.
 
 # %% [markdown] id="achieved-idea"
 # ## Achieved, and peak

@@ -370,7 +370,7 @@ tokens.require()
 # the type of the numbers, how many sequences and documents there are, and the length of each sequence:
 
 # %% id="data-read"
-prefix = tokens.folder / "mine_text_document"
+prefix = tokens.require().folder / "mine_text_document"
 index = prefix.with_suffix(".idx").read_bytes()
 version, code = np.frombuffer(index, "<u8", 1, 9)[0], index[17]
 sequences = int(np.frombuffer(index, "<u8", 1, 18)[0])

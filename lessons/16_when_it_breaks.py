@@ -73,9 +73,7 @@ speaker = predict(
     guess_speaker,
     choices=("rank 2", "the other ranks", "all ranks"),
 )
-hang = lab.submit(
-    fault.recipe("hang", "stuck", rank=2, distributed_timeout_seconds_after_init=120), again=True
-)
+hang = lab.submit(fault.recipe("hang", "stuck", rank=2, distributed_timeout_seconds_after_init=120))
 
 
 # %% id="hang-wait"
@@ -86,7 +84,7 @@ def steps_seen(run):
 
 
 end_s = time.monotonic() + 60
-while steps_seen(hang) < 3 and time.monotonic() < end_s:
+while steps_seen(hang) < 3 and not hang.ended and time.monotonic() < end_s:
     time.sleep(0.2)
 time.sleep(1)
 print(hang.reason, "|", steps_seen(hang), "steps")
@@ -622,9 +620,9 @@ check.ex16_hang(device_hours)
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 16.2** — A blind case. `lab.mystery(1)` submits a run with one fault; name and script tell nothing.
 # > Look at it with what you have (`run.failure`, `run.diary.findings`, `show.diary`, `lab.stacks` while it runs).
-# > Then write down the cause in your own words, the rank and the node that have it (`None` where it is no single
-# > one; where it is all ranks of a node, one of them or a list of them), and what cures it. (A traceback may lead into
-# > `code/faults/`, where this course keeps its faults; in life it would lead into your program.)
+# > Then choose the cause and the cure from the two lists, by name or by number. Write down the rank and the node that
+# > have the fault: `None` if it is no single one, and a list if it is all ranks of a node. A traceback may lead into
+# > `code/faults/`, where this course keeps its faults; in life it would lead into your program.
 # >
 # > The cell below waits until the run is over, which is enough for most cases. Ranks give up after six
 # > seconds in it. To ask one *while it hangs*, submit the same case once more, with more patience:
@@ -634,14 +632,20 @@ check.ex16_hang(device_hours)
 one = lab.mystery(1)
 print(one.wait())
 
+# %% id="ex2-causes" tags=["exercise"]
+check.ex16_causes()
+
+# %% id="ex2-cures" tags=["exercise"]
+check.ex16_cures()
+
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP cause, rank, node, cure = ..., ..., ..., ...
 cause, rank, node, cure = (
-    "a Python module is missing on one node",
+    "missing-module",
     one.failure.rank,
     one.failure.node,
-    "install it there, or activate the same environment on all nodes",
+    "same-modules",
 )
 ### END SOLUTION
 
@@ -650,8 +654,8 @@ check.ex16_warm_up(one, cause, rank, node, cure)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 16.3** — Now any other seed, ten of them if you like: each is another case, and the check keeps your
-# > score over the first ten. What counts is the first answer. (There are 22 kinds of faults, and 22 seeds that follow
-# > each other have one of each.)
+# > score over the first ten. What counts is the first answer that the check can read; a typo does not. The cases have
+# > 22 of the causes, and 22 seeds that follow each other have one of each.
 
 # %% id="ex3-run" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -666,10 +670,10 @@ print(case.wait())
 ### GAP cause, rank, node, cure = ..., ..., ..., ...
 found = next(each for each in case.diary.findings if each.kind == "weights")
 cause, rank, node, cure = (
-    "the weights of one rank differ: it began with another seed",
+    "unequal-weights",
     found.rank,
     found.node,
-    "broadcast the weights of rank 0 before the first step",
+    "broadcast",
 )
 ### END SOLUTION
 

@@ -470,18 +470,10 @@ task.enter(mine, name="first try")
 task.board()
 
 # %% [markdown] id="board-explain"
-# The board trusts nobody's word, yours included. What `task.score` looks at:
-#
-# | who would … | is given away by |
-# |---|---|
-# | train on the held-out text | the recipe, if it names it. A text that was exchanged: it is made anew by the notebook that judges, and compared. And the weights themselves: who has learned from the one text finds it easier than the other, as much easier as it helped |
-# | edit the log or the recipe | the script and the record of the submission, which say the same in other ways; the file system, which knows when a file was changed last; the cluster's accounts, which know how long the job took; the weights, which have another loss than an edited log |
-# | exchange the weights | their shape, the number of samples that they have seen, their loss on the text that was learned, and again the time |
-# | take somebody else's run | the cluster's accounts, which know whose job it was; and the workspace in which its time was foreseen |
-# | edit a score or an entry | the notebook, which remembers what it gave; a seal; the record of the run; and `task.verify(name)`, which has the run judged again, by other samples |
-#
-# None of this is a lock: who owns a machine can change whatever is on it. It is what auditing always is, to tell the same from
-# several sides, so that who bends one is contradicted by another.
+# A score is computed from the run: the loss from its saved weights, on samples drawn at that moment; the seconds from
+# the accounts of the cluster. A run does not count if its recipe names another text, begins with trained weights, runs
+# another program or changes how fast its devices are. The board is for comparing plans. Anyone who owns a machine could
+# cheat on it, and would learn nothing.
 
 # %% [markdown] id="dense-idea"
 # ## On paper: 70 billion parameters
@@ -509,7 +501,7 @@ over.compare(1 / found.best.mfu)
 show.layouts(found)
 
 # %% id="dense-claim" tags=["claim"]
-claim("the best plan takes so many times the days at peak", 1 / found.best.mfu, least=2, most=3.3)
+claim("the best plan takes so many times the days at peak", 1 / found.best.mfu, least=1.5, most=2.6)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 17.2** — Work out by hand how many days 1024 H100 would take *at their peak*, at 6 FLOPs per
@@ -537,8 +529,9 @@ check.ex17_dense(least_days, dense_plan)
 # By the plan 512 devices are enough, and leave the other half to others. Tensor 8 stays inside a node, where links are fast. Pipeline 4
 # makes a device's share small enough that nothing has to be recomputed; four pieces on each stage make its bubble a quarter
 # (lesson 07b). The optimizer's state is shared among 16 data ranks. A batch of 512 samples of 8,192 tokens is
-# 4 million tokens, as in published trainings. And see the interval: it is wide for this machine, on which programs
-# differ much, and its slow end misses the 90 days. Who promises a date runs a few iterations first, and adds what failures take (lesson 16b).
+# 4 million tokens, as in published trainings. And see the interval and its evidence: this program was measured on this machine, on
+# many nodes, so the interval is narrow; plan for a machine that nobody measured, and it is wide. If you promise a date, run a few
+# iterations first, and add what failures take (lesson 16b).
 
 # %% [markdown] id="mixture-idea"
 # ## On paper: a mixture of experts
@@ -659,7 +652,7 @@ check.ex17_mixture(total_billions, active_billions, mixture_plan)
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# Your own run stays, since its check and `task.verify` read it. The budget becomes what it was.
+# Your own run stays, since its check reads it. The budget becomes what it was.
 
 # %% id="clean"
 lab.set_budget(limit_before)

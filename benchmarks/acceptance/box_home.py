@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import subprocess
@@ -24,7 +23,7 @@ def make() -> str:
 def end_all(home: str) -> None:
     """Cancels what is left in the box; then the box itself goes."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    command = [str(ROOT / "course_lib/box/bin/scancel"), "--user", getpass.getuser()]
+    command = [str(ROOT / "course_lib/box/bin/scancel"), "--me"]
     around = {**os.environ, VARIABLE: home, "PATH": path}
     subprocess.run(command, env=around, capture_output=True, timeout=30, check=False)
     shutil.rmtree(home, ignore_errors=True)

@@ -20,17 +20,17 @@ import torch.distributed as dist
 from acceptance.notes import Notes
 from acceptance.older_torch import name_collectives
 
+# Ranks that a machine has to bear, however few GPUs they share.
 ALWAYS = 4
-"""Ranks that a machine has to bear, however few GPUs they share."""
 ALLOWED = 1e-10
+# Then what was found is told, before the part is ended for want of time.
 ENOUGH_S = 370
-"""Then what was found is told, before the part is ended for want of time."""
+# For one layout, of which most take less than six: one that hangs leaves time for the others.
 PATIENCE_S = 60
-"""For one layout, of which most take less than six: one that hangs leaves time for the others."""
+# Of the layouts on one and two ranks, every so many.
 REHEARSED = 5
-"""Of the layouts on one and two ranks, every so many."""
+# Of the plain model, once for all layouts of a shape.
 PLAIN_RUNS: dict[tuple[Any, ...], Any] = {}
-"""Of the plain model, once for all layouts of a shape."""
 
 
 def join(rank: int, size: int, store: str) -> None:

@@ -14,8 +14,8 @@ class Part:
     name: str
     limit_s: int
     question: str
+    # Module and function, imported only in the process of the part.
     where: str
-    """Module and function, imported only in the process of the part."""
 
     def work(self) -> Callable[[Notes], None]:
         module, _, function = self.where.partition(":")

@@ -10,8 +10,8 @@ from course_lib import gpt
 
 LIMIT_MIB, MARGIN = 160, 0.95
 MICRO_BATCHES = (4, 8, 16, 32, 64)
+# Causes by which the reader of failures knows that a device's memory was full.
 FULL = ("cuda_oom", "device_limit")
-"""Causes by which the reader of failures knows that a device's memory was full."""
 
 
 def recipe(micro_batch: int) -> Any:

@@ -17,8 +17,8 @@ import tempfile
 
 from course_lib import Lab, fault, plan, read
 
+# So much of the most is as good as the most.
 FLAT = 0.9
-"""So much of the most is as good as the most."""
 
 
 def measure(lab: Lab, steps: int, interval: int, mean_s: int, seed: int) -> read.Attempts:

@@ -42,7 +42,7 @@ def told(run: Any, iterations: int) -> Told:
     lines = LINE.findall(run.text)  # of all lives; run.log keeps those that counted
     last = run.paths.checkpoints / f"iter_{iterations:07d}" / "checksums.json"
     sums = json.loads(last.read_text()) if last.exists() else {}
-    end = {name: at for name, at in sums.items() if name.endswith(".distcp")}
+    end = {name: at for name, at in sums.items() if name.endswith(".bin")}
     return Told([(int(step), loss) for step, loss in lines], end)
 
 

@@ -25,6 +25,7 @@ from planner_sources.megatron import (
 )
 from planner_sources.megatron_ci import megatron_ci
 from planner_sources.nanotron import nanotron
+from planner_sources.vendor import bridge, published
 
 CONVERTERS: dict[frozenset[str], Callable[[Row], MeasuredRun | None]] = {
     frozenset({"interleave_v_derived", "dp_derived"}): megatron_sc21,
@@ -39,6 +40,8 @@ CONVERTERS: dict[frozenset[str], Callable[[Row], MeasuredRun | None]] = {
     frozenset({"tokens_per_iter", "recompute", "sharding"}): single_file,
     frozenset({"model_parallel_size", "achieved_TFLOPs_per_gpu"}): megatron_2021,
     frozenset({"fsdp_sharding", "mfu_pct", "n_params"}): llm_foundry,
+    frozenset({"fully_specified", "hardware", "n_experts", "iter_time_s"}): published,
+    frozenset({"release", "task", "model_TFLOPs_per_gpu", "fsdp"}): bridge,
 }
 
 
@@ -50,15 +53,18 @@ def _rename(name: str) -> str:
 
 
 def read_file(path: Path) -> Iterator[MeasuredRun]:
-    """Runs of one CSV file, of whatever source; nothing from a file of another kind."""
-    with path.open(encoding="utf-8") as file:
+    """Runs of one CSV file, of whatever source; a PlanError says why there are none."""
+    with path.open(encoding="utf-8-sig") as file:
         header = set(next(file, "").strip().split(","))
-    if {"hardware", "software"} <= header and header & set(COLUMNS):
+    found = [make for columns, make in CONVERTERS.items() if columns <= header]
+    if not found and {"hardware", "software"} <= header and header & set(COLUMNS):
         yield from read_runs(path)
         return
-    found = [make for columns, make in CONVERTERS.items() if columns <= header]
     if not found:
-        return
+        raise PlanError(
+            "its columns are of no source that planner_sources/ knows; use those that "
+            "benchmarks/README.md lists"
+        )
     table = pd.read_csv(path).rename(columns=_rename)
     for row in table.itertuples(index=False):
         try:
@@ -70,5 +76,20 @@ def read_file(path: Path) -> Iterator[MeasuredRun]:
             yield run
 
 
-def read_folder(folder: Path) -> list[MeasuredRun]:
-    return [run for path in sorted(folder.glob("*.csv")) for run in read_file(path)]
+def read_folder(folder: Path, unread: list[str]) -> list[MeasuredRun]:
+    """Adds a line to `unread` for each file without a run that can be planned."""
+    runs: list[MeasuredRun] = []
+    files = sorted(folder.glob("*.csv"))
+    if not files:
+        unread.append(f"{folder}: there is no CSV file in it")
+    for path in files:
+        found: list[MeasuredRun] = []
+        try:
+            found.extend(read_file(path))
+        except (PlanError, ValueError, OSError) as error:
+            unread.append(f"{path}: {error}")
+        else:
+            if not found:
+                unread.append(f"{path}: none of its rows is a run that can be planned")
+        runs += found
+    return runs

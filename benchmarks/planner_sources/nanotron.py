@@ -58,7 +58,9 @@ def nanotron(row: Row) -> MeasuredRun | None:
     model = _nanotron_model(row)
     # The published batch is rounded in some rows; the product is what ran.
     row = row._replace(global_batch_seqs=row.dp * row.micro_batch * row.grad_accum)
-    layout = run_of(row, zero=int(row.zero_stage), sequence_parallel=_nanotron_splits(row))
+    layout = run_of(
+        row, zero=int(row.zero_stage), sequence_parallel=_nanotron_splits(row), stages="by-cost"
+    )
     machine, stack = cluster("hf-h100", layout.devices), stack_named("nanotron")
     if succeeded and row.tp > 1 and not Estimate(model, layout, machine, stack).fits:
         layout = layout.but(sequence_parallel=True)  # it ran, so it must have fitted

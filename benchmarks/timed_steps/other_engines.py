@@ -20,11 +20,11 @@ from plain_gpt import Shape
 from timed_steps.ours_and_plain import KEPT, MICRO_BATCH, MICRO_BATCHES, Times, timed
 
 Cuts = tuple[int, int, int]
+# What picotron imports for GPUs and downloads; on processors nothing of it runs.
 NEVER_CALLED = (
     "flash_attn flash_attn.flash_attn_interface flash_attn.layers flash_attn.layers.rotary "
     "flash_attn.ops flash_attn.ops.triton flash_attn.ops.triton.layer_norm huggingface_hub"
 )
-"""What picotron imports for GPUs and downloads; on processors nothing of it runs."""
 
 
 class Batches:

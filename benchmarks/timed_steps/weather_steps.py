@@ -18,8 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 Step = Callable[[], float]
+# In each rank: the loops that are built already; a call is one step, and returns its loss.
 KEPT: dict[str, Step] = {}
-"""In each rank: the loops that are built already; a call is one step, and returns its loss."""
 
 
 class PlainPairs(Dataset[tuple[Tensor, Tensor]]):

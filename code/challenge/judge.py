@@ -15,12 +15,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
+
+import process.interrupt  # noqa: F401  # isort: skip
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
-
 from checkpoints.files import last_good
+from checkpoints.saved_model import described
 from dataset.indexed_data import IndexedText, check_present
 from dataset.samples import Loader, Samples
 from flags.arguments import parse_arguments
@@ -31,11 +33,11 @@ from parallel.layout import make_layout
 from parallel.layout_checks import grid_from
 from pretrain_gpt import Training, build, prepare
 from process.device import start
-from process.errors import AskedError
-from process.failing import run_and_exit
+from process.errors import DataError
+from process.exit import run_and_exit
 
+# Samples of one forward pass, small enough for any device.
 BATCH = 32
-"""Samples of one forward pass, small enough for any device."""
 FLAGS = [
     ("--load", TEXT, None, "folder of checkpoints; the newest whole one is judged"),
     ("--text", Several(TEXT), None, "indexed files without .bin"),
@@ -44,20 +46,16 @@ FLAGS = [
 ]
 
 
-class JudgeError(AskedError):
-    """Weights that cannot be judged."""
-
-
-def model_flags(described: dict[str, Any]) -> list[str]:
+def model_flags(model: dict[str, Any]) -> list[str]:
     """The flags of model.json, in which a checkpoint says of which model it is."""
     words: list[str] = []
     for name, *_ in MODEL:
-        value = described.get(name.removeprefix("--").replace("-", "_"))
+        value = model.get(name.removeprefix("--").replace("-", "_"))
         if value is True:
             words.append(name)
         elif value not in (None, False):
             words += [name, str(value)]
-    return [*words, "--vocab-size", str(described["vocab_size"])]
+    return [*words, "--vocab-size", str(model["vocab_size"])]
 
 
 def loaded(folder: Path, text: str) -> tuple[Training, dict[str, Any]]:
@@ -66,19 +64,19 @@ def loaded(folder: Path, text: str) -> tuple[Training, dict[str, Any]]:
     start(parse_arguments([]))
     source, _ = last_good(folder)
     if source is None:
-        raise JudgeError(f"there is no checkpoint in {folder}; give the recipe save=True")
-    described = json.loads((source / "model.json").read_text(encoding="utf-8"))
+        raise DataError(f"there is no checkpoint in {folder}; give the recipe save=True")
+    model, rows = described(source)
     own = ["--micro-batch-size", str(BATCH), "--data-path", text, "--load", str(folder)]
-    args = parse_arguments([*model_flags(described), *own], 1)
+    args = parse_arguments([*model_flags(model), *own], 1)
     grid = grid_from(args, 1)
     prepare(args, grid)
-    args.padded_vocab_size = described["softmax_rows"]
+    args.padded_vocab_size = rows
     layout = make_layout(grid, 0)
     device = torch.device("cpu")
     training = build(args, layout, device)
     progress = training.checkpoints.load(source, weights_only=True)
     seen = {"iteration": progress.iteration, "samples": progress.consumed_samples}
-    return training, {**seen, "model": described}
+    return training, {**seen, "model": model}
 
 
 def judged(training: Training, text: str, count: int, seed: int) -> dict[str, float]:

@@ -18,11 +18,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
 
+from process.errors import run_alone
+
+# Of each document: so many short ones that both parts are of the same kind.
 LETTERS = 6000
-"""Of each document: so many short ones that both parts are of the same kind."""
 VOCABULARY = 1024
+# Every tenth document is judged by.
 JUDGED, OF = 7, 10
-"""Every tenth document is judged by."""
 PARTS = ("learn", "judge")
 FILES = ("vocab.json", "merges.txt", *(f"{part}_text_document{end}" for part in PARTS
                                        for end in (".bin", ".idx")))  # fmt: skip
@@ -54,7 +56,7 @@ def prepare(sample: Path, out: Path) -> None:
         for part in PARTS:
             where = ["--input", f"{folder}/{part}.jsonl", "--output-prefix", f"{folder}/{part}"]
             flags = [*where, *words[part], "--append-eod"]
-            tokens, count = preprocess_data.run(preprocess_data.make_parser().parse_args(flags))
+            tokens, count = preprocess_data.run(preprocess_data.parse(flags))
             print(f"{part}: {count} documents, {tokens} tokens")
         for name in FILES:
             (folder / name).replace(out / name)
@@ -74,4 +76,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_alone(main)

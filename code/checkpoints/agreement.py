@@ -14,22 +14,22 @@ import torch.distributed as dist
 from process.errors import AskedError
 
 T = TypeVar("T")
+# Another group of all ranks, for who speaks beside the others; None is the common one.
 Group = dist.ProcessGroup | None
-"""Another group of all ranks, for who speaks beside the others; None is the common one."""
 
 
 def from_first(question: Callable[[], T], group: Group = None) -> T:
-    """What rank 0 answers."""
+    """Gives every rank the answer of rank 0."""
     answers: list[Any] = [_answer(question) if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(answers, src=0, group=group)
     return cast(T, _result(answers[0]))
 
 
 def from_all(question: Callable[[], T], group: Group = None) -> list[T]:
-    """What each rank answers, by rank."""
+    """Gives every rank the answers of all, by rank."""
     answers: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(answers, _answer(question), group=group)
-    return [_result(answer) for answer in answers]
+    return [_result(answer, rank) for rank, answer in enumerate(answers)]
 
 
 def _answer(question: Callable[[], T]) -> T | Exception:
@@ -39,7 +39,13 @@ def _answer(question: Callable[[], T]) -> T | Exception:
         return error
 
 
-def _result(answer: T | Exception) -> T:
+def _result(answer: T | Exception, rank: int = 0) -> T:
     if isinstance(answer, Exception):
+        answer.__dict__["rank"] = rank
         raise answer
     return answer
+
+
+def by_rank(error: Exception) -> str:
+    """The error, and whose it is."""
+    return f"rank {error.__dict__.get('rank', 0)}: {error}"

@@ -1,4 +1,4 @@
-"""Checkpoints that any layout can read, through torch.distributed.checkpoint.
+"""Checkpoints that any layout can read.
 
 A checkpoint holds whole parameters under the names of the undivided model, each with Adam's two
 moments, in float32 (or float64), whatever the layout that wrote it: every rank writes the slices it
@@ -6,7 +6,7 @@ has and reads the slices it needs.
 
 The vocabulary is padded to a number of rows that depends on the layout: a checkpoint has the rows
 over which the softmax is taken, and rows that a layout adds beyond them are zero and never counted.
-files.py has the files, saved_model.py what makes two models one and the same.
+files.py has the files, slices.py the numbers, saved_model.py what makes two models the same.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,59 +23,81 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from checkpoints.agreement import Group, from_first
-from checkpoints.behind import Behind
-from checkpoints.files import CheckpointError, fresh, iteration_of, publish, seal, write_json
+from checkpoints.agreement import Group, from_all, from_first
+from checkpoints.files import CheckpointError, fresh, iteration_of, ours, publish, seal
+from checkpoints.json_files import form_of, read_json, write_json
 from checkpoints.saved_model import description
+from checkpoints.slices import Slice, read, read_tensors, write
 from training.optimizer import Optimizer
 
+PROGRESS = "progress.json"
 VOCABULARY = ("word.weight", "output.weight")
 Place = tuple[slice, ...]
-Tell = Callable[[str | None], None]
+Tell = Callable[[OSError | None], None]
 
 
 @dataclass
 class Progress:
-    """How far a run has come, and what its log has not told of that yet."""
+    """How far a run has come."""
 
     iteration: int = 0
     consumed_samples: int = 0
-    untold_steps: int = 0
-    untold_skipped: int = 0
-    untold_nan_iterations: int = 0
-    untold_loss: float = 0.0
+
+
+class Background:
+    """Work beside training (--async-save): a thread of each rank writes what was copied for it.
+
+    One piece of work at a time; all ranks begin the same ones.
+
+    The threads talk over a process group of their own: in the common one their messages would meet
+    those of the training.
+    """
+
+    def __init__(self) -> None:
+        self.group = dist.new_group(backend="gloo")
+        self.thread = ThreadPoolExecutor(1)
+        self.work: Future[None] | None = None
+
+    def begin(self, work: Callable[[], None]) -> None:
+        self.work = self.thread.submit(work)
+
+    def wait(self) -> None:
+        """Waits for the work that was begun, and raises its error."""
+        if self.work is not None:
+            self.work.result()
 
 
 class Checkpoints:
-    """Where a run saves, and what: weights, moments, progress."""
+    """Saves and loads weights, moments and progress of a run."""
 
     def __init__(
         self,
         optimizer: Optimizer,
-        wholes: dict[str, tuple[torch.Size, Place]],
+        slices: dict[str, tuple[torch.Size, Place]],
+        biases: dict[str, Tensor],
         args: argparse.Namespace,
     ) -> None:
-        self.optimizer, self.wholes, self.args = optimizer, wholes, args
-        self.unsaved: str | None = None  # why the last one could not be written
-        self.behind = Behind() if args.save and args.async_save else None
+        self.optimizer, self.slices, self.args = optimizer, slices, args
+        self.biases = biases  # of routers: no gradient moves them, so no optimizer has them
+        self.unsaved: OSError | None = None  # why the last one could not be written
+        self.background = Background() if args.save and args.async_save else None
 
-    def _parts(self, kinds: dict[str, dict[str, Tensor]]) -> dict[str, Tensor]:
+    def _parts(self, kinds: dict[str, dict[str, Tensor]]) -> dict[str, Slice]:
         return {
             f"{kind}.{name}": self._part(name, tensor)
             for kind, values in kinds.items()
             for name, tensor in values.items()
         }
 
-    def _part(self, name: str, values: Tensor) -> Tensor:
-        from checkpoints.slices import SavedSlice  # late: see there
-
-        whole, place = self.wholes[name]
+    def _part(self, name: str, values: Tensor) -> Slice:
+        if name in self.biases:
+            return Slice(values, list(values.shape), [0])
+        whole, place = self.slices[name]
+        size, offsets = list(whole), [at.start for at in place]
         if name in VOCABULARY:  # without the rows that are this layout's padding
-            rows = self.args.softmax_rows or self.args.padded_vocab_size
-            start, stop = (min(at, rows) for at in (place[0].start, place[0].stop))
-            whole = torch.Size([rows, *whole[1:]])
-            place, values = (slice(start, stop), *place[1:]), values[: stop - start]
-        return SavedSlice.of(values, whole, place)
+            size[0] = self.args.softmax_rows or self.args.padded_vocab_size
+            values = values[: max(0, size[0] - offsets[0])]
+        return Slice(values, size, offsets)
 
     def save(self, folder: Path, progress: Progress, tell: Tell) -> None:
         """`tell` hears None, or why nothing was saved; the checkpoints before stay as they are.
@@ -82,83 +105,77 @@ class Checkpoints:
         With --async-save training stands still for a copy alone, and `tell` hears of it later.
         """
         target = folder / f"iter_{progress.iteration:07d}"
-        if self.behind is None:
-            self._write(target, lambda: self._state(progress), tell)
+        if self.background is None:
+            self._write(target, self._kinds(), self._told(progress), tell)
             return
-        self.behind.wait()  # before there is a second copy
-        copied, group = self._state(progress, copied=True), self.behind.group
-        self.behind.begin(lambda: self._write(target, lambda: copied, tell, group))
+        self.background.wait()  # before there is a second copy
+        copied, told, group = self._kinds(copied=True), self._told(progress), self.background.group
+        self.background.begin(lambda: self._write(target, copied, told, tell, group))
 
     def finish(self) -> None:
         """Waits for what is still being written."""
-        if self.behind is not None:
-            self.behind.wait()
+        if self.background is not None:
+            self.background.wait()
 
-    def _state(self, progress: Progress, copied: bool = False) -> dict[str, Any]:
-        kinds = self.optimizer.by_name(with_moments=True)
+    def _kinds(self, copied: bool = False) -> dict[str, dict[str, Tensor]]:
+        kinds = {**self.optimizer.by_name(with_moments=True), "router": self.biases}
         if copied:  # to the host; without a GPU it is there already, and may be the model's own
-            for values in kinds.values():
-                for name, tensor in values.items():
-                    values[name] = tensor.to("cpu", copy=True)
-        scale = asdict(self.optimizer.loss_scale)
-        steps = self.optimizer.steps_taken
-        extra = {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
-        return {**self._parts(kinds), **extra}
+            kinds = {
+                kind: {name: tensor.to("cpu", copy=True) for name, tensor in values.items()}
+                for kind, values in kinds.items()
+            }
+        return kinds
+
+    def _told(self, progress: Progress) -> dict[str, Any]:
+        scale, steps = asdict(self.optimizer.loss_scale), self.optimizer.steps_taken
+        return {"progress": asdict(progress), "loss_scale": scale, "adam_steps": steps}
 
     def _write(
-        self, target: Path, state: Callable[[], dict[str, Any]], tell: Tell, group: Group = None
+        self,
+        target: Path,
+        kinds: dict[str, dict[str, Tensor]],
+        told: dict[str, Any],
+        tell: Tell,
+        group: Group = None,
     ) -> None:
-        from checkpoints.slices import write  # late: see there
-
         # All in a folder that nobody reads, renamed at the end: whenever the job is killed, the
         # checkpoint before is whole.
         making = target.with_name(f"{target.name}.unfinished")
         try:
             from_first(lambda: fresh(making), group)
             from_first(lambda: write_json(making / "model.json", description(self.args)), group)
-            write(state(), making, group)
+            from_first(lambda: write_json(making / PROGRESS, told), group)
+            write(self._parts(kinds), making, group)
             seal(making, group)
             from_first(lambda: publish(making, target), group)
-        except (OSError, RuntimeError) as error:
+        except OSError as error:  # what else may happen, as a rank that is lost, is no disk's fault
             if dist.get_rank() == 0:
                 shutil.rmtree(making, ignore_errors=True)
-            self.unsaved = str(error)
+            self.unsaved = error
         else:
             self.unsaved = None
         tell(self.unsaved)
 
     def load(self, source: Path, weights_only: bool) -> Progress:
-        """Of a checkpoint that `last_good` has checked."""
-        from checkpoints.slices import read
-
-        scale = self.optimizer.loss_scale
-        extra: dict[str, Any] = {
-            "progress": asdict(Progress()),
-            "loss_scale": asdict(scale),
-            "adam_steps": 0,
-        }
+        """Reads a checkpoint that `last_good` has checked."""
+        form = form_of(self._told(Progress()))
+        saved = from_first(lambda: ours(source, lambda: read_json(source / PROGRESS, form)))
+        tensors = from_first(lambda: ours(source, lambda: read_tensors(source)))
         kinds = self.optimizer.by_name(with_moments=not weights_only)
         for values in kinds.values():
             for name in VOCABULARY:
                 if name in values:  # what the checkpoint does not fill is padding
                     values[name] = torch.zeros_like(values[name])
-        state = {**self._parts(kinds), **extra}
-        try:
-            read(state, source)
-        except (RuntimeError, ValueError, KeyError) as error:
-            raise CheckpointError(
-                f"{source} cannot be read, though its checksums are right ({error}): it was put "
-                "together of several, or written by another program; move it away to take the one "
-                "before"
-            ) from error
-        progress = Progress(**state["progress"])
+        parts = self._parts({**kinds, "router": self.biases})
+        from_all(lambda: ours(source, lambda: read(parts, source, tensors)))
+        progress = Progress(**saved["progress"])
         if progress.iteration != iteration_of(source):
             raise CheckpointError(
                 f"{source} holds iteration {progress.iteration}: it was renamed; give it its name "
                 "back, or move it away"
             )
         if not weights_only:
-            self.optimizer.steps_taken = state["adam_steps"]
-            scale.go_on_from(state["loss_scale"])
+            self.optimizer.steps_taken = saved["adam_steps"]
+            self.optimizer.loss_scale.go_on_from(saved["loss_scale"])
         self.optimizer.set_by_name(kinds)  # its tensors have been read into
         return progress

@@ -1,8 +1,8 @@
 """The files of a checkpoint: which is the newest, is it whole, and how it becomes visible.
 
 <folder>/iter_0000020/                      complete, or not there: renamed when all is written
-    .metadata  __<rank>_0.distcp            of torch.distributed.checkpoint
-    model.json                              of which model it is
+    rank<R>.bin  tensors.json               slices of tensors, and where which lies (slices.py)
+    model.json  progress.json               of which model it is, and how far that has come
     checksums.json                          size and CRC-32 of each of these files; written last
 <folder>/latest_checkpointed_iteration.txt  which one is the newest
 """
@@ -11,28 +11,47 @@ from __future__ import annotations
 
 import errno
 import functools
-import json
-import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch.distributed as dist
 
-from checkpoints.agreement import Group, from_all, from_first
+from checkpoints.agreement import Group, by_rank, from_all, from_first
+from checkpoints.json_files import read_json, small_file, write_json
+from flags.ranges import shortened
 from process.errors import AskedError
 
 TRACKER = "latest_checkpointed_iteration.txt"
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 2**22
-MOST_LISTED_BYTES = 2**28
+OURS = ("tensors.json", "model.json", "progress.json")
+LISTED: dict[Any, Any] = {name: [int, int] for name in (*OURS, str)}
+FULL = "Make room there: `df -h {0}`, `df -i {0}` and `quota -s` say how much is left"
+FAILED = (
+    "`ls -ld {0}`, `mount` and `ulimit -f` say what may be written there, `dmesg` if a disk failed"
+)
+
+T = TypeVar("T")
 
 
 class CheckpointError(AskedError):
     """A checkpoint that is damaged, or of another model, or a folder that another job writes."""
+
+
+def ours(source: Path, reading: Callable[[], T]) -> T:
+    """Result of reading a checkpoint whose checksums are right."""
+    try:
+        return reading()
+    except ValueError as error:
+        raise CheckpointError(
+            f"{source} cannot be read, though its checksums are right ({error}): it was put "
+            "together of several, or written by another program; move it away to take the one "
+            "before"
+        ) from error
 
 
 def iteration_of(path: Path) -> int:
@@ -68,37 +87,10 @@ def candidates(folder: Path) -> list[Path]:
 def _named(folder: Path) -> int | None:
     """The iteration in the tracker; None where it is missing or names none."""
     try:
-        text = _small_file(folder / TRACKER, 64).strip()
+        text = small_file(folder / TRACKER, 64).strip()
     except OSError:
         return None
     return int(text) if re.fullmatch(rb"\d{1,18}", text) else None
-
-
-def _small_file(path: Path, most_bytes: int) -> bytes:
-    """Not of a pipe, which would wait for who writes, nor all of what has become huge."""
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "not a file")
-    with path.open("rb") as file:
-        size_bytes = os.fstat(file.fileno()).st_size  # `read` asks for memory before it reads
-        return file.read(min(size_bytes, most_bytes))
-
-
-def check_folder(folder: Path) -> None:
-    """Of --load: what cannot be looked into is not the same as nothing."""
-    try:
-        names = {path.name for path in folder.iterdir()}
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise CheckpointError(
-            f"nothing can be loaded from {folder}: {error.strerror}; give --load the folder that "
-            "--save wrote to"
-        ) from error
-    if ".metadata" in names or CHECKSUMS in names:
-        raise CheckpointError(
-            f"{folder} is one checkpoint; give --load the folder that it lies in, {folder.parent} "
-            f"({TRACKER} there says which one is taken)"
-        )
 
 
 def last_good(folder: Path) -> tuple[Path | None, list[str]]:
@@ -107,7 +99,6 @@ def last_good(folder: Path) -> tuple[Path | None, list[str]]:
     None where nothing has been saved. Where something has been saved and nothing of it is whole,
     that is an error: random weights would look like a run that goes on. All ranks call this.
     """
-    from_first(lambda: check_folder(folder))
     paths, tracked = from_first(lambda: (candidates(folder), (folder / TRACKER).exists()))
     if not paths and not tracked:
         return None, []
@@ -128,18 +119,13 @@ def last_good(folder: Path) -> tuple[Path | None, list[str]]:
 
 def _warnings(folder: Path, taken: Path, first: Path, damaged: list[str]) -> list[str]:
     """One line for a tracker that misleads, and one for each checkpoint that was passed over."""
-    named, tracker = _named(folder), folder / TRACKER
-    reached = iteration_of(first)
     said = [f"checkpoint is damaged: {problem} in {folder}" for problem in damaged]
-    if not tracker.exists():
-        said.insert(0, f"{tracker} is missing")
-    elif named is None:
-        said.insert(0, f"{tracker} names no iteration")
-    elif named != iteration_of(first):
-        reached = named
-        said.insert(0, f"{tracker} names iteration {named}, which is not there")
-    lost = max(0, reached - iteration_of(taken))
-    steps = "no step is" if not lost else "1 step is" if lost == 1 else f"{lost} steps are"
+    named, lost = _named(folder), iteration_of(first) - iteration_of(taken)
+    if named != iteration_of(first):
+        wrong = "no iteration" if named is None else f"iteration {named}, which is not there"
+        said.insert(0, f"{folder / TRACKER} names {wrong}")
+        lost = (named or iteration_of(first)) - iteration_of(taken)
+    steps = "1 step is" if lost == 1 else f"{max(0, lost) or 'no'} steps are"
     return [f"{text}; continuing from {taken.name}: {steps} lost" for text in said]
 
 
@@ -163,32 +149,32 @@ def checksums(folder: Path, names: Iterable[str]) -> dict[str, list[int]]:
 
 
 def _listed(path: Path) -> dict[str, list[int]] | str:
-    """What should be there; or the first thing that is missing, cut or cannot be read."""
+    """Files that should be there; or the first that is missing, cut or cannot be read."""
     try:
-        listed = json.loads(_small_file(path / CHECKSUMS, MOST_LISTED_BYTES))
-        sizes = {name: (int(size), int(crc)) for name, (size, crc) in listed.items()}
-        if ".metadata" not in sizes:
-            raise ValueError("it does not list .metadata")
-        others = {file.name for file in path.glob("__*")} - sizes.keys()
+        listed: dict[str, list[int]] = read_json(path / CHECKSUMS, LISTED)
+        return _differing_in_name_or_size(path, listed) or listed
     except OSError as error:
-        ours = not path.is_dir() or any((path / name).exists() for name in (CHECKSUMS, ".metadata"))
-        return f"{CHECKSUMS}: {error.strerror}{'' if ours else ' (did another program write it?)'}"
-    except (ValueError, TypeError, AttributeError):  # no JSON, or not of this form
-        return f"{CHECKSUMS} is not readable"
+        return f"{CHECKSUMS}: {error.strerror}"
+    except ValueError as error:
+        return str(error)
+
+
+def _differing_in_name_or_size(path: Path, listed: dict[str, list[int]]) -> str | None:
+    others = {file.name for file in path.glob("rank*.bin")} - listed.keys()
     if others:  # one of the names in it was changed into another's
         return f"{CHECKSUMS} does not list {min(others)}"
-    for name, (size, _) in sizes.items():
-        try:
-            there = (path / name).stat().st_size
-        except (OSError, ValueError):
+    for name, (size, _) in listed.items():
+        if name not in OURS and not re.fullmatch(r"rank\d+\.bin", name):
+            return f"{CHECKSUMS} lists {shortened(name)}, which is no file of a checkpoint"
+        if not (path / name).is_file():
             return f"{name} is missing"
-        if there != size:
+        if (there := (path / name).stat().st_size) != size:
             return f"{name} has {there} of {size} bytes"
-    return {name: [size, crc] for name, (size, crc) in sizes.items()}
+    return None
 
 
 def _damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint, or None. The ranks share the reading."""
+    """Names the damage of a checkpoint, or None. The ranks share the reading."""
     listed = from_first(lambda: _listed(path))
     if isinstance(listed, str):
         return listed
@@ -214,23 +200,11 @@ def fresh(making: Path) -> None:
     making.mkdir(parents=True)
 
 
-def write_json(path: Path, content: Any) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def seal(making: Path, group: Group = None) -> None:
     """Writes the checksums: each rank's of its own files, read back once. All ranks call this."""
-    mine = f"__{dist.get_rank()}_"
-
-    def written() -> dict[str, list[int]]:
-        names = [path.name for path in making.iterdir() if path.name.startswith(mine)]
-        common = [".metadata", "model.json"] if dist.get_rank() == 0 else []
-        return checksums(making, sorted(names) + common)
-
-    every = {name: sums for part in from_all(written, group) for name, sums in part.items()}
+    names = [f"rank{dist.get_rank()}.bin", *(OURS if dist.get_rank() == 0 else ())]
+    parts = from_all(lambda: checksums(making, names), group)
+    every = {name: sums for part in parts for name, sums in part.items()}
     from_first(lambda: write_json(making / CHECKSUMS, every), group)
 
 
@@ -246,12 +220,12 @@ def publish(making: Path, target: Path) -> None:
     shutil.rmtree(replaced, ignore_errors=True)
 
 
-def outcome(folder: Path, iteration: int, problem: str | None) -> str:
-    """What is said when a checkpoint is there, or could not be written."""
+def outcome(folder: Path, iteration: int, problem: OSError | None) -> str:
+    """Sentence for a checkpoint that is there, or could not be written."""
     if problem is None:
         return f"  successfully saved checkpoint from iteration {iteration:7d} to {folder}"
+    cure = (FULL if problem.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED).format(folder)
     return (
-        f"ERROR: no checkpoint of iteration {iteration}: {problem}. Training goes on; the last "
-        f"good checkpoint is {newest(folder) or 'none'}. Make room on the disk: "
-        f"`df -h {folder}` says how much is left"
+        f"ERROR: no checkpoint of iteration {iteration}: {by_rank(problem)}. Training goes on; the "
+        f"last good checkpoint is {newest(folder) or 'none'}. {cure}"
     )

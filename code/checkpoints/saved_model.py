@@ -1,23 +1,26 @@
-"""Which model a checkpoint is of: written beside the weights, compared before it is continued."""
+"""The model of a checkpoint: written beside the weights, compared before a run continues."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from checkpoints.agreement import from_first
-from checkpoints.files import CheckpointError, last_good
+from checkpoints.files import CheckpointError, last_good, ours
+from checkpoints.json_files import read_json
+from checkpoints.slices import read_tensors
 from dataset.tokenizer_files import padded
 from flags.ranges import shortened
 from flags.tables import MODEL, OPTIMIZER
 
+# Flags of the model that may change: they say how it began, how it is cut, how it is trained.
 FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
-"""Flags of the model that may change: they say how it began, how it is cut, how it is trained."""
+# A run that goes on reads the data where it stopped, counted in samples of this length.
 FREE_TO_FINETUNE = {"seq_length"}
-"""A run that goes on reads the data where it stopped, counted in samples of this length."""
 
+# What may change, but says how the rest is trained and on which samples. --lr-decay-iters follows
+# from --train-iters where it is not given: a run that is made longer has another learning rate.
 TRAINED_WITH = [
     *(name.removeprefix("--").replace("-", "_") for name, *_ in OPTIMIZER),
     "seed",
@@ -25,8 +28,10 @@ TRAINED_WITH = [
     "mock_data",
     "global_batch_size",
 ]
-"""What may change, but says how the rest is trained and on which samples. --lr-decay-iters follows
-from --train-iters where it is not given: a run that is made longer has another learning rate."""
+
+SHAPE = [*(name.removeprefix("--").replace("-", "_") for name, *_ in MODEL), "vocab_size"]
+SHAPE = [name for name in SHAPE if name not in FREE]
+FORM = {**dict.fromkeys(SHAPE, object), "vocab_size": int, "trained_with": {str: object}}
 
 
 def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]:
@@ -61,10 +66,9 @@ def _refuse_nothing(args: argparse.Namespace) -> None:
         raise CheckpointError(
             f"{flag} trains saved weights on, and there is no checkpoint in {folder}; {cure}"
         )
-    own = Path(args.save).resolve() if args.save else None
-    within = (own, *own.parents) if own else ()  # of --load, where it saves is no other
-    inside = folder.iterdir() if folder.is_dir() and folder.resolve() != own else ()
-    others = sorted(path.name for path in inside if path.resolve() not in within)
+    if not folder.exists() or (args.save and Path(args.save).resolve() == folder.resolve()):
+        return
+    others = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ["a file"]
     if others:
         raise CheckpointError(
             f"{folder} has no checkpoint of this program, but {shortened(', '.join(others))}; "
@@ -73,23 +77,31 @@ def _refuse_nothing(args: argparse.Namespace) -> None:
 
 
 def description(args: argparse.Namespace) -> dict[str, Any]:
-    """The model's flags, and how many rows of the output matrix the softmax is taken over."""
-    flags = [name.removeprefix("--").replace("-", "_") for name, *_ in MODEL]
-    shape = {name: getattr(args, name) for name in [*flags, "vocab_size"] if name not in FREE}
-    trained = {name: getattr(args, name) for name in TRAINED_WITH}
-    rows = args.softmax_rows or args.padded_vocab_size
-    return {**shape, "softmax_rows": rows, "trained_with": trained}
+    """The model's flags, and how it is trained."""
+    shape, trained = ({n: getattr(args, n) for n in names} for names in (SHAPE, TRAINED_WITH))
+    return {**shape, "trained_with": trained}
+
+
+def described(source: Path) -> tuple[dict[str, Any], int]:
+    """The same of a checkpoint, and over how many rows of the vocabulary its softmax is taken."""
+    saved = ours(source, lambda: read_json(source / "model.json", FORM))
+    rows = ours(source, lambda: read_tensors(source))["weight.word.weight"]["size"][0]
+    if rows < saved["vocab_size"]:
+        raise CheckpointError(
+            f"{source} has words for {rows} of a vocabulary of {saved['vocab_size']}: another "
+            "program wrote it; give another --load"
+        )
+    return saved, rows
 
 
 def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
-    """Refuses the checkpoint of another model; returns its softmax_rows, and what of the training
-    has changed since."""
-    saved, mine = _described(source), description(args)
-    rows = int(saved.pop("softmax_rows"))
-    was, now = saved.pop("trained_with", {}), mine.pop("trained_with")
+    """Refuses the checkpoint of another model; returns its rows of the vocabulary, and what of the
+    training has changed since."""
+    (saved, rows), mine = described(source), description(args)
+    was, now = saved.pop("trained_with"), mine.pop("trained_with")
     changed = [name for name in was if name in now and was[name] != now[name]]
-    free = {"softmax_rows", *(FREE_TO_FINETUNE if args.finetune else ())}
-    names = [n for n in {**saved, **mine} if n not in free and saved.get(n) != mine.get(n)]
+    free = FREE_TO_FINETUNE if args.finetune else ()
+    names = [name for name in SHAPE if name not in free and saved[name] != mine[name]]
     if names:
         raise CheckpointError(
             f"{source} is the checkpoint of another model, with {_flags(saved, names)}, and this "
@@ -100,16 +112,5 @@ def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
     return rows, f"{_flags(was, changed)}; it goes on with {_flags(now, changed)}"
 
 
-def _described(source: Path) -> dict[str, Any]:
-    try:
-        saved = json.loads((source / "model.json").read_text(encoding="utf-8"))
-        return {**saved, "softmax_rows": int(saved["softmax_rows"])}
-    except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(
-            f"{source / 'model.json'} does not say of which model it is, though its checksum is "
-            "right: another program wrote it; give another --load"
-        ) from error
-
-
 def _flags(values: dict[str, Any], names: list[str]) -> str:
-    return ", ".join(f"--{name.replace('_', '-')} {values.get(name)}" for name in names)
+    return ", ".join(f"--{n.replace('_', '-')} {shortened(str(values[n]))}" for n in names)

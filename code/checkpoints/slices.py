@@ -1,95 +1,126 @@
-"""Files of torch.distributed.checkpoint: every rank writes its slices of tensors and reads them.
+"""Tensors of a checkpoint: every rank writes its slices of them, and reads the slices it needs.
 
-Importing it takes a second and a half of every rank, since it brings DTensor and the compiler with
-it. So only who saves or loads imports this module.
+    rank<R>.bin   numbers, one slice after the other: there is nothing in it that could be run
+    tensors.json  the size of each tensor, and where which slice of it lies
+
+Data ranks all have the same slices: each is written by the one of them that has least to write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
+import os
+from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-import torch.distributed.checkpoint as dcp
+import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.checkpoint.metadata import (
-    ChunkStorageMetadata,
-    MetadataIndex,
-    TensorProperties,
-)
-from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
 
-from checkpoints.agreement import Group
+from checkpoints.agreement import Group, from_all, from_first
+from checkpoints.json_files import read_json, write_json
+from flags.ranges import shortened
 
-Place = tuple[slice, ...]
-
-
-class SavedSlice(Tensor):
-    """A rank's slice of a whole tensor, told to torch.distributed.checkpoint by its protocol.
-
-    It asks each rank which slices it has and lets one rank write those that several have: data
-    ranks all offer the same ones. Reading, it finds the slices that overlap with what a rank wants.
-    """
-
-    whole: torch.Size
-    offsets: torch.Size
-    mine: Tensor
-
-    @staticmethod
-    def of(values: Tensor, whole: torch.Size, place: Place) -> SavedSlice:
-        part = Tensor._make_subclass(SavedSlice, values)
-        part.mine, part.whole = values, whole
-        part.offsets = torch.Size([at.start for at in place])
-        return part
-
-    def size(self, *dimension: int) -> Any:  # type: ignore[override]  # of the whole
-        return self.whole[dimension[0]] if dimension else self.whole
-
-    def _chunk(self) -> ChunkStorageMetadata:
-        return ChunkStorageMetadata(offsets=self.offsets, sizes=self.mine.shape)
-
-    def __create_write_items__(self, name: str, _: object) -> list[WriteItem]:
-        if not self.mine.numel():  # a tensor rank may have nothing but padding
-            return []
-        properties = TensorProperties.create_from_tensor(self.mine)
-        data = TensorWriteData(chunk=self._chunk(), properties=properties, size=self.whole)
-        return [WriteItem(MetadataIndex(name, self.offsets), WriteItemType.SHARD, tensor_data=data)]
-
-    def __create_chunk_list__(self) -> list[ChunkStorageMetadata]:
-        return [self._chunk()] if self.mine.numel() else []
-
-    def __get_tensor_shard__(self, index: MetadataIndex) -> Tensor:
-        return self.mine
+TENSORS = "tensors.json"
+SLICE = {"offsets": [int], "sizes": [int], "file": str, "start": int}
+TENSOR = {"type": str, "size": [int], "slices": [SLICE]}
+FORM = {"weight.word.weight": TENSOR, str: TENSOR}
+BYTES = {"float32": 4, "float64": 8}
+MOST_DIMENSIONS = 4
 
 
-def write(state: dict[str, Any], folder: Path, group: Group = None) -> None:
+@dataclass(frozen=True)
+class Slice:
+    """A rank's part of a whole tensor."""
+
+    values: Tensor
+    whole: list[int]
+    offsets: list[int]
+
+
+def write(state: dict[str, Slice], folder: Path, group: Group = None) -> None:
     """All ranks call this, and all raise where one could not write."""
-    with _first_cause():
-        writer = dcp.FileSystemWriter(folder, thread_count=1)
-        dcp.save(state, storage_writer=writer, process_group=group)
+    mine = {(n, tuple(s.offsets)): _described(s) for n, s in state.items() if s.values.numel()}
+    offers = from_all(lambda: mine, group)
+    owners: dict[tuple[str, tuple[int, ...]], list[int]] = defaultdict(list)
+    for rank, offer in enumerate(offers):
+        for key in offer:
+            owners[key].append(rank)
+    ends, own, me = [0] * len(offers), [], dist.get_rank()
+    tensors: dict[str, Any] = {}
+    for key in sorted(owners):
+        name, offsets = key
+        rank = min(owners[key], key=ends.__getitem__)
+        kind, whole, sizes = offers[rank][key]
+        tensor = tensors.setdefault(name, {"type": kind, "size": whole, "slices": []})
+        place = {"file": f"rank{rank}.bin", "start": ends[rank]}
+        tensor["slices"].append({"offsets": offsets, "sizes": sizes, **place})
+        ends[rank] += math.prod(sizes) * BYTES[kind]
+        own += [state[name].values] if rank == me else []
+    from_all(lambda: _write_numbers(folder / f"rank{me}.bin", own), group)
+    from_first(lambda: write_json(folder / TENSORS, tensors), group)
 
 
-def read(state: dict[str, Any], folder: Path) -> None:
-    """Into the tensors of `state`; other values are replaced."""
-    reader = dcp.FileSystemReader(folder)
-    try:
-        reader.read_metadata()
-    except Exception as error:  # else PyTorch would print it, and look for files of each rank
-        raise RuntimeError(f".metadata: {str(error) or type(error).__name__}") from error
-    with _first_cause():
-        dcp.load(state, storage_reader=reader)
+def _described(part: Slice) -> tuple[str, list[int], list[int]]:
+    return str(part.values.dtype).removeprefix("torch."), part.whole, list(part.values.shape)
 
 
-@contextmanager
-def _first_cause() -> Iterator[None]:
-    """PyTorch raises a collection of errors by rank, which is no `Exception`: nobody expects it."""
-    try:
-        yield
-    except dcp.CheckpointException as error:
-        rank, (cause, _) = sorted(error.failures.items())[0]
-        said = str(cause) or type(cause).__name__
-        if "unexpected pos" in said:  # PyTorch's archive counts its bytes, and does not say why
-            said = f"a file could not be written whole, as on a full disk ({said})"
-        raise RuntimeError(f"rank {rank}: {said}") from error
+def _write_numbers(path: Path, tensors: list[Tensor]) -> None:
+    with path.open("wb") as file:
+        for values in tensors:
+            file.write(values.detach().cpu().contiguous().numpy().data.cast("B"))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_tensors(folder: Path) -> dict[str, Any]:
+    """Description for `read`. ValueError: the files are not of these slices, or a tensor is not
+    there as a whole."""
+    tensors: dict[str, Any] = read_json(folder / TENSORS, FORM)
+    held = {file.name: file.stat().st_size for file in folder.glob("rank*.bin")}
+    unread = dict(held)
+    for name, tensor in tensors.items():
+        numbers, dimensions = math.prod(tensor["size"][:MOST_DIMENSIONS]), len(tensor["size"])
+        for one in tensor["slices"]:
+            if tensor["type"] not in BYTES or one["file"] not in unread:
+                raise ValueError(f"{TENSORS}: {shortened(name)} is of no known type, or in no file")
+            if not len(one["offsets"]) == len(one["sizes"]) == dimensions <= MOST_DIMENSIONS:
+                raise ValueError(f"{TENSORS}: slices of {shortened(name)} have other dimensions")
+            here = math.prod(one["sizes"])
+            size_bytes = here * BYTES[tensor["type"]]
+            if one["start"] + size_bytes > held[one["file"]]:
+                raise ValueError(f"{TENSORS}: {shortened(name)} is not all in its file")
+            numbers -= here
+            unread[one["file"]] -= size_bytes
+        if numbers or not dimensions:
+            raise ValueError(f"{TENSORS} does not say where all of {shortened(name)} lies")
+    if wrong := [name for name, size_bytes in unread.items() if size_bytes]:
+        raise ValueError(f"{wrong[0]} is not as long as {TENSORS} says")
+    return tensors
+
+
+def read(state: dict[str, Slice], folder: Path, tensors: dict[str, Any]) -> None:
+    """Into the values of `state`. ValueError: the checkpoint has no such tensors."""
+    for name, mine in state.items():
+        there = tensors.get(name, {"size": "unknown"})
+        if there["size"] != mine.whole:
+            raise ValueError(f"the size of {name} is {there['size']}, not {mine.whole}")
+        for one in there["slices"]:
+            begin = [max(pair) for pair in zip(one["offsets"], mine.offsets, strict=True)]
+            ends = zip(one["offsets"], one["sizes"], mine.offsets, mine.values.shape, strict=True)
+            end = [min(at + size, own + length) for at, size, own, length in ends]
+            if all(first < last for first, last in zip(begin, end, strict=True)):
+                count = math.prod(one["sizes"])
+                numbers = np.fromfile(folder / one["file"], there["type"], count, "", one["start"])
+                values = torch.from_numpy(numbers.reshape(one["sizes"]))
+                part = values[_cut(begin, end, one["offsets"])]
+                mine.values[_cut(begin, end, mine.offsets)].detach().copy_(part)
+
+
+def _cut(begin: list[int], end: list[int], offsets: list[int]) -> tuple[slice, ...]:
+    return tuple(
+        slice(first - at, last - at) for first, last, at in zip(begin, end, offsets, strict=True)
+    )

@@ -1,1 +1,1 @@
-"""From tokenised text on the disk to the samples that a rank trains on."""
+"""Samples that a rank trains on, from tokenised text on the disk."""

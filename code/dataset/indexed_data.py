@@ -50,7 +50,7 @@ def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.
 def _write_tokens(
     path: Path, documents: Iterable[np.ndarray], dtype: type[np.generic]
 ) -> np.ndarray:
-    """How many tokens each document has."""
+    """Writes the tokens; returns how many each document has."""
     lengths = []
     with path.open("wb") as out:
         for tokens in documents:
@@ -72,27 +72,15 @@ def _write_index(path: Path, sizes: np.ndarray, dtype: type[np.generic]) -> None
 
 
 def check_present(prefix: str) -> None:
-    missing = [f"{prefix}{end}" for end in (".bin", ".idx") if not _is_file(f"{prefix}{end}")]
+    missing = [end for end in (".bin", ".idx") if not _is_file(f"{prefix}{end}")]
     if missing:
         name = shortened(prefix)
-        raise DataError(f"no data at {name}.bin and {name}.idx. {_meant(prefix, missing)}")
-
-
-def _meant(prefix: str, missing: list[str]) -> str:
-    """What whoever gave this name may have had in mind."""
-    bare = prefix.removesuffix(".bin").removesuffix(".idx")
-    if len(missing) == 1:
-        return f"One of the two is there; {shortened(missing[0])} is missing"
-    if bare != prefix and _is_file(f"{bare}.bin"):
-        return f"The name is given without its end: --data-path {bare}"
-    if _is_file(prefix):
-        return "That is a file of another kind; `python code/preprocess_data.py` makes tokens of it"
-    if inside := _indices_in(prefix):
-        return f"That is a folder; of what lies in it, give --data-path {inside[0].with_suffix('')}"
-    return (
-        "Prepare the sample text with `python code/sample_text.py`, your own with "
-        "`python code/preprocess_data.py`, or train on random tokens with --mock-data"
-    )
+        raise DataError(
+            f"no data at {name}.bin and {name}.idx ({' and '.join(missing)} missing); --data-path "
+            "takes the name without its end. Prepare the sample text with `python "
+            "code/sample_text.py`, your own with `python code/preprocess_data.py`, or train on "
+            "random tokens with --mock-data"
+        )
 
 
 def _is_file(name: str) -> bool:
@@ -102,25 +90,16 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _indices_in(folder: str) -> list[Path]:
-    try:
-        return sorted(path for path in Path(folder).iterdir() if path.suffix == ".idx")
-    except OSError:
-        return []
-
-
-def _in_order(lengths: np.ndarray, documents: np.ndarray) -> bool:
-    """No length below 0; documents begin at ascending sequences, the last ends with the last."""
+def _is_sound(
+    lengths: np.ndarray, starts: np.ndarray, documents: np.ndarray, token_bytes: int
+) -> bool:
+    """Each sequence begins where the one before it ends, and so does each document."""
     if not len(lengths) or len(documents) < 2 or lengths.min() < 0:
         return False
-    ascending = bool((np.diff(documents) >= 0).all())
-    return ascending and documents[0] == 0 and documents[-1] == len(lengths)
-
-
-def _follow(starts: np.ndarray, lengths: np.ndarray, token_bytes: int) -> bool:
-    """Each sequence begins, in bytes, where the one before it ends."""
     ends = np.cumsum(lengths, dtype=np.int64) * token_bytes
-    return bool(starts[0] == 0 and (starts[1:] == ends[:-1]).all())
+    follow = starts[0] == 0 and (starts[1:] == ends[:-1]).all()
+    ascend = documents[0] == 0 and (np.diff(documents) >= 0).all()
+    return bool(follow and ascend and documents[-1] == len(lengths))
 
 
 @dataclass(frozen=True)
@@ -144,18 +123,17 @@ class IndexedText:
         lengths = np.frombuffer(raw, np.int32, sequences, 34)
         ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
         starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
-        if not (
-            _in_order(lengths, ends) and _follow(starts, lengths, np.dtype(TYPES[code]).itemsize)
-        ):
+        token_bytes = np.dtype(TYPES[code]).itemsize
+        if not _is_sound(lengths, starts, ends, token_bytes):
             raise DataError(
                 f"{index} is damaged: its documents do not follow each other; make it anew"
             )
         # A copy that was broken off trains as if nothing were wrong, on less text.
         wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
-        if there != wanted * np.dtype(TYPES[code]).itemsize:
+        if there != wanted * token_bytes:
             raise DataError(
                 f"{data} has {there} bytes, and its index tells of {wanted} tokens of "
-                f"{np.dtype(TYPES[code]).itemsize} bytes: one of the two is cut short or of other "
+                f"{token_bytes} bytes: one of the two is cut short or of other "
                 "data; copy both once more, or make them anew"
             )
         if not wanted:

@@ -9,14 +9,12 @@ import importlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from process.errors import DataError
 
+# How such files begin, whatever they are called.
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""How such files begin, whatever they are called."""
-ZSTD_MODULES = ("compression.zstd", "zstandard", "pyzstd")
-"""Python has the first from 3.14 on. All three open a file by the same call."""
 
 
 def read_texts(path: Path, key: str) -> Iterator[str]:
@@ -52,17 +50,14 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _open_zstd(path: Path) -> IO[bytes]:
-    for name in ZSTD_MODULES:
-        try:
-            module: Any = importlib.import_module(name)
-        except ImportError:
-            continue
-        opened: IO[bytes] = module.open(path, "rb")
-        return opened
-    raise DataError(
-        f"{path} is packed with zstd, for which this Python has no module: `pip install "
-        f"zstandard`, or unpack it with `zstd -d {path}`"
-    )
+    try:
+        opened: IO[bytes] = importlib.import_module("zstandard").open(path, "rb")
+    except ImportError as error:
+        raise DataError(
+            f"{path} is packed with zstd, for which this Python has no module: `pip install "
+            f"zstandard`, or unpack it with `zstd -d {path}`"
+        ) from error
+    return opened
 
 
 def _text_of(line: bytes, key: str, where: str) -> str:

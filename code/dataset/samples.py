@@ -15,11 +15,12 @@ from parallel.context_parallel import my_positions
 from parallel.layout import Grid, Layout
 from process.errors import DataError
 
+LONGEST_PATTERN = 256_000
 DEFAULT_DATA = "data/sample_text_document"
 
 
 def prepare(args: argparse.Namespace, grid: Grid) -> None:
-    """What follows from the data: the vocabulary, padded so that tensor ranks share it evenly."""
+    """Fills in the vocabulary, padded so that tensor ranks share it evenly."""
     if not args.mock_data:
         args.data_path = args.data_path or [DEFAULT_DATA]
         for prefix in weighted(args.data_path)[1]:
@@ -56,31 +57,26 @@ class Samples:
 
 
 class Blend:
-    """Several texts, each with its share of the samples: a pattern of 1000 choices repeats, or of
-    more, where a text has so little of the whole that it would not come up twice among them."""
-
-    SHORTEST, LONGEST = 1000, 256_000
+    """Several texts, each with its share of the samples: a pattern of choices repeats."""
 
     def __init__(self, texts: list[Samples], weights: list[float]) -> None:
         self.texts = texts
         shares = np.array(weights) / sum(weights)
+        # Long enough for the rarest text to come up twice.
+        length = max(1000, math.ceil(2 / shares[shares > 0].min()))
+        if length > LONGEST_PATTERN:
+            raise DataError(
+                f"a text of --data-path would be less than one sample in {LONGEST_PATTERN // 2}; "
+                "give it a larger weight, or leave it out"
+            )
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
         self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
-        length = self.SHORTEST
-        while len(self.choices) < length:
+        for number in range(1, length + 1):
             # The text that is furthest behind its share. Nothing is drawn: any rank can say of any
             # sample whose turn it is.
-            text = int(np.argmax(shares * (len(self.choices) + 1) - self.taken))
+            text = int(np.argmax(shares * number - self.taken))
             self.choices.append((text, int(self.taken[text])))
             self.taken[text] += 1
-            rare = len(self.choices) == length and (self.taken[shares > 0] < 2).any()
-            length *= 2 if rare and length < self.LONGEST else 1
-        never = [number for number, share in enumerate(shares) if share and not self.taken[number]]
-        if never:
-            raise DataError(
-                f"text {never[0] + 1} of --data-path would never be read: less than one sample in "
-                f"{length} is its share; give it a larger weight, or leave it out"
-            )
 
     def sample(self, number: int) -> np.ndarray:
         repeats, at = divmod(number, len(self.choices))
@@ -100,7 +96,7 @@ class RandomSamples:
 
 
 class Loader:
-    """Which samples this rank trains on: those of its data rank, at its context rank's positions.
+    """Samples of this rank: those of its data rank, at its context rank's positions.
 
     Sample numbers follow from the number of samples consumed before, so that a run continues where
     it stopped, on any number of ranks.
@@ -137,7 +133,7 @@ class Loader:
         return self._moved(tokens.flatten()), self._moved(labels.flatten())
 
     def _moved(self, rows: Tensor) -> Tensor:
-        """To the device; from pinned memory, so that the copy passes while the GPU computes."""
+        """Copies to the device, from pinned memory, so that the GPU computes meanwhile."""
         if self.device.type == "cpu":
             return rows
         return rows.pin_memory().to(self.device, non_blocking=True)

@@ -1,4 +1,4 @@
-"""How large the vocabulary is, from the tokenizer's files; and the tokenizer itself."""
+"""The size of the vocabulary, from the tokenizer's files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from process.errors import DataError
 
 
 def vocabulary_size(args: argparse.Namespace) -> int:
-    """Of the files that the flags name, else of the files beside the data, else --vocab-size."""
+    """Takes the files that the flags name, else those beside the data, else --vocab-size."""
     if args.vocab_size:
         return int(args.vocab_size)
     if args.tokenizer_model:

@@ -40,7 +40,7 @@ class Shape(Fault):
         if self.due(progress):
             gradients = training.holder.gradients
             dist.all_reduce(
-                gradients[: gradients.numel() // 2], group=training.layout.copies.handle
+                gradients[: gradients.numel() // 2], group=training.layout.data_context.handle
             )
 
 
@@ -49,7 +49,8 @@ class Extra(Fault):
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):
-            mean_over_ranks(torch.ones(1, device=training.device), training.layout.copies.handle)
+            group = training.layout.data_context.handle
+            mean_over_ranks(torch.ones(1, device=training.device), group)
 
 
 def mean_over_ranks(value: torch.Tensor, group: Any) -> float:

@@ -1,4 +1,4 @@
-"""What a fault is: hooks at the places of a run where things go wrong.
+"""Base of all faults: hooks at the places of a run where things go wrong.
 
     at_start     before the ranks meet: environment, names, ports
     before_build, built     the model of this rank
@@ -54,5 +54,5 @@ class Fault:
     def saved(self, folder: Path) -> None: ...
 
     def due(self, progress: Any) -> bool:
-        """Whether the step that begins is the one, on the rank that has the fault."""
+        """True if the step that begins is the one, on the rank that has the fault."""
         return self.mine and progress.iteration + 1 == self.iteration

@@ -1,4 +1,4 @@
-"""What nodes and devices do: processes that vanish, clocks that are slow, memory that fills."""
+"""Faults of nodes and devices: processes that vanish, slow clocks, memory that fills."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NodeDies(Fault):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Mortal(Fault):
+class RandomNodeDeath(Fault):
     """Nodes that die at random, every so many seconds on average: `iteration` says how many, `rank`
     is the seed. Each start of the job draws anew."""
 
@@ -78,7 +78,8 @@ class Hoard(Fault):
     def before_step(self, training: Any, progress: Any) -> None:
         if not self.due(progress):
             return
-        args, kept = training.args, []
+        args = training.args
+        kept: list[torch.Tensor] = []
         rows = args.seq_length * args.micro_batch_size
         while len(kept) < self.MOST:
             kept.append(torch.zeros(rows, args.padded_vocab_size, device=training.device))

@@ -1,5 +1,5 @@
 """`--planted-fault NAME:RANK:ITERATION` plants a fault; `--planted-fault sealed-…` says the same,
-and tells nothing. Whoever means to find it should not read on.
+and tells nothing. Do not read on if you want to find it yourself.
 
 The program's functions are wrapped from outside: it has no line for any fault, as a healthy program
 has none. The diary (observing/diary.py) is wrapped around that.
@@ -12,7 +12,6 @@ import base64
 import zlib
 from datetime import timedelta
 from functools import wraps
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +19,7 @@ import torch
 from torch.distributed import DebugLevel, distributed_c10d, get_debug_level
 
 import checkpoints.checkpoint
-from faults import collectives, machines, meeting, numbers, silent, storage, surroundings
+from faults import bottlenecks, collectives, machines, numbers, silent, start, storage
 from faults.fault import Fault
 from observing.diary import Diary
 from process.errors import ArgumentsError
@@ -34,13 +33,12 @@ FAULTS: dict[str, type[Fault]] = {
     "leak": machines.Leak,
     "killed": machines.Killed,
     "node-dies": machines.NodeDies,
-    "mortal": machines.Mortal,
+    "mortal": machines.RandomNodeDeath,
     "slow-rank": machines.SlowRank,
-    "wrong-port": meeting.WrongPort,
-    "wrong-master": meeting.WrongMaster,
-    "bad-name": meeting.BadName,
-    "port-taken": meeting.PortTaken,
-    "wall": meeting.Wall,
+    "wrong-port": start.WrongPort,
+    "wrong-master": start.WrongMaster,
+    "bad-name": start.BadName,
+    "port-taken": start.PortTaken,
     "bad-sample": numbers.BadSample,
     "exploding": numbers.Exploding,
     "same-data": silent.SameData,
@@ -50,9 +48,9 @@ FAULTS: dict[str, type[Fault]] = {
     "disk-full": storage.DiskFull,
     "killed-saving": storage.KilledSaving,
     "damaged": storage.Damaged,
-    "no-internet": surroundings.NoInternet,
-    "missing-module": surroundings.MissingModule,
-    "old-module": surroundings.OldModule,
+    "no-internet": start.NoInternet,
+    "missing-module": start.MissingModule,
+    "old-module": start.OldModule,
 }
 SEALED = "sealed-"
 
@@ -84,7 +82,9 @@ def unsealed(text: str) -> str:
 
 
 def plant(program: ModuleType | Any, args: argparse.Namespace) -> None:
-    """Puts the fault and the diary around the functions of `program`."""
+    """Puts bottleneck, fault and diary around the functions of `program`."""
+    if args.planted_bottleneck:
+        _slow_down(program, args.planted_bottleneck)
     if args.planted_fault:
         _plant(program, args, fault_of(args.planted_fault))
     if args.diary:
@@ -97,13 +97,25 @@ def plant(program: ModuleType | Any, args: argparse.Namespace) -> None:
         _limit_waiting(program, timedelta(seconds=args.distributed_timeout_seconds_after_init))
 
 
+def _slow_down(program: Any, kind: str) -> None:
+    build = program.build
+
+    @wraps(build)
+    def build_slow(*given: Any) -> Any:
+        training = build(*given)
+        bottlenecks.plant_in(training, kind)
+        return training
+
+    program.build = build_slow
+
+
+# DETAIL lets all ranks meet before each collective, in a group of its own, whose patience is that
+# of the start; nothing reaches it afterwards.
 DETAIL_MINUTES = 0.5
-"""DETAIL lets all ranks meet before each collective, in a group of its own, whose patience is that
-of the start; nothing reaches it afterwards."""
 
 
 def _limit_waiting(program: Any, longest: timedelta) -> None:
-    """From the second step on: until then ranks start, and one may be late for good reasons."""
+    """Limits waiting from the second step on: until then a rank may be late for good reasons."""
     step = program.train_step
 
     @wraps(step)
@@ -135,17 +147,7 @@ def _plant(program: Any, args: argparse.Namespace, fault: Fault) -> None:
         fault.before_step(training, progress)
         return step(training, progress)
 
-    def fresh_with_fault(folder: Path) -> None:
-        fresh(folder)
-        fault.saving(folder)
-
-    def seal_with_fault(folder: Path, group: Any) -> None:
-        fault.sealing(folder)
-        seal(folder, group)
-
-    def publish_with_fault(folder: Path, target: Path) -> None:
-        publish(folder, target)
-        fault.saved(target)
-
     program.build, program.train_step = build_with_fault, step_with_fault
-    files.fresh, files.seal, files.publish = fresh_with_fault, seal_with_fault, publish_with_fault
+    files.fresh = lambda folder: (fresh(folder), fault.saving(folder))
+    files.seal = lambda folder, group: (fault.sealing(folder), seal(folder, group))
+    files.publish = lambda folder, target: (publish(folder, target), fault.saved(target))

@@ -17,7 +17,7 @@ def number_of(folder: Path) -> int:
 
 
 class DiskFull(Fault):
-    """What is written to `/dev/full` meets what a full disk says."""
+    """Files lead to `/dev/full`, which answers as a full disk does."""
 
     EVERY = 3
 
@@ -29,7 +29,7 @@ class DiskFull(Fault):
     def saving(self, folder: Path) -> None:
         if number_of(folder) >= self.iteration:
             for rank in range(dist.get_world_size()):
-                (folder / f"__{rank}_0.distcp").symlink_to("/dev/full")
+                (folder / f"rank{rank}.bin").symlink_to("/dev/full")
 
 
 class KilledSaving(Fault):
@@ -45,5 +45,5 @@ class Damaged(Fault):
 
     def saved(self, folder: Path) -> None:
         if number_of(folder) >= self.iteration:
-            largest = max(folder.glob("*.distcp"), key=lambda file: file.stat().st_size)
+            largest = max(folder.glob("rank*.bin"), key=lambda file: file.stat().st_size)
             os.truncate(largest, largest.stat().st_size // 2)

@@ -1,4 +1,4 @@
-"""From the command line to the values of a run: flags taken, checked, and defaults filled in.
+"""The values of a run from its command line: flags taken, checked, and defaults filled in.
 
 The flags themselves are rows of tables.py.
 """
@@ -9,8 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from flags import idle, older_flags
-from flags.contradictions import problems_of
+from flags import contradictions, other_names
 from flags.parser import FlagParser
 from flags.tables import GROUPS
 from parallel.layout_checks import grid_from
@@ -24,16 +23,16 @@ def make_parser() -> FlagParser:
 def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     """Raises ArgumentsError with all that is wrong; given the number of ranks, with what is wrong
     with the layout as well. (Where nothing else is, `grid_from` tells that.)"""
-    argv, notes = older_flags.translate(argv)
+    argv, notes = other_names.translate(argv)
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)
     wrong = parser.take_out_wrong(args)
     _fill_in(args)
-    given = idle.given_in(argv)
-    args.notes = [*notes, *idle.overridden(argv), *idle.notes(args, given)]
+    given = contradictions.given_in(argv)
+    args.notes = [*notes, *contradictions.overridden(argv), *contradictions.notes(args, given)]
     # What is said of a flag whose value is wrong anyway would be about its default.
     found = [*wrong.values(), *parser.unknown(unknown)]
-    others = [*problems_of(args), *idle.refused(args, given)]
+    others = [*contradictions.problems_of(args), *contradictions.refused(args, given)]
     if (found or others) and world_size and "--world-size" not in wrong:
         others += _layout_problems(args, args.world_size or world_size)
     found += [p for p in others if not any(flag in p for flag in wrong)]
@@ -57,7 +56,7 @@ def _fill_in(args: argparse.Namespace) -> None:
     args.lr_decay_iters = args.lr_decay_iters or args.train_iters
     args.save_interval = args.save_interval or args.train_iters
     if args.rank_order is None:
-        args.rank_order = idle.MAPPING if args.use_tp_pp_dp_mapping else "tp-cp-ep-dp-pp"
+        args.rank_order = contradictions.MAPPING if args.use_tp_pp_dp_mapping else "tp-cp-ep-dp-pp"
     if args.recompute_activations:
         args.recompute_granularity = args.recompute_granularity or "selective"
     if args.recompute_granularity == "full":
@@ -80,11 +79,15 @@ def _fill_in(args: argparse.Namespace) -> None:
 
 
 def _fill_in_model(args: argparse.Namespace) -> None:
-    """As Megatron does it. SwiGLU has three matrices instead of two: two thirds of the width keep
+    """Follows Megatron. SwiGLU has three matrices instead of two: two thirds of the width keep
     the number of parameters, in multiples of 64 for the sake of the kernels."""
     if args.ffn_hidden_size is None:
         wide = 4 * args.hidden_size
         args.ffn_hidden_size = wide * 2 // 3 // 64 * 64 if args.swiglu else wide
+    if args.moe_ffn_hidden_size is None:
+        args.moe_ffn_hidden_size = args.ffn_hidden_size
+    if args.expert_tensor_parallel_size is None:
+        args.expert_tensor_parallel_size = args.tensor_model_parallel_size
     if args.num_query_groups is None:
         args.num_query_groups = 1 if args.group_query_attention else args.num_attention_heads
     args.max_position_embeddings = args.max_position_embeddings or args.seq_length

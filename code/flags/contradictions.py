@@ -1,87 +1,112 @@
-"""Flags that contradict each other, whatever the number of devices.
+"""Flags that contradict each other, and flags that change nothing, whatever the number of devices.
 
 What depends on that number is checked by parallel/layout_checks.py, and each value by itself by
 its range in ranges.py: here all values lie in theirs.
+
+Of the flags that change nothing for want of another one, some are refused, since whoever gave them
+waits for something that will never come: the weights of another run, a profile. The others are
+taken with a note in the log: scripts carry them from run to run.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 
 from dataset.samples import weighted
+from flags.ranges import pattern_of
 from parallel.layout_checks import near
-from parallel.rotary import turned_width
 from process.errors import DataError
 from training.learning_rate import warmup_steps
+from training.rotary import turned_width
+
+Asked = Callable[[argparse.Namespace], object]
+# When flags contradict each other, and the sentence, with values of flags by their names.
+CONTRADICTIONS: list[tuple[Asked, str]] = [
+    (lambda a: sum((a.fp16, a.bf16, a.fp64)) > 1, "choose one of --fp16, --bf16 and --fp64"),
+    (lambda a: a.data_path and a.mock_data,
+     "--mock-data trains on random tokens, --data-path on a text; choose one"),
+    (lambda a: a.ddp_bucket_size is not None and not a.overlap_grad_reduce,
+     "--ddp-bucket-size needs --overlap-grad-reduce"),
+    (lambda a: a.recompute_activations and a.recompute_granularity == "full",
+     "--recompute-activations is short for --recompute-granularity selective; choose one of it and "
+     "--recompute-granularity full"),
+    (lambda a: a.recompute_method and a.recompute_granularity != "full",
+     "--recompute-method needs --recompute-granularity full"),
+    (lambda a: a.recompute_num_layers is not None and a.recompute_granularity != "full",
+     "--recompute-num-layers needs --recompute-granularity full"),
+    (lambda a: a.world_size is not None and not a.dry_run,
+     "--world-size needs --dry-run, which assumes so many devices; a training has as many as its "
+     "launcher starts (torchrun --nproc-per-node, srun --ntasks)"),
+    (lambda a: a.tokenizer_type == "NullTokenizer" and a.vocab_size is None,
+     "--tokenizer-type NullTokenizer has no files; give --vocab-size"),
+    (lambda a: a.tokenizer_type == "HuggingFaceTokenizer" and not a.tokenizer_model,
+     "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"),
+    (lambda a: a.torch_compile and (a.hidden_dropout or a.attention_dropout),
+     "--torch-compile makes one graph, and dropout sets a seed for every mask; choose one"),
+    (lambda a: a.cp_comm_type == "p2p" and a.attention_dropout,
+     "--cp-comm-type p2p has no --attention-dropout; use --cp-comm-type allgather"),
+    (lambda a: a.cp_comm_type == "p2p" and a.torch_compile,
+     "--cp-comm-type p2p cannot be compiled; use --cp-comm-type allgather with --torch-compile"),
+    (lambda a: a.num_experts and not a.disable_bias_linear,
+     "--num-experts needs --disable-bias-linear: experts have no biases"),
+    (lambda a: a.num_experts and a.moe_router_topk > a.num_experts,
+     "--moe-router-topk {moe_router_topk} is more than --num-experts {num_experts}; give at most "
+     "{num_experts}"),
+    (lambda a: a.num_experts and a.moe_router_topk == 1 and a.moe_router_score_function == "softmax"
+     and not a.moe_router_pre_softmax,
+     "--moe-router-topk 1 needs --moe-router-pre-softmax: the softmax over one expert is always 1, "
+     "and its router would learn nothing"),
+    (lambda a: a.moe_router_enable_expert_bias and a.moe_router_score_function == "softmax",
+     "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid"),
+    (lambda a: a.num_experts and a.tensor_model_parallel_size > 1 and not a.sequence_parallel,
+     "--num-experts with --tensor-model-parallel-size {tensor_model_parallel_size} needs "
+     "--sequence-parallel: every rank sends its own rows to the experts"),
+    (lambda a: a.num_experts and a.use_torch_fsdp2,
+     "--use-torch-fsdp2 has no experts; use --use-distributed-optimizer with --num-experts"),
+    (lambda a: a.num_experts and a.torch_compile,
+     "--torch-compile makes one graph, and experts get another number of rows each time; leave it "
+     "out with --num-experts"),
+    (lambda a: a.num_experts
+     and len(pattern_of(a.moe_layer_freq, a.num_layers)) != a.num_layers,
+     "--moe-layer-freq {moe_layer_freq} must have a 0 or 1 for each of --num-layers {num_layers}"),
+    (lambda a: a.num_experts and not any(pattern_of(a.moe_layer_freq, a.num_layers)),
+     "--moe-layer-freq {moe_layer_freq} gives no layer experts; leave out --num-experts"),
+    (lambda a: a.cuda_graphs and not a.torch_compile,
+     "--cuda-graphs needs --torch-compile, which records them"),
+    (lambda a: a.cuda_graphs and a.pipeline_model_parallel_size > 1,
+     "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"),
+    (lambda a: a.overlap_grad_reduce and a.torch_compile,
+     "--overlap-grad-reduce sums a layer's gradients when it is done, which compiled layers do not "
+     "tell; choose one of it and --torch-compile"),
+    (lambda a: a.torch_compile and a.pipeline_schedule == "zero-bubble",
+     "--pipeline-schedule zero-bubble puts off the gradients of weights, which compiled layers "
+     "compute at once; choose one of it and --torch-compile"),
+    (lambda a: a.ffn_hidden_size < 1,  # SwiGLU's own width is cut to a multiple of 64
+     "--swiglu makes an MLP of width 0 of --hidden-size {hidden_size}; give --ffn-hidden-size, or "
+     "a hidden size of 24 or more"),
+    (lambda a: a.max_position_embeddings < a.seq_length,
+     "--max-position-embeddings {max_position_embeddings} is less than --seq-length {seq_length}; "
+     "give {seq_length} or more, or leave it out"),
+    (lambda a: a.fp16 and a.min_loss_scale > a.initial_loss_scale,
+     "--min-loss-scale {min_loss_scale:g} is more than --initial-loss-scale "
+     "{initial_loss_scale:g}, where scaling starts"),
+    (lambda a: a.min_lr > a.lr,
+     "--min-lr {min_lr:g} is above --lr {lr:g}, the highest rate; give {lr:g} or less, or a higher "
+     "--lr"),
+    (lambda a: a.lr_warmup_init > a.lr,
+     "--lr-warmup-init {lr_warmup_init:g} is above --lr {lr:g}, the highest rate; give {lr:g} or "
+     "less, or a higher --lr"),
+    (lambda a: a.lr_warmup_fraction is not None and a.lr_warmup_iters,
+     "choose one of --lr-warmup-fraction and --lr-warmup-iters"),
+]  # fmt: skip
 
 
 def problems_of(args: argparse.Namespace) -> list[str]:
     """One sentence for each."""
-    return [
-        *_contradictions(args),
-        *_uncompilable(args),
-        *_unfit_numbers(args),
-        *_unfit_recording(args),
-        *_unfit_attention(args),
-        *_unfit_schedule(args),
-    ]
-
-
-def _contradictions(args: argparse.Namespace) -> list[str]:
-    found = []
-    if sum((args.fp16, args.bf16, args.fp64)) > 1:
-        found.append("choose one of --fp16, --bf16 and --fp64")
-    if args.data_path and args.mock_data:
-        found.append("--mock-data trains on random tokens, --data-path on a text; choose one")
-    if args.ddp_bucket_size is not None and not args.overlap_grad_reduce:
-        found.append("--ddp-bucket-size needs --overlap-grad-reduce")
-    if args.recompute_activations and args.recompute_granularity == "full":
-        found.append(
-            "--recompute-activations is short for --recompute-granularity selective; choose one of "
-            "it and --recompute-granularity full"
-        )
-    if args.recompute_granularity != "full" and args.recompute_method:
-        found.append("--recompute-method needs --recompute-granularity full")
-    if args.recompute_granularity != "full" and args.recompute_num_layers is not None:
-        found.append("--recompute-num-layers needs --recompute-granularity full")
-    if args.world_size is not None and not args.dry_run:
-        found.append(
-            "--world-size needs --dry-run, which assumes so many devices; a training has as many "
-            "as its launcher starts (torchrun --nproc-per-node, srun --ntasks)"
-        )
+    found = [text.format(**vars(args)) for wrong, text in CONTRADICTIONS if wrong(args)]
     found += _unfit_weights(args.data_path or [])
-    if args.tokenizer_type == "NullTokenizer" and args.vocab_size is None:
-        found.append("--tokenizer-type NullTokenizer has no files; give --vocab-size")
-    if args.tokenizer_type == "HuggingFaceTokenizer" and not args.tokenizer_model:
-        found.append(
-            "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"
-        )
-    return found
-
-
-def _uncompilable(args: argparse.Namespace) -> list[str]:
-    found = []
-    if args.torch_compile and (args.hidden_dropout or args.attention_dropout):
-        found.append(
-            "--torch-compile makes one graph, and dropout sets a seed for every mask; choose one"
-        )
-    if args.cuda_graphs and not args.torch_compile:
-        found.append("--cuda-graphs needs --torch-compile, which records them")
-    if args.cuda_graphs and args.pipeline_model_parallel_size > 1:
-        found.append(
-            "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"
-        )
-    if args.overlap_grad_reduce and args.torch_compile:
-        found.append(
-            "--overlap-grad-reduce sums a layer's gradients when it is done, which compiled layers "
-            "do not tell; choose one of it and --torch-compile"
-        )
-    if args.torch_compile and args.pipeline_schedule == "zero-bubble":
-        found.append(
-            "--pipeline-schedule zero-bubble puts off the gradients of weights, which compiled "
-            "layers compute at once; choose one of it and --torch-compile"
-        )
-    return found
+    return [*found, *_unfit_recording(args), *_unfit_attention(args), *_unfit_schedule(args)]
 
 
 def _unfit_weights(words: list[str]) -> list[str]:
@@ -91,32 +116,6 @@ def _unfit_weights(words: list[str]) -> list[str]:
     except DataError as error:
         return [str(error)]
     return []
-
-
-def _unfit_numbers(args: argparse.Namespace) -> list[str]:
-    found = []
-    if args.ffn_hidden_size < 1:  # SwiGLU's own width is cut to a multiple of 64
-        found.append(
-            f"--swiglu makes an MLP of width 0 of --hidden-size {args.hidden_size}; give "
-            "--ffn-hidden-size, or a hidden size of 24 or more"
-        )
-    if args.hidden_size % args.num_attention_heads:
-        found.append(
-            f"--hidden-size {args.hidden_size} cannot be split into --num-attention-heads "
-            f"{args.num_attention_heads} equal heads; use "
-            f"{near(args.hidden_size, args.num_attention_heads)}, or another number of heads"
-        )
-    if args.max_position_embeddings < args.seq_length:
-        found.append(
-            f"--max-position-embeddings {args.max_position_embeddings} is less than --seq-length "
-            f"{args.seq_length}; give {args.seq_length} or more, or leave it out"
-        )
-    if args.fp16 and args.min_loss_scale > args.initial_loss_scale:
-        found.append(
-            f"--min-loss-scale {args.min_loss_scale:g} is more than --initial-loss-scale "
-            f"{args.initial_loss_scale:g}, where scaling starts"
-        )
-    return found
 
 
 def _unfit_recording(args: argparse.Namespace) -> list[str]:
@@ -138,6 +137,11 @@ def _unfit_recording(args: argparse.Namespace) -> list[str]:
 def _unfit_attention(args: argparse.Namespace) -> list[str]:
     found = []
     heads, groups = args.num_attention_heads, args.num_query_groups
+    if args.hidden_size % heads:
+        found.append(
+            f"--hidden-size {args.hidden_size} cannot be split into --num-attention-heads {heads} "
+            f"equal heads; use {near(args.hidden_size, heads)}, or another number of heads"
+        )
     if not args.group_query_attention and groups != heads:
         found.append(
             f"--num-query-groups {groups} has no effect without --group-query-attention; give both"
@@ -167,16 +171,8 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
 
 
 def _unfit_schedule(args: argparse.Namespace) -> list[str]:
-    """What the learning rate's scheduler could not follow."""
+    """Problems of a schedule that the learning rate could not follow."""
     found = []
-    for flag, rate in (("--min-lr", args.min_lr), ("--lr-warmup-init", args.lr_warmup_init)):
-        if rate > args.lr:
-            found.append(
-                f"{flag} {rate:g} is above --lr {args.lr:g}, the highest rate; give {args.lr:g} or "
-                "less, or a higher --lr"
-            )
-    if args.lr_warmup_fraction is not None and args.lr_warmup_iters:
-        found.append("choose one of --lr-warmup-fraction and --lr-warmup-iters")
     # Warm-up, stable stretch (WSD alone) and decay share --lr-decay-iters.
     decaying = args.lr_decay_iters - warmup_steps(args)
     if decaying <= 0:
@@ -193,3 +189,137 @@ def _unfit_schedule(args: argparse.Namespace) -> list[str]:
             f"{warmup_steps(args):g}, at most {decaying:g} of the --lr-decay-iters"
         )
     return found
+
+
+# Flags, whether they have an effect, and what they would need.
+Rule = tuple[tuple[str, ...], Asked, str]
+MAPPING = "tp-cp-ep-pp-dp"
+
+
+def given_in(argv: Iterable[str]) -> set[str]:
+    """The flags of a command line, also those that say what is the default anyway."""
+    return {word.partition("=")[0] for word in argv if word.startswith("--")}
+
+
+def _records(args: argparse.Namespace) -> bool:
+    return bool(args.profile or args.record_memory_history)
+
+
+def _scales(args: argparse.Namespace) -> bool:
+    return bool(args.fp16 and args.loss_scale is None)
+
+
+def _warms_up(args: argparse.Namespace) -> bool:
+    return bool(args.lr_warmup_fraction or args.lr_warmup_iters)
+
+
+def _sums_early(args: argparse.Namespace) -> bool:
+    return not args.use_torch_fsdp2 and args.pipeline_schedule != "zero-bubble"
+
+
+REFUSED: list[Rule] = [
+    (
+        ("--finetune", "--no-load-optim"),
+        lambda args: args.load,
+        "--load: training would begin with random weights",
+    ),
+    (
+        ("--use-tp-pp-dp-mapping",),
+        lambda args: args.rank_order == MAPPING,
+        "no other --rank-order: choose one of the two",
+    ),
+    (
+        ("--expert-model-parallel-size",),
+        lambda args: args.num_experts or args.expert_model_parallel_size == 1,
+        "--num-experts: there are none to share",
+    ),
+    (("--use-pytorch-profiler",), _records, "--profile: nothing is recorded"),
+    (
+        ("--memory-snapshot-path",),
+        lambda args: args.record_memory_history,
+        "--record-memory-history: nothing is recorded",
+    ),
+]
+NOTED: list[Rule] = [
+    (("--sequence-parallel",), lambda args: args.tensor_model_parallel_size > 1,
+     "--tensor-model-parallel-size 2 or more: nothing is cut"),
+    (("--save-interval", "--async-save"), lambda args: args.save, "--save: nothing is saved"),
+    (
+        ("--rotary-base", "--rotary-percent"),
+        lambda args: args.position_embedding_type == "rope",
+        "--position-embedding-type rope",
+    ),
+    (
+        (
+            "--moe-layer-freq", "--moe-ffn-hidden-size", "--moe-router-topk",
+            "--moe-shared-expert-intermediate-size", "--moe-router-score-function",
+            "--moe-router-pre-softmax", "--moe-router-load-balancing-type", "--moe-aux-loss-coeff",
+            "--moe-router-enable-expert-bias", "--expert-tensor-parallel-size",
+        ),
+        lambda args: args.num_experts,
+        "--num-experts",
+    ),
+    (
+        ("--moe-router-bias-update-rate",),
+        lambda args: args.moe_router_enable_expert_bias,
+        "--moe-router-enable-expert-bias",
+    ),
+    (("--cp-comm-type",), lambda args: args.context_parallel_size > 1,
+     "--context-parallel-size 2 or more"),
+    (("--lr-wsd-decay-style",), lambda args: args.lr_decay_style == "WSD", "--lr-decay-style WSD"),
+    (("--lr-warmup-init",), _warms_up, "--lr-warmup-iters or --lr-warmup-fraction"),
+    (
+        ("--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--hysteresis"),
+        _scales,
+        "--fp16 with a dynamic loss scale",
+    ),
+    (("--profile-step-start", "--profile-step-end", "--profile-ranks", "--profile-dir"),
+     _records, "--profile or --record-memory-history"),
+    (("--eval-interval",), lambda args: args.eval_iters, "--eval-iters, which is 0 by default"),
+    (("--overlap-grad-reduce",), _sums_early, "gradients that are done layer by layer: FSDP2 sums "
+     "them early by itself, zero-bubble computes those of weights last"),
+    (("--accumulate-allreduce-grads-in-fp32",), lambda args: not args.use_torch_fsdp2,
+     "another layout than FSDP2, which always sums in float32"),
+    (("--vocab-file", "--tokenizer-model"), lambda args: args.vocab_size is None,
+     "a run without --vocab-size, which is taken as it is"),
+]  # fmt: skip
+
+
+def refused(args: argparse.Namespace, given: set[str]) -> list[str]:
+    return [f"{flag} needs {what}" for flag, what in _idle(REFUSED, args, given)]
+
+
+def notes(args: argparse.Namespace, given: set[str]) -> list[str]:
+    return [f"{flag} changes nothing here: it needs {what}" for flag, what in
+            _idle(NOTED, args, given)]  # fmt: skip
+
+
+def overridden(argv: list[str]) -> list[str]:
+    """A flag that is given again with another value: the last one counts, as everywhere."""
+    seen: dict[str, str] = {}
+    found = []
+    for at, word in enumerate(argv):
+        if not word.startswith("--"):
+            continue
+        flag, equals, value = word.partition("=")
+        if not equals:
+            value = " ".join(argv[at + 1 : _next_flag(argv, at + 1)])
+        if flag in seen and seen[flag] != value:
+            found.append(f"{flag} {seen[flag]} is not used: {flag} {value} follows it")
+        seen[flag] = value
+    return found
+
+
+def _next_flag(argv: list[str], at: int) -> int:
+    while at < len(argv) and not argv[at].startswith("--"):
+        at += 1
+    return at
+
+
+def _idle(rules: list[Rule], args: argparse.Namespace, given: set[str]) -> list[tuple[str, str]]:
+    return [
+        (flag, what)
+        for flags, has_effect, what in rules
+        for flag in flags
+        if flag in given and not has_effect(args)
+    ]

@@ -10,16 +10,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from flags.elsewhere import CURES
-from flags.ranges import OneOf, Several, Switch, Takes, Wrong, shortened
+from flags.other_names import CURES
+from flags.ranges import OneOf, Several, Switch, Takes, Whole, Wrong, shortened
 from process.errors import ArgumentsError
 
+# What editors and web pages make of a hyphen.
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-"""What editors and web pages make of a hyphen."""
 BEHIND = "no flag before it takes it"
 LEAST_ALIKE = 0.7
+# Name, what it may be, default, meaning.
 Row = tuple[str, Takes, Any, str]
-"""Name, what it may be, default, meaning."""
+# Flags of each program that starts a process group.
+DISTRIBUTED: list[Row] = [
+    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
+    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+]
 
 
 class FlagParser(argparse.ArgumentParser):
@@ -64,24 +69,24 @@ class FlagParser(argparse.ArgumentParser):
         return f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
 
     def parse_all(self, argv: list[str] | None) -> argparse.Namespace:
-        """For programs whose flags do not depend on each other; raises all that is wrong."""
+        """Parses for programs whose flags do not depend on each other; raises all that is wrong."""
         args, unknown = self.parse_known_args(argv)
         if found := [*self.take_out_wrong(args).values(), *self.unknown(unknown)]:
             raise ArgumentsError(found)
         return args
 
     def take_out_wrong(self, args: argparse.Namespace) -> dict[str, str]:
-        """What is wrong with each flag's value; its default stands in for it in further checks."""
+        """Problems of each flag's value; its default stands in for it in further checks."""
         found = {}
         for name, value in vars(args).items():
             flag = f"--{name.replace('_', '-')}"
             for one in value if isinstance(value, list) else [value]:
                 if isinstance(one, Wrong):
-                    found[flag] = one.told(flag)
+                    found[flag] = one.sentence(flag)
                     setattr(args, name, self.get_default(name))
         return found
 
 
 def _is_flag(word: str) -> bool:
-    """Also one that was written as no flag is; a number below 0 is none."""
+    """True also for a misspelt dash; a number below 0 is no flag."""
     return word != "" and word[0] in DASHES and not re.fullmatch(r".[\d.]*(?:[eE].?\d+)?", word)

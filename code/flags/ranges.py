@@ -1,4 +1,4 @@
-"""What the value of a flag may be. Each is called with the word of the command line, as argparse
+"""Ranges of values of a flag. Each is called with the word of the command line, as argparse
 calls a type, and answers with a value, or with `Wrong`, so that all mistakes are told at once and
 not the first alone.
 """
@@ -6,6 +6,7 @@ not the first alone.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ class Wrong:
     word: str
     rule: str
 
-    def told(self, flag: str) -> str:
+    def sentence(self, flag: str) -> str:
         word = self.word if self.word.strip() else repr(self.word)
         return f"{flag} {shortened(word)}: give {self.rule}"
 
@@ -30,7 +31,7 @@ def shortened(word: str) -> str:
 
 
 class Takes:
-    """What all of them are. A switch is the one that is never asked."""
+    """Base of all ranges. A switch is the one that is never asked."""
 
     def __call__(self, word: str) -> Any:
         raise NotImplementedError
@@ -122,6 +123,30 @@ class Shares(Takes):
 
 
 @dataclass(frozen=True)
+class Layers(Takes):
+    """Chooses layers: every n-th from the first, or a list of 0 and 1."""
+
+    rule: str = "a whole number, or 0 and 1 for the layers in order, such as [0]*1+[1]*3"
+
+    def __call__(self, word: str) -> str | Wrong:
+        fits = LAYER_LIST.fullmatch(word) or (word.isdecimal() and 0 < int(word) <= MOST)
+        return word if fits else Wrong(word, self.rule)
+
+
+def pattern_of(word: str, layers: int) -> list[int]:
+    """0 or 1 for each layer; a list may be of another length."""
+    if word.isdecimal():
+        return [int(number % int(word) == 0) for number in range(layers)]
+    parts = LAYER_PART.findall(word)
+    each = (numbers.split(",") * int(times or 1) for numbers, times in parts)
+    return [int(digit) for digits in each for digit in digits]
+
+
+LAYER_PART = re.compile(r"\[([01](?:,[01])*)\](?:\*(\d{1,5}))?")
+LAYER_LIST = re.compile(rf"\(?{LAYER_PART.pattern}(?:\+{LAYER_PART.pattern})*\)?")
+
+
+@dataclass(frozen=True)
 class Several(Takes):
     """One value or more."""
 
@@ -139,6 +164,6 @@ class Switch(Takes):
 
 
 MOST = 10**9
+# A size of the model or the layout; how many; which one, from 0.
 SIZE, COUNT, NUMBER = Whole(1, 2**27), Whole(1, MOST), Whole(0, MOST)
-"""A size of the model or the layout; how many; which one, from 0."""
 TEXT, ON = Text(), Switch()

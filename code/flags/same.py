@@ -13,28 +13,28 @@ from typing import Any
 
 from flags.ranges import Several, Text
 from flags.tables import GROUPS
-from process.device import MEETINGS
+from process.device import PEERS
 from process.errors import ArgumentsError
 
 KEY = "flags of rank 0"
+# Names of files and folders, which may lie elsewhere on each node.
 MAY_DIFFER = {
     name.removeprefix("--").replace("-", "_")
     for rows in GROUPS.values()
     for name, takes, *_ in rows
     if isinstance(takes.of if isinstance(takes, Several) else takes, Text)
 } - {"rank_order"}
-"""Names of files and folders, which may lie elsewhere on each node."""
 
 
 def check_same(args: argparse.Namespace) -> None:
     """Through the store in which the ranks have met: no collective has to agree on anything yet."""
-    if not MEETINGS or MEETINGS[-1].size == 1:
+    if not PEERS or PEERS[-1].size == 1:
         return
-    meeting, mine = MEETINGS[-1], _compared(args)
-    if meeting.rank == 0:
-        meeting.shared.set(KEY, json.dumps(mine))
+    peers, mine = PEERS[-1], _compared(args)
+    if peers.rank == 0:
+        peers.shared.set(KEY, json.dumps(mine))
         return
-    first = json.loads(meeting.shared.get(KEY))
+    first = json.loads(peers.shared.get(KEY))
     # Numbers and words as they come out of JSON, so that equal ones are equal.
     here = json.loads(json.dumps(mine))
     differ = [name for name in mine if here[name] != first.get(name)]

@@ -15,6 +15,7 @@ from flags.ranges import (
     ON,
     SIZE,
     TEXT,
+    Layers,
     OneOf,
     Real,
     Several,
@@ -23,6 +24,14 @@ from flags.ranges import (
 )
 from training.learning_rate import STYLES, WSD_STYLES
 
+POSITIONS = OneOf(("learned_absolute", "rope"))
+NORMS = OneOf(("LayerNorm", "RMSNorm"))
+BACKENDS = OneOf(("nccl", "gloo"))
+GRANULARITIES, METHODS = OneOf(("full", "selective")), OneOf(("uniform", "block"))
+SCHEDULES = OneOf(("1f1b", "gpipe", "interleaved", "zero-bubble"))
+CONTEXTS = OneOf(("allgather", "p2p"))
+SCORES, BALANCES = OneOf(("softmax", "sigmoid")), OneOf(("aux_loss", "none"))
+SHARE = Real(least=0, below=1)
 TOKENIZERS = OneOf(("GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer"))
 MODEL = [
     ("--num-layers", Whole(1, 100_000), 2, "transformer layers"),
@@ -31,80 +40,47 @@ MODEL = [
     ("--num-attention-heads", SIZE, 4, "attention heads"),
     ("--group-query-attention", ON, False, "several heads share one key and value"),
     ("--num-query-groups", SIZE, None, "keys and values per token (default: 1, one for all heads)"),
-    (
-        "--position-embedding-type",
-        OneOf(("learned_absolute", "rope")),
-        "learned_absolute",
-        "or rotary",
-    ),
+    ("--qk-layernorm", ON, False, "norms of queries and keys, in every head"),
+    ("--position-embedding-type", POSITIONS, "learned_absolute", "or rotary"),
     ("--rotary-base", SIZE, 10000, "the slowest pair turns once in about 6 times so many tokens"),
     ("--rotary-percent", Real(above=0, most=1), 1.0, "share of a head's components that turn"),
-    (
-        "--normalization",
-        OneOf(("LayerNorm", "RMSNorm")),
-        "LayerNorm",
-        "before attention, MLP and head",
-    ),
+    ("--normalization", NORMS, "LayerNorm", "before attention, MLP and head"),
     ("--swiglu", ON, False, "gate the MLP: SiLU of one matrix times another, instead of GELU"),
     ("--disable-bias-linear", ON, False, "no biases beside the matrices"),
+    ("--num-experts", SIZE, None, "MLPs side by side, of which each token passes a few"),
+    ("--moe-layer-freq", Layers(), "1", "layers with experts: every n-th, or [0]*1+[1]*3"),
+    ("--moe-ffn-hidden-size", SIZE, None, "width inside an expert (default: ffn-hidden-size)"),
+    ("--moe-shared-expert-intermediate-size", SIZE, None, "width of an MLP for every token beside"),
+    ("--moe-router-topk", SIZE, 2, "experts of each token"),
+    ("--moe-router-score-function", SCORES, "softmax", "over all experts, or each alone"),
+    ("--moe-router-pre-softmax", ON, False, "weights are the softmax over all experts"),
+    ("--moe-router-enable-expert-bias", ON, False, "a bias balances the choice, without a loss"),
     ("--seq-length", SIZE, 128, "tokens per sample"),
     ("--max-position-embeddings", SIZE, None, "rows of the position table (default: seq-length)"),
     ("--untie-embeddings-and-output-weights", ON, False, "an output matrix of its own"),
-    (
-        "--init-method-std",
-        Real(above=0, most=10),
-        0.02,
-        "standard deviation of the initial weights",
-    ),
+    ("--init-method-std", Real(above=0, most=10), 0.02, "deviation of the initial weights"),
     ("--norm-epsilon", Real(above=0, most=1), 1e-5, "epsilon of the layer norms"),
     ("--make-vocab-size-divisible-by", SIZE, 128, "pad the vocabulary to a multiple × tensor size"),
-    (
-        "--hidden-dropout",
-        Real(least=0, below=1),
-        0.0,
-        "share of the embeddings, and of what attention and MLP add, set to 0 (Megatron-LM: 0.1)",
-    ),
-    (
-        "--attention-dropout",
-        Real(least=0, below=1),
-        0.0,
-        "share of the attention probabilities set to 0 (Megatron-LM: 0.1)",
-    ),
+    ("--hidden-dropout", SHARE, 0.0, "of embeddings and branches set to 0 (Megatron-LM: 0.1)"),
+    ("--attention-dropout", SHARE, 0.0, "of probabilities set to 0 (Megatron-LM: 0.1)"),
 ]
 LAYOUT = [
     ("--tensor-model-parallel-size", SIZE, 1, "ranks that share every matrix"),
     ("--pipeline-model-parallel-size", SIZE, 1, "ranks that share the layers"),
     ("--context-parallel-size", SIZE, 1, "ranks that share every sequence"),
+    ("--cp-comm-type", CONTEXTS, "allgather", "keys of all ranks at once, or p2p: round a ring"),
+    ("--expert-model-parallel-size", SIZE, 1, "ranks of a stage that have other experts"),
+    ("--expert-tensor-parallel-size", SIZE, None, "that share an expert (default: as tensor)"),
     ("--sequence-parallel", ON, False, "split norms and residuals over the tensor ranks too"),
-    (
-        "--num-layers-per-virtual-pipeline-stage",
-        SIZE,
-        None,
-        "interleaved pipeline: layers per chunk",
-    ),
+    ("--num-layers-per-virtual-pipeline-stage", SIZE, None, "interleaved: layers per chunk"),
     ("--use-distributed-optimizer", ON, False, "ZeRO-1: optimizer state split over data ranks"),
     ("--use-torch-fsdp2", ON, False, "FSDP2: parameters split over data ranks as well"),
     ("--overlap-grad-reduce", ON, False, "sum gradients while backward runs (FSDP2 always does)"),
     ("--ddp-bucket-size", COUNT, None, "numbers in a bucket of that (default: 40 million or more)"),
     ("--use-tp-pp-dp-mapping", ON, False, "rank order tp-cp-ep-pp-dp"),
-    (
-        "--distributed-backend",
-        OneOf(("nccl", "gloo")),
-        "nccl",
-        "gloo where there is no accelerator",
-    ),
-    (
-        "--distributed-timeout-minutes",
-        Whole(1, 100_000),
-        10,
-        "how long a collective waits for a lost rank",
-    ),
-    (
-        "--distributed-timeout-seconds-after-init",
-        COUNT,
-        None,
-        "and how long from the second step on",
-    ),
+    ("--distributed-backend", BACKENDS, "nccl", "gloo where there is no accelerator"),
+    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "patience with a lost rank"),
+    ("--distributed-timeout-seconds-after-init", COUNT, None, "and from the second step on"),
 ]
 BATCH = [
     ("--micro-batch-size", SIZE, 1, "samples that pass through the model at once, per rank"),
@@ -118,26 +94,19 @@ OPTIMIZER = [
     ("--lr", Real(above=0, most=1000), 1e-3, "highest learning rate"),
     ("--min-lr", Real(least=0, most=1000), 0.0, "learning rate at the end of the decay"),
     ("--lr-decay-style", OneOf(STYLES), "linear", "shape of the decay"),
-    (
-        "--lr-wsd-decay-style",
-        OneOf(WSD_STYLES),
-        "exponential",
-        "WSD: shape of the decay at its end",
-    ),
+    ("--lr-wsd-decay-style", OneOf(WSD_STYLES), "exponential", "WSD: shape of its decay"),
     ("--lr-wsd-decay-iters", COUNT, None, "WSD: steps of that decay, the last of the decay steps"),
     ("--lr-decay-iters", COUNT, None, "steps of the decay (default: train-iters)"),
     ("--lr-warmup-fraction", Real(least=0, most=1), None, "share of the decay steps that warm up"),
     ("--lr-warmup-iters", NUMBER, 0, "or their number"),
-    (
-        "--lr-warmup-init",
-        Real(least=0, most=1000),
-        0.0,
-        "learning rate of the first step of the warm-up",
-    ),
+    ("--lr-warmup-init", Real(least=0, most=1000), 0.0, "rate of the first warm-up step"),
     ("--weight-decay", Real(least=0, most=100), 0.01, "of matrices; biases and norms have none"),
     ("--clip-grad", Real(least=0, most=1e9), 1.0, "largest norm of the gradient (0: no clipping)"),
     ("--adam-beta1", Real(least=0, below=1), 0.9, "memory of the mean"),
     ("--adam-beta2", Real(least=0, below=1), 0.999, "memory of the square"),
+    ("--moe-router-load-balancing-type", BALANCES, "aux_loss", "what keeps experts evenly busy"),
+    ("--moe-aux-loss-coeff", Real(least=0, most=1000), 0.0, "weight of that loss (often 1e-2)"),
+    ("--moe-router-bias-update-rate", Real(least=0, most=10), 1e-3, "how far a bias moves a step"),
     ("--adam-eps", Real(above=0, most=1), 1e-8, "keeps the division finite"),
 ]
 PRECISION = [
@@ -152,28 +121,13 @@ PRECISION = [
     ("--no-check-for-nan-in-loss-and-grad", ON, False, "train on when they are not finite"),
 ]
 MEMORY = [
-    (
-        "--recompute-granularity",
-        OneOf(("full", "selective")),
-        None,
-        "drop activations, compute them again",
-    ),
-    (
-        "--recompute-method",
-        OneOf(("uniform", "block")),
-        None,
-        "full: groups of layers, or the first ones",
-    ),
+    ("--recompute-granularity", GRANULARITIES, None, "drop activations, compute them again"),
+    ("--recompute-method", METHODS, None, "full: groups of layers, or the first ones"),
     ("--recompute-num-layers", Whole(1, 100_000), None, "layers per group, or how many layers"),
     ("--recompute-activations", ON, False, "short for --recompute-granularity selective"),
 ]
 DATA = [
-    (
-        "--data-path",
-        Several(TEXT),
-        None,
-        "indexed files without .bin, or weights and files by turns",
-    ),
+    ("--data-path", Several(TEXT), None, "indexed files, or weights and files by turns"),
     ("--mock-data", ON, False, "random tokens, no file"),
     ("--split", Shares(), "969,30,1", "train, validation and test shares of the documents"),
     ("--tokenizer-type", TOKENIZERS, "GPT2BPETokenizer", "or NullTokenizer with --vocab-size"),
@@ -190,12 +144,7 @@ CHECKPOINTS = [
     ("--no-load-optim", ON, False, "load the weights only"),
     ("--finetune", ON, False, "load the weights only and start at step 0"),
     ("--exit-interval", COUNT, None, "stop after a step divisible by this"),
-    (
-        "--exit-duration-in-mins",
-        Real(above=0, most=1e7),
-        None,
-        "stop, with a checkpoint, after this time",
-    ),
+    ("--exit-duration-in-mins", Real(above=0, most=1e7), None, "then save and stop"),
     ("--exit-signal-handler", ON, False, "on SIGTERM, save and stop"),
 ]
 LOOKING = [
@@ -214,18 +163,13 @@ LOOKING = [
 OURS = [
     ("--profile-dir", TEXT, None, "folder of the traces (default: --tensorboard-dir)"),
     ("--rank-order", TEXT, None, "axes, fastest first, such as tp-cp-ep-dp-pp"),
-    (
-        "--pipeline-schedule",
-        OneOf(("1f1b", "gpipe", "interleaved", "zero-bubble")),
-        None,
-        "default: 1f1b",
-    ),
+    ("--pipeline-schedule", SCHEDULES, None, "default: 1f1b"),
     ("--dry-run", ON, False, "check the layout for --world-size devices and stop"),
     ("--world-size", SIZE, None, "devices that --dry-run is to assume"),
     ("--torch-compile", ON, False, "compile the layers"),
     ("--cuda-graphs", ON, False, "with --torch-compile: replay kernels as one graph"),
     ("--fp64", ON, False, "float64, for tests of equality"),
-    ("--planted-bottleneck", OneOf(("1", "2")), None, "be slow in a way that a profile shows"),
+    ("--planted-bottleneck", OneOf(("1", "2", "3")), None, "be slow in a way that a profile shows"),
     ("--planted-fault", TEXT, None, "NAME:RANK:ITERATION: break there, as code/faults/ says"),
     ("--diary", ON, False, "every rank writes a line each step into diary/ of the run folder"),
     ("--detect-anomaly", ON, False, "stop in backward where a NaN begins; slow"),

@@ -1,1 +1,1 @@
-"""How fast the links between devices are: what measure_links.py sends, times and prints."""
+"""Messages that measure_links.py sends, times and prints: the speed of links."""

@@ -1,4 +1,4 @@
-"""What measure_links.py times: ping-pong between two ranks, and all-reduces."""
+"""Measurements of measure_links.py: ping-pong between two ranks, and all-reduces."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a run goes: its lines, profiles and memory traces, and the load of the node."""
+"""Records of a run: its lines, profiles and memory traces, and the load of the node."""

@@ -7,6 +7,9 @@
     loss      mean of this rank's own tokens, before anything is summed
     memory_mib   what the rank holds for the training
 
+With experts also how many of the rank's rows chose each expert, by layer, and the bytes that it
+sent to experts on other ranks and back; `weights` is then about all but the experts.
+
 `diary/rank<R>.jsonl` in the run folder: a header, then the steps. Nothing travels for it. A
 checksum costs one pass over the weights; Megatron-LM compares such ones between ranks with
 --check-weight-hash-across-dp-replicas-interval.
@@ -31,14 +34,14 @@ from torch import Tensor
 
 from process import pace, profile_ranges
 from process.device import MemoryUse
-from process.telling import node_name
+from process.errors import node_name
 
 FORMAT = "course-diary-1"
 DIGITS = 8
 
 
 def checksum(values: Tensor) -> str:
-    """Of the bits, each by its place: equal only where every bit is."""
+    """Sums the bits, each by its place: equal only where every bit is."""
     bits = values.detach().contiguous().view(torch.uint8)
     words = bits[: bits.numel() // 4 * 4].view(torch.int32).to(torch.int64)
     places = torch.arange(1, words.numel() + 1, device=words.device)
@@ -127,6 +130,7 @@ class Diary:
             "memory_mib": round(self.memory.own_bytes() / 2**20, 2), "samples": self.read,
             "weights": checksum(holder.values) if hasattr(holder, "values") else None,
             "random": checksum(_random_state(training.device)) if dropped else None,
+            **(training.routing.here() if args.num_experts else {}),
         })  # fmt: skip
 
     def _line(self, row: dict[str, Any]) -> None:
@@ -136,7 +140,7 @@ class Diary:
 
 
 def _random_state(device: torch.device) -> Tensor:
-    """Of the generator from which masks are drawn."""
+    """State of the generator from which masks are drawn."""
     if device.type == "cpu":
         return torch.get_rng_state()
     state: Tensor = torch.get_device_module(device).get_rng_state(device)

@@ -7,29 +7,39 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import set_checkpoint_early_stop
 
-from observing.memory_snapshot import Snapshot
+MOST_EVENTS = 1_000_000
+
+
+def snapshot_path(args: argparse.Namespace, rank: int) -> Path:
+    """--memory-snapshot-path with the rank before its ending: one file per rank."""
+    given = Path(args.memory_snapshot_path)
+    return given.with_name(f"{given.stem}.rank{rank}{given.suffix}")
 
 
 class Profiler:
     """Records the steps from --profile-step-start up to --profile-step-end.
 
-    The memory trace is made from the same recording; on CUDA, PyTorch's memory snapshot beside it.
+    The memory trace is made from the same recording. On CUDA, PyTorch's own record of every block
+    and the lines that took it is written beside it, for https://pytorch.org/memory_viz.
     """
 
-    def __init__(self, args: argparse.Namespace, rank: int, memory: Any) -> None:
+    def __init__(self, args: argparse.Namespace, rank: int, memory: Any = None) -> None:
         self.args, self.rank, self.memory = args, rank, memory
-        self.snapshot = Snapshot(args, rank)
         self.traces = args.profile and rank in args.profile_ranks
         self.wanted = self.traces or args.record_memory_history
         self.recording: Any = None
+        self.snapshots = args.record_memory_history and torch.cuda.is_available()
+        self.while_recording = ExitStack()
 
     def missed(self, iteration: int) -> str | None:
-        """What to say where a run goes on behind the steps that it was to record."""
+        """Warning for a run that goes on behind the steps that it was to record."""
         first = self.args.profile_step_start
         if not self.wanted or iteration < first:
             return None
@@ -65,8 +75,14 @@ class Profiler:
             record_shapes=self.traces,
             profile_memory=True,
         )
-        self.memory.begin()
-        self.snapshot.begin()
+        if self.memory is not None:
+            self.memory.begin()
+        if self.snapshots:
+            # A layer that is computed again stops, by an exception, where backward has all that it
+            # needs. The record looks up lines of code for a block that is taken meanwhile, which
+            # loses the exception (PyTorch 2.11, issue 179536): so it goes on to its end.
+            self.while_recording.enter_context(set_checkpoint_early_stop(False))
+            torch.cuda.memory._record_memory_history(stacks="python", max_entries=MOST_EVENTS)
         recording.start()
         return recording
 
@@ -79,4 +95,9 @@ class Profiler:
             handler(recording)
         if self.args.record_memory_history:
             self.memory.finish(recording)
-            self.snapshot.finish()
+        if self.snapshots:
+            path = snapshot_path(self.args, self.rank)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.cuda.memory._dump_snapshot(str(path))
+            torch.cuda.memory._record_memory_history(enabled=None)
+            self.while_recording.close()

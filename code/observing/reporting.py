@@ -1,4 +1,4 @@
-"""What the program prints: the lines of today's Megatron-LM, and TensorBoard scalars under its
+"""Lines that the program prints, as today's Megatron-LM, and TensorBoard scalars under its
 names.
 
 Some of them name things that this program does not have, such as hierarchical context parallelism;
@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,14 @@ import torch
 from torch import Tensor
 
 from checkpoints.checkpoint import Progress
-from observing import memory_snapshot
 from observing.flops import flops_per_iteration
-from observing.interval import IntervalSums
+from observing.profiling import snapshot_path
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
 from training.optimizer import Optimizer, StepResult
+from training.router import Routing
 
 
 def say(text: str) -> None:
@@ -39,47 +38,39 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-@dataclass(frozen=True)
-class Interval:
-    """What one iteration line says."""
+class IntervalSums:
+    """The steps since the last line of the log, added up for the next one."""
 
-    printed: datetime
-    iteration: int
-    consumed_samples: int
-    elapsed_ms: float
-    rate: float
-    loss: float | None  # None where every step was skipped
-    scale: float
-    norm: float
-    skipped: int
-    nan_iterations: int
-    tflops_per_device: float
+    def __init__(self, layout: Layout, device: torch.device) -> None:
+        self.layout, self.device = layout, device
+        self.begin()
 
+    def begin(self) -> None:
+        self.steps = self.skipped = 0
+        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
+        self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.nan_iterations = torch.zeros_like(self.loss)
+        self.since = time.perf_counter()
 
-def line(of: Interval, args: argparse.Namespace) -> str:
-    """One decimal of TFLOP/s as Megatron has, but enough digits to tell small machines apart.
+    def add(self, loss_sum: Tensor, result: StepResult) -> None:
+        self.steps += 1
+        if result.skipped:
+            self.skipped += 1
+        else:
+            self.loss += loss_sum
+        # Counted where the loss is: to look at it here would make a GPU wait at every step.
+        self.nan_iterations += ~torch.isfinite(loss_sum)
 
-    Samples per second and TFLOPs at the end are of older Megatrons, from which many logs are.
-    """
-    tflops = f"{of.tflops_per_device:{'.1f' if of.tflops_per_device >= 10 else '.4f'}}"
-    per_second = args.global_batch_size / of.elapsed_ms * 1e3
-    more = [f"throughput per GPU (TFLOP/s/GPU): {tflops}"] if args.log_throughput else []
-    last = [f"samples per second: {per_second:.3f}", f"TFLOPs: {tflops}"]
-    fields = [
-        f" [{of.printed:%Y-%m-%d %H:%M:%S.%f}] iteration {of.iteration:8d}/{args.train_iters:8d}",
-        f"consumed samples: {of.consumed_samples:12d}",
-        f"elapsed time per iteration (ms): {of.elapsed_ms:.1f}",
-        *more,
-        f"learning rate: {of.rate:.6E}",
-        f"global batch size: {args.global_batch_size:5d}",
-        *([] if of.loss is None else [f"lm loss: {of.loss:.6E}"]),
-        f"loss scale: {of.scale:.1f}",
-        f"grad norm: {of.norm:.3f}",
-        f"number of skipped iterations: {of.skipped:3d}",
-        f"number of nan iterations: {of.nan_iterations:3d}",
-        *(last if args.log_throughput else []),
-    ]
-    return " | ".join(fields) + " |"
+    def elapsed_ms(self) -> float:
+        return (time.perf_counter() - self.since) * 1e3 / self.steps
+
+    def over_ranks(self) -> tuple[float, int]:
+        """Sum the losses of all tokens, and count steps whose loss is NaN. All ranks call this."""
+        loss, bad = self.layout.sum_of_losses(
+            torch.stack([self.loss, self.nan_iterations])
+        ).tolist()
+        # Every rank counted its own: data ranks may mean the same step, but no more than all.
+        return loss, min(self.steps, math.ceil(bad))
 
 
 class Report:
@@ -114,7 +105,13 @@ class Report:
         for note in self.args.notes:
             self.first(f"note: {note}")
         if self.args.record_memory_history:
-            self.first(f"note: {memory_snapshot.note(self.args, self.device)}")
+            traces = f"memory traces of every rank to {self.args.memory_dir}/rank<R>.jsonl.gz"
+            snapshots = (
+                f" and PyTorch's snapshots to {snapshot_path(self.args, 0)} …"
+                if self.device.type == "cuda"
+                else "; PyTorch's memory snapshots (--memory-snapshot-path) exist on CUDA only"
+            )
+            self.first(f"note: writing {traces}{snapshots}")
         self.first(f"using {dtype_of(self.args)} for parameters ...")
         self.first("------------------------ arguments ------------------------")
         for name in sorted(vars(self.args)):
@@ -123,10 +120,11 @@ class Report:
                 self.first(f"  {name} {dots} {getattr(self.args, name)}")
         self.first("-------------------- end of arguments ---------------------")
 
-    def built(self, micro_batches: int, stages: list[Stage]) -> None:
+    def built(self, micro_batches: int, stages: list[Stage], routing: Routing) -> None:
+        self.routing = routing
         self.first(f"setting number of microbatches to constant {micro_batches}")
         # One line for each part of the model: tensor and pipeline ranks of the first copy.
-        if self.layout.copies.first:
+        if self.layout.data_context.first:
             at = (self.layout.tensor.index, 0, self.layout.pipeline.index)
             count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
             where = f"(tensor, gtp_weight_remat, pipeline) model parallel rank {at}"
@@ -148,49 +146,59 @@ class Report:
             with self.paused():
                 self._tell(progress, result.norm.item(), optimizer)
                 self.memory_report(progress.iteration)
-            self.interval.begin(Progress())
+            self.interval.begin()
 
     def _tell(self, progress: Progress, norm: float, optimizer: Optimizer) -> None:
         """All ranks come here: the losses are summed over them."""
-        counted = self.interval.counted
-        tokens = self.args.global_batch_size * self.args.seq_length
-        elapsed_ms = self.interval.elapsed_ms()
-        loss, nan_iterations = self.interval.over_ranks()
-        tflops = flops_per_iteration(self.args) / elapsed_ms / 1e9  # per ms / 10⁹ = 10¹² per s
-        interval = Interval(
-            printed=datetime.now(),
-            iteration=progress.iteration,
-            consumed_samples=progress.consumed_samples,
-            elapsed_ms=elapsed_ms,
-            rate=learning_rate(optimizer.steps_taken, self.args),
-            loss=loss / counted / tokens if counted else None,
-            scale=optimizer.loss_scale.scale,
-            norm=norm,
-            skipped=self.interval.skipped,
-            nan_iterations=nan_iterations,
-            tflops_per_device=tflops / self.layout.grid.world_size,
-        )
-        self.last(line(interval, self.args))
-        for name, value in self._scalars(interval).items():
-            self.scalar(name, value, progress.iteration)
-
-    def _scalars(self, interval: Interval) -> dict[str, float]:
-        """Under the names that Megatron-LM gives them."""
+        args, interval, scale = self.args, self.interval, optimizer.loss_scale.scale
+        counted = interval.steps - interval.skipped
+        elapsed_ms = interval.elapsed_ms()
+        loss_sum, nan_iterations = interval.over_ranks()
+        routing = self.routing.everywhere(args, self.layout.everyone, self.device)
+        loss = loss_sum / counted / (args.global_batch_size * args.seq_length) if counted else None
+        # per ms / 10⁹ = 10¹² per s
+        tflops = flops_per_iteration(args) / elapsed_ms / 1e9 / self.layout.grid.world_size
+        # One decimal as Megatron has, but enough digits to tell small machines apart.
+        shown = f"{tflops:{'.1f' if tflops >= 10 else '.4f'}}"
+        per_second = args.global_batch_size / elapsed_ms * 1e3
+        rate = learning_rate(optimizer.steps_taken, args)
+        more = [f"throughput per GPU (TFLOP/s/GPU): {shown}"] if args.log_throughput else []
+        # Samples per second and TFLOPs at the end are of older Megatrons, from which many logs are.
+        last = [f"samples per second: {per_second:.3f}", f"TFLOPs: {shown}"]
+        fields = [
+            f" [{datetime.now():%Y-%m-%d %H:%M:%S.%f}] "
+            f"iteration {progress.iteration:8d}/{args.train_iters:8d}",
+            f"consumed samples: {progress.consumed_samples:12d}",
+            f"elapsed time per iteration (ms): {elapsed_ms:.1f}",
+            *more,
+            f"learning rate: {rate:.6E}",
+            f"global batch size: {args.global_batch_size:5d}",
+            *([] if loss is None else [f"lm loss: {loss:.6E}"]),
+            f"loss scale: {scale:.1f}",
+            f"grad norm: {norm:.3f}",
+            f"number of skipped iterations: {interval.skipped:3d}",
+            f"number of nan iterations: {nan_iterations:3d}",
+            *(last if args.log_throughput else []),
+            *(f"{name}: {value}" for name, value in routing.items()),
+        ]
+        self.last(" | ".join(fields) + " |")
         allocated, most, _, _ = self.memory.bytes()
-        values = {
-            "learning-rate": interval.rate,
-            "batch-size": self.args.global_batch_size,
-            "loss-scale": interval.scale,
-            "grad-norm": interval.norm,
-            "iteration-time": interval.elapsed_ms / 1e3,
-            "throughput": interval.tflops_per_device,
+        scalars = {  # under the names that Megatron-LM gives them
+            "learning-rate": rate,
+            "batch-size": args.global_batch_size,
+            "loss-scale": scale,
+            "grad-norm": norm,
+            "iteration-time": elapsed_ms / 1e3,
+            "throughput": tflops,
             "mem-allocated-bytes": allocated,
             "mem-max-allocated-bytes": most,
+            **({} if loss is None else {"lm loss": loss}),
         }
-        return values if interval.loss is None else {**values, "lm loss": interval.loss}
+        for name, value in scalars.items():
+            self.scalar(name, value, progress.iteration)
 
     def memory_report(self, iteration: int) -> None:
-        """After the first line of the run, and every --log-memory-interval: ranks of one copy."""
+        """Prints after the first line, and every --log-memory-interval: ranks of one copy."""
         every = self.args.log_memory_interval
         if self.told_memory and not (every and iteration % every == 0):
             return
@@ -203,11 +211,9 @@ class Report:
                 f"max reserved: {most:.2f}"
             )
 
-    def saving(self, progress: Progress, folder: Path) -> None:
-        """All ranks come here: `progress` takes along what no line has told yet."""
-        where = f"at iteration {progress.iteration:7d} to {folder}"
+    def saving(self, iteration: int, folder: Path) -> None:
+        where = f"at iteration {iteration:7d} to {folder}"
         self.first(f"saving checkpoint {where} in torch_dist format")
-        self.interval.note(progress)
 
     def evaluation(self, title: str, loss: float, iteration: int) -> None:
         perplexity = math.exp(min(20.0, loss))  # as Megatron does, so that it never overflows

@@ -1,1 +1,1 @@
-"""Which rank does what, and what travels between ranks: one kind of parallelism per file."""
+"""Kinds of parallelism, one per file: the work of each rank, and what travels between ranks."""

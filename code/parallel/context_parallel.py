@@ -10,20 +10,24 @@ Everything but attention works on each token alone and notices nothing. For atte
 values of all pieces are gathered (backward: their gradients are summed and scattered); queries
 stay where they are. With grouped-query attention several heads of queries share one head of keys
 and values (a group), so fewer rows travel here, by the number of heads in a group.
+
+With --cp-comm-type p2p, keys and values go round a ring instead: see ring_attention.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from parallel.dropout import Masks
 from parallel.layout import Group
-from parallel.rotary import turn
-from parallel.tensor_parallel import ColumnParallel, GatherRows, RowParallel, Slicing
+from parallel.ring_attention import attend_in_a_ring
+from parallel.tensor_parallel import ColumnParallel, GatherRows, RowParallel, Slicing, partial
+from training.dropout import Masks
+from training.rotary import turn
 
 
 def my_positions(length: int, group: Group) -> Tensor:
@@ -94,12 +98,14 @@ def attend_over_ranks(
 
 @dataclass(frozen=True)
 class Heads:
-    """How the hidden states are split: `groups` divides `count`; equal, each head is a group."""
+    """Split of the hidden states: `groups` divides `count`; equal, each head is a group."""
 
     hidden: int
     count: int
     groups: int
     bias: bool = True
+    norm: Callable[[int], nn.Module] | None = None  # of queries and keys, each head (QK-norm)
+    ring: bool = False
 
     @property
     def width(self) -> int:
@@ -124,6 +130,12 @@ class Attention(nn.Module):
         outputs = heads.groups * (heads.per_group + 2) * heads.width
         self.qkv = ColumnParallel(heads.hidden, outputs, slicing, heads.bias)
         self.out = RowParallel(heads.hidden, heads.hidden, slicing, heads.bias)
+        self.query_norm, self.key_norm = (
+            heads.norm(heads.width) if heads.norm else None for _ in range(2)
+        )
+        for norm in (self.query_norm, self.key_norm):
+            for parameter in norm.parameters() if norm else ():
+                partial(parameter)  # each tensor rank has other heads
         self.recompute = False
 
     def forward(self, x: Tensor, samples: int, turns: Tensor | None, masks: Masks | None) -> Tensor:
@@ -140,12 +152,16 @@ class Attention(nn.Module):
 
     def core(self, qkv: Tensor, turns: Tensor | None, masks: Masks | None) -> Tensor:
         query, key, value = qkv.split([self.heads.per_group, 1, 1], 3)
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = self.query_norm(query), self.key_norm(key)
         if turns is not None:  # before keys travel: a rank knows the positions of its own alone
             query, key = turn(query, turns), turn(key, turns)
         query, key, value = (x.flatten(2, 3) for x in (query, key, value))
         dropped = masks.begin_attention(qkv, self.name) if masks else 0.0
         if self.context.size == 1:
             mixed = attend(query, key, value, dropped)
+        elif self.heads.ring:
+            mixed = attend_in_a_ring(query, key, value, self.context)
         else:
             mixed = attend_over_ranks(query, key, value, self.context, dropped)
         return mixed.flatten(2).flatten(0, 1)

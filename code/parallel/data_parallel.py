@@ -22,6 +22,7 @@ from torch import Tensor
 from parallel.layout import Layout
 from parallel.overlap import GradientBuckets
 from parallel.products import Weight
+from parallel.tensor_parallel import cuts_of, is_partial
 from process.pace import communicating
 
 if TYPE_CHECKING:
@@ -49,24 +50,40 @@ class Replicated:
         matrices   cut over the tensor group, decaying
         positions  the same on all tensor ranks, decaying
         vectors    norms and the biases of row-parallel layers: the same on all tensor ranks
+        heads      norms of queries and keys: the same on all tensor ranks, which have other heads
         biases     of column-parallel layers, cut
+
+    Experts have buffers of their own, since other ranks have copies of them: `of_experts`.
     """
 
-    seed_factor = 1
-    KINDS = ("borrowed", "matrices", "positions", "vectors", "biases")
+    loss_factor = 1
+    KINDS = ("borrowed", "matrices", "positions", "vectors", "heads", "biases")
 
     def __init__(
-        self, stages: list[Stage], layout: Layout, gradient_type: torch.dtype, sharded: bool
+        self,
+        stages: list[Stage],
+        layout: Layout,
+        gradient_type: torch.dtype,
+        sharded: bool,
+        of_experts: bool = False,
     ) -> None:
-        self.layout, self.sequence_parallel = layout, stages[0].args.sequence_parallel
+        self.layout, self.of_experts = layout, of_experts
+        self.sequence_parallel = stages[0].args.sequence_parallel and not of_experts
+        # The ranks with the same parameters, over which gradients are summed.
+        self.group = layout.experts.data if layout.experts and of_experts else layout.data_context
         # With interleaved pipelines a rank has several stages; they share the two buffers.
-        named_parameters = [pair for stage in stages for pair in stage.named_parameters()]
+        named_parameters = [
+            (name, parameter)
+            for stage in stages
+            for name, parameter in stage.named_parameters()
+            if (".experts." in name) == of_experts
+        ]
         kinds = {id(p): self._kind(name, p, stages) for name, p in named_parameters}
         self.parameters = sorted(
             (p for _, p in named_parameters), key=lambda p: self.KINDS.index(kinds[id(p)])
         )
         self.shared_word = _shared_word(stages)
-        shards = layout.copies.size if sharded else 1
+        shards = self.group.size if sharded else 1
         # Where each parameter begins, and from where to where each kind reaches, in elements.
         self.offsets, size, self.stretch = {}, 0, {}
         for kind in self.KINDS:
@@ -84,17 +101,21 @@ class Replicated:
         self.names = [(name, self._at(p), p.shape) for name, p in named_parameters]
         # What this rank updates: everything, or with ZeRO-1 one shard, wherever its borders fall.
         # They may cut a parameter in two: Adam works on each element alone and does not mind.
-        here = layout.copies.index if sharded else 0
+        here = self.group.index if sharded else 0
         self.shard = slice(here * (size // shards), (here + 1) * (size // shards))
         self.sharded = shards > 1
         self.reduced = self.gradients.new_zeros(size // shards) if self.sharded else self.gradients
         # Whose squares together make the gradient's norm: after a reduce-scatter each data rank has
         # the sum of its own shard only; after an all-reduce all data ranks have the same numbers.
-        self.norm_group = layout.everyone if self.sharded else layout.model
+        # Experts have other copies than the rest: the first of them counts, over all ranks.
+        self.norm_group = layout.everyone if self.sharded or layout.experts else layout.model
+        self.counts = self.sharded or not layout.experts or self.group.first
         self.buckets: GradientBuckets | None = None
 
     def _kind(self, name: str, parameter: Tensor, stages: list[Stage]) -> str:
-        cut = hasattr(parameter, "sliced_dimension") or self.layout.tensor.size == 1
+        cut = cuts_of(parameter) or self.layout.tensor.size == 1 or self.of_experts
+        if is_partial(parameter) and self.layout.tensor.size > 1:
+            return "heads"
         if parameter.ndim == 1:
             return "biases" if cut and "norm" not in name else "vectors"
         borrowed = name == "word.weight" and not any(stage.piece.first for stage in stages)
@@ -125,10 +146,11 @@ class Replicated:
         first = self.layout.tensor.first
         rules = {  # kind: decays, counted in the norm
             "borrowed": (True, False),
-            "matrices": (True, True),
-            "positions": (True, first),
-            "vectors": (False, first),
-            "biases": (False, True),
+            "matrices": (True, self.counts),
+            "positions": (True, self.counts and first),
+            "vectors": (False, self.counts and first),
+            "heads": (False, self.counts and first),
+            "biases": (False, self.counts),
         }
         found: list[tuple[int, int, tuple[bool, bool]]] = []
         for kind in self.KINDS:
@@ -151,7 +173,7 @@ class Replicated:
             shard = everything.new_zeros(self.reduced.numel())
             shard[: everything.numel()] = everything
             everything = everything.new_empty(self.values.numel())
-            dist.all_gather_single(everything, shard, group=self.layout.copies.handle)
+            dist.all_gather_single(everything, shard, group=self.group.handle)
         return {name: everything[at].view(shape) for name, at, shape in self.names}
 
     def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
@@ -169,14 +191,15 @@ class Replicated:
     def zero(self) -> None:
         self.gradients.zero_()
 
-    def overlap(self, stages: list[Stage], least: int) -> None:
-        """From now on, matrices of finished layers are summed while backward runs: overlap.py."""
+    def overlap(self, stages: list[Stage], bucket_size: int) -> None:
+        """Sums matrices of finished layers while backward runs, from now on: overlap.py."""
         shard = self.reduced.numel() if self.sharded else 0
-        self.buckets = GradientBuckets(self.gradients, self.layout.copies, least, shard)
+        self.buckets = GradientBuckets(self.gradients, self.group, bucket_size, shard)
         matrices = self.stretch["matrices"]
         for stage in stages:
             for layer in stage.layers.values():
-                ends = [(self.offsets[id(p)], _aligned(p)) for p in layer.parameters()]
+                mine = [p for p in layer.parameters() if id(p) in self.offsets]  # no experts
+                ends = [(self.offsets[id(p)], _aligned(p)) for p in mine]
                 inside = [(at, size) for at, size in ends if matrices.start <= at < matrices.stop]
                 stretch = slice(min(inside)[0], sum(max(inside)))
                 stage.when_done[layer] = partial(self.buckets.layer_done, stretch)
@@ -194,8 +217,10 @@ class Replicated:
         with communicating("communication: gradients"):
             # 1. Tensor ranks that split a norm's tokens (sequence parallelism) each have a part of
             #    its gradient, although they hold the same values: one all-reduce of the stretch.
-            if self.sequence_parallel:
-                alike = slice(self.stretch["positions"].start, self.stretch["vectors"].stop)
+            #    Norms of queries and keys see other heads on each of them, in any case.
+            begin = self.stretch["positions" if self.sequence_parallel else "heads"].start
+            alike = slice(begin, self.stretch["heads"].stop)
+            if begin < alike.stop:
                 dist.all_reduce(self.gradients[alike], group=self.layout.tensor.handle)
             # 2. First and last pipeline stage use the same word embeddings: as lookup and as output
             #    matrix, and each use gives a part of the gradient.
@@ -209,18 +234,69 @@ class Replicated:
                 if self.sharded:
                     self.reduced.copy_(self.gradients[self.shard])
             elif self.sharded:
-                dist.reduce_scatter_single(
-                    self.reduced, self.gradients, group=self.layout.copies.handle
-                )
-            elif self.layout.copies.size > 1:
-                dist.all_reduce(self.gradients, group=self.layout.copies.handle)
+                dist.reduce_scatter_single(self.reduced, self.gradients, group=self.group.handle)
+            elif self.group.size > 1:
+                dist.all_reduce(self.gradients, group=self.group.handle)
 
     def gather(self) -> None:
         """Gives every rank the parameters that the others updated."""
         if self.sharded:
             with communicating("communication: parameters"):
                 mine = self.values[self.shard].clone()  # input and output may not overlap
-                dist.all_gather_single(self.values, mine, group=self.layout.copies.handle)
+                dist.all_gather_single(self.values, mine, group=self.group.handle)
+
+
+class WithExperts:
+    """The experts and the rest of a model, each replicated on other ranks, as one to the optimizer.
+
+    A gradient of an expert needs the tokens of all ranks. The all-to-alls have brought it those of
+    the ranks that share the experts; only ranks with copies of it have seen others.
+    """
+
+    loss_factor = 1
+
+    def __init__(self, rest: Replicated, experts: Replicated) -> None:
+        self.rest, self.experts, self.both = rest, experts, (rest, experts)
+        self.values, self.gradients = rest.values, rest.gradients  # equal on data ranks
+        self.norm_group = rest.norm_group
+
+    def parts(self) -> list[Part]:
+        return [part for one in self.both for part in one.parts()]
+
+    def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
+        count = len(self.rest.parts())
+        experts = self.experts.by_name(values[count:])
+        return {**self.rest.by_name(values[:count]), **experts}
+
+    def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
+        count = len(self.rest.parts())
+        experts = self.experts.from_names(named, like[count:])
+        return [*self.rest.from_names(named, like[:count]), *experts]
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        rest, experts = self.rest.tensors(), self.experts.tensors()
+        return {purpose: [*rest[purpose], *experts[purpose]] for purpose in rest}
+
+    def zero(self) -> None:
+        for one in self.both:
+            one.zero()
+
+    def overlap(self, stages: list[Stage], bucket_size: int) -> None:
+        self.rest.overlap(stages, bucket_size)  # experts are summed when backward is done
+
+    def last_backward(self, last: bool) -> None:
+        self.rest.last_backward(last)
+
+    def evaluated(self) -> None:
+        """Nothing to give back."""
+
+    def reduce(self) -> None:
+        for one in self.both:
+            one.reduce()
+
+    def gather(self) -> None:
+        for one in self.both:
+            one.gather()
 
 
 def _aligned(parameter: Tensor) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from parallel.data_parallel import Part
 from parallel.layout import Group, Layout
+from parallel.tensor_parallel import cuts_of, is_partial
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -29,13 +30,14 @@ class FullySharded:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         self.layout, self.stage = layout, stage
-        self.seed_factor = layout.copies.size  # FSDP takes the mean where we take the sum
-        self.cut = {n for n, p in stage.named_parameters() if hasattr(p, "sliced_dimension")}
+        self.loss_factor = layout.data_context.size  # FSDP takes the mean where we take the sum
+        self.cut = {n for n, p in stage.named_parameters() if cuts_of(p)}
+        self.partial = {n for n, p in stage.named_parameters() if is_partial(p)}
         # Gathered parameters are cast to the low precision, so half as much travels; gradients are
         # summed in float32, since many small numbers are added.
         policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         device = next(stage.parameters()).device.type
-        mesh = _mesh(layout.copies, device)
+        mesh = _mesh(layout.data_context, device)
         # Each layer is gathered alone, just before it runs, and freed after: at most two layers are
         # whole at a time (the next one is gathered while this one computes). What is left, the
         # embeddings and the last norm, is gathered with the root.
@@ -93,9 +95,10 @@ class FullySharded:
 
     def reduce(self) -> None:
         """FSDP has summed over the data ranks already."""
-        if self.stage.args.sequence_parallel:
+        if self.layout.tensor.size > 1:
+            by_rows = self.stage.args.sequence_parallel
             for name, p in self.slices.items():
-                if name not in self.cut:
+                if name in self.partial or (by_rows and name not in self.cut):
                     dist.all_reduce(p.grad.to_local(), group=self.layout.tensor.handle)
 
     def gather(self) -> None:

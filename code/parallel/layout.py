@@ -1,15 +1,20 @@
-"""Which rank does which part: the rank grid, its groups, and the check that they fit.
+"""The rank grid and its groups: which rank does which part.
 
 Every rank has one coordinate on each of five axes:
 
     tp  tensor     holds a slice of every matrix
     cp  context    holds a slice of every sequence
-    ep  expert     always 1 here: the name is kept so that orders are spelt as elsewhere
+    ep  expert     holds other experts: only in the second division of the ranks, see below
     dp  data       holds other samples
     pp  pipeline   holds other layers
 
 An order such as "tp-cp-ep-dp-pp" lays the ranks out with the first axis varying fastest, so that
 neighbours in the first axis are neighbours in rank: on one node, where links are quick.
+
+A mixture of experts divides the same ranks a second time, for the experts alone. The ranks of a
+pipeline stage, tp × cp × dp of them, are then etp × ep × edp: slices of an expert's matrices, other
+experts, and copies of the same ones. So experts may be spread over ranks that are data ranks for
+the rest of the model. Both divisions have the same pipelines.
 """
 
 from __future__ import annotations
@@ -43,6 +48,7 @@ class Grid:
 
     sizes: dict[str, int]
     order: str = DEFAULT_ORDER
+    experts: Grid | None = None  # the second division: tp is that of the experts, cp is 1
 
     @property
     def axes(self) -> list[str]:
@@ -108,6 +114,30 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
     return Grid(sizes, "-".join(axes))
 
 
+def expert_grid(grid: Grid, expert: int, expert_tensor: int) -> Grid:
+    """The division of the same ranks for experts; what the sizes leave holds copies of them."""
+    stage, wanted = grid.world_size // grid.sizes["pp"], expert * expert_tensor
+    if stage % wanted:
+        told = (
+            f"the {stage} rank{'s' * (stage > 1)} of a pipeline stage (tensor × context × data) "
+            f"cannot be shared by expert {expert} × expert tensor {expert_tensor} = {wanted}; "
+            f"choose --expert-model-parallel-size and --expert-tensor-parallel-size whose product "
+            f"divides {stage}"
+        )
+        raise LayoutError([told])
+    sizes = {"tp": expert_tensor, "cp": 1, "ep": expert, "dp": stage // wanted}
+    order = grid.order if "ep" in grid.axes else grid.order.replace("dp", "ep-dp")
+    found = Grid({**sizes, "pp": grid.sizes["pp"]}, order)
+    if found.groups("pp") != grid.groups("pp"):
+        told = (
+            f"with rank order {grid.order} the pipelines of the experts would be other ranks than "
+            "those of the rest of the model; use an order that ends with pp, such as "
+            f"{DEFAULT_ORDER}"
+        )
+        raise LayoutError([told])
+    return found
+
+
 @dataclass(frozen=True)
 class Group:
     """Ranks that communicate, and where this rank stands among them."""
@@ -130,6 +160,19 @@ class Group:
 
 
 @dataclass(frozen=True)
+class ExpertGroups:
+    """The second division as one rank sees it."""
+
+    tensor: Group  # slices of the same experts' matrices
+    model: Group  # other experts
+    exchange: Group  # both: ranks that together hold each expert of a layer once
+    data: Group  # copies of the same slices; gradients are summed over them
+    micro_batch: Group  # tensor × context: ranks that have rows of the same micro-batch
+    stage: Group  # all ranks with the same layers
+    owners: list[list[int]]  # [expert rank][slice] → its place in `exchange`
+
+
+@dataclass(frozen=True)
 class Layout:
     """The grid as one rank sees it."""
 
@@ -139,15 +182,16 @@ class Layout:
     context: Group
     data: Group
     pipeline: Group
-    copies: Group  # data × context: ranks that hold the same parameters, gradients summed over them
+    data_context: Group  # ranks with the same parameters; gradients are summed over them
     model: Group  # tensor × pipeline: ranks that together hold each parameter once
     ends: Group  # first and last pipeline stage, which share the word embeddings
     everyone: Group
     directions: dict[str, Any] = field(default_factory=dict)  # pipeline traffic: way → handle
+    experts: ExpertGroups | None = None
 
     @property
     def sizes(self) -> dict[str, int]:
-        """By axis; ep is left out, since it is always 1."""
+        """Sizes by axis; ep is left out, since it is always 1."""
         return {AXES[axis]: size for axis, size in self.grid.sizes.items() if axis != "ep"}
 
     def sum_of_losses(self, total: Tensor) -> Tensor:
@@ -168,8 +212,9 @@ class _Maker:
         self.grid, self.rank = grid, rank
         self.made: dict[tuple[tuple[int, ...], ...], Any] = {}
 
-    def along(self, *axes: str) -> Group:
-        return self.mine(self.grid.groups(*(a for a in axes if a in self.grid.sizes)))
+    def along(self, *axes: str, of: Grid | None = None) -> Group:
+        grid = of or self.grid
+        return self.mine(grid.groups(*(a for a in axes if a in grid.sizes)))
 
     def mine(self, groups: list[list[int]]) -> Group:
         """The one of these groups that holds this rank."""
@@ -197,7 +242,7 @@ class _Maker:
 
 
 def divides_at_once() -> bool:
-    """Whether the ranks have a communicator on their devices that can be divided."""
+    """True if the ranks have a communicator on their devices that can be divided."""
     world: Any = dist.group.WORLD
     if world.bound_device_id is None:
         return False
@@ -211,14 +256,33 @@ def make_layout(grid: Grid, rank: int) -> Layout:
         "context": make.along("cp"),
         "data": make.along("dp"),
         "pipeline": make.along("pp"),
-        "copies": make.along("dp", "cp"),
+        "data_context": make.along("dp", "cp"),
         "model": make.along("tp", "pp"),
         "everyone": make.mine([list(range(grid.world_size))]),
     }
     directions = _directions(make, groups["pipeline"])
     # Last, since stages between the ends get no group: torch names groups by how many a rank has.
+    experts = _expert_groups(make, grid.experts) if grid.experts else None
     ends = make.mine([sorted({ranks[0], ranks[-1]}) for ranks in grid.groups("pp")])
-    return Layout(grid=grid, rank=rank, ends=ends, directions=directions, **groups)
+    return Layout(grid=grid, rank=rank, ends=ends, directions=directions, experts=experts, **groups)
+
+
+def _expert_groups(make: _Maker, grid: Grid) -> ExpertGroups:
+    exchange = make.along("tp", "ep", of=grid)
+    here, slices = grid.position(make.rank), range(grid.sizes["tp"])
+    owners = [
+        [exchange.ranks.index(grid.rank({**here, "ep": ep, "tp": tp})) for tp in slices]
+        for ep in range(grid.sizes["ep"])
+    ]
+    return ExpertGroups(
+        tensor=make.along("tp", of=grid),
+        model=make.along("ep", of=grid),
+        exchange=exchange,
+        data=make.along("dp", of=grid),
+        micro_batch=make.along("tp", "cp"),
+        stage=make.along("tp", "cp", "ep", "dp"),
+        owners=owners,
+    )
 
 
 def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Does the layout fit the model and the batch? Asked before anything is built.
+"""Checks that the layout fits the model and the batch, before anything is built.
 
 Each problem names the numbers, the rule, and values that would work.
 """
@@ -6,8 +6,9 @@ Each problem names the numbers, the rule, and values that would work.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
-from parallel.layout import AXES, Grid, make_grid
+from parallel.layout import AXES, Grid, expert_grid, make_grid
 from parallel.schedules import draw
 from process.errors import LayoutError
 
@@ -27,7 +28,11 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
         args.pipeline_model_parallel_size,
         args.rank_order,
     )
+    if args.num_experts:
+        sizes = args.expert_model_parallel_size, args.expert_tensor_parallel_size
+        grid = replace(grid, experts=expert_grid(grid, *sizes))
     found = [*_model_problems(args), *_pipeline_problems(args), *_batch_problems(args, grid)]
+    found += _expert_problems(args)
     found += [*_sharding_problems(args), *_looking_problems(args, grid)]
     if found:
         raise LayoutError(found)
@@ -40,13 +45,20 @@ def micro_batches(args: argparse.Namespace, grid: Grid) -> int:
 
 
 def describe(args: argparse.Namespace, grid: Grid) -> str:
-    """What --dry-run prints: the groups, and the schedule drawn."""
+    """Text of --dry-run: the groups, and the schedule drawn."""
     count, chunks = micro_batches(args, grid), chunks_per_rank(args)
     lines = [f"{grid.world_size} devices, order {grid.order}, {count} micro-batches"]
     for axis, name in AXES.items():
         if grid.sizes.get(axis, 1) > 1:
             groups = " ".join(str(ranks) for ranks in grid.groups(axis))
             lines.append(f"{name:8} {grid.sizes[axis]}: {groups}")
+    if grid.experts:
+        lines += [
+            f"{name} {grid.experts.sizes[axis]}: "
+            + " ".join(str(ranks) for ranks in grid.experts.groups(axis))
+            for axis, name in {"tp": "expert tensor", "ep": "expert", "dp": "expert data"}.items()
+            if grid.experts.sizes[axis] > 1
+        ]
     stages = grid.sizes["pp"]
     if stages > 1:
         lines.append(draw(args.pipeline_schedule, stages, count, chunks))
@@ -89,6 +101,24 @@ def _model_problems(args: argparse.Namespace) -> list[str]:
             f"--sequence-parallel splits {args.seq_length // context} positions over tensor "
             f"{tensor}; use a --seq-length that is a multiple of {tensor * context}"
         )
+    return found
+
+
+def _expert_problems(args: argparse.Namespace) -> list[str]:
+    if not args.num_experts:
+        return []
+    found = []
+    for name, ranks, group in (
+        ("num_experts", args.expert_model_parallel_size, "expert"),
+        ("moe_ffn_hidden_size", args.expert_tensor_parallel_size, "expert tensor"),
+        ("moe_shared_expert_intermediate_size", args.tensor_model_parallel_size, "tensor"),
+    ):
+        value = getattr(args, name)
+        if value and value % ranks:
+            found.append(
+                f"--{name.replace('_', '-')} {value} cannot be shared by {group} {ranks}; use a "
+                f"multiple of {ranks} ({near(value, ranks)})"
+            )
     return found
 
 

@@ -24,10 +24,11 @@ from process.pace import catch_up
 
 
 class GradientBuckets:
-    """Of one rank. `shard` is how many numbers each data rank keeps (ZeRO-1), 0 if it keeps all."""
+    """Buckets of one rank. Each data rank keeps `shard` numbers (ZeRO-1), or all if it is 0."""
 
-    def __init__(self, gradients: Tensor, copies: Group, least: int, shard: int) -> None:
-        self.gradients, self.copies, self.least, self.shard = gradients, copies, least, shard
+    def __init__(self, gradients: Tensor, group: Group, bucket_size: int, shard: int) -> None:
+        self.gradients, self.group, self.shard = gradients, group, shard
+        self.bucket_size = bucket_size
         self.open = False  # this backward is the last of the step
         self.collected = slice(0, 0)  # finished layers that still wait for more
         self.sent: list[slice] = []
@@ -46,7 +47,7 @@ class GradientBuckets:
             self.flush()
             self.collected = slice(stretch.stop, stretch.stop)
         self.collected = slice(stretch.start, self.collected.stop)
-        if self.collected.stop - self.collected.start >= self.least:
+        if self.collected.stop - self.collected.start >= self.bucket_size:
             self.flush()
 
     def flush(self) -> None:
@@ -58,10 +59,10 @@ class GradientBuckets:
 
     def send(self, stretch: slice) -> None:
         catch_up()  # a slot that is no GPU: its message may not leave before its rate allows it
-        for at in range(stretch.start, stretch.stop, self.least):
-            piece = slice(at, min(at + self.least, stretch.stop))
+        for at in range(stretch.start, stretch.stop, self.bucket_size):
+            piece = slice(at, min(at + self.bucket_size, stretch.stop))
             for part, owner in self.by_owner(piece):
-                values, group = self.gradients[part], self.copies.handle
+                values, group = self.gradients[part], self.group.handle
                 if owner is None:
                     work = dist.all_reduce(values, group=group, async_op=True)
                 else:
@@ -69,7 +70,7 @@ class GradientBuckets:
                 self.under_way.append(work)
 
     def by_owner(self, stretch: slice) -> Iterable[tuple[slice, int | None]]:
-        """With ZeRO-1 a sum is needed on one rank alone, and a shard may end within a bucket."""
+        """Cuts by shard: with ZeRO-1 one rank needs a sum, and a shard may end within a bucket."""
         if not self.shard:
             yield stretch, None
             return
@@ -77,7 +78,7 @@ class GradientBuckets:
         while begin < stretch.stop:
             number = begin // self.shard
             end = min(stretch.stop, (number + 1) * self.shard)
-            yield slice(begin, end), self.copies.ranks[number]
+            yield slice(begin, end), self.group.ranks[number]
             begin = end
 
     def finish(self) -> None:

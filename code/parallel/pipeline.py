@@ -14,11 +14,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from parallel.dropout import Dropout, Masks
 from parallel.layout import Layout
 from parallel.routes import Route, connect
 from parallel.schedules import Backward, BackwardInput, BackwardWeight, Forward, Step
 from process.pace import communicating, computing
+from training.dropout import Dropout, Masks
 
 if TYPE_CHECKING:
     from training.model import Stage
@@ -38,22 +38,27 @@ class Pipeline:
         like: Tensor,
         last_backward: Callable[[bool], None] = lambda last: None,
         dropout: Dropout | None = None,
+        begin: Callable[[Tensor | float], None] = lambda loss_gradient: None,
     ) -> None:
         self.layout, self.stages, self.steps, self.like = layout, stages, steps, like
         self.route = Route(layout.pipeline.ranks, layout.pipeline.index, len(stages))
         connect(self.route, layout.directions, like)
-        self.last_backward, self.dropout = last_backward, dropout
+        self.last_backward, self.dropout, self.begin = last_backward, dropout, begin
         self.final = [s for s in steps if isinstance(s, Backward | BackwardInput)][-1:]
 
-    def train(self, batches: list[Batch], seed: Tensor | float, first_sample: int = 0) -> Tensor:
+    def train(
+        self, batches: list[Batch], loss_gradient: Tensor | float, first_sample: int = 0
+    ) -> Tensor:
         """Adds the gradients of all micro-batches to the buffers; returns the sum of the losses.
 
-        `seed` is the gradient of each token's loss: one over the tokens of the global batch, times
-        the loss scale. `first_sample` counts those of the steps before, over all ranks.
+        `loss_gradient`, the gradient of each token's loss, is one over the tokens of the global
+        batch, times the loss scale. `first_sample` counts the samples of the steps before, over all
+        ranks.
         """
+        self.begin(loss_gradient)
         numbers = range(len(batches))
         masks = [self.dropout.masks(first_sample, n) if self.dropout else None for n in numbers]
-        return _Pass(self, batches, seed, masks).run(self.steps)
+        return _Pass(self, batches, loss_gradient, masks).run(self.steps)
 
     @torch.no_grad()
     def evaluate(self, batches: list[Batch]) -> Tensor:
@@ -68,10 +73,11 @@ class _Pass:
         self,
         pipeline: Pipeline,
         batches: list[Batch],
-        seed: Tensor | float,
+        loss_gradient: Tensor | float,
         masks: list[Masks | None],
     ) -> None:
-        self.p, self.batches, self.seed, self.masks = pipeline, batches, seed, masks
+        self.p, self.batches, self.masks = pipeline, batches, masks
+        self.loss_gradient = loss_gradient
         wide = torch.promote_types(pipeline.like.dtype, torch.float32)
         self.loss = torch.zeros((), dtype=wide, device=pipeline.like.device)
         # From the forward to the backward step of a micro-batch: what entered the piece, and what
@@ -132,7 +138,7 @@ class _Pass:
         if self.p.stages[step.chunk].piece.last:
             # y: the loss of every token. Its gradient is 1 / tokens of the global batch of all
             # ranks: sums over micro-batches and ranks then are the mean, and nobody divides.
-            grad = torch.ones_like(y).mul_(self.seed)
+            grad = torch.ones_like(y).mul_(self.loss_gradient)
         else:
             grad = self.receive(step)
             self.sent_activations.pop(key)[0].wait()

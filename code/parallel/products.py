@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+# A parameter with what the program notes on it and PyTorch's types do not know: `main_grad`, where
+# its gradients are summed (data_parallel.py), `cuts` and `partial` (tensor_parallel.py).
 Weight = Any
-"""A parameter with what the program notes on it and PyTorch's types do not know: `main_grad`, where
-its gradients are summed (data_parallel.py), and `sliced_dimension` (tensor_parallel.py)."""
 
 
 class WeightWork:
@@ -31,17 +31,21 @@ class WeightWork:
         self.returned = returned
         self.deferring = False
         # dY and X stay alive until their product is made: the memory that a schedule pays for it.
-        self.queue: deque[tuple[Weight, Tensor, Tensor]] = deque()
+        self.queue: deque[tuple[Tensor, Tensor, Tensor]] = deque()
 
     def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:
         """Takes over dW = dYᵀ X."""
         if self.returned:  # [out, rows] @ [rows, in] → the shape of the weight
             return grad.t() @ x
-        if self.deferring:
-            self.queue.append((weight, grad, x))
-        else:
-            add_product(weight.main_grad, grad, x)
+        self.add_to(weight.main_grad, grad, x)
         return None
+
+    def add_to(self, total: Tensor, grad: Tensor, x: Tensor) -> None:
+        """Adds dYᵀ X to `total`, now or when the schedule has time for it."""
+        if self.deferring:
+            self.queue.append((total, grad, x))
+        else:
+            add_product(total, grad, x)
 
     def add_bias(self, bias: Weight | None, grad: Tensor) -> Tensor | None:
         if bias is None or self.returned:
@@ -52,8 +56,7 @@ class WeightWork:
     @torch.no_grad()
     def run(self, count: int) -> None:
         for _ in range(count):
-            weight, grad, x = self.queue.popleft()
-            add_product(weight.main_grad, grad, x)
+            add_product(*self.queue.popleft())
 
 
 def add_product(total: Tensor, grad: Tensor, x: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Where the messages of a pipeline go, and how neighbours are joined before the first of them."""
+"""Routes of a pipeline's messages, and how neighbours are joined before the first of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Route:
-    """Where a rank's messages go. Activations travel to the next piece, gradients to the last."""
+    """Peers of a rank's messages: activations travel to the next piece, gradients to the last."""
 
     ranks: Sequence[int]  # of the pipeline, in order
     index: int
@@ -39,7 +39,7 @@ class Route:
         return len(self.ranks) * self.chunks
 
     def name(self, step: Step) -> str:
-        """Of its range in a profile: "forward 3", "backward 3 chunk 1", "backward 3 weights"."""
+        """Names the range in a profile: "forward 3", "backward 3 chunk 1", "backward 3 weights"."""
         chunk = f" chunk {step.chunk}" if self.chunks > 1 else ""
         return f"{step.phase} {step.micro_batch}{chunk}{step.half}"
 
@@ -58,7 +58,7 @@ class Route:
         return None
 
     def ends(self, way: str) -> tuple[int | None, int | None]:
-        """To whom this rank sends that way, and from whom it receives; None where nobody is.
+        """Ranks that this one sends to and receives from that way; None where nobody is.
 
         Only the first and the last stage wrap, and only they have no neighbour on one side.
         """

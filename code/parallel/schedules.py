@@ -57,7 +57,7 @@ def gpipe(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterat
 def one_forward_one_backward(
     stages: int, rank: int, micro_batches: int, chunks: int = 1
 ) -> Iterator[Step]:
-    """As soon as the first backward can run, one forward and one backward take turns.
+    """One forward and one backward take turns, as soon as the first backward can run.
 
     The bubble is as long as GPipe's, but a stage keeps at most `stages - rank` micro-batches.
     """
@@ -164,7 +164,7 @@ def _kind(step: Step) -> str:
 
 
 def needs(step: Step, rank: int, stages: int, chunks: int) -> list[tuple[str, int, int]]:
-    """What must have happened: (kind, micro-batch, number of the piece in the whole model)."""
+    """Steps that must come before: (kind, micro-batch, number of the piece in the whole model)."""
     piece = step.chunk * stages + rank
     if isinstance(step, Forward):
         return [("forward", step.micro_batch, piece - 1)] if piece else []

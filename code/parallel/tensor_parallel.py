@@ -109,7 +109,7 @@ class ScatterRows(Function):
 
 @dataclass(frozen=True)
 class Slicing:
-    """How the matrices of a piece of the model are cut."""
+    """Cut of the matrices of a piece of the model."""
 
     group: Group
     by_rows: bool  # sequence parallelism: between products, rows are cut over the group too
@@ -117,14 +117,14 @@ class Slicing:
 
 
 def enter(x: Tensor, slicing: Slicing) -> Tensor:
-    """What every rank needs before a column-parallel product: all rows of X."""
+    """Gives every rank all rows of X, as a column-parallel product needs them."""
     if slicing.group.size == 1:
         return x
     return (GatherRows if slicing.by_rows else CopyIn).apply(x, slicing.group)
 
 
 def leave(x: Tensor, slicing: Slicing) -> Tensor:
-    """What follows a row-parallel product: the sum, whole or cut into rows."""
+    """Sums after a row-parallel product, whole or cut into rows."""
     if slicing.group.size == 1:
         return x
     return (ScatterRows if slicing.by_rows else SumOut).apply(x, slicing.group)
@@ -166,22 +166,36 @@ class RowParallel(nn.Module):
 
 
 def sliced(parameter: Weight, dimension: int, group: Group) -> nn.Parameter:
-    """Notes which dimension of the parameter is cut over the tensor group."""
+    """Notes that this dimension of the parameter is cut over the group."""
     if group.size > 1:
-        parameter.sliced_dimension = dimension
+        parameter.cuts = {**cuts_of(parameter), dimension: group}
     return parameter
 
 
-def whole_shape(parameter: Tensor, group: Group) -> torch.Size:
+def partial(parameter: Weight) -> None:
+    """Notes that each tensor rank finds a part of the gradient, although all have the values."""
+    parameter.partial = True
+
+
+def is_partial(parameter: Tensor) -> bool:
+    return getattr(parameter, "partial", False)
+
+
+def cuts_of(parameter: Tensor) -> dict[int, Group]:
+    """The dimensions of a parameter that are cut, each with the ranks that share it."""
+    return getattr(parameter, "cuts", {})
+
+
+def whole_shape(parameter: Tensor) -> torch.Size:
     """The parameter's shape in the undivided model."""
-    cut = getattr(parameter, "sliced_dimension", None)
-    return torch.Size(n * group.size if d == cut else n for d, n in enumerate(parameter.shape))
+    cuts = cuts_of(parameter)
+    return torch.Size(n * cuts[d].size if d in cuts else n for d, n in enumerate(parameter.shape))
 
 
-def slice_of(parameter: Tensor, group: Group) -> tuple[slice, ...]:
-    """Which part of the whole parameter this rank holds."""
-    cut = getattr(parameter, "sliced_dimension", None)
+def slice_of(parameter: Tensor) -> tuple[slice, ...]:
+    """Slice of the whole parameter that this rank holds."""
+    at = {dimension: group.index for dimension, group in cuts_of(parameter).items()}
     return tuple(
-        slice(group.index * n, (group.index + 1) * n) if dimension == cut else slice(0, n)
+        slice(at.get(dimension, 0) * n, (at.get(dimension, 0) + 1) * n)
         for dimension, n in enumerate(parameter.shape)
     )

@@ -18,27 +18,27 @@ import torch.distributed as dist
 
 from process.device_sharing import agree, follow, seat_of
 from process.environment import (
-    check_libraries,
+    check_interface,
     environment_of_rank,
     environment_or_alone,
     whole_number,
 )
-from process.meeting import Meeting
-from process.meeting_point import open_store
+from process.peers import Peers
+from process.rendezvous import open_store
 
 MIB = 2**20
 STATUS = Path("/proc/self/status")
 MOST_THREADS = 4096
 SMALL_DEVICE_BYTES = 2**30
+# On a GPU the library of matrix products takes room for itself, twice 32 MiB on an H100 (one for
+# the forward pass and one for the backward pass), which on a small device is most of its memory.
+# Here 128 KiB each; read when the first product is computed.
 SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "128"}
-"""On a GPU the library of matrix products takes room for itself, twice 32 MiB on an H100 (one for
-the forward pass and one for the backward pass), which on a small device is most of its memory.
-Here 128 KiB each; read when the first product is computed."""
+# Of messages that one group runs one after the other, which is what the pipeline counts on: each
+# way has a group of its own (parallel/layout.py).
 WARNS_OF_ORDER = "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING"
-"""Of messages that one group runs one after the other, which is what the pipeline counts on: each
-way has a group of its own (parallel/layout.py)."""
-MEETINGS: list[Meeting] = []
-"""The one of this process, once it has met the other ranks."""
+# Those of this process, once it has met them.
+PEERS: list[Peers] = []
 
 
 def choose_device(local_rank: int) -> torch.device:
@@ -70,15 +70,17 @@ def start(args: argparse.Namespace) -> torch.device:
     if backend == "nccl" and device.type != "cuda":
         backend = dist.get_default_backend_for_device(device)
     if not dist.is_initialized():
-        check_libraries(backend)
+        if "gloo" in backend:
+            check_interface()
         os.environ.setdefault(WARNS_OF_ORDER, "false")
         timeout = timedelta(minutes=args.distributed_timeout_minutes)
         store = open_store(rank, world_size, timeout)
         # Before the group is made: that waits for every rank, also for one that has failed.
-        MEETINGS.append(Meeting(store, rank, world_size))
-        MEETINGS[-1].watch()
+        if world_size > 1:
+            PEERS.append(Peers(store, rank, world_size))
+            PEERS[-1].watch()
         # Through the store: the group in which ranks could ask each other does not exist yet.
-        follow(agree(store, rank, world_size, seat_of(device), 2 * timeout), rank)
+        follow(agree(store, rank, world_size, seat_of(device), timeout), rank)
         dist.init_process_group(
             backend,
             store=store,
@@ -157,7 +159,7 @@ def limit_memory(device: torch.device) -> None:
 
 
 def capacity_bytes(device: torch.device) -> int | None:
-    """What this rank may use of its device; None for a CPU rank without a limit."""
+    """Memory that this rank may use of its device; None for a CPU rank without a limit."""
     limit = memory_limit_bytes()
     if device.type == "cpu":
         return limit

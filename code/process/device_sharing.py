@@ -1,9 +1,8 @@
-"""What ranks agree on about their devices before they talk to each other through them.
+"""Agreement of the ranks about their devices, before they talk to each other through them.
 
 A rank sees its own devices only, so it cannot know that another one sits on the same GPU, or that
-one of them found none. Through the store in which they met, rank 0 hears of every rank's device,
-decides once, and all do what it says: ranks that decided each for itself could wait for each other
-for ever.
+one of them found none. Through the store in which they met, each rank reads of every rank's device,
+and draws the same conclusion from the same list.
 """
 
 from __future__ import annotations
@@ -14,39 +13,39 @@ import socket
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from process.errors import DeviceError
+from process.errors import MissingRankError, SurroundingsError
+from process.rendezvous import place
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 HOST_ID = "NCCL_HOSTID"
+# Groups of ranks on one GPU that the line names; the others are counted.
 TOLD = 4
-"""Groups of ranks on one GPU that the line names; the others are counted."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Where a rank sits."""
+    """Node and device of a rank."""
 
     node: str
+    # What NCCL takes for the machine; it refuses two ranks of one host on one GPU.
     host: str
-    """What NCCL takes for the machine; it refuses two ranks of one host on one GPU."""
+    # The same for all nodes of the box: they may share a GPU.
     machine: str
-    """The same for all nodes of the box: they may share a GPU."""
     device: str
+    # Address on the bus, by which NCCL tells GPUs apart: slices of one GPU have the same.
     card: str
-    """Address on the bus, by which NCCL tells GPUs apart: slices of one GPU have the same."""
 
 
 @dataclass(frozen=True)
 class Agreement:
+    # By rank; empty for those that keep the host they have.
     host_ids: list[str] = field(default_factory=list)
-    """By rank; empty for those that keep the host they have."""
+    # A line for the log; empty where every rank has a GPU, or a processor, of its own.
     sharing: str = ""
-    """A line for the log; empty where every rank has a GPU, or a processor, of its own."""
     refusal: str = ""
 
 
@@ -88,10 +87,11 @@ def decide(seats: list[Seat]) -> Agreement:
 
 
 def mixture(seats: list[Seat], kinds: list[str]) -> str:
-    first = {seat.device: rank for rank, seat in reversed(list(enumerate(seats)))}
-    told = [f"rank {first[kind]} on {seats[first[kind]].node} has {kind}" for kind in kinds]
+    some = [
+        next(f"{kind} on {seat.node}" for seat in seats if seat.device == kind) for kind in kinds
+    ]
     return (
-        f"ranks have different devices: {', '.join(told)}; give every rank a GPU (as many per node "
+        f"ranks have different devices: {', '.join(some)}; give every rank a GPU (as many per node "
         "as there are ranks on it, and CUDA_VISIBLE_DEVICES as the job got it), or hide all of "
         "them with CUDA_VISIBLE_DEVICES=-1"
     )
@@ -112,28 +112,24 @@ def sharing_line(seats: list[Seat]) -> str:
     )
 
 
-def agree(store: dist.Store, rank: int, size: int, seat: Seat, patience: timedelta) -> Agreement:
-    """Every rank gets rank 0's answer. `patience` should be longer than that of the meeting: who is
-    missing there is told by the rank that watches it, and then this one ends."""
+def agree(store: dist.Store, rank: int, size: int, seat: Seat, timeout: timedelta) -> Agreement:
+    """Every rank waits for the seats of all, and decides the same."""
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
     ours = dist.PrefixStore(f"devices/{attempt}", store)
     ours.set(str(rank), json.dumps(asdict(seat)))
-    if rank == 0:
-        seats = [Seat(**_read(ours, str(other), patience)) for other in range(size)]
-        ours.set("agreed", json.dumps(asdict(decide(seats))))
-    return Agreement(**_read(ours, "agreed", patience))
-
-
-def _read(store: Any, key: str, patience: timedelta) -> dict[str, Any]:
-    store.wait([key], patience)
-    found: dict[str, Any] = json.loads(store.get(key))
-    return found
+    everyone = [str(other) for other in range(size)]
+    try:
+        ours.wait(everyone, timeout)
+    except dist.DistStoreError as error:
+        missing = [other for other in range(size) if not ours.check([str(other)])]
+        raise MissingRankError(missing, place()) from error
+    return decide([Seat(**json.loads(found)) for found in ours.multi_get(everyone)])
 
 
 def follow(agreement: Agreement, rank: int) -> None:
-    """Before NCCL starts: it asks once which host this is."""
+    """Does what was agreed, before NCCL starts: it asks once which host this is."""
     if agreement.refusal:
-        raise DeviceError(agreement.refusal)
+        raise SurroundingsError(agreement.refusal)
     if agreement.host_ids[rank]:
         os.environ[HOST_ID] = agreement.host_ids[rank]
     if agreement.sharing and rank == 0:

@@ -1,4 +1,4 @@
-"""What launchers and job scripts export for a rank: who it is, where the ranks meet, its numbers.
+"""Variables that launchers and job scripts export for a rank: who it is, and its numbers.
 
 A variable that is wrong is as much a part of the command line as a flag, and is refused like one:
 `int("abc")` would end in a traceback, and a rank that is told its number but not how many there are
@@ -7,19 +7,13 @@ would train alone, beside others that do the same.
 
 from __future__ import annotations
 
-import math
 import os
 import socket
-import time
 
-from process.errors import MeetingPointError, SurroundingsError
+from process.errors import SurroundingsError
 
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
-MEETING_POINT = ("MASTER_ADDR", "MASTER_PORT")
-LAST_PORT = 65535
-RESOLVED_WITHIN_S = 10.0
-"""When a job starts on many nodes at once, a name server may not answer the first time."""
 
 
 def environment_of_rank() -> tuple[int, int, int]:
@@ -39,7 +33,7 @@ def environment_of_rank() -> tuple[int, int, int]:
 
 
 def environment_or_alone() -> tuple[int, int, int]:
-    """For who tells of an error, which may be that nobody knows."""
+    """The same for telling of an error, which may be that the variables are wrong."""
     try:
         return environment_of_rank()
     except SurroundingsError:
@@ -47,7 +41,7 @@ def environment_or_alone() -> tuple[int, int, int]:
 
 
 def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
-    """Of an environment variable; None where it is not set, or empty."""
+    """Number of an environment variable; None where it is not set, or empty."""
     text = os.environ.get(name, "").strip()
     if not text:
         return None
@@ -63,57 +57,15 @@ def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
     return value
 
 
-def check_meeting_point() -> None:
-    """Several ranks find each other at one address, which each of them must have been told."""
-    missing = [name for name in MEETING_POINT if not os.environ.get(name)]
-    if missing:
-        raise SurroundingsError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set, where "
-            f"{environment_or_alone()[1]} ranks are to meet; export MASTER_ADDR, the first node, "
-            "and MASTER_PORT, a free port, in each task (torchrun does it)"
-        )
-    whole_number("MASTER_PORT", 0, LAST_PORT)
-
-
-def check_name(within_s: float) -> None:
-    """Of the meeting point. The store would try a wrong name until its time-out."""
-    name, began = os.environ["MASTER_ADDR"], time.monotonic()
-    while True:
-        try:
-            socket.getaddrinfo(name, None)
-            return
-        except (OSError, UnicodeError) as error:  # UnicodeError: no name can be so long
-            told = getattr(error, "strerror", None) or str(error)
-        if time.monotonic() - began > min(within_s, RESOLVED_WITHIN_S):
-            raise MeetingPointError(
-                f"MASTER_ADDR={name[:100]} is no name or address that this node knows ({told}); "
-                "export that of the first node, without a port, as `scontrol show hostnames | "
-                "head -n 1` prints it in a job; `getent hosts <name>` says whether a node knows it"
-            )
-        time.sleep(0.5)
-
-
-def check_libraries(backend: str) -> None:
-    """Variables that torch answers with a screen of addresses, or that would be passed over."""
-    whole_number("TORCH_FR_BUFFER_SIZE", 0)
-    pace = os.environ.get("COURSE_DEVICE_PACE", "").strip()
-    if pace and not _is_factor(pace):  # pace.py would keep none, and the times would be others
-        raise SurroundingsError(f"COURSE_DEVICE_PACE={pace[:40]}: export a number such as 3")
+def check_interface() -> None:
+    """Gloo would answer a wrong name with a screen of addresses."""
     wanted = os.environ.get("GLOO_SOCKET_IFNAME", "")
     there = [name for _, name in socket.if_nameindex()]
-    missing = [name for name in wanted.split(",") if name and name not in there]
-    if missing and "gloo" in backend:
+    if any(name and name not in there for name in wanted.split(",")):
         raise SurroundingsError(
             f"no interface found for GLOO_SOCKET_IFNAME={wanted[:100]}: this node has "
             f"{', '.join(there[:20])}; export one of these, or unset it"
         )
-
-
-def _is_factor(text: str) -> bool:
-    try:
-        return 0 <= float(text) < math.inf
-    except ValueError:
-        return False
 
 
 def _checked(names: tuple[str, str, str]) -> tuple[int, int, int]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+# Printed by one rank; a log of more is read by nobody, and fills the disk of everybody.
 MOST_BYTES = 4 << 20
-"""Printed by one rank; a log of more is read by nobody, and fills the disk of everybody."""
 LONGEST_LINE_BYTES = 1 << 16
 LAST_WORDS_S = 2.0
 KEPT: list[object] = []
@@ -73,8 +73,8 @@ def _write(sink: int, text: bytes) -> None:
 
 
 def run_file(file: Path, name: str) -> dict[str, Any]:
-    """Its names. They live as long as the process: runpy would take them away at the end, and with
-    a model goes the process group that it holds. Gloo's thread, which ends with that, wants
+    """Runs a file; returns its names. They live as long as the process: runpy would end them, and
+    with a model goes the process group that it holds. Gloo's thread, which ends with that, wants
     Python's lock for the last tensors, and who waits for the thread has it."""
     module = ModuleType(name)
     module.__file__ = str(file)

@@ -19,7 +19,6 @@ its name used of late, as far as that is near to what it used itself.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import time
@@ -59,7 +58,7 @@ class Usual:
 
 
 class Pace:
-    """Of one thread, the one that computes; those that send and receive for it are not counted."""
+    """Pace of the thread that computes; those that send and receive for it are not counted."""
 
     def __init__(self, factor: float) -> None:
         self.factor = factor
@@ -71,7 +70,7 @@ class Pace:
         self.resume()
 
     def resume(self) -> None:
-        """From here on the thread computes; what it waited for before is no computing."""
+        """Begins a stretch of computing; what the thread waited for before is not part of it."""
         self.began_s, self.used_s = self.passed_s(), time.thread_time()
 
     def passed_s(self) -> float:
@@ -129,20 +128,16 @@ def open_wait_times() -> int | None:
 
 
 def waited_s(account: int | None) -> float:
-    """For a core, while the thread could have run."""
+    """Seconds of waiting for a core, while the thread could have run."""
     return 0.0 if account is None else int(os.pread(account, 64, 0).split()[1]) / 1e9
 
 
 def factor_asked() -> float:
-    try:
-        factor = float(os.environ.get("COURSE_DEVICE_PACE") or 1)
-    except ValueError:
-        return 1.0
-    return factor if math.isfinite(factor) and factor > 1 else 1.0
+    return float(os.environ.get("COURSE_DEVICE_PACE") or 1)
 
 
 def on_processor() -> bool:
-    """Where process/device.py puts a rank on the CPU."""
+    """True where process/device.py puts a rank on the CPU."""
     accelerator = torch.accelerator.current_accelerator(check_available=True)
     return accelerator is None or accelerator.type == "mps"
 
@@ -193,9 +188,9 @@ def _between(pace: Pace, name: str) -> Iterator[None]:
 
 
 def keep_pace() -> None:
-    """For programs that do not say where they compute: sleeps after each module's forward, before
-    the gradient of each parameter is handed on (DDP sends it from there), and after a step of an
-    optimizer. What is computed outside of modules is owed until then."""
+    """Paces a program that says nothing of its computing: sleeps after each module's forward,
+    before the gradient of each parameter is handed on (DDP sends it from there), and after a step
+    of an optimizer. What is computed outside of modules is owed until then."""
     if PACE is None:
         return
     PACE.everywhere = PACE.in_stretch = True

@@ -1,4 +1,4 @@
-"""Where this process is: for itself, in one line, and for who asks by a signal, in full.
+"""The place where this process is: in one line for itself, in full when asked by a signal.
 
 A job hangs, and nothing is printed. Python can write the stacks of all its threads when a signal
 comes, whatever they wait for (`faulthandler`): no thread has to be able to run for it. Each rank
@@ -6,8 +6,7 @@ keeps a file for that in `stacks/` of the run folder, and begins it with who it 
 
     srun --overlap --jobid=<job> --ntasks-per-node=1 python code/process/places.py <run folder>
 
-asks all ranks of the job, each on its own node, for a stack (`lab.stacks(run)` does). Processes
-that do not wait for this signal are left alone: it would end them.
+asks all ranks of the job, each on its own node, for a stack (`lab.stacks(run)` does).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ OPENED: list[object] = []
 
 
 def answer_with_stacks(rank: int, node: str) -> None:
-    """From now on this process writes its stacks when it is asked to."""
+    """Lets this process write its stacks, from now on, when it is asked to."""
     run = os.environ.get("COURSE_RUN_DIR")
     if not run or threading.current_thread() is not threading.main_thread():
         return
@@ -36,9 +35,9 @@ def answer_with_stacks(rank: int, node: str) -> None:
         folder.mkdir(exist_ok=True)
         file = (folder / f"rank{rank}.txt").open("w", encoding="utf-8")
         who = {"rank": rank, "node": node, "pid": os.getpid(), "began": began(os.getpid())}
-        file.write(json.dumps(who) + "\n")
-        file.flush()
         faulthandler.register(ASK, file=file, all_threads=True)
+        file.write(json.dumps(who) + "\n")  # from now on it may be asked
+        file.flush()
         OPENED.append(file)
     except OSError:  # a full disk is no reason not to train
         return
@@ -75,20 +74,10 @@ def ask(folder: Path, node: str) -> list[int]:
     for file in sorted((folder / FOLDER).glob("rank*.txt")):
         who = json.loads(file.open(encoding="utf-8").readline() or "{}")
         pid = who.get("pid")
-        if who.get("node") == node and pid and began(pid) == who["began"] and waits_for_it(pid):
+        if who.get("node") == node and pid and began(pid) == who["began"]:
             os.kill(pid, ASK)
             asked.append(who["rank"])
     return asked
-
-
-def waits_for_it(pid: int) -> bool:
-    """Whether the process has a handler for the signal."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return sys.platform == "darwin"
-    caught = next((line.split()[1] for line in status.splitlines() if "SigCgt" in line), "0")
-    return bool(int(caught, 16) >> (ASK - 1) & 1)
 
 
 def busy_at() -> str:

@@ -25,7 +25,7 @@ class Summariser(nn.Module):
         self.next_word = nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, source: Tensor, summary: Tensor) -> Tensor:
-        """For each word of the summary, a guess from the source and the words before it."""
+        """Guesses each word of the summary from the source and the words before it."""
         start = torch.full_like(summary[:, :1], START)
         before = torch.cat([start, summary[:, :-1]], dim=1)
         length = before.shape[1]

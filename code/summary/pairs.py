@@ -20,13 +20,13 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 SIZES = {"train": 384, "validation": 96, "test": 96}
+# Longer ones are cut. Shorter ones are filled up with the end mark, which is learned like any word:
+# so each sample weighs the same, and the mean of equal batches is the mean over all samples.
 SOURCE_WORDS, SUMMARY_WORDS = 48, 8
-"""Longer ones are cut. Shorter ones are filled up with the end mark, which is learned like any
-word: so each sample weighs the same, and the mean of equal batches is the mean over all samples."""
 END, UNKNOWN, START = range(3)
 VOCABULARY = 600
+# Names in their parts: `readLine` and `read_line` are both `read`, `line`.
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\w\s]")
-"""Names in their parts: `readLine` and `read_line` are both `read`, `line`."""
 
 
 class Pairs(Dataset[tuple[Tensor, Tensor]]):
@@ -68,7 +68,7 @@ def numbers(row: list[str], number: dict[str, int], length: int) -> list[int]:
 
 
 def first_pairs(count: int) -> list[tuple[list[str], list[str]]]:
-    """Of functions that begin alike only the first, so that no part of the data has another's."""
+    """Takes the first of functions that begin alike, so that no part of the data has another's."""
     found: dict[tuple[str, ...], list[str]] = {}
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         for source, summary in functions_of(path):

@@ -1,1 +1,1 @@
-"""What a training run consists of: its flags, the model, the optimizer, checkpoints."""
+"""The model, the optimizer, the learning rate, and reasons to end."""

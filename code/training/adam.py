@@ -17,7 +17,7 @@ from torch.profiler import record_function
 
 @dataclass
 class Moments:
-    """What Adam remembers of a parameter: how many steps, mean and mean square of its gradients."""
+    """Memory of Adam for a parameter: count of steps, mean and mean square of its gradients."""
 
     steps: Tensor
     mean: Tensor

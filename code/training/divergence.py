@@ -10,8 +10,8 @@ from torch import Tensor
 from process.errors import DivergedError
 from training.optimizer import StepResult
 
+# Steps in a row that overflow at the smallest loss scale, before the run ends.
 PATIENCE = 10
-"""Steps in a row that overflow at the smallest loss scale, before the run ends."""
 
 
 class FiniteCheck:
@@ -43,7 +43,7 @@ class FiniteCheck:
             self.look(iteration)
 
     def end(self, iteration: int) -> None:
-        """Of the run, or of hope: one overflow at the smallest scale may have been a rare sample,
+        """Checks at the end of the run, or of hope: one overflow may have been a rare sample,
         and a run that goes on finds out."""
         self.look(iteration)
         if self.scaled and self.stuck:
@@ -56,7 +56,7 @@ class FiniteCheck:
             )
 
     def look(self, iteration: int) -> None:
-        """Also asked before a checkpoint is written, so that none has broken weights."""
+        """Raises if a number is not finite; also before a checkpoint, so that none is broken."""
         if self.since is None:
             return
         loss, norm = (value != 0 for value in self.since.tolist())  # nan is unequal to all

@@ -16,8 +16,8 @@ import math
 
 STYLES = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
 WSD_STYLES = ("exponential", "linear", "cosine", "minus_sqrt")
+# The power of "how many times as large is the batch" by which the rate grows.
 BATCH_SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
-"""The power of "how many times as large is the batch" by which the rate grows."""
 
 
 def scaled_rate(rate: float, scaling: str, batch: int, found_for: int) -> float:
@@ -32,7 +32,7 @@ def warmup_steps(args: argparse.Namespace) -> float:
 
 
 def learning_rate(done: int, args: argparse.Namespace) -> float:
-    """For the step that follows `done` others."""
+    """Rate of the step that follows `done` others."""
     warmup, highest = warmup_steps(args), float(args.lr)
     if warmup > 0 and done <= warmup:
         return float(args.lr_warmup_init + (highest - args.lr_warmup_init) * done / warmup)
@@ -50,7 +50,7 @@ def learning_rate(done: int, args: argparse.Namespace) -> float:
 
 
 def _share_left(done: int, warmup: float, args: argparse.Namespace) -> float:
-    """Of the way from --min-lr up to --lr: 1 before the decay, 0 after it."""
+    """Share of the way from --min-lr up to --lr: 1 before the decay, 0 after it."""
     if args.lr_decay_style != "WSD":
         return left(args.lr_decay_style, (done - warmup) / (args.lr_decay_iters - warmup))
     # Warm-up, stable, decay: the rate stays at the top, so that nobody has to know in advance how
@@ -62,7 +62,7 @@ def _share_left(done: int, warmup: float, args: argparse.Namespace) -> float:
 
 
 def left(style: str, progress: float) -> float:
-    """What is left of the height when this share of the decay is over; 1 at 0, 0 at 1."""
+    """Rest of the height when this share of the decay is over; 1 at 0, 0 at 1."""
     if style == "linear":
         return 1 - progress
     if style == "cosine":

@@ -3,7 +3,8 @@
     tokens → word + position embedding → layers → norm → logits of the same word matrix → loss
 
 The flags also make what models have had since: rotary positions instead of the position embedding,
-RMSNorm instead of LayerNorm, SwiGLU instead of GELU, fewer heads for keys and values, no biases.
+RMSNorm instead of LayerNorm, SwiGLU instead of GELU, fewer heads for keys and values, no biases,
+many MLPs of which a router chooses a few for each token.
 
 The first piece has the embedding, the last has the loss, each has some of the layers. Parameters
 are named after the whole model and start with values that depend on that name alone, so that every
@@ -25,10 +26,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from parallel.context_parallel import Attention, Heads, my_positions
-from parallel.dropout import Masks
-from parallel.layout import Group, Layout
+from parallel.experts import Experts
+from parallel.layout import Layout
 from parallel.products import WeightWork
-from parallel.rotary import turned_width, turns_of
 from parallel.tensor_parallel import (
     ColumnParallel,
     RowParallel,
@@ -39,6 +39,9 @@ from parallel.tensor_parallel import (
 )
 from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
 from process.profile_ranges import in_backward, named
+from training.dropout import Masks
+from training.rotary import turned_width, turns_of
+from training.router import Router, has_experts
 
 
 def dtype_of(args: argparse.Namespace) -> torch.dtype:
@@ -49,7 +52,7 @@ def dtype_of(args: argparse.Namespace) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Piece:
-    """Which part of the model: layers from `start` up to `stop`."""
+    """A part of the model: layers from `start` up to `stop`."""
 
     start: int
     stop: int
@@ -66,10 +69,10 @@ def piece_of(args: argparse.Namespace, layout: Layout, chunk: int, chunks: int) 
     return Piece(number * layers, (number + 1) * layers, first=number == 0, last=last)
 
 
-def norm_of(args: argparse.Namespace) -> nn.Module:
+def norm_of(args: argparse.Namespace, width: int | None = None) -> nn.Module:
     """RMSNorm leaves out what LayerNorm does first and last: taking off the mean, adding a bias."""
     kind = nn.RMSNorm if args.normalization == "RMSNorm" else nn.LayerNorm
-    return kind(args.hidden_size, args.norm_epsilon)
+    return kind(width or args.hidden_size, args.norm_epsilon)
 
 
 class Layer(nn.Module):
@@ -80,32 +83,47 @@ class Layer(nn.Module):
     """
 
     def __init__(
-        self, args: argparse.Namespace, slicing: Slicing, context: Group, number: int
+        self, args: argparse.Namespace, layout: Layout, slicing: Slicing, number: int
     ) -> None:
         super().__init__()
-        self.name = f"layer {number}"
+        self.number, self.name = number, f"layer {number}"
         hidden, bias = args.hidden_size, not args.disable_bias_linear
-        heads = Heads(hidden, args.num_attention_heads, args.num_query_groups, bias)
+        norm = partial(norm_of, args) if args.qk_layernorm else None
+        ring = args.cp_comm_type == "p2p"
+        heads = Heads(hidden, args.num_attention_heads, args.num_query_groups, bias, norm, ring)
         self.slicing = slicing
         self.norm_1 = norm_of(args)
-        self.attention = Attention(heads, slicing, context, self.name)
+        self.attention = Attention(heads, slicing, layout.context, self.name)
         self.norm_2 = norm_of(args)
-        self.up = ColumnParallel(hidden, args.ffn_hidden_size, slicing, bias)
+        self.router, self.experts, width = None, None, args.ffn_hidden_size
+        if layout.experts is not None and has_experts(args, number):
+            self.router = Router(args, layout.experts)
+            self.experts = Experts(args, layout.experts, slicing.work)
+            # Beside experts, the MLP is the shared expert, which every token passes.
+            width = args.moe_shared_expert_intermediate_size
+        self.has_mlp = bool(width)
+        if not self.has_mlp:
+            return
+        self.up = ColumnParallel(hidden, width, slicing, bias)
         # A matrix of its own: were gate and up one matrix, its rows would have to be mixed so that
         # each tensor rank's slice has the two halves that are multiplied with each other.
-        self.gate = (
-            ColumnParallel(hidden, args.ffn_hidden_size, slicing, bias) if args.swiglu else None
-        )
-        self.down = RowParallel(args.ffn_hidden_size, hidden, slicing, bias)
+        self.gate = ColumnParallel(hidden, width, slicing, bias) if args.swiglu else None
+        self.down = RowParallel(width, hidden, slicing, bias)
 
     def forward(self, x: Tensor, samples: int, turns: Tensor | None, masks: Masks | None) -> Tensor:
         # Added in place: nobody else needs what a branch returns.
         mixed = self.attention(self.norm_1(x), samples, turns, masks)
         x = self._dropped(mixed, masks, "attention").add_(x)
-        return self._dropped(self.down(self.inner(self.norm_2(x))), masks, "mlp").add_(x)
+        return self._dropped(self.mlp(self.norm_2(x)), masks, "mlp").add_(x)
 
     def _dropped(self, x: Tensor, masks: Masks | None, branch: str) -> Tensor:
         return masks.of_hidden(x, f"{self.name}/{branch}") if masks else x
+
+    def mlp(self, x: Tensor) -> Tensor:
+        if self.router is None or self.experts is None:
+            return self.down(self.inner(x))
+        mixed: Tensor = self.experts(x, *self.router(x))
+        return mixed + self.down(self.inner(x)) if self.has_mlp else mixed
 
     def inner(self, x: Tensor) -> Tensor:
         """GELU of one product, or one product gated by the SiLU of another (SwiGLU).
@@ -140,9 +158,7 @@ class Stage(nn.Module):
         if piece.first and not rotary:
             self.position = nn.Embedding(args.max_position_embeddings, hidden)
         numbers = range(piece.start, piece.stop)
-        self.layers = nn.ModuleDict(
-            {str(n): Layer(args, self.slicing, layout.context, n) for n in numbers}
-        )
+        self.layers = nn.ModuleDict({str(n): Layer(args, layout, self.slicing, n) for n in numbers})
         if piece.last:
             self.final_norm = norm_of(args)
             if not tied:
@@ -152,15 +168,18 @@ class Stage(nn.Module):
         self.recomputed = self._recomputed_groups()
         self.when_done: dict[nn.Module, Callable[[], None]] = {}  # overlap.py waits for layers
 
+    def all_layers(self) -> list[Layer]:
+        return cast(list[Layer], list(self.layers.values()))
+
     def _row_positions(self) -> Tensor:
-        """With sequence parallelism the rows are cut over the tensor group once more."""
+        """Positions of this rank's rows; sequence parallelism cuts them over the tensor group."""
         positions = my_positions(self.args.seq_length, self.layout.context)
         if self.args.sequence_parallel:
             positions = positions.chunk(self.layout.tensor.size)[self.layout.tensor.index]
         return positions.contiguous()
 
     def _turns(self) -> Tensor:
-        """Of all positions of the context rank: attention gathers the rows of its tensor ranks."""
+        """Table for all positions of the context rank: attention gathers its tensor ranks' rows."""
         args = self.args
         width = turned_width(args.hidden_size // args.num_attention_heads, args.rotary_percent)
         return turns_of(my_positions(args.seq_length, self.layout.context), width, args.rotary_base)
@@ -188,8 +207,8 @@ class Stage(nn.Module):
             return cast(Tensor, words)  # where a token stands is told to attention, in every layer
         # The samples of a position follow each other: [positions, samples, hidden], and to each
         # position its own row is added, [positions, 1, hidden].
-        places = self.position(self.positions).unsqueeze(1)
-        return (words.view(-1, self.samples, words.shape[1]) + places).view_as(words)
+        position_rows = self.position(self.positions).unsqueeze(1)
+        return (words.view(-1, self.samples, words.shape[1]) + position_rows).view_as(words)
 
     def run(self, layers: list[Layer], x: Tensor, masks: Masks | None) -> Tensor:
         again = in_backward()
@@ -207,7 +226,7 @@ class Stage(nn.Module):
         full/uniform: every group of N layers keeps only its input. full/block: the first N layers
         do, one by one. selective: within each layer, attention's own activations are dropped.
         """
-        layers = cast(list[Layer], list(self.layers.values()))
+        layers = self.all_layers()
         method = self.args.recompute_method
         count = self.args.recompute_num_layers
         for layer in layers:
@@ -231,14 +250,14 @@ def initialise(stage: Stage, args: argparse.Namespace) -> None:
     """
     # Each layer adds two branches to the rows, which would grow with the root of their number.
     scaled = args.init_method_std / math.sqrt(2 * args.num_layers)
-    tensor = stage.layout.tensor
+    last = ("out.weight", "down.weight", "experts.down")
     for name, parameter in stage.named_parameters():
         if parameter.ndim == 1:
             nn.init.constant_(parameter, 1.0 if "norm" in name and "weight" in name else 0.0)
             continue
         generator = torch.Generator().manual_seed(args.seed * 2**20 + zlib.crc32(name.encode()))
-        shape = whole_shape(parameter, tensor)
-        deviation = scaled if name.endswith(("out.weight", "down.weight")) else args.init_method_std
+        shape = whole_shape(parameter)
+        deviation = scaled if name.endswith(last) else args.init_method_std
         values = torch.empty(shape).normal_(0, deviation, generator=generator)
         with torch.no_grad():
-            parameter.copy_(values[slice_of(parameter, tensor)])
+            parameter.copy_(values[slice_of(parameter)])

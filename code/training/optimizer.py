@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from parallel.data_parallel import Part, Replicated
+from parallel.data_parallel import Part, Replicated, WithExperts
 from parallel.fully_sharded import FullySharded
 from process.pace import communicating, computing
 from training.adam import AdamW, Moments, ParameterGroup
@@ -36,10 +36,10 @@ class LossScale:
     good_steps: int = 0
 
     def go_on_from(self, saved: dict[str, Any]) -> None:
-        """Where a run stopped. A fixed scale is the flag's, and other precisions have none: a
+        """Continues where a run stopped. A fixed scale is the flag's, other precisions have none: a
         float16 run that took over the 1 of a bfloat16 one would lose its small gradients."""
         if self.dynamic and saved["dynamic"]:
-            self.scale = max(saved["scale"], self.least)
+            self.scale = max(self.least, saved["scale"])
             self.hysteresis = min(saved["hysteresis"], self.patience)
             self.good_steps = saved["good_steps"]
 
@@ -48,8 +48,8 @@ class LossScale:
             return
         if overflow:
             self.good_steps = 0
-            self.hysteresis -= 1
-            if self.hysteresis <= 0:
+            self.hysteresis = max(0, self.hysteresis - 1)
+            if not self.hysteresis:
                 self.scale = max(self.scale / 2, self.least)
             return
         self.good_steps += 1
@@ -80,6 +80,9 @@ class StepResult:
     stuck: bool = False  # skipped, and the loss scale cannot fall any further
 
 
+Holder = Replicated | WithExperts | FullySharded
+
+
 class Optimizer:
     """Half-precision parameters have a float32 master copy here, on which the step is made.
 
@@ -93,7 +96,7 @@ class Optimizer:
     and rounds what it gathers, so it has no masters.
     """
 
-    def __init__(self, holder: Replicated | FullySharded, args: argparse.Namespace) -> None:
+    def __init__(self, holder: Holder, args: argparse.Namespace) -> None:
         self.holder, self.args = holder, args
         self.loss_scale, self.steps_taken = make_loss_scale(args), 0
         self.parts = holder.parts()
@@ -140,7 +143,7 @@ class Optimizer:
         return StepResult(norm, skipped=False)
 
     def norm(self, parts: list[Part]) -> Tensor:
-        """Of the whole model's gradient, with each parameter counted once."""
+        """Norm of the whole model's gradient, with each parameter counted once."""
         square = torch.zeros((), dtype=_wide(parts[0]), device=parts[0].gradient.device)
         for part in parts:
             if part.counted:
@@ -180,7 +183,7 @@ class Optimizer:
         return self.adam.moments.get(master) or Moments.none_yet(master)
 
     def tensors(self) -> dict[str, list[Tensor]]:
-        """What lives as long as the run, by what it is for: named in the memory trace."""
+        """Tensors that live as long as the run, by purpose: named in the memory trace."""
         moments = [t for of in self.adam.moments.values() for t in (of.steps, of.mean, of.square)]
         masters = [m.data for m, p in zip(self.masters, self.parts, strict=True)
                    if m.dtype != p.parameter.dtype]  # fmt: skip

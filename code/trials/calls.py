@@ -1,164 +1,181 @@
-"""Which collectives and messages a learner's code asks for, in which order.
+"""The collectives and messages that a learner's code asks for, in order, and who waits for them.
 
-The functions of `torch.distributed` are replaced by ones that write the call down first: a call
-that never returns, or that ends the process, is on the list too. `seen/below.py` sees the others.
+A dispatch mode sees every call that reaches a process group, by whatever function: those of
+`torch.distributed`, functional collectives, methods of a group. A call that never returns, or that
+ends the process, has been written down before.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import inspect
 import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from trials.notes import Notes
-from trials.seen.waits import Waits
+from trials.watchdog import Notes
 
-COLLECTIVES = (
-    "all_reduce", "broadcast", "reduce", "all_gather", "all_gather_into_tensor",
-    "all_gather_single", "gather", "scatter", "reduce_scatter", "reduce_scatter_tensor",
-    "reduce_scatter_single", "all_to_all", "all_to_all_single", "barrier",
-)  # fmt: skip
-NOTED = ("output", "output_tensor", "tensor")
-"""By these names a tensor is noted before others, as it is where it stands first."""
-MESSAGES = {"send": "dst", "recv": "src", "isend": "dst", "irecv": "src"}
-ROOTS = {"broadcast": ("src", 1), "reduce": ("dst", 1), "gather": ("dst", 2), "scatter": ("src", 2)}
-"""What the one rank is called that has or gets everything, and its place among the arguments."""
-MOST = 400
-"""Calls of a case that are kept; a loop without end makes many."""
+# Names of operators, and of the functions that learners call.
+NAMES = {
+    "allreduce": "all_reduce", "allgather": "all_gather", "allgather_base": "all_gather_single",
+    "all_gather_into_tensor": "all_gather_single", "reduce_scatter_base": "reduce_scatter_single",
+    "reduce_scatter_tensor": "reduce_scatter_single", "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single", "recv_any_source": "recv",
+}  # fmt: skip
+# How often a rank of n sends the first tensor of a call, as libraries do it with rings and trees.
+FACTORS: dict[str, Callable[[int], float]] = {
+    "allreduce": lambda n: 2 * (n - 1) / n,
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "all_gather_into_tensor": lambda n: n - 1,
+    "reduce_scatter": lambda n: n - 1,
+    "reduce_scatter_base": lambda n: n - 1,
+    "send": lambda n: 1,
+    "recv": lambda n: 0,
+    "recv_any_source": lambda n: 0,
+    "barrier": lambda n: 0,
+}
+MESSAGES = ("send", "recv")
+ROOTS = {"broadcast": 2, "reduce": 3}  # the place of the root among the arguments
+NUMBER_BYTES = 8  # the trials' numbers are float64
+MOST = 400  # calls of a case that are written down; a loop without end makes many
+# The result of a functional collective: the first use of its numbers waits for them.
+NOT_YET_THERE = "AsyncCollectiveTensor"
 
 
-class Inside(threading.local):
-    """Whether this thread is in a call that was written down."""
+class Calls(TorchDispatchMode):
+    """`made` since the last `begin`; `unwaited` are the places of those that nobody waited for."""
 
-    on = False
-
-
-class Calls:
-    """`made` since the last `begin`. Each call: its name, what it was for, how many numbers, the
-    rank at the other end, the phase of the step, and how many gradients had come before it."""
-
-    def __init__(self, notes: Notes, folder: Path) -> None:
-        """Of the folder are the learner's own lines."""
-        self.notes, self.folder = notes, folder
-        self.made: list[dict[str, Any]] = []
-        self.bytes: Counter[str] = Counter()
-        """Of all calls, by their names."""
-        self.times: Counter[str] = Counter()
-        self.names: dict[int, str] = {}
-        """Of gradients, by the address of their numbers."""
-        self.weights: dict[int, str] = {}
-        """Likewise of what is no gradient."""
-        self.gradients = 0
+    def __init__(self, notes: Notes) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.notes = notes
         self.phase = ""
-        self.inside = Inside()
+        self.gradients = 0  # how many have come in this case
+        self.made: list[dict[str, Any]] = []
+        self.waits: list[dict[str, Any]] = []
+        self.unwaited: list[int] = []
+        self.finished: weakref.WeakSet[Any] = weakref.WeakSet()
         self.main = threading.get_ident()
-        self.waits = Waits(self)
+        self.is_on = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Skipping it would load the compiler first, for seconds."""
+        return False
 
     def begin(self, size: int, case: str) -> None:
         self.notes.place = {"size": size, "case": case}
-        for one in (self.made, self.bytes, self.times, self.names, self.weights):
-            one.clear()
         self.gradients = 0
-
-    def know(self, gradient: torch.Tensor, name: str) -> None:
-        self.names[gradient.data_ptr()] = name
-        self.gradients += 1
+        for one in (self.made, self.waits, self.unwaited):
+            one.clear()
 
     def install(self) -> None:
-        for name in (*COLLECTIVES, *MESSAGES):
-            watched = self._watched(name, getattr(dist, name))
-            for module in (dist, distributed_c10d):  # P2POp compares with the second
-                setattr(module, name, watched)
-        self.waits.install()
+        """Waiting is no operator; and a thread of the learner's is to be seen as well."""
+        future = torch._C.Future
+        for kind, name in ((dist.Work, "wait"), (dist.Work, "synchronize"), (future, "wait")):
+            setattr(kind, name, self._waiting(getattr(kind, name)))
+        dist.Work.is_completed = self._asking(dist.Work.is_completed)  # type: ignore[method-assign]
+        run = threading.Thread.run
 
-    def note(self, told: dict[str, Any]) -> int:
-        """Its number."""
-        self.bytes[told["call"]] += told.get("bytes", 0)
-        self.times[told["call"]] += 1
+        def watched(thread: threading.Thread) -> None:
+            if not self.is_on:
+                return run(thread)
+            with self:
+                run(thread)
+
+        threading.Thread.run = watched  # type: ignore[method-assign,assignment]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        name = func.overloadpacket.__name__.strip("_").removesuffix("_coalesced")
+        if is_wait(func, name, types):
+            self._waited(blocks=True)
+        elif "c10d" in func.namespace and name != "wrap_tensor_autograd":
+            self._note(name, args)
+        return func(*args, **(kwargs or {}))
+
+    def _note(self, name: str, args: tuple[Any, ...]) -> None:
+        size = dist.get_world_size()
+        tensors = list(tensors_in(args[1] if name == "gather" else args[0]))
+        number_bytes = sum(one.numel() * one.element_size() for one in tensors)
+        factor = FACTORS.get(name, all_but_one)(size)
+        call = {
+            "call": NAMES.get(name, name),
+            "numbers": 0 if name == "barrier" else sum(one.numel() for one in tensors),
+            "bytes": number_bytes, "sent": factor * number_bytes / NUMBER_BYTES, **self.now,
+        }  # fmt: skip
+        if name in MESSAGES:
+            call |= {"peer": args[2], "tag": args[3]}
+        if name in ROOTS:
+            call["root"] = args[ROOTS[name]]
+        if threading.get_ident() != self.main:
+            call["thread"] = True
         if len(self.made) < MOST:
-            told |= {"phase": self.phase, "after": self.gradients}
-            if threading.get_ident() != self.main:
-                told["thread"] = True
-            elif not self._is_in_own_lines():
-                told["own"] = False
-            self.made.append(told)
-            self.notes.write("call", **told)
-            return len(self.made) - 1
-        return MOST
+            self.unwaited.append(len(self.made))
+            self.made.append(call)
+            self.notes.write("call", **call)
 
-    def _is_in_own_lines(self) -> bool:
-        frame = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_filename.startswith(str(self.folder)):
-                return True
-            frame = frame.f_back  # type: ignore[assignment]
-        return False
+    @property
+    def now(self) -> dict[str, Any]:
+        return {"phase": self.phase, "after": self.gradients}
 
-    def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(function)
+    def sent(self, phase: str = "") -> float:
+        """Numbers that this rank has sent since the case began."""
+        return float(sum(one["sent"] for one in self.made if phase in ("", one["phase"])))
+
+    def _waited(self, blocks: bool, sync: bool = False) -> None:
+        """A function that waits itself (`sync`) does so at once, for the latest call."""
+        if self.unwaited:  # (a thread may wait between two phases)
+            self.notes.write("waited", number=self.unwaited.pop(), sync=sync, **self.now)
+        if blocks:
+            self.waits.append(self.now)
+
+    def _waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wait(one: Any, *args: Any, **named: Any) -> Any:
+            if one not in self.finished:
+                self.finished.add(one)
+                caller = sys._getframe(1).f_code.co_filename
+                self._waited(blocks=True, sync=dist.__path__[0] in caller)
+            return function(one, *args, **named)
+
+        return wait
+
+    def _asking(self, function: Callable[..., bool]) -> Callable[..., bool]:
+        """A rank that is told that the work is done need not wait for it."""
 
         @functools.wraps(function)
-        def call(*args: Any, **named: Any) -> Any:
-            if self.inside.on:  # send itself calls isend
-                return function(*args, **named)
-            number = self.note(self._told(name, args, named, signature))
-            self.inside.on = True
-            try:
-                answer = function(*args, **named)
-            finally:
-                self.inside.on = False
-            if isinstance(answer, dist.Work) and number < MOST:
-                self.waits.begin(answer, number)
-            return answer
+        def is_completed(work: Any) -> bool:
+            done = function(work)
+            if done and work not in self.finished:
+                self.finished.add(work)
+                self._waited(blocks=False)
+            return done
 
-        return call
-
-    def _told(
-        self, name: str, args: tuple[Any, ...], named: dict[str, Any], signature: inspect.Signature
-    ) -> dict[str, Any]:
-        given = [*(named[key] for key in NOTED if key in named), *args, *named.values()]
-        told = {"call": name, **self.told_of(given)}
-        if name in MESSAGES:
-            other = MESSAGES[name]
-            peer = args[1] if len(args) > 1 else named.get(other, named.get(f"group_{other}"))
-            told |= {"peer": peer} if peer is not None else {}
-            told |= {"tag": named["tag"]} if "tag" in named else {}
-        if name in ROOTS:
-            word, place = ROOTS[name]
-            told["root"] = args[place] if len(args) > place else named.get(word)
-        with contextlib.suppress(TypeError):  # which the function itself will raise
-            if "async_op" in signature.parameters:
-                bound = signature.bind(*args, **named).arguments
-                told["async"] = bool(bound.get("async_op"))
-        return told
-
-    def told_of(self, given: Sequence[Any]) -> dict[str, Any]:
-        """Of the first tensor among the arguments, or of the first list of tensors."""
-        for one in given:
-            if isinstance(one, torch.Tensor):
-                address = one.data_ptr() if one.numel() else 0
-                told = {**numbers_of([one]), "of": self.names.get(address, "")}
-                return told | (
-                    {"weights": self.weights[address]} if address in self.weights else {}
-                )
-        for one in given:
-            if isinstance(one, list) and one and all(isinstance(t, torch.Tensor) for t in one):
-                return numbers_of(one)
-        return {}
+        return is_completed
 
 
-def numbers_of(tensors: Sequence[torch.Tensor]) -> dict[str, int]:
-    return {
-        "numbers": sum(one.numel() for one in tensors),
-        "bytes": sum(one.numel() * one.element_size() for one in tensors),
-    }
+def all_but_one(n: int) -> float:
+    """A mean over the ranks: of a broadcast all but one receive, of a gather all but one send."""
+    return (n - 1) / n
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from tensors_in(one)
+
+
+def is_wait(func: Any, name: str, types: Sequence[type]) -> bool:
+    if not any(one.__name__ == NOT_YET_THERE for one in types):
+        return bool(name == "wait_tensor")
+    alias = func._schema.arguments[0].alias_info if func._schema.arguments else None
+    is_view = alias is not None and not alias.is_write
+    return not is_view and (name == "wait_tensor" or "c10d" not in func.namespace)

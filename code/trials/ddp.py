@@ -1,34 +1,29 @@
-"""`DDP(model)`: every rank trains on its own samples, and all hold the same model.
+"""02.3 and 02.4: `DDP(model)` trains on each rank's own samples, and all hold the same model.
 
 own = DDP(model)                    the weights of rank 0, on every rank
 loss_of(own(x), y).backward()
 own.finish()                        the gradients are the mean over all ranks
+
+In buckets, they are summed while backward goes on.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import gc
-import math
-import time
-from collections.abc import Callable, Iterator
+from collections import Counter
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import Tensor, nn
 
-from trials.calls import Calls
-from trials.drawn import draw_samples
-from trials.group import TrialRanks
-from trials.seen.below import Below
-from trials.shares import close, right_digits, shares
+from process.own_program import KEPT
+from trials.memory import held_numbers, ignore_what_is_there
+from trials.ranks import Ranks
 
 NAME = "DDP"
-INPUTS, WIDTH, STEPS = 6, 9, 2
-PATIENCE_S = 0.5
+INPUTS, WIDTH, SAMPLES, STEPS = 6, 9, 3, 2
+RATE = 0.1
+# Of all gradients: a loss or a norm may be summed beside them.
+TWICE, KEEPS = 1.5, 0.5
 
 
 class Serial(nn.Module):
@@ -42,81 +37,99 @@ class Serial(nn.Module):
         self.last = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
         frozen = torch.randn(WIDTH, dtype=torch.float64)
         self.frozen = nn.Parameter(frozen, requires_grad=False)
-        self.offset: torch.Tensor
+        self.offset: Tensor
         self.register_buffer("offset", torch.randn(WIDTH, dtype=torch.float64))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         middle = torch.tanh(self.second(torch.tanh(self.first(x))) * self.frozen)
-        answer: torch.Tensor = self.last(middle + self.offset)
+        answer: Tensor = self.last(middle + self.offset)
         return answer
 
 
-def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
+def test(DDP: Any, ranks: Ranks) -> None:
     """Two steps of the learner's model and of the serial one, compared after each part."""
-    gc.freeze()  # what is there already is not looked at again in each step
-    rank, calls = dist.get_rank(), group.calls
-    serial, model = Serial(seed), Serial(seed + rank)
-    name_gradients(model, calls)
-    begun = [Serial(seed + other).state_dict() for other in range(size)]
-    calls.begin(size, "weights after wrapping")
-    calls.phase = "wrapping"
-    with Below(calls), noticed(lambda: group.notes.write("torch's own")):
-        own = made(model)
-    group.kept.append(own)
-    if not group.agrees(same_weights(model, serial, begun)):
-        return
-    before = {name: torch.zeros_like(gradient) for name, gradient in gradients(serial).items()}
-    alive = math.inf
+    ignore_what_is_there()
+    serial, model = Serial(ranks.seed), Serial(ranks.seed + ranks.rank)
+    drawn = [Serial(ranks.seed + rank).state_dict() for rank in range(ranks.size)]
+    count_gradients(model, ranks)
+    ranks.begin("weights after wrapping")
+    with ranks.phase("wrapping"):
+        own = DDP(model)
+    KEPT.append(own)  # it may hold the process group, which is not to end with it
+    ranks.same("the weights", model.state_dict(), serial.state_dict(), summands=drawn)
+    ranks.holds("frozen", not model.frozen.requires_grad)
+    last = {name: torch.zeros_like(p) for name, p in model.named_parameters() if p.requires_grad}
+    held = float("inf")
     for step in range(1, STEPS + 1):
-        calls.begin(size, f"gradients of step {step}")
+        ranks.begin(f"gradients of step {step}")
         model.zero_grad()
-        batch = draw_samples(size, INPUTS, WIDTH, seed + step)
-        found = one_step(own, model, serial, batch, calls, before)
-        if not group.agrees(found):
-            return
-        alive = numbers_alive(alive)
-        group.notes.write("alive", numbers=alive)
-        before = gradients(serial)
+        x, y = ranks.draw((SAMPLES * ranks.size, INPUTS), (SAMPLES * ranks.size, WIDTH))
+        by_rank = [gradients_of(serial, x[r :: ranks.size], y[r :: ranks.size])
+                   for r in range(ranks.size)]  # fmt: skip
+        wanted = gradients_of(serial, x, y)
+        added_up = {name: one + last[name] for name, one in wanted.items()}
+        weights = {name: one.clone() for name, one in model.state_dict().items()}
+        with ranks.phase("forward"):
+            answer = own(x[ranks.rank :: ranks.size])
+        ranks.holds("forward", isinstance(answer, Tensor), has=type(answer).__name__)
+        with ranks.phase("backward"):
+            nn.functional.mse_loss(answer, y[ranks.rank :: ranks.size]).backward()
+        with ranks.phase("finish"):
+            own.finish()
+        ranks.all_waited_for()
+        table = model.state_dict()
+        moved = [name for name, one in weights.items() if not torch.equal(table[name], one)]
+        ranks.holds("weights unchanged", not moved, part=moved[:1])
+        ranks.same("the gradients", gradients(model), wanted, summands=by_rank,
+                   mistakes={"added up": added_up})  # fmt: skip
+        count = sum(one.numel() for one in wanted.values())
+        summed = sum(one["numbers"] for one in ranks.calls.made if one["call"] == "all_reduce")
+        ranks.holds("sent once", summed <= TWICE * count, summed=summed, numbers=count)
+        most = held + KEEPS * count
+        held = held_numbers(most)
+        ranks.holds("nothing kept", held <= most, more=held - most + KEEPS * count)
+        last = wanted
         descend(model)
         descend(serial)
-    calls.begin(size, f"weights after {STEPS} steps")
-    group.agrees(same_weights(model, serial, begun))
+    ranks.same("the weights at the end", model.state_dict(), serial.state_dict())
 
 
-@contextlib.contextmanager
-def noticed(tell: Callable[[], object]) -> Iterator[None]:
-    """Tells of a model that is given to PyTorch's own data parallelism."""
-    original = DistributedDataParallel.__init__
-
-    @functools.wraps(original)
-    def init(*args: Any, **named: Any) -> None:
-        tell()
-        original(*args, **named)
-
-    DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        DistributedDataParallel.__init__ = original  # type: ignore[method-assign]
+def test_buckets(DDP: Any, ranks: Ranks) -> None:
+    """The same; and of the last step is looked at which sums went while backward computed."""
+    test(DDP, ranks)
+    calls, parameters = ranks.calls, sum(p.requires_grad for p in Serial(0).parameters())
+    during = [one for one in calls.made if is_during(one, parameters)]
+    first = max((one["numbers"] for one in calls.made), default=0)
+    ranks.holds("early", bool(during), parameters=parameters, calls=len(calls.made), numbers=first,
+                in_backward=any(one["phase"] == "backward" for one in calls.made))  # fmt: skip
+    ranks.holds("one thread", not any(one.get("thread") for one in during))
+    blocked = [one["after"] for one in calls.waits if is_during(one, parameters)]
+    ranks.holds("overlap", not blocked, after=blocked[:1], parameters=parameters)
+    times = max(Counter(one["call"] for one in calls.made if one["numbers"]).values())
+    ranks.holds("buckets", 1 < times < parameters, calls=times, parameters=parameters)
 
 
-def numbers_alive(most: float) -> int:
-    """Of all tensors: what a list keeps from step to step is seen here. A thread of gloo may hold
-    what it sent a little longer than the program does: more than `most` are counted again."""
-    until_s = time.monotonic() + PATIENCE_S
-    while (numbers := _numbers_alive()) > most and time.monotonic() < until_s:
-        time.sleep(0.01)
-    return numbers
+def is_during(one: dict[str, Any], parameters: int) -> bool:
+    return one["phase"] == "backward" and bool(one["after"] < parameters)
 
 
-def _numbers_alive() -> int:
-    gc.collect()
-    storages = {
-        one.untyped_storage()._cdata: one.untyped_storage().nbytes() // one.element_size()
-        for one in gc.get_objects()
-        if type(one) in (torch.Tensor, nn.Parameter)
-    }
-    return sum(storages.values())
+def count_gradients(model: nn.Module, ranks: Ranks) -> None:
+    def come(_: Tensor) -> None:
+        ranks.calls.gradients += 1
+
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(come)
+
+
+def gradients(model: nn.Module) -> dict[str, Any]:
+    return {name: p.grad for name, p in model.named_parameters() if p.requires_grad}
+
+
+def gradients_of(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+    model.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    return {name: one.clone() for name, one in gradients(model).items()}
 
 
 def descend(model: nn.Module) -> None:
@@ -124,111 +137,4 @@ def descend(model: nn.Module) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:
-                parameter.sub_(0.1 * parameter.grad)
-
-
-def gradients(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {
-        name: torch.zeros_like(p) if p.grad is None else p.grad.detach().clone()
-        for name, p in model.named_parameters()
-        if p.requires_grad
-    }
-
-
-def alone(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The serial model's gradients of these samples."""
-    model.zero_grad()
-    nn.functional.mse_loss(model(x), y).backward()
-    return gradients(model)
-
-
-def one_step(
-    own: Any, model: nn.Module, serial: nn.Module, batch: tuple[torch.Tensor, torch.Tensor],
-    calls: Calls, before: dict[str, torch.Tensor],
-) -> dict[str, Any]:  # fmt: skip
-    rank, size = dist.get_rank(), dist.get_world_size()
-    x, y = batch
-    by_rank = [alone(serial, x[other::size], y[other::size]) for other in range(size)]
-    wanted = alone(serial, x, y)
-    weights = {name: value.clone() for name, value in model.state_dict().items()}
-    calls.weights = {value.data_ptr(): name for name, value in model.state_dict().items()}
-    with Below(calls):
-        calls.phase = "forward"
-        answer = own(x[rank::size])
-        if not isinstance(answer, torch.Tensor):
-            return {"ok": False, "slip": "forward", "has": type(answer).__name__}
-        loss = nn.functional.mse_loss(answer, y[rank::size])
-        calls.phase = "backward"
-        loss.backward()
-        calls.phase = "finish"
-        own.finish()
-        calls.phase = ""
-    found = changed(model, weights) or judged(model, wanted, by_rank, before)
-    return {**found, "parameters": count(model), "came": calls.gradients}
-
-
-def changed(model: nn.Module, weights: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """What is the optimizer's to change, or nobody's."""
-    table = model.state_dict()
-    moved = [name for name, value in weights.items() if not torch.equal(table[name], value)]
-    if moved:
-        return {"ok": False, "slip": "moved", "wrong": moved, "of": len(weights)}
-    thawed = model.get_parameter("frozen").requires_grad
-    return {"ok": False, "slip": "thawed", "wrong": ["frozen"], "of": 1} if thawed else {}
-
-
-def name_gradients(model: nn.Module, calls: Calls) -> None:
-    """So that the list of calls says whose gradient was sent; before the learner's own hooks."""
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(
-                lambda p, name=name: calls.know(p.grad, name)  # type: ignore[misc]
-            )
-
-
-def count(model: nn.Module) -> dict[str, int]:
-    return {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
-
-
-def judged(
-    model: nn.Module, wanted: dict[str, torch.Tensor], by_rank: list[dict[str, torch.Tensor]],
-    before: dict[str, torch.Tensor],
-) -> dict[str, Any]:  # fmt: skip
-    found = gradients(model)
-    wrong = [name for name in wanted if not close(found[name], wanted[name])]
-    if not wrong:
-        return {"ok": True}
-    parameters = dict(model.named_parameters())
-    return {
-        "ok": False, "slip": "gradients", "wrong": wrong, "of": len(wanted),
-        "shares": {name: shares(found[name], [one[name] for one in by_rank]) for name in wrong},
-        "none": [name for name in wrong if parameters[name].grad is None],
-        "digits": min(right_digits(found[name], wanted[name]) for name in wrong),
-        "added up": all(close(found[n], wanted[n] + before[n]) for n in wrong),
-    }  # fmt: skip
-
-
-def same_weights(
-    model: nn.Module, serial: nn.Module, begun: list[dict[str, torch.Tensor]]
-) -> dict[str, Any]:
-    """`begun`: what each rank drew."""
-    table, wanted = model.state_dict(), serial.state_dict()
-    wrong = [name for name in wanted if not close(table[name], wanted[name])]
-    if not wrong:
-        return {"ok": True}
-
-    def are(name: str, drawn: torch.Tensor) -> bool:
-        return close(table[name], drawn)
-
-    whose = [
-        rank for rank, drawn in enumerate(begun) if all(are(name, drawn[name]) for name in wrong)
-    ]
-    means = {name: torch.stack([drawn[name] for drawn in begun]).mean(0) for name in wrong}
-    mine = begun[dist.get_rank()]
-    return {
-        "ok": False, "slip": "weights", "wrong": wrong, "of": len(wanted), "whose": whose,
-        "own": [name for name in wrong if are(name, mine[name])],
-        "buffers": [name for name, _ in model.named_buffers()],
-        "mean": all(are(name, means[name]) for name in wrong),
-        "digits": min(right_digits(table[name], wanted[name]) for name in wrong),
-    }  # fmt: skip
+                parameter.sub_(RATE * parameter.grad)

@@ -1,4 +1,4 @@
-"""`FSDP(layer)`: every rank keeps a shard of the layer, which is whole only while it is used.
+"""11.2: `FSDP(layer)` keeps a shard of the layer, which is whole only while it is used.
 
 own = FSDP(layer)          own.shard: this rank's piece of all the layer's numbers, padded
 y = own(x)                 gathers the parameters, computes, frees them
@@ -8,183 +8,219 @@ y.sum().backward()         gathers them again, frees them, leaves the mean of th
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
-from trials.drawn import draw_samples
-from trials.group import TrialRanks
-from trials.room import Room
-from trials.shares import close, right_digits, shares
-from trials.watched_layers import Freed, WatchedLayer, in_turn, plain_step, whole
+from process.own_program import KEPT
+from trials.memory import held_numbers, ignore_what_is_there
+from trials.ranks import Ranks
 
 NAME = "FSDP"
-STEPS, RATE = 2, 0.1
+SAMPLES, STEPS, RATE = 1, 2, 0.1
 WIDTHS: dict[str, list[tuple[int, ...]]] = {  # of each layer's parts
-    "layers of 24, 60 and 36 numbers": [(5, 2, 4), (4, 4, 8), (8, 2, 6)],
+    "three layers of 2112 numbers": [(32, 32, 32)] * 3,
     "layers of 30 and 29 numbers, which most numbers of ranks do not divide": [
         (4, 4, 2), (2, 3, 5),
     ],
     "layers of 4 and 2 numbers, fewer than there may be ranks": [(3, 1), (1, 1)],
 }  # fmt: skip
+MEASURED = next(iter(WIDTHS))
+# Of a layer's numbers: what is held beside parameters and gradients, such as x and y.
+SPARE = 0.4
 
 
-def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
-    for number, case in enumerate(WIDTHS):
-        if not one_model(made, case, seed + 10 * number, group, size):
-            return
+class Freed(RuntimeError):
+    """A layer is to compute, and its parameters have no room."""
 
 
-def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> bool:
-    widths = WIDTHS[case]
-    torch.manual_seed(seed)
-    layers = [WatchedLayer(number, parts) for number, parts in enumerate(widths)]
-    serial = [whole(layer) for layer in layers]
-    group.calls.begin(size, f"{case}: cut into shards")
-    own = [made(layer) for layer in layers]
-    group.kept.extend(own)
-    if not group.agrees(judged_shards(own, serial)):
-        return False
-    before: list[torch.Tensor] = []
-    for step in range(1, STEPS + 1):
-        room = Room(own, layers)
-        for layer, numbers in zip(layers, serial, strict=True):
-            layer.begin(numbers, room.look)
-        group.calls.begin(size, f"{case}: step {step}")
-        for one in own:
-            one.shard.grad = None
-        batch = draw_samples(size, widths[0][0], widths[-1][-1], seed + step)
-        found = one_step(own, layers, serial, batch, group) or judged(
-            own, layers, gradients_by_rank(layers, serial, batch), before
+class Affine(torch.autograd.Function):
+    """X forward: W x + b. Backward: needs W once more."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, look: Callable[[Tensor], None]
+    ) -> Tensor:
+        look(weight)
+        ctx.save_for_backward(x, weight)
+        ctx.look = look
+        return x @ weight.T + bias
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        ctx.look(weight)
+        return slopes[0] @ weight, slopes[0].T @ x, slopes[0].sum(0), None
+
+
+class ToyLayer(nn.Module):
+    """W x + b; or W2 tanh(W1 x + b1) + b2, whose gradients come one part after the other.
+    `computes` is called when it does."""
+
+    def __init__(self, number: int, widths: tuple[int, ...]) -> None:
+        super().__init__()
+        self.number = number
+        self.computes: Callable[[], None] = lambda: None
+        self.shapes = [(b, a) for a, b in pairwise(widths)]
+        self.parts = nn.ModuleList(
+            nn.Linear(a, b, dtype=torch.float64) for a, b in pairwise(widths)
         )
-        if found["ok"]:
-            found |= {"held": room.at_last(), "numbers": sum(layer.numbers for layer in layers)}
-        if not group.agrees(found):
-            return False
-        before = descend(own, layers, serial, batch)
-    return True
+
+    def forward(self, x: Tensor) -> Tensor:
+        for place, part in enumerate(self.parts):
+            x = torch.tanh(x) if place else x
+            x = Affine.apply(x, part.weight, part.bias, self.look)  # type: ignore[no-untyped-call]
+        return x
+
+    def look(self, weight: Tensor) -> None:
+        if not weight.numel() or weight.untyped_storage().nbytes() < weight.nbytes:
+            raise Freed(f"layer {self.number + 1} has to compute, and its parameters are freed")
+        self.computes()
 
 
-def judged_shards(own: list[Any], serial: list[torch.Tensor]) -> dict[str, Any]:
-    """Each shard is the rank's own piece, and holds on to no more than that."""
-    for number, (one, numbers) in enumerate(zip(own, serial, strict=True), 1):
-        told = {"ok": False, "layer": number, "numbers": len(numbers)}
-        shard = getattr(one, "shard", None)
-        if not isinstance(shard, torch.Tensor):
-            return told | {"slip": "no shard", "has": type(shard).__name__}
-        if found := wrong_shard(shard, numbers):
-            return told | found
-    return {"ok": True}
+def test(FSDP: Any, ranks: Ranks) -> None:
+    ignore_what_is_there()
+    for case, widths in WIDTHS.items():
+        ranks.seed += 1
+        torch.manual_seed(ranks.seed)
+        layers = [ToyLayer(number, parts) for number, parts in enumerate(widths)]
+        serial = [row(layer) for layer in layers]
+        ranks.begin(f"{case}: cut into shards")
+        memory = Memory(ranks, layers)
+        with ranks.phase("wrapping"):
+            own = [FSDP(layer) for layer in layers]
+        KEPT.append(own)
+        for number, (one, numbers) in enumerate(zip(own, serial, strict=True), 1):
+            is_shard(getattr(one, "shard", None), numbers, number, ranks)
+        if case == MEASURED:
+            memory.wrapped(own)
+        last: list[Tensor] = []
+        for step in range(1, STEPS + 1):
+            ranks.begin(f"{case}: step {step}")
+            for one in own:
+                one.shard.grad = None
+            x, y = ranks.draw((SAMPLES * ranks.size, widths[0][0]),
+                              (SAMPLES * ranks.size, widths[-1][-1]))  # fmt: skip
+            by_rank = [plain_step(layers, serial, x[r :: ranks.size], y[r :: ranks.size])
+                       for r in range(ranks.size)]  # fmt: skip
+            mine, target = x[ranks.rank :: ranks.size], y[ranks.rank :: ranks.size]
+            if case == MEASURED:
+                memory.begin()
+            with ranks.phase("forward"):
+                answer = in_turn(own, mine)
+            ranks.all_waited_for()
+            ranks.same("the answer", answer, by_rank[ranks.rank][0])
+            with ranks.phase("backward"):
+                nn.functional.mse_loss(answer, target).backward()
+            answer = None
+            ranks.all_waited_for()
+            if case == MEASURED:
+                memory.look_after()
+            for number, one in enumerate(own):
+                pieces = [piece(gradients[number], ranks) for _, gradients in by_rank]
+                mean = torch.stack(pieces).mean(0)
+                more = mean + piece(last[number], ranks) if last else None
+                ranks.same("the gradient", unpadded(one.shard.grad, one.shard, len(mean)), mean,
+                           summands=pieces, mistakes={"added up": more})  # fmt: skip
+            if case == MEASURED:
+                ranks.holds("freed", not memory.found, **memory.found)
+                needed = 2 * (ranks.size - 1) / ranks.size
+                sent = ranks.calls.sent("backward") / sum(map(len, serial))
+                ranks.holds("sent", sent <= 1.25 * needed, sent=sent, needed=needed)
+            every = zip(*(gradients for _, gradients in by_rank), strict=True)
+            last = [torch.stack(of_ranks).mean(0) for of_ranks in every]
+            with torch.no_grad():
+                for one, numbers, gradient in zip(own, serial, last, strict=True):
+                    one.shard.sub_(RATE * one.shard.grad)
+                    numbers.sub_(RATE * gradient)
 
 
-def wrong_shard(shard: torch.Tensor, numbers: torch.Tensor) -> dict[str, Any]:
-    rank, size = dist.get_rank(), dist.get_world_size()
-    each = -(-len(numbers) // size)
-    if list(shard.shape) != [each]:
-        return {"slip": "shard size", "has": list(shard.shape), "wanted": each}
-    if shard.dtype != numbers.dtype:
-        return {"slip": "dtype", "has": str(shard.dtype)}
-    held = shard.untyped_storage().nbytes() // shard.element_size()
-    if held != each:
-        return {"slip": "shard freed" if held < each else "view"}
-    whose = [other for other in range(size) if is_piece(shard, numbers, other, size)]
-    return {} if rank in whose else {"slip": "shard", "whose": whose}
+def is_shard(shard: Any, numbers: Tensor, layer: int, ranks: Ranks) -> None:
+    """The rank's own piece, a tensor that stands alone."""
+    each, wanted = -(-len(numbers) // ranks.size), piece(numbers, ranks)
+    pieces = [numbers[r * each : (r + 1) * each] for r in range(ranks.size)]
+    if isinstance(shard, Tensor) and list(shard.shape) == [each]:
+        alone = shard.untyped_storage().nbytes() == shard.nbytes
+        ranks.holds("alone", alone, layer=layer)
+        shard = shard.detach()[: len(wanted)]
+    else:
+        ranks.holds("alone", True)
+        wanted, pieces = torch.zeros(each, dtype=numbers.dtype), []
+    mistakes = {f"rank {r}": one for r, one in enumerate(pieces)}
+    ranks.same("the shard", shard, wanted, mistakes=mistakes)
 
 
-def is_piece(shard: torch.Tensor, numbers: torch.Tensor, rank: int, size: int) -> bool:
-    wanted = piece(numbers, rank, size)
-    return close(shard.detach()[: len(wanted)], wanted)
-
-
-def piece(numbers: torch.Tensor, rank: int, size: int) -> torch.Tensor:
+def piece(numbers: Tensor, ranks: Ranks) -> Tensor:
     """What the rank's shard holds before its padding."""
-    each = -(-len(numbers) // size)
-    return numbers[rank * each : (rank + 1) * each]
+    each = -(-len(numbers) // ranks.size)
+    return numbers[ranks.rank * each : (ranks.rank + 1) * each]
 
 
-def one_step(
-    own: list[Any], layers: list[WatchedLayer], serial: list[torch.Tensor],
-    batch: tuple[torch.Tensor, torch.Tensor], group: TrialRanks,
-) -> dict[str, Any]:  # fmt: skip
-    """Forward and backward; what went wrong on the way, if anything."""
-    rank, size, calls = dist.get_rank(), dist.get_world_size(), group.calls
-    x, y = (all_ranks[rank::size] for all_ranks in batch)
-    calls.phase = "forward"
-    try:
-        answer = in_turn(own, x)
-        expected, _ = plain_step(layers, serial, x, y)
-        if found := wrongly_gathered(layers):
-            return found
-        if not isinstance(answer, torch.Tensor) or not close(answer.detach(), expected):
-            return {"ok": False, "slip": "answer"}
-        calls.phase = "backward"
-        nn.functional.mse_loss(answer, y).backward()
-    except Freed as early:
-        return {"ok": False, "slip": "freed", "layer": early.layer, "phase": calls.phase}
-    finally:
-        calls.phase = ""
-    return wrongly_gathered(layers)
+def unpadded(gradient: Any, shard: Tensor, length: int) -> Any:
+    is_like = isinstance(gradient, Tensor) and gradient.shape == shard.shape
+    return gradient[:length] if is_like else gradient
 
 
-def wrongly_gathered(layers: list[WatchedLayer]) -> dict[str, Any]:
-    wrong = [layer.wrong for layer in layers if layer.wrong]
-    return {"ok": False, "slip": "gathered", **wrong[0]} if wrong else {}
+class Memory:
+    """How many numbers are held after wrapping, while a layer computes, and after the step. Beside
+    its parameters those of the next layer may be there, since they may be gathered meanwhile."""
+
+    def __init__(self, ranks: Ranks, layers: list[ToyLayer]) -> None:
+        self.ranks, self.layers = ranks, layers
+        self.numbers = len(row(layers[0]))
+        self.base = held_numbers(0) - len(layers) * self.numbers
+        self.found: dict[str, Any] = {}
+
+    def wrapped(self, own: list[Any]) -> None:
+        self.own, self.shards = own, sum(one.shard.numel() for one in own)
+        self._judge("wrapping", self.base + self.shards)
+        self.ranks.holds("freed", not self.found, **self.found)
+
+    def begin(self) -> None:
+        self.base = held_numbers(0)
+        for layer in self.layers:
+            layer.computes = functools.partial(self._look, layer)
+
+    def _look(self, layer: ToyLayer) -> None:
+        """(A layer that is recomputed goes forward in the backward pass.)"""
+        grads = [p.grad for p in layer.parameters()] + [one.shard.grad for one in self.own]
+        there = sum(grad.numel() for grad in grads if grad is not None)
+        self._judge(self.ranks.calls.phase, self.base + 2 * self.numbers + there)
+
+    def look_after(self) -> None:
+        self._judge("after", self.base + self.shards)
+
+    def _judge(self, phase: str, most: float) -> None:
+        most += SPARE * self.numbers
+        if self.found or (held := held_numbers(most)) <= most:
+            return
+        self.found = {"mistake": phase, "more": held - most, "layer": self.numbers}
 
 
-def gradients_by_rank(
-    layers: list[WatchedLayer], serial: list[torch.Tensor], batch: tuple[torch.Tensor, torch.Tensor]
-) -> list[list[torch.Tensor]]:
-    """What each rank's samples alone would give, layer by layer."""
-    x, y = batch
-    size = dist.get_world_size()
-    return [plain_step(layers, serial, x[r::size], y[r::size])[1] for r in range(size)]
+def row(layer: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in layer.parameters()]).clone()
 
 
-def judged(
-    own: list[Any], layers: list[WatchedLayer], by_rank: list[list[torch.Tensor]],
-    before: list[torch.Tensor],
-) -> dict[str, Any]:  # fmt: skip
-    rank, size = dist.get_rank(), dist.get_world_size()
-    for number, one in enumerate(own):
-        pieces = [piece(gradients[number], rank, size) for gradients in by_rank]
-        last = piece(before[number], rank, size) if before else None
-        found = judged_gradient(one.shard, pieces, last)
-        if not found["ok"]:
-            cut_off = not layers[number].was_in_backward
-            return found | {"layer": number + 1, "cut off": cut_off}
-    return {"ok": True}
+def in_turn(layers: list[Any], x: Tensor) -> Any:
+    """One layer after the other, with a tanh between them."""
+    for place, layer in enumerate(layers):
+        x = layer(torch.tanh(x) if place else x)
+    return x
 
 
-def judged_gradient(
-    shard: torch.Tensor, by_rank: list[torch.Tensor], before: torch.Tensor | None
-) -> dict[str, Any]:
-    """Of one shard, beside what each rank's samples alone would give; padding does not count."""
-    found, wanted = shard.grad, torch.stack(by_rank).mean(0)
-    if found is None:
-        return {"ok": False, "slip": "no gradient"}
-    if found.shape != shard.shape:
-        return {"ok": False, "slip": "gradient shape", "has": list(found.shape)}
-    found = found.detach()[: len(wanted)]
-    if close(found, wanted):
-        return {"ok": True}
-    return {
-        "ok": False, "slip": "gradients", "shares": shares(found, by_rank),
-        "added up": before is not None and close(found, wanted + before),
-        "digits": right_digits(found, wanted),
-    }  # fmt: skip
-
-
-def descend(
-    own: list[Any], layers: list[WatchedLayer], serial: list[torch.Tensor],
-    batch: tuple[torch.Tensor, torch.Tensor],
-) -> list[torch.Tensor]:  # fmt: skip
-    """A step of plain gradient descent: each rank on its shards, and the serial model, whose
-    gradients it returns."""
-    _, gradients = plain_step(layers, serial, *batch)
-    with torch.no_grad():
-        for one, numbers, gradient in zip(own, serial, gradients, strict=True):
-            one.shard.sub_(RATE * one.shard.grad)
-            numbers.sub_(RATE * gradient)
-    return gradients
+def plain_step(
+    layers: list[ToyLayer], rows: list[Tensor], x: Tensor, y: Tensor
+) -> tuple[Tensor, list[Tensor]]:
+    """The serial model's answer, and all gradients of each layer in one row."""
+    numbers = [one.clone().requires_grad_() for one in rows]
+    for place, (layer, own) in enumerate(zip(layers, numbers, strict=True)):
+        parts = own.split([count for b, a in layer.shapes for count in (b * a, b)])
+        for number, shape in enumerate(layer.shapes):
+            x = torch.tanh(x) if place or number else x
+            x = nn.functional.linear(x, parts[2 * number].view(shape), parts[2 * number + 1])
+    gradients = torch.autograd.grad(nn.functional.mse_loss(x, y), numbers)
+    return x.detach(), list(gradients)

@@ -1,4 +1,4 @@
-"""`Zero1(parameters, make_optimizer)`: every rank keeps the optimizer's state of its shard alone.
+"""11.1: `Zero1(parameters, make_optimizer)` keeps the optimizer's state of a rank's shard alone.
 
 own = Zero1(model.parameters(), make_optimizer)    make_optimizer([tensor, …]).step() uses .grad
 loss_of(model(x), y).backward()
@@ -11,26 +11,23 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
-from trials.counted_adam import Means, Optimizers, gradient_of_first
-from trials.drawn import draw_samples
-from trials.group import TrialRanks
-from trials.shares import EQUAL, right_digits, shares
+from process.own_program import KEPT
+from trials.ranks import Ranks
 
 NAME = "Zero1"
-STEPS = 3
-WIDTHS = {  # inputs and outputs of two layers
-    "a model of 84 numbers": (5, 4, 12),
-    "a model of 47 numbers, which no number of ranks divides": (4, 6, 2),
-    "a model of 3 numbers, fewer than there may be ranks": (2, 1),
+SAMPLES, STEPS, RATE, MOMENTUM = 3, 3, 0.1, 0.9
+CASES = {  # inputs and outputs of the layers, and the numbers of one more parameter
+    "a model of 84 numbers": ((5, 4, 12), 0),
+    "a model of 47 numbers, which no number of ranks divides": ((4, 6, 2), 3),
+    "a model of 3 numbers, fewer than there may be ranks": ((2, 1), 0),
 }
-EXTRA = {"a model of 47 numbers, which no number of ranks divides": 3}
-"""Numbers of one more parameter."""
+# A row that is a little longer than the shard, or a norm that is summed, is no mistake.
+SPARE = 1.4
 
 
-class TanhLayers(nn.Module):
+class Model(nn.Module):
     def __init__(self, widths: tuple[int, ...], extra: int, seed: int) -> None:
         super().__init__()
         torch.manual_seed(seed)
@@ -40,114 +37,98 @@ class TanhLayers(nn.Module):
         offset = torch.randn(extra, dtype=torch.float64)
         self.offset = nn.Parameter(offset) if extra else None
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
             x = torch.tanh(layer(x))
         return x if self.offset is None else x + self.offset.prod()
 
 
-def attempt(made: Any, size: int, seed: int, group: TrialRanks) -> None:
-    for number, case in enumerate(WIDTHS):
-        if not one_model(made, case, seed + 10 * number, group, size):
-            return
+class Momentum:
+    """Gradient descent with momentum, which has one number of state for each parameter. (To import
+    torch.optim takes seconds.)"""
+
+    def __init__(self, tensors: Any) -> None:
+        groups = [one["params"] if isinstance(one, dict) else [one] for one in tensors]
+        self.tensors: list[Tensor] = [tensor for group in groups for tensor in group]
+        self.means = [torch.zeros_like(tensor) for tensor in self.tensors]
+        self.steps = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        with torch.no_grad():
+            for tensor, mean in zip(self.tensors, self.means, strict=True):
+                if tensor.grad is not None:
+                    tensor.sub_(RATE * mean.mul_(MOMENTUM).add_(tensor.grad))
+
+    def zero_grad(self, **_: object) -> None:
+        for tensor in self.tensors:
+            tensor.grad = None
 
 
-def one_model(made: Any, case: str, seed: int, group: TrialRanks, size: int) -> bool:
-    widths, extra = WIDTHS[case], EXTRA.get(case, 0)
-    serial, model = TanhLayers(widths, extra, seed), TanhLayers(widths, extra, seed)
-    group.calls.begin(size, f"{case}, before the first step")
-    optimizers = Optimizers(group.calls)
-    own = made(model.parameters(), optimizers.make)
-    group.kept.append(own)
-    means, before = Means(flat(serial)), torch.zeros(0)
-    for step in range(1, STEPS + 1):
-        group.calls.begin(size, f"{case}, step {step}")
-        optimizers.begin()
-        x, y = draw_samples(size, widths[0], widths[-1], seed + step)
-        rank = dist.get_rank()
-        by_rank = [slope(serial, x[other::size], y[other::size]) for other in range(size)]
-        backward(model, x[rank::size], y[rank::size])
-        own.step()
-        found = judged(flat(model), flat(serial), means, by_rank, before)
-        if not group.agrees(found | counted(optimizers, model)):
-            return False
-        before = torch.stack(by_rank).mean(0)
-        load(serial, flat(serial) - means.of(before))
-    return True
+def test(Zero1: Any, ranks: Ranks) -> None:
+    for case, (widths, extra) in CASES.items():
+        made: list[Momentum] = []
+
+        def make(tensors: Any, *, made: list[Momentum] = made, **_: object) -> Momentum:
+            made.append(Momentum(tensors))
+            return made[-1]
+
+        ranks.seed += 1
+        model, serial = Model(widths, extra, ranks.seed), Model(widths, extra, ranks.seed)
+        ranks.begin(f"{case}: before the first step")
+        with ranks.phase("before"):
+            own = Zero1(model.parameters(), make)
+        KEPT.append(own)
+        state = last = torch.zeros_like(row(serial))
+        for step in range(1, STEPS + 1):
+            ranks.begin(f"{case}: step {step}")
+            x, y = ranks.draw((SAMPLES * ranks.size, widths[0]), (SAMPLES * ranks.size, widths[-1]))
+            by_rank = [gradient_of(serial, x[r :: ranks.size], y[r :: ranks.size])
+                       for r in range(ranks.size)]  # fmt: skip
+            gradient, before = torch.stack(by_rank).mean(0), row(model)
+            with ranks.phase("step"):
+                gradient_of(model, x[ranks.rank :: ranks.size], y[ranks.rank :: ranks.size])
+                own.step()
+            ranks.all_waited_for()
+            ranks.holds("stepped", sum(one.steps for one in made) >= step, made=len(made))
+            ranks.agree()  # else it would first show on a rank that did step
+            # How far each parameter went, in units of the rate: the sum of what made it go.
+            way = (before - row(model)) / RATE
+            summands = [*by_rank, state] if step > 1 else by_rank
+            mistakes = {"new state": gradient, "added up": state + gradient + last}
+            ranks.same("the step", way, state + gradient, summands=summands, pieces=ranks.size,
+                       mistakes=mistakes if step > 1 else {})  # fmt: skip
+            load(serial, row(serial) - RATE * (state + gradient))
+            state, last = MOMENTUM * (state + gradient), gradient
+        if case == next(iter(CASES)):
+            is_cut(made, model, ranks)
 
 
-def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
+def is_cut(made: list[Momentum], model: nn.Module, ranks: Ranks) -> None:
+    """Optimizer state of a shard alone, and no more traffic than a reduce-scatter and a gather."""
+    tensors = [tensor for optimizer in made for tensor in optimizer.tensors]
+    state, numbers = sum(tensor.numel() for tensor in tensors), len(row(model))
+    ranks.holds("state", 0 < state <= SPARE * numbers / ranks.size, state=state, numbers=numbers)
+    views = [t for t in tensors if t.untyped_storage().nbytes() > t.itemsize * t.numel()]
+    ranks.holds("alone", not views or ranks.size == 1)
+    needed = 2 * (ranks.size - 1) / ranks.size
+    sent = ranks.calls.sent() / numbers
+    ranks.holds("sent", sent <= needed + 0.5 * needed / 2, sent=sent, needed=needed)
+
+
+def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """All gradients in one row; a hook of the learner's may have taken some away."""
     model.zero_grad()
     nn.functional.mse_loss(model(x), y).backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None] or [x])
 
 
-def slope(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """All gradients of these samples, in one row."""
-    backward(model, x, y)
-    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
-
-
-def flat(model: nn.Module) -> torch.Tensor:
+def row(model: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
 
 
-def load(model: nn.Module, numbers: torch.Tensor) -> None:
+def load(model: nn.Module, numbers: Tensor) -> None:
     parameters = list(model.parameters())
     with torch.no_grad():
         for p, part in zip(parameters, numbers.split([p.numel() for p in parameters]), strict=True):
             p.copy_(part.view_as(p))
-
-
-def judged(
-    found: torch.Tensor, old: torch.Tensor, means: Means, by_rank: list[torch.Tensor],
-    before: torch.Tensor,
-) -> dict[str, Any]:  # fmt: skip
-    """For each number, which gradient (and which state) would have led there."""
-    mean = torch.stack(by_rank).mean(0)
-    right = old - means.copy().of(mean)
-    if equal(found, right).all():
-        return {"ok": True}
-    ways = {
-        "right": right,
-        "old": old,
-        "sum": old - means.copy().of(mean * len(by_rank)),
-        "twice divided": old - means.copy().of(mean / len(by_rank)),
-        "new state": old - Means(old).of(mean),
-    }
-    if len(before):
-        ways["added up"] = old - means.copy().of(mean + before)
-    for other, gradient in enumerate(by_rank):
-        ways[f"rank {other}"] = old - means.copy().of(gradient)
-        ways[f"share of rank {other}"] = old - means.copy().of(gradient / len(by_rank))
-    places = {name: equal(found, way).nonzero().flatten().tolist() for name, way in ways.items()}
-    moved = sum(bool(equal(right, number).any()) for number in found)
-    told = {
-        "ok": False, "slip": "parameters", "elsewhere": moved,
-        "ways": {name: some for name, some in places.items() if some},
-    }  # fmt: skip
-    if means.steps == 0:  # then the way tells the gradient
-        told["digits"] = right_digits(found - old, right - old)
-        told["shares"] = shares(gradient_of_first(old - found), by_rank)
-    return told
-
-
-def equal(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    return (one - other).abs() <= EQUAL * torch.clamp(other.abs(), min=1.0)
-
-
-def counted(optimizers: Optimizers, model: nn.Module) -> dict[str, Any]:
-    """Of how many numbers this rank has optimizer state, and in what rows they lie; and what the
-    optimizer did in this step."""
-    parameters = list(model.parameters())
-    known = {p.untyped_storage()._cdata for p in parameters}
-    rows = [(t, t.untyped_storage()) for t in optimizers.tensors]
-    return {
-        "numbers": sum(p.numel() for p in parameters),
-        "state": sum(tensor.numel() for tensor in optimizers.tensors),
-        "steps": optimizers.steps,
-        "moved": optimizers.moved,
-        "views": sum(
-            row.nbytes() > tensor.itemsize * tensor.numel() and row._cdata not in known
-            for tensor, row in rows
-        ),
-    }

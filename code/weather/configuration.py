@@ -1,4 +1,4 @@
-"""What a run of train_vit.py is: a named configuration of configurations.yaml, changed by flags.
+"""The values of a run of train_vit.py: a configuration of configurations.yaml, changed by flags.
 
 Every key is a row below, with what it may be; a flag is the same row. All that is wrong in the file
 is told at once, as is all that is wrong on the command line.
@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from flags.parser import FlagParser, Row
+from flags.parser import DISTRIBUTED, FlagParser, Row
 from flags.ranges import COUNT, NUMBER, ON, SIZE, TEXT, OneOf, Real, Several, Takes, Whole, Wrong
 from process.errors import ArgumentsError
 from training.learning_rate import BATCH_SCALING
@@ -83,15 +83,13 @@ OTHERS: dict[str, list[Row]] = {
     "run": [
         ("--config", TEXT, "tiny", "a configuration of configurations.yaml"),
         ("--config-file", TEXT, str(FILE), "another file of such"),
-        ("--tensorboard-dir", TEXT, None, "scalars, and a forecast beside the truth"),
-        ("--forecast-file", TEXT, None, "where the last forecast goes, as numbers (.npz)"),
+        ("--tensorboard-dir", TEXT, None, "folder of the scalars"),
         ("--profile", ON, False, "record PyTorch profiler traces"),
         ("--profile-step-start", COUNT, 10, "first step that is recorded"),
         ("--profile-step-end", COUNT, 12, "first step that is not"),
         ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
         ("--profile-dir", TEXT, None, "folder of the traces"),
-        ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
-        ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+        *DISTRIBUTED,
     ]
 }
 ROWS = {row[0][2:].replace("-", "_"): row for rows in CONFIGURED.values() for row in rows}
@@ -136,7 +134,7 @@ def read(path: Path, name: str) -> dict[str, Any]:
             continue
         found[key] = ROWS[key][1](str(value))
         if isinstance(found[key], Wrong):
-            wrong.append(f"{path.name}, {name}: {found[key].told(key)}")
+            wrong.append(f"{path.name}, {name}: {found[key].sentence(key)}")
     if wrong:
         raise ArgumentsError(wrong)
     return found
@@ -146,7 +144,6 @@ def _fill_in(args: argparse.Namespace) -> None:
     if run_folder := os.environ.get("COURSE_RUN_DIR"):
         args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
         args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
-        args.forecast_file = args.forecast_file or str(Path(run_folder) / "forecast.npz")
     args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
     # What the profiler of pretrain_gpt.py asks for beside.
     args.record_memory_history, args.memory_snapshot_path = False, "snapshot.pickle"

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+# Between two states.
 HOURS = 6.0
-"""Between two states."""
 SOUTH_TO_NORTH_M = 7.0e6
 CORIOLIS_PER_S = 1.0e-4
 BETA_PER_M_S = 1.6e-11  # growth of the Coriolis parameter northwards
@@ -35,13 +35,13 @@ COOLING_PER_S = 1 / (20 * 86400)  # radiation brings back the contrast of south 
 EVAPORATION_PER_S, RAIN_PER_S, LIFT_PER_S = 1 / (4 * 86400), 1 / (4 * 3600), 1 / (3 * 86400)
 GAS_J_KG_K = 287.0
 GUSTS_M_S = 10.0  # what the fastest wind may gain within six hours
+# Where from west to east and from south to north, as shares, and how high in metres.
 MOUNTAINS = ((0.2, 0.55, 2200.0), (0.62, 0.4, 1500.0), (0.8, 0.7, 900.0))
-"""Where from west to east and from south to north, as shares, and how high in metres."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What does not change: height in metres, and where there is land (0 to 1)."""
+    """The unchanging ground: height in metres, and where there is land (0 to 1)."""
 
     height_m: Tensor
     land: Tensor
@@ -142,7 +142,7 @@ class Atmosphere:
         return self._warmth(upper - lower)
 
     def _warmth(self, difference: Tensor) -> Tensor:
-        """Of the stream functions, without the mean wind's."""
+        """Temperature, from the difference of the stream functions without the mean wind's."""
         thickness = difference - SHEAR_M_S * (self.y_m[:, None] - SOUTH_TO_NORTH_M / 2)
         return 278.0 + CORIOLIS_PER_S / (GAS_J_KG_K * math.log(850 / 250)) * thickness
 
@@ -172,7 +172,7 @@ class Atmosphere:
         return change
 
     def _water(self, humidity: Tensor, difference: Tensor) -> Tensor:
-        """What evaporates, rises and rains, in the mirror as well."""
+        """Change of humidity by evaporation, lift and rain, in the mirror as well."""
         most = saturation(self._warmth(difference))
         source = -RAIN_PER_S * (humidity - most).clamp(min=0)
         wet = 0.9 - 0.4 * self.ground.land

@@ -1,35 +1,28 @@
-"""What train_vit.py prints, draws and keeps: a few lines per epoch, by the first rank."""
+"""Lines and scalars of train_vit.py: a few per epoch, by the first rank."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from observing.reporting import say, world_line
 from parallel.layout import Layout
 from process.device import MemoryUse
 from weather.configuration import ROWS
-from weather.fields import FIELDS, WIND_10M
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Of all validation pairs, and one of them as a picture: [fields, height, width], scaled."""
+    """Scores over all validation pairs."""
 
     loss: float
     wind_rmse: float
     persistence_rmse: float
     seconds: float
-    forecast: Tensor | None = None
-    truth: Tensor | None = None
-    before: Tensor | None = None
 
 
 class EpochReport:
@@ -89,44 +82,14 @@ class EpochReport:
             "RMSE of the 10 m wind (m per s)/persistence": of.persistence_rmse,
         }
         self._scalars(values, number)
-        if self.writer is not None and of.forecast is not None and of.truth is not None:
-            picture = torch.cat([coloured(of.truth), coloured(of.forecast)], dim=-1)
-            self.writer.add_image("wind eastward at 10 m/truth, forecast", picture, number)
 
     def _scalars(self, values: dict[str, float], number: int) -> None:
         if self.writer is not None:
             for name, value in values.items():
                 self.writer.add_scalar(name, value, number)
 
-    def keep(self, of: Judged, means: np.ndarray, stds: np.ndarray, latitudes: np.ndarray) -> None:
-        """The last forecast as numbers in the units of the files, for whoever wants to draw it."""
-        if not (self.args.forecast_file and self.speaks) or of.forecast is None:
-            return
-        path = Path(self.args.forecast_file)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parts = {"forecast": of.forecast, "truth": of.truth, "before": of.before}
-        values = {
-            name: p.float().cpu().numpy() * stds + means
-            for name, p in parts.items()
-            if p is not None
-        }
-        unfinished = path.with_name(f".{path.name}.unfinished.npz")
-        np.savez_compressed(
-            unfinished, names=np.array(FIELDS), latitudes=latitudes, **values
-        )  # fmt: skip
-        unfinished.replace(path)
-
     def close(self) -> None:
         self.log(f"Training memory high watermark: {self.memory.bytes()[1] / 1e9:.2f} GB.")
         self.log("DONE ---- rank 0")
         if self.writer is not None:
             self.writer.close()
-
-
-def coloured(fields: Tensor, spread: float = 2.5) -> Tensor:
-    """[3, height, width]: the eastward wind at 10 m, from blue (west) over white to red."""
-    value = (fields[WIND_10M[0]].float().cpu() / spread).clamp(-1, 1)
-    red, blue = 1 + value.clamp(max=0), 1 - value.clamp(min=0)
-    larger = max(1, 256 // value.shape[0])
-    picture = torch.stack([red, torch.minimum(red, blue), blue])
-    return picture.repeat_interleave(larger, 1).repeat_interleave(larger, 2)

@@ -10,17 +10,17 @@ from torch import Tensor
 
 from weather.dynamics import CORIOLIS_PER_S, GAS_J_KG_K, Atmosphere, saturation
 
+# u, v: wind eastward and northward (m/s); t: temperature (K); sp, msl: pressure at the surface and
+# at sea level (Pa); z: geopotential (m²/s²); r: relative humidity (%); tcwv: water in the column
+# (kg/m²); the number is the pressure in hPa, or the height of 2 or 10 m.
 FIELDS = (
     "u10", "v10", "t2m", "sp", "msl", "t850", "u1000", "v1000", "z1000", "u850", "v850", "z850",
     "u500", "v500", "z500", "t500", "z50", "r500", "r850", "tcwv",
 )  # fmt: skip
-"""u, v: wind eastward and northward (m/s); t: temperature (K); sp, msl: pressure at the surface and
-at sea level (Pa); z: geopotential (m²/s²); r: relative humidity (%); tcwv: water in the column
-(kg/m²); the number is the pressure in hPa, or the height of 2 or 10 m."""
 WIND_10M = (FIELDS.index("u10"), FIELDS.index("v10"))
 
+# How much of the upper layer's flow a level has; the rest is of the lower layer's.
 UPPER_SHARE = {1000: -0.1, 850: 0.0, 500: 0.6, 50: 1.0}
-"""How much of the upper layer's flow a level has; the rest is of the lower layer's."""
 GEOPOTENTIAL = {1000: 1.0e3, 850: 1.45e4, 500: 5.45e4, 50: 2.0e5}
 GRAVITY = 9.81
 TURN = math.radians(20)  # by which friction turns the wind at the ground towards low pressure

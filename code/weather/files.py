@@ -18,6 +18,7 @@ import numpy as np
 from process.errors import DataError
 
 MAKE = "python code/make_weather.py --out {}"
+CURE = f"copy it anew, or make weather in another folder with `{MAKE.format('FOLDER')}`"
 
 
 def years_in(folder: Path) -> list[Path]:
@@ -48,11 +49,7 @@ def opened(path: Path) -> h5py.File:
         file = h5py.File(path, "r")
     except OSError as error:
         why = "is no HDF5 file, or only a part of one" if path.is_file() else "does not exist"
-        folder = path.parent.parent
-        raise DataError(
-            f"{path} {why}; without it, `{MAKE.format(folder)}` with the flags of the first time "
-            f"makes it anew ({error})"
-        ) from error
+        raise DataError(f"{path} {why} ({error}); {CURE}") from error
     if not isinstance(file.get("fields"), h5py.Dataset):
         names = ", ".join(file) or "nothing"
         file.close()
@@ -88,9 +85,7 @@ def _numbers(path: Path, fields: int) -> np.ndarray:
         why = (
             "does not exist" if not path.is_file() else "is no file of numpy, or only a part of one"
         )
-        raise DataError(
-            f"{path} {why}; `{MAKE.format(path.parent.parent)}` makes it anew"
-        ) from error
+        raise DataError(f"{path} {why}; {CURE}") from error
     if values.size < fields or not np.isfinite(values).all():
         raise DataError(f"{path}: {values.size} numbers for {fields} fields, or some that are none")
     return values.reshape(-1).astype(np.float32)[:fields, None, None]

@@ -8,9 +8,7 @@ live where the recorded backward pass made them, and nothing in the step may loo
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -18,8 +16,8 @@ from torch import Tensor
 from process.errors import ArgumentsError
 
 Inputs = tuple[Tensor, ...]
+# Kernel by kernel, so that libraries make their plans and Adam its state outside of the graph.
 WARM_UP_STEPS = 3
-"""Kernel by kernel, so that libraries make their plans and Adam its state outside of the graph."""
 
 
 def check_possible(args: argparse.Namespace, device: torch.device, ranks: int) -> None:
@@ -42,64 +40,44 @@ def check_possible(args: argparse.Namespace, device: torch.device, ranks: int) -
         raise ArgumentsError(found)
 
 
-class Recorder(Protocol):
-    def beside(self) -> AbstractContextManager[object]: ...
-
-    def record(self, step: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]: ...
-
-
-class CudaRecorder:
-    """Records what a function asks of the GPU."""
-
-    def __init__(self) -> None:
-        self.side = torch.cuda.Stream()
-
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """On another stream than the usual one, on which nothing can be recorded. Each waits for
-        the other: before it for the batch, after it for the weights."""
-        self.side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.side):
-            yield
-        torch.cuda.current_stream().wait_stream(self.side)
-
-    def record(self, step: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
-        """What repeats the step, and where its result will be. Nothing is computed meanwhile."""
-        graph = torch.cuda.CUDAGraph()
-        # Other threads of the process may allocate: the one that pins batches does.
-        with torch.cuda.graph(graph, stream=self.side, capture_error_mode="thread_local"):
-            result = step()
-        return graph.replay, result
-
-
 class RecordedStep:
     """`compute` makes gradients and steps; `clear` drops gradients, so that they are made anew
     among the memory of the graph."""
 
-    def __init__(
-        self, compute: Callable[..., Tensor], clear: Callable[[], None], recorder: Recorder
-    ) -> None:
-        self.compute, self.clear, self.recorder = compute, clear, recorder
+    graph: torch.cuda.CUDAGraph
+    loss: Tensor
+
+    def __init__(self, compute: Callable[..., Tensor], clear: Callable[[], None]) -> None:
+        self.compute, self.clear = compute, clear
+        self.side = torch.cuda.Stream()  # on the usual stream nothing can be recorded
         self.done = 0
         self.inputs: Inputs = ()
-
-    replay: Callable[[], None]
-    loss: Tensor
 
     def __call__(self, inputs: Inputs, after_forward: Callable[[], None] | None = None) -> Tensor:
         self.done += 1
         if self.done <= WARM_UP_STEPS:
-            self.clear()
-            with self.recorder.beside():
-                return self.compute(inputs, after_forward)
+            return self._kernel_by_kernel(inputs, after_forward)
         if not self.inputs:
             self._record(inputs)
         for kept, new in zip(self.inputs, inputs, strict=True):
             kept.copy_(new)
-        self.replay()
+        self.graph.replay()
         return self.loss.clone()  # the next step writes there
 
+    def _kernel_by_kernel(self, inputs: Inputs, after_forward: Callable[[], None] | None) -> Tensor:
+        """Each stream waits for the other: before for the batch, after for the weights."""
+        self.clear()
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
+            loss = self.compute(inputs, after_forward)
+        torch.cuda.current_stream().wait_stream(self.side)
+        return loss
+
     def _record(self, inputs: Inputs) -> None:
+        """Computes nothing: `loss` says where the result of each replay will be."""
         self.inputs = tuple(tensor.clone() for tensor in inputs)
         self.clear()
-        self.replay, self.loss = self.recorder.record(lambda: self.compute(self.inputs))
+        self.graph = torch.cuda.CUDAGraph()
+        # Other threads of the process may allocate: the one that pins batches does.
+        with torch.cuda.graph(self.graph, stream=self.side, capture_error_mode="thread_local"):
+            self.loss = self.compute(self.inputs)

@@ -1,4 +1,4 @@
-"""From yearly files to batches: pairs of states six hours apart, cut out at random and scaled.
+"""Batches from yearly files: pairs of states six hours apart, cut out at random and scaled.
 
 What a sample is follows from its number, the epoch and --seed alone: not from how many ranks or
 workers share the reading.
@@ -20,10 +20,10 @@ from torch.utils.data import DataLoader, Dataset
 from process.errors import ArgumentsError, DataError
 from weather.files import latitudes_of, opened, shape_of, statistics_of, years_in
 
+# Fields now, fields six hours later, and where the piece begins: row and column.
 Sample = tuple[Tensor, Tensor, Tensor]
-"""Fields now, fields six hours later, and where the piece begins: row and column."""
+# Epoch and number of a sample.
 Key = tuple[int, int]
-"""Epoch and number of a sample."""
 
 
 class ForecastPairs(Dataset[Sample]):
@@ -55,8 +55,8 @@ class ForecastPairs(Dataset[Sample]):
         self.pairs = [pairs[n * len(pairs) // wanted] for n in range(wanted)]
         self.part, self.files = part, {}
 
+    # Opened by the worker that reads them: the library must not be open across a fork.
     files: dict[int, h5py.File]
-    """Opened by the worker that reads them: the library must not be open across a fork."""
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -105,7 +105,7 @@ def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> 
 
 
 class GlobalBatches:
-    """Which samples a rank reads: its share of each global batch, so that two ranks with half a
+    """Samples that a rank reads: its share of each global batch, so that two ranks with half a
     batch each see what one would see. A last batch that is not full is left out in training, and
     shared as far as it goes where forecasts are judged."""
 
@@ -130,14 +130,14 @@ class GlobalBatches:
                 yield [(self.epoch, int(n)) for n in mine]
 
 
+# The batches of an epoch.
 Batches = Callable[[int], Iterator[Sample]]
-"""The batches of an epoch."""
 
 
 def make_batches(
     pairs: ForecastPairs, batches: GlobalBatches, args: argparse.Namespace, device: torch.device
 ) -> Batches:
-    """By PyTorch's loader, or by NVIDIA DALI on the GPU."""
+    """Makes batches by PyTorch's loader, or by NVIDIA DALI on the GPU."""
     if args.loader == "dali" and pairs.part == "train":
         from weather.dali_loader import dali_batches
 

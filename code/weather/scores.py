@@ -1,4 +1,4 @@
-"""How good a forecast is: what training makes smaller, and what people ask for."""
+"""Scores of a forecast: the loss of training, and the error that people ask for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weather.fields import WIND_10M
 
 
 def relative_l2(forecast: Tensor, truth: Tensor) -> Tensor:
-    """Of each sample: length of the error over length of the truth, all fields scaled alike.
+    """Error of each sample: its length over that of the truth, all fields scaled alike.
     Forecasting the long-term mean has 1."""
     error, whole = (x.flatten(1) for x in (forecast - truth, truth))
     return error.norm(dim=1) / whole.norm(dim=1)
@@ -23,7 +23,7 @@ def row_weights(latitudes: Tensor) -> Tensor:
 
 
 def wind_rmse(forecast: Tensor, truth: Tensor, stds: Tensor, weights: Tensor) -> Tensor:
-    """Of each sample, in m/s: root mean square of how far the arrow of the 10 m wind is off.
+    """Root mean square, for each sample and in m/s, of the error of the 10 m wind.
     `weights` is [samples, rows]."""
     off = (forecast - truth)[:, list(WIND_10M)].double() * stds[list(WIND_10M)].double()
     square = off.square().sum(1).mean(-1)  # [samples, rows]

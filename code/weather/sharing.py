@@ -1,4 +1,4 @@
-"""How ranks share the training of the weather model: samples over dp alone, matrices over tp,
+"""The weather model shared by ranks: samples over dp alone, matrices over tp,
 patches over cp. All ranks of one copy of the model read the same samples."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def grid_of(args: argparse.Namespace, ranks: int) -> Grid:
 
 
 def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
-    """What can be said without the data."""
+    """Problems of the layout that show without the data."""
     found, tensor = [], args.tensor_model_parallel_size
     if args.num_heads % tensor:
         found.append(
@@ -59,14 +59,14 @@ def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
 def averaged(
     plain: nn.Module, args: argparse.Namespace, layout: Layout, device: torch.device
 ) -> nn.Module:
-    """With gradients averaged over all copies of a weight: those of other data ranks, which saw
+    """Averages gradients over all copies of a weight: those of other data ranks, which saw
     other samples, and those of other context ranks, which saw other patches."""
-    if layout.copies.size == 1:
+    if layout.data_context.size == 1:
         return plain
     return DistributedDataParallel(
         plain,
         [device.index] if device.type == "cuda" else None,
-        process_group=layout.copies.handle,
+        process_group=layout.data_context.handle,
         bucket_cap_mb=args.ddp_bucket_mb,
     )
 

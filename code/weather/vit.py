@@ -85,7 +85,7 @@ class WeatherModel(nn.Module):
         self.norm = nn.LayerNorm(args.embed_dim)
         self.head = nn.Linear(args.embed_dim, inside)
         self.adds = args.forecast == "change"
-        draw(self, tensor)
+        draw(self)
         if self.adds:  # begins with "as it is now", the forecast to beat
             nn.init.zeros_(self.head.weight)
 
@@ -119,12 +119,12 @@ class WeatherModel(nn.Module):
         return self.position[rows[:, :, None], columns[:, None, :]].flatten(1, 2)
 
 
-def draw(model: WeatherModel, tensor: Group) -> None:
+def draw(model: WeatherModel) -> None:
     """Draws every matrix whole and keeps this rank's slice, so that all layouts begin alike."""
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)
         elif parameter.ndim > 1:
-            whole = parameter.new_empty(whole_shape(parameter, tensor))
+            whole = parameter.new_empty(whole_shape(parameter))
             nn.init.trunc_normal_(whole, std=0.02)
-            parameter.data.copy_(whole[slice_of(parameter, tensor)])
+            parameter.data.copy_(whole[slice_of(parameter)])

@@ -1,7 +1,7 @@
 """First file of every command: `python -I -S command_entry.py sbatch …`.
 
-It finds the package by its own place, so that it works from a checkout, from a wheel and
-without `site`, whatever PYTHON* variables say.
+It finds the package by its own path. It therefore works from a checkout, from a wheel and without
+`site`, with any PYTHON* variables.
 """
 
 from __future__ import annotations
@@ -17,4 +17,4 @@ from course_lib.box.commands.main import main  # noqa: E402
 if __name__ == "__main__":
     code = main(sys.argv[1], sys.argv[2:])
     sys.stdout.flush()
-    os._exit(code)  # nothing is left to close, and tidying up takes 5 ms
+    os._exit(code)  # nothing is left to close, and a clean exit takes 5 ms

@@ -1,4 +1,4 @@
-"""Frozen records without the import time of `dataclasses` (as long as a whole `squeue`)."""
+"""Frozen records without importing `dataclasses`, which takes as long as a whole `squeue`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """Fields are the annotations of the subclass; those without a default must be given."""
+    """A record whose fields are the subclass's annotations. Only defaults may be omitted."""
 
     def __init__(self, **values: object) -> None:
         own = type(self)
@@ -20,7 +20,7 @@ class Record:
 
     @classmethod
     def of_row(cls, names: list[str], row: tuple[object, ...]) -> Self:
-        """From a row of the state file, unchecked: a listing makes hundreds of them."""
+        """Make a record from a row of the state file, without checks, because speed matters."""
         record = object.__new__(cls)
         record.__dict__.update(zip(names, row, strict=True))
         return record

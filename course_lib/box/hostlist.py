@@ -1,4 +1,4 @@
-"""Node lists as Slurm writes them: `node[1-2,4]`, `rack[01-03]n[1-2]`."""
+"""Node lists in Slurm's notation: `node[1-2,4]`, `rack[01-03]n[1-2]`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ LONGEST = 65536
 
 
 class HostListError(ValueError):
-    """Not a node list; the second argument, where there is one, is the range that is none."""
+    """The text is not a node list. The second argument, if present, is the invalid range."""
 
 
 def expand(text: str) -> list[str]:
-    """Every name, in the order written."""
+    """Return every name, in the order written."""
     names: list[str] = []
     for part in _split(text):
         names += _expand_one(part)
@@ -20,7 +20,7 @@ def expand(text: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas (and blanks) outside of brackets."""
+    """Split at commas and blanks outside of brackets."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
         depth += (letter == "[") - (letter == "]" and depth > 0)
@@ -41,7 +41,7 @@ def _expand_one(text: str) -> list[str]:
         return [text]
     inside, _, rest = tail.partition("]")
     if rest and not rest.endswith("]"):
-        raise HostListError(text)  # Slurm lets nothing follow the last bracket
+        raise HostListError(text)  # Slurm allows nothing after the last bracket
     names = _expand_one(rest) if rest else [""]
     return [head + number + ending for number in _numbers(inside, text) for ending in names]
 
@@ -63,7 +63,7 @@ def _numbers(inside: str, text: str) -> list[str]:
 
 
 def compress(names: list[str]) -> str:
-    """The short form; neighbours with the same stem and width are put together."""
+    """Return the short form. Neighbours with the same stem and width are combined."""
     pieces: list[tuple[str, list[str]]] = []
     for name in names:
         stem = name.rstrip("0123456789")
@@ -94,7 +94,7 @@ def _follows(before: str, number: str) -> bool:
 
 
 def compress_sorted(names: list[str]) -> str:
-    """As Slurm shows the nodes of a job: sorted, without repeats."""
+    """Return the short form of sorted names without repeats, as Slurm shows a job's nodes."""
     return compress(sorted(set(names), key=natural))
 
 

@@ -1,7 +1,7 @@
-"""What the box is: how many nodes, how fast the link between them, where its state lies.
+"""Settings of the box: number of nodes, rate of the link, location of its state and so on.
 
-The commands import this for every `squeue`; `tomllib`, `dataclasses` and `pathlib` would cost
-more than the query itself, so the first is imported only where a `box.toml` exists.
+Every `squeue` imports this module. Importing `tomllib`, `dataclasses` and `pathlib` would take
+longer than the query. `tomllib` is therefore imported only if a `box.toml` exists.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from course_lib.box.frozen_record import Record
 
 CLUSTER = "box"
 SETTINGS_FILE = "box.toml"
+# Folder in which torch.compile keeps its code. The default in `/tmp` may belong to another user.
 COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
-"""Where torch.compile keeps what it made; in `/tmp`, where others may be first, if not told."""
+# Value of a time limit in minutes that means no limit.
 UNLIMITED = -1
-"""Minutes of a time limit that is none."""
 MODES = ("auto", "namespaces", "flat")
 GPU_WAYS = ("auto", "share", "none")
 
 
 class SettingsError(ValueError):
-    """A value of `box.toml` or of a COURSE_BOX_* variable that the box cannot work with."""
+    """A value of `box.toml` or of a COURSE_BOX_* variable that the box cannot use."""
 
 
 class Settings(Record):
@@ -36,26 +36,23 @@ class Settings(Record):
     memory_per_device_gib: float = 4.0
     link_gbit: float = 1.0
     mode: str = "auto"
+    # Names separated by commas; the first is the default partition.
     partitions: str = "box"
-    """Names separated by commas; the first is the default partition."""
-    features: str = "any"
-    """What --constraint may name, separated by commas; `any` lets every name pass."""
-    reservations: str = "any"
     default_time: str = "01:00:00"
     max_time: str = "1-00:00:00"
+    # Time between SIGTERM and SIGKILL at a time limit or a cancel (Slurm's KillWait).
     kill_wait_s: float = 5.0
-    """Time between SIGTERM and SIGKILL at a time limit or a cancel (Slurm's KillWait)."""
+    # A requeued job waits this long (reason BeginTime); 121 s on a real Slurm.
     requeue_delay_s: float = 5.0
-    """A requeued job waits so long (reason BeginTime); 121 s on a real Slurm."""
     first_job_id: int = 1
+    # squeue and scontrol know an ended job for this long (Slurm's MinJobAge).
     job_shown_s: float = 300.0
-    """squeue and scontrol know an ended job for this long (Slurm's MinJobAge)."""
+    # `auto` uses the machine's GPUs if each slot gets one. `share` uses them even if several slots
+    # share one. `none` never uses them.
     gpus: str = "auto"
-    """`auto` uses the GPUs of the machine where each slot gets one; `share` also where several
-    slots share one; `none` never does."""
+    # Factor by which computing on a slot without GPU takes longer than its processor time. Slots
+    # that share cores then do not slow each other down. `auto` chooses it from slots and cores.
     device_pace: float | str = "auto"
-    """Computing of a slot that is no GPU lasts so many times its processor time, so that slots
-    that share cores do not slow each other; `auto` chooses by slots and cores."""
 
     @property
     def slots(self) -> int:
@@ -71,12 +68,12 @@ class Settings(Record):
 
     @property
     def max_time_min(self) -> int | None:
-        """Longest time limit of the partitions in minutes; None if there is no limit."""
+        """Return the partitions' longest time limit in minutes, or None for no limit."""
         return minutes(self.max_time)
 
 
 def minutes(text: str) -> int | None:
-    """`30`, `30:00`, `1:30:00`, `2-12`, `2-12:30:00` as minutes, rounded up; None is unlimited."""
+    """Convert `30`, `30:00`, `1:30:00`, `2-12` or `2-12:30:00` to minutes. None is unlimited."""
     if text.strip().upper() in ("UNLIMITED", "INFINITE", "-1"):
         return None
     days, dash, rest = text.strip().rpartition("-")
@@ -95,7 +92,7 @@ def minutes(text: str) -> int | None:
 
 
 def state_home() -> str:
-    """Folder of everything the box writes outside of a job's own output."""
+    """Return the folder for everything that the box writes, except a job's own output."""
     if chosen := os.environ.get("COURSE_BOX_HOME"):
         return os.path.abspath(chosen)
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
@@ -103,17 +100,17 @@ def state_home() -> str:
 
 
 def compiled_code() -> str:
-    """What torch.compile has made, shared by the jobs of one user; see COMPILED_CODE."""
+    """Return the folder of torch.compile's code for all jobs of one user; see COMPILED_CODE."""
     return os.path.join(state_home(), "compiled")
 
 
 def job_folder(job_id: int) -> str:
-    """Socket, lock and log of the supervisor of a job; made by whoever needs it first."""
+    """Return the folder for a job's socket, lock and supervisor log. The first user creates it."""
     return os.path.join(state_home(), "jobs", str(job_id))
 
 
 def load() -> Settings:
-    """The settings of this box; a faulty file names the line to change and stops the command."""
+    """Return the settings of this box. An error names the line to change and stops the command."""
     path = os.path.join(state_home(), SETTINGS_FILE)
     values: dict[str, object] = {}
     if os.path.exists(path):
@@ -127,14 +124,12 @@ def _read(path: str) -> dict[str, object]:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
-    values = _read_plain(text)
-    if values is None:
-        import tomllib
+    import tomllib  # takes 9 ms, a fifth of a whole `squeue`
 
-        try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise SettingsError(f"{path} cannot be read: {error}") from error
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
     partitions = values.get("partitions")
     if isinstance(partitions, list):
         values["partitions"] = ",".join(str(name) for name in partitions)
@@ -146,33 +141,8 @@ def _read(path: str) -> dict[str, object]:
     return values
 
 
-def _read_plain(text: str) -> dict[str, object] | None:
-    """`name = 12`, `name = 0.5` and `name = "text"` lines; None where there is more to read.
-
-    `tomllib` alone takes 9 ms to import, a fifth of a whole `squeue`.
-    """
-    values: dict[str, object] = {}
-    for line in text.split("\n"):
-        name, equals, value = line.partition("=")
-        name, value = name.strip(), value.strip()
-        if not name or name.startswith("#"):
-            continue
-        word = value[1:-1] if value[:1] == value[-1:] == '"' and len(value) > 1 else ""
-        if not equals or not name.replace("_", "").isalnum() or name in values:
-            return None
-        if word.replace("-", "").replace("_", "").replace(",", "").replace(":", "").isalnum():
-            values[name] = word
-        elif value.isdigit() and (value == "0" or value[0] != "0"):
-            values[name] = int(value)
-        elif value.replace(".", "", 1).isdigit() and value[0] != "." and value[-1] != ".":
-            values[name] = float(value)
-        else:
-            return None
-    return values
-
-
 def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
-    """The same settings, or an error that names the value, the rule and the file."""
+    """Return the same settings, or raise an error that names the value, the rule and the file."""
     kinds = {"int": (int,), "float": (int, float), "str": (str,)}
     kinds["float | str"] = (int, float, str)
     for name, kind in Settings.__annotations__.items():
@@ -198,16 +168,16 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
     return settings
 
 
-LOWEST_LINK_GBIT = 1e-5  # the kernel counts the time of a burst in 32 bits
+LOWEST_LINK_GBIT = 1e-5  # the kernel stores the time of a burst in 32 bits
 SLOWEST_PACE = 1000
 SLOWEST_LINK = "0.00001 (10 kbit/s) or more"
 MAY_BE_ZERO = ("devices_per_node", "kill_wait_s", "job_shown_s", "requeue_delay_s")
 
 
 def of_submission(settings: Settings) -> tuple[float, float]:
-    """Link (Gbit/s) and device memory (GiB) of a job submitted now.
+    """Return link (Gbit/s) and device memory (GiB) of a job submitted now.
 
-    The two variables let one lesson slow the link for one job; they are recorded with the job.
+    Two variables let a lesson slow the link for one job. The job's record keeps the values.
     """
     link_gbit = _number("COURSE_BOX_LINK_GBIT", settings.link_gbit)
     if link_gbit < LOWEST_LINK_GBIT:

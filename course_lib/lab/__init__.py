@@ -1,1 +1,1 @@
-"""Run: recipes, sites, scripts and runs; the client of Slurm."""
+"""The lab: recipes, sites, scripts and runs, and the client of Slurm."""

@@ -1,4 +1,4 @@
-"""Which cluster this is: the site file's, the one that answers here, or the box."""
+"""The choice of a cluster: from the site file, a cluster that answers here, or the box."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.lab.job import sample_text
 from course_lib.lab.job import site as sites
+from course_lib.lab.job.program_files import data_folder
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED
 from course_lib.lab.workspace import Workspace, programs_folder
+from course_lib.words import _
 
 RECORDED_BIN = Path(__file__).resolve().parent / "recorded" / "bin"
-BOX = Path(__file__).resolve().parent.parent / "box"
 BOX_PYTHON = "COURSE_BOX_PYTHON"
 
+# Names a preset, or `recorded`, for labs that are created without a site.
 NAMED_BY = "COURSE_SITE"
-"""Names a preset, or `recorded`, for labs that are not told a site."""
 
 
 @dataclass(frozen=True)
@@ -33,29 +33,33 @@ class Choice:
 
 
 def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
-    """Fills in where the course lies on this machine, which no site file needs to say."""
+    """Choose a site and add the paths of the course on this machine."""
     site = site or _named()
     if isinstance(site, Site):
-        chosen, why = site, f"{site.title or site.name}, as asked"
+        chosen, why = site, _("{value}, as asked", value=site.title or site.name)
     elif site == RECORDED:
         chosen = recorded(workspace)
-        why = "recorded runs stand in for jobs, as asked: nothing runs here"
+        why = _("recorded runs stand in for jobs, as asked: nothing runs here")
     elif site:
         chosen = sites.preset(site)
-        why = f"{chosen.title}, as asked"
+        why = _("{title}, as asked", title=chosen.title)
     elif workspace.site_file.exists():
         chosen = sites.load(workspace.site_file)
-        why = f"{chosen.title or chosen.name}, as {workspace.site_file.name} says"
+        why = _(
+            "{value}, as {name} says",
+            value=chosen.title or chosen.name,
+            name=workspace.site_file.name,
+        )
     elif slurm_answers():
-        chosen, why = sites.preset("slurm"), "a Slurm cluster answers here"
+        chosen, why = sites.preset("slurm"), _("a Slurm cluster answers here")
     else:
         chosen = sites.preset("box")
-        why = f"{chosen.title}, because no Slurm cluster answers here"
+        why = _("{title}, because no Slurm cluster answers here", title=chosen.title)
     return Choice(placed(chosen, workspace), why)
 
 
 def is_recorded(site: str | None) -> bool:
-    """Whether a lab with this site, if any, would hand out recorded runs."""
+    """Return True if a lab with this site, or the default, would hand out recorded runs."""
     return (site or _named()) == RECORDED
 
 
@@ -64,9 +68,9 @@ def _named() -> str | None:
 
 
 def recorded(workspace: Workspace) -> Site:
-    from course_lib.lab.recorded.shelf import Shelf
+    from course_lib.lab.recorded.recording_index import RecordingIndex
 
-    return Shelf.of(workspace).site().but(recorded=True)
+    return RecordingIndex.of(workspace).site().but(recorded=True)
 
 
 def placed(site: Site, workspace: Workspace) -> Site:
@@ -77,17 +81,18 @@ def placed(site: Site, workspace: Workspace) -> Site:
     return site.but(
         workspace=str(workspace.folder),
         programs=str(programs),
-        data=str(sample_text.folder(workspace, programs)),
+        data=str(data_folder(workspace, programs)),
         path=site.path or path,
     )
 
 
 def slurm_answers() -> bool:
-    """Slurm's commands may be installed where there is no cluster; the box's own do not count."""
+    """Return True if a Slurm cluster answers here. Slurm's commands may be installed without one.
+    Commands of any box do not count; they are scripts that contain this variable's name."""
     found = shutil.which("sinfo")
-    if found is None or Path(found).resolve().is_relative_to(BOX):
-        return False
     try:
+        if found is None or BOX_PYTHON.encode() in Path(found).read_bytes()[:4096]:
+            return False
         done = subprocess.run([found, "--noheader"], capture_output=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -101,15 +106,16 @@ def box_bin() -> Path:
 
 
 def commands_of(site: Site) -> Path | None:
-    """The box's, or those that say that nothing runs here; a Slurm brings its own."""
+    """Return the folder of the box's commands, or of commands that refuse for recorded runs. A
+    Slurm cluster has its own commands."""
     if site.recorded:
         return RECORDED_BIN
     return box_bin() if site.box else None
 
 
 def python_of_box(site: Site, environment: Mapping[str, str]) -> dict[str, str]:
-    """The box starts jobs warm with the Python whose torch they will import, that of the site's
-    environment: the first one of the PATH may have none."""
+    """Return the variable that names the Python for the box's warm starts: the Python of the site's
+    environment, whose torch the jobs import. The first Python on the PATH may have no torch."""
     if not site.box or site.recorded or environment.get(BOX_PYTHON):
         return {}
     python = shutil.which("python3", path=site.path) or sys.executable
@@ -117,7 +123,7 @@ def python_of_box(site: Site, environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def put_commands_on_path(site: Site) -> bool:
-    """For this process and all that it starts; False if there is nothing to put there."""
+    """Add the commands to PATH for this process and its children, if they are not there."""
     if (bin_folder := commands_of(site)) is None:
         return False
     os.environ.update(python_of_box(site, os.environ))

@@ -1,63 +1,68 @@
-"""Errors of this room: what was asked, what is allowed, what to do next."""
+"""Errors of the lab: each says what was asked, what is allowed and what to do next."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from course_lib.mistakes.errors import CourseError
+from course_lib.words import _
 
 
 class LabError(CourseError):
-    """Whatever the lab refuses or cannot do."""
+    """An error of the lab: something that it refuses or cannot do."""
 
 
 class RecipeError(LabError, ValueError):
-    """A recipe that no cluster could run as it stands."""
+    """A recipe that no cluster could run unchanged."""
 
 
 class SiteError(LabError, ValueError):
-    """A site description with something missing, unknown or contradictory."""
+    """A site description with a missing, unknown or contradictory value."""
 
 
 class BudgetError(LabError):
-    """The run would cost more device-hours than the workspace may still spend."""
+    """The run could cost more device-hours than the workspace has left."""
 
 
 class UnknownRunError(LabError, LookupError):
-    """No run of the workspace answers to this name or job id."""
+    """No run of the workspace has this name or job id."""
 
 
 class DeletedRunError(UnknownRunError):
-    """A run whose folder is gone, so that nothing of it can be read any more."""
+    """A run whose folder was deleted, so that it cannot be read."""
 
 
 class NotRecordedError(LabError, FileNotFoundError):
-    """The run was not asked to record this, or has not yet done so."""
+    """The run was not asked to record this, or has not recorded it yet."""
 
 
 class StillRunningError(LabError, TimeoutError):
-    """The run has not ended within the time that the caller was willing to wait."""
+    """The run has not ended within the caller's time-out."""
 
 
 class RunFailedError(LabError):
-    """A run that ended, but not well; the text ends with its cause and the end of its log."""
+    """A run that failed. The text ends with the cause and the end of the log."""
 
 
 class WorkspaceError(LabError):
-    """A file of the workspace that cannot be written: full disk, somebody else's, no such disk."""
+    """A file of the workspace cannot be written: full disk, another account, missing disk."""
 
 
 class SlurmError(LabError):
-    """A command of Slurm that failed, in its own words, with what they mean."""
+    """A command of Slurm that failed, with its own message and an explanation."""
 
     def __init__(self, command: Sequence[str], exit_code: int | None, said: str, hint: str = ""):
         self.command, self.exit_code, self.said = tuple(command), exit_code, said.strip()
-        ended = "did not answer" if exit_code is None else f"exited with {exit_code}"
-        lines = [f"{command[0]} {ended}.", f"  asked: {' '.join(command)}"]
+        ended = (
+            _("did not answer")
+            if exit_code is None
+            else _("exited with {exit_code}", exit_code=exit_code)
+        )
+        lines = [f"{command[0]} {ended}.", _("  asked: {command}", command=" ".join(command))]
         lines += [f"  {line}" for line in self.said.splitlines()[-10:]]
         super().__init__("\n".join(lines + ([f"  → {hint}"] if hint else [])))
 
 
 def listed(problems: Sequence[str]) -> str:
-    """All problems at once, one per line: nobody likes to be told them one by one."""
+    """Return all problems at once, one per line, so that they can be solved together."""
     return problems[0] if len(problems) == 1 else "\n".join(f"- {text}" for text in problems)

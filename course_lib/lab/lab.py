@@ -1,4 +1,4 @@
-"""The object that a notebook talks to."""
+"""The lab: the object that a notebook uses."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.lab import clusters, mysteries
-from course_lib.lab.errors import SiteError, SlurmError, UnknownRunError, WorkspaceError
-from course_lib.lab.job import own_files
-from course_lib.lab.job.program_text import Excerpt, excerpt
+from course_lib.lab.errors import SiteError, UnknownRunError
+from course_lib.lab.job.program_files import excerpt, gaps_in_files, prepare_data
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
-from course_lib.lab.queue.pace import told_pace
-from course_lib.lab.queue.records import Registry, recorded
-from course_lib.lab.queue.slurm import Slurm
-from course_lib.lab.queue.submission import Submission, check_writable, repair
-from course_lib.lab.recorded.lend import NoSlurm, others
-from course_lib.lab.recorded.shelf import Shelf
+from course_lib.lab.queue.records import RECORDED, Record, Registry, recorded
+from course_lib.lab.queue.slurm import UNKNOWN, Slurm, told_pace
+from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
+from course_lib.lab.recorded.recording_index import (
+    NoSlurm,
+    RecordingIndex,
+    hand_out,
+    runs_elsewhere,
+)
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
-from course_lib.lab.runs.obtain import already, new_run, recorded_run, same_recipe
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
 from course_lib.lab.workspace import Workspace, find
@@ -32,7 +33,7 @@ from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.numbers import whole
-from course_lib.words import told
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from course_lib.read import Stacks
 
 Which = Run | str | int
-NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
-"""By completion: commands and runs ask for them, no learner does."""
 
 
 @answers_misspelt
@@ -54,8 +53,8 @@ NOT_OFFERED = ("jobs", "queue_rows", "run_rows", "say")
 class Lab:
     """A workspace, a site and the runs made there.
 
-    `folder`: the workspace (found if not given). `site`: a Site or the name of a preset; else
-    site.toml of the workspace; else the cluster that answers here; else the box.
+    `folder` is the workspace (found if not given). `site` is a Site or the name of a preset. By
+    default the lab uses the workspace's site.toml, then a cluster that answers here, then the box.
     """
 
     def __init__(
@@ -66,81 +65,82 @@ class Lab:
         choice = clusters.choose(self.workspace, site)
         self.site, self._quiet = choice.site, quiet
         clusters.put_commands_on_path(self.site)
-        self.say(f"Lab: {choice.why}; runs go to {self.workspace.runs}")
+        self.say(_("Lab: {why}; runs go to {runs}", why=choice.why, runs=self.workspace.runs))
         pauses_s = PAUSES_ON_THE_BOX_S if self.site.box else PAUSES_S
         slurm = NoSlurm() if self.site.recorded else Slurm()
         self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say, slurm)
-        self._finish_half_submitted()
-
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in NOT_OFFERED]
 
     def __repr__(self) -> str:
-        how = "recorded at" if self.site.recorded else "at"
+        how = _("recorded at") if self.site.recorded else "at"
         return f"<Lab {how} {self.site.name}, workspace {self.workspace.folder}>"
 
     def say(self, text: str) -> None:
         if not self._quiet:
-            print(told(text))
+            print(text)
 
     @property
     def work(self) -> Path:
-        """The folder for programs of your own: `%%writefile "{lab.work}/my_ring.py"`."""
+        """Return the folder for your own programs: `%%writefile "{lab.work}/my_ring.py"`."""
         return self.workspace.work
 
     def but(self, **changes: Any) -> Lab:
-        """The same lab at a site with some values changed: `lab.but(link_gbit=0.2)`."""
+        """Return the same lab with some values of its site changed: `lab.but(link_gbit=0.2)`."""
         other = copy(self)
         other.site = self.site.but(**changes)
         return other
 
     def script(self, recipe: Recipe | Unfinished) -> Script | Unfinished:
-        """The batch script of a recipe, exactly as it will be submitted."""
+        """Return the batch script of a recipe, exactly as it will be submitted."""
         return recipe if isinstance(recipe, Unfinished) else render(recipe, self.site)
 
     @property
     def device_pace(self) -> float:
-        """How many times longer a device slot takes than a core would: 1 on GPUs."""
-        return Shelf.of(self.workspace).device_pace if self.site.recorded else told_pace()
+        """Return by what factor a device slot is slower than a core: 1 on GPUs."""
+        return RecordingIndex.of(self.workspace).device_pace if self.site.recorded else told_pace()
 
-    def code(self, file: str, *names: str) -> Excerpt:
-        """Functions of a program as they stand: `lab.code("training/model.py", "initialise")`."""
+    def code(self, file: str, *names: str) -> Script:
+        """Return functions of a program's source: `lab.code("training/model.py", "initialise")`."""
         return excerpt(Path(self.site.programs), file, names)
 
     def submit(self, recipe: Recipe | Unfinished, *, again: bool = False) -> Run | Unfinished:
         """The run of this recipe: the one there is, or a new one.
 
-        The same recipe at the same site is submitted once; `again=True` submits it once more, as
-        a run that failed needs if its cause lay elsewhere.
+        The same recipe at the same site is submitted only once. It is submitted again if its run
+        was cancelled, if it failed before its first iteration, or with `again=True`.
         """
         if isinstance(recipe, Unfinished):
             print(recipe)
             return recipe
         if self.site.missing:
             raise SiteError(
-                f"site {self.site.name}: {', '.join(self.site.missing)} still to be filled in; "
-                f"write it into {self.workspace.site_file}"
+                _(
+                    "site {name}: {missing} still to be filled in; write it into {site_file}",
+                    name=self.site.name,
+                    missing=", ".join(self.site.missing),
+                    site_file=self.workspace.site_file,
+                )
             )
-        if lines := own_files.gaps(recipe, self.site):
+        if lines := gaps_in_files(recipe, self.site):
             print(unfinished := Unfinished(recipe.name, lines))
             return unfinished
-        wanted = Submission.of(recipe, self.site)  # its errors come before anything is written
+        wanted = Submission.of(recipe, self.site)  # raises its errors before anything is written
         check_writable(self.workspace)
-        with self.workspace.locked():
+        with self.workspace.locked() as lock:
             repair(self.jobs)
-            older = same_recipe(self.jobs, wanted)
+            older = _same_recipe(self.jobs, wanted)
             if older is not None and not again:
-                self.say(already(older))
+                self.say(_already(older))
                 return older
-            obtain = recorded_run if self.site.recorded else new_run
-            return Run(self.jobs, obtain(self.jobs, wanted))
+            if self.site.recorded:
+                return Run(self.jobs, _recorded_run(self.jobs, wanted))
+            return Run(self.jobs, _new_run(self.jobs, wanted, lock))
 
     def mystery(self, seed: int) -> Run | Unfinished:
-        """Submits a blind case: a run with one fault. Every seed is another."""
+        """Submit a blind case: a run with one fault. Every seed is a different case."""
         return self.submit(mysteries.mystery(seed))
 
     def runs(self) -> pd.DataFrame:
-        """All runs of the workspace, the newest first."""
+        """Return all runs of the workspace, newest first."""
         import pandas as pd
 
         return pd.DataFrame(self.run_rows(), columns=RUN_COLUMNS)
@@ -151,7 +151,7 @@ class Lab:
         return [run_row(record, statuses[record.token]) for record in reversed(records)]
 
     def run(self, which: Which) -> Run:
-        """The newest run of a name, or the run of a job id."""
+        """Return the newest run with a name, or the run with a job id."""
         if isinstance(which, Run):
             return which
         number, submitted = whole(which), self.jobs.registry.all()
@@ -161,21 +161,34 @@ class Lab:
         if records:
             return Run(self.jobs, (here or records)[-1])
         names = sorted({record.name for record in kept})
-        known = f"there are: {', '.join(names)}" if names else "nothing was submitted yet"
-        raise UnknownRunError(f"no run {shown(which)} in {self.workspace.runs}; {known}")
+        known = (
+            _("there are: {names}", names=", ".join(names))
+            if names
+            else _("nothing was submitted yet")
+        )
+        raise UnknownRunError(
+            _(
+                "no run {which} in {runs}; {known}",
+                which=shown(which),
+                runs=self.workspace.runs,
+                known=known,
+            )
+        )
 
     def open(self, folder: str | Path) -> Run:
-        """A run that lies somewhere else, such as a recorded one: to be read, never cancelled."""
+        """Open a run in another folder, such as a recorded run. It cannot be cancelled."""
         return Run(self.jobs, recorded(Path(folder)))
 
     def elsewhere(self, recipe: Recipe | Unfinished) -> list[Run]:
-        """Runs of this recipe that were recorded on other clusters, to be seen beside one's own."""
+        """Return runs of this recipe that were recorded on other clusters, for comparison."""
         if isinstance(recipe, Unfinished):
             return []
-        return [Run(self.jobs, record) for record in others(self.workspace, recipe, self.site)]
+        return [
+            Run(self.jobs, record) for record in runs_elsewhere(self.workspace, recipe, self.site)
+        ]
 
     def queue(self) -> pd.DataFrame:
-        """Your jobs that have not ended; `course` tells those of this workspace."""
+        """Return your jobs that have not ended, and mark the jobs of this workspace."""
         import pandas as pd
 
         return pd.DataFrame(self.queue_rows(), columns=QUEUE_COLUMNS)
@@ -186,7 +199,7 @@ class Lab:
         return [queue_row(row, row.comment in marks) for row in rows]
 
     def cancel(self, which: Which | Unfinished | Iterable[Which | Unfinished]) -> None:
-        """Ends runs of this workspace, and no other job."""
+        """Cancel runs of this workspace, and no other job."""
         if isinstance(which, str) or not isinstance(which, Iterable):
             which = [which]
         for one in which:
@@ -194,7 +207,7 @@ class Lab:
                 self._cancel(one)
 
     def stacks(self, which: Which) -> Stacks:
-        """Where every rank of a running job is at this moment; the job goes on."""
+        """Return where every rank of a running job is now. The job continues."""
         return self.run(which).stacks()
 
     def _cancel(self, which: Which) -> None:
@@ -202,16 +215,19 @@ class Lab:
             self.run(which).cancel()
         except UnknownRunError as error:
             raise UnknownRunError(
-                f"{error}. The lab cancels only what this workspace submitted; for another job of "
-                f"yours: scancel {which}"
+                _(
+                    "{error}. The lab cancels only what this workspace submitted; for "
+                    "another job of yours: scancel {which}",
+                    error=error,
+                    which=which,
+                )
             ) from error
 
     def clean(
         self, *which: Which | Unfinished, only: Iterable[str] | str = (), yes: bool = False
     ) -> Cleaning:  # fmt: skip
-        """Shows what would be deleted; deletes it with `yes=True`. A name means all its runs; no
-        name means all that have ended. `only` names parts of a run folder, such as "checkpoints".
-        """
+        """Show what would be deleted, and delete it with `yes=True`. A name selects all its runs.
+        Without names, all ended runs are selected. `only` names parts, such as "checkpoints"."""
         from course_lib.lab.runs.clean import clean, plan, select
 
         records = [record for record in self.jobs.registry.all() if not record.cleaned]
@@ -221,30 +237,98 @@ class Lab:
         return clean(self.jobs.registry, cleaning) if yes else cleaning
 
     def tensorboard(self, tab: str = "") -> Link:
-        """A link to TensorBoard over all runs; `tab` is "scalars" or "profiler"."""
+        """Return a link to TensorBoard with all runs. `tab` is "scalars" or "profiler"."""
         from course_lib.lab.tensorboard import tensorboard
 
-        return tensorboard(self.workspace.runs, tab)
+        return tensorboard(tab)
 
     @property
     def budget(self) -> Budget:
-        """The device-hours that this workspace has used, and may use."""
+        """Return the device-hours that this workspace has used and may use."""
         return budgets.budget(self.workspace, self.jobs.records())
 
     def set_budget(self, device_hours: float | None) -> None:
-        """How many device-hours this workspace may spend in all; None lifts the limit."""
+        """Set how many device-hours this workspace may use in total. None removes the limit."""
         budgets.set_limit(self.workspace, device_hours)
         self.say(self.budget.words)
 
-    def _finish_half_submitted(self) -> None:
-        try:
-            if self.jobs.registry.unfinished():
-                with self.workspace.locked():
-                    for record in repair(self.jobs):
-                        self.say(
-                            f"{record.name}: job {record.job_id} was half submitted; it is now"
-                        )
-        except SlurmError as error:
-            self.say(f"Lab: a submission was left half done, and Slurm does not answer: {error}")
-        except WorkspaceError as error:
-            self.say(f"Lab: a submission was left half done, and cannot be finished now: {error}")
+
+def _same_recipe(jobs: Jobs, wanted: Submission) -> Run | None:
+    """Return the newest run here of the same recipe and the same program, or None. A run that was
+    cancelled, or that failed before it had a result, is not returned."""
+    for record in reversed(jobs.registry.all()):
+        was_lent = record.cluster == RECORDED and not wanted.site.recorded
+        if record.key != wanted.key or record.cleaned or was_lent:
+            continue
+        run = Run(jobs, record)
+        if run.deleted:
+            continue
+        if record.program_digest != wanted.program_digest:
+            what = " or ".join(wanted.recipe.files) or wanted.recipe.program
+            jobs.say(
+                _(
+                    "{name}: {what} has changed since job {job_id}",
+                    name=run.name,
+                    what=what,
+                    job_id=run.job_id,
+                )
+            )
+            return None
+        if run.origin or not run.has_no_result:
+            return run
+        jobs.say(
+            _(
+                "{name}: job {job_id} of the same recipe has no result ({reason})",
+                name=run.name,
+                job_id=run.job_id,
+                reason=run.reason,
+            )
+        )
+    return None
+
+
+def _already(run: Run) -> str:
+    """Return a sentence for a run that is returned instead of a new submission."""
+    status = run.status
+    text = _(
+        "{name}: job {job_id} is of the same recipe, and is returned ({words})",
+        name=run.name,
+        job_id=run.job_id,
+        words=status.words,
+    )
+    if run.origin:
+        return f"{text}; {run.origin}"
+    if status.ended or status.state == UNKNOWN:
+        text += _("; submit(…, again=True) runs it once more")
+    return text
+
+
+def _new_run(jobs: Jobs, wanted: Submission, lock: int) -> Record:
+    """Submit a new run. The caller holds the lock of the workspace."""
+    recipe, site = wanted.recipe, wanted.site
+    budgets.budget(jobs.registry.workspace, jobs.records()).admit(recipe)
+    prepare_data(recipe, site, jobs.say)
+    jobs.say(f"{recipe.name}: {budgets.cost(recipe, site)}")
+    record = submit(jobs, wanted, lock)
+    jobs.say(
+        _(
+            "{name}: submitted to {site} as job {job_id}",
+            name=recipe.name,
+            site=site.name,
+            job_id=record.job_id,
+        )
+    )
+    return record
+
+
+def _recorded_run(jobs: Jobs, wanted: Submission) -> Record:
+    record, found = hand_out(jobs.registry, wanted)
+    jobs.say(
+        _(
+            "{name}: job {job_id}: {words}",
+            name=record.name,
+            job_id=record.job_id,
+            words=found.words,
+        )
+    )
+    return record

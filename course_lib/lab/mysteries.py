@@ -1,4 +1,4 @@
-"""Blind cases: a run with one fault, under a name and with a script that do not tell which."""
+"""Blind cases: runs with one fault that neither their name nor their script reveals."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from course_lib.lab.job.recipes import fault
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.mistakes.kinds import shown
 from course_lib.plan.numbers import whole
+from course_lib.words import _
 
 SEALED = "sealed-"
 FLAG = "--planted-fault"
@@ -23,16 +24,15 @@ KINDS = (
     "port-taken", "exploding", "same-dropout", "node-dies", "no-internet", "same-order",
     "old-module", "wrong-master",
 )  # fmt: skip
+# Coprime to the number of kinds: neighbouring seeds differ, and every kind occurs.
 STRIDE = 5
-"""Coprime to the number of kinds: neighbours have unlike cases, and each kind has a turn."""
+# Settings that some kinds need. All kinds get them, so that they do not reveal the kind.
 ALIKE: dict[str, Any] = {
     "iterations": 16, "device_memory_gib": 0.2, "hidden_dropout": 0.1,
     **fault.WAITS,
 }  # fmt: skip
-"""What some of them need, all have."""
+# Kind -> lowest rank that may have it. On the first node, `localhost` is the right master.
 LOWEST = {"wrong-master": 2}
-"""Kind -> lowest rank that may have it: on the first node `localhost` is where all meet, and
-nothing breaks."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def case_of(seed: Any) -> BlindCase:
     number = whole(seed)
     if number is None or number < 0:
         raise RecipeError(
-            f"seed {shown(seed)} is not a whole number from 0 on; any such has a case"
+            _("seed {seed} is not a whole number from 0 on; any such has a case", seed=shown(seed))
         )
     kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
-    drawn = random.Random(f"mystery {number}")
+    drawn = random.Random(_("mystery {number}", number=number))
     rank, iteration = drawn.randint(1, 3), drawn.randint(4, 7)
     return BlindCase(kind, max(rank, LOWEST.get(kind, 1)), iteration)
 
@@ -66,14 +66,14 @@ def mystery(seed: Any) -> Recipe | Unfinished:
 
 
 def seal(text: str) -> str:
-    """The program opens it (code/faults/plant.py)."""
+    """Encode a fault. The program decodes it (code/faults/plant.py)."""
     return (
         SEALED + base64.b32encode(zlib.compress(text.encode())[::-1]).decode().rstrip("=").lower()
     )
 
 
 def opened(recipe: Recipe) -> BlindCase | None:
-    """The case in a recipe; None where there is none, or where it lies open."""
+    """Return the sealed case in a recipe, or None if the recipe has no sealed case."""
     sealed = str(recipe.flags.get(FLAG, ""))
     if not sealed.startswith(SEALED):
         return None

@@ -1,4 +1,4 @@
-"""The folder in which a learner works: runs, job records, site file, budget, lock."""
+"""The folder in which a learner works, and the folder of each run in it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import errno
 import fcntl
 import json
 import os
+import pwd
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from course_lib.lab.errors import LabError, WorkspaceError
-from course_lib.lab.plain_files import account, without_waiting
+from course_lib.words import _
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SITE_FILE = "site.toml"
-LEAST_FREE_BYTES = 16 * 1024
-"""What the record of a run and its script need."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """Everything that the course writes lies below `folder`."""
+    """The learner's folder. Everything that the course writes lies below `folder`."""
 
     folder: Path
 
@@ -40,7 +40,7 @@ class Workspace:
 
     @property
     def work(self) -> Path:
-        """For the learner's own programs; made when it is first asked for."""
+        """Return the folder for the learner's own programs, and create it if needed."""
         folder = self.folder / "work"
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -56,12 +56,12 @@ class Workspace:
 
     @property
     def kept(self) -> Path:
-        """Runs that were cleaned, kept for a recording."""
+        """Return the folder of cleaned runs that are kept for a recording."""
         return self.state / "kept"
 
     @property
     def elsewhere(self) -> Path:
-        """Recorded runs of other clusters, unpacked to be read."""
+        """Return the folder in which recorded runs of other clusters are unpacked."""
         return self.state / "elsewhere"
 
     @property
@@ -69,58 +69,45 @@ class Workspace:
         return self.folder / SITE_FILE
 
     def compiled_code(self) -> Path:
-        """Where torch.compile is to keep what it makes: in `/tmp`, where it would, another account
-        may have made the folder before, and decides what code a compiled model runs."""
+        """Return a private folder for code that torch.compile makes. In torch's default, `/tmp`,
+        another account may own the folder and could decide what code a compiled model runs."""
         folder = self.state / "compiled"
         with writing(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)  # refused where it is not ours
+            folder.chmod(0o700)  # fails if the folder belongs to another account
         return folder
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """One submission at a time in this workspace, over all notebooks and machines."""
-        with _lock(self.state / "lock"):
-            yield
-
-    @contextlib.contextmanager
-    def submitting(self) -> Iterator[int]:
-        """A second lock whose descriptor is handed to `sbatch`: it stays taken until that has
-        ended, even if the notebook was killed while it waited for the answer."""
-        with _lock(self.state / "sbatch.lock") as file:
-            yield file.fileno()
-
-    def sbatch_is_at_work(self) -> bool:
-        path = self.state / "sbatch.lock"
-        if not path.exists():
-            return False
-        with writing(path), open(path, "a", opener=without_waiting) as file:
+    def locked(self) -> Iterator[int]:
+        """Lock the workspace, so that only one notebook or machine submits at a time. `sbatch`
+        inherits the descriptor and keeps the lock until it ends, even if the notebook is killed."""
+        path = self.state / "lock"
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("a", encoding="utf-8")  # closed below
+        with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False
-
-    def full_disk(self) -> str:
-        """A sentence where nothing more can be written here; else empty."""
-        try:
-            disk = os.statvfs(self.folder)
-        except OSError:
-            return ""
-        is_full = disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES
-        no_files = bool(disk.f_files) and disk.f_favail == 0
-        return _full(self.folder) if is_full or no_files else ""
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError as error:
+                raise LabError(
+                    _(
+                        "{path} cannot be locked ({strerror}): its file system does not lock "
+                        "files, so two notebooks could submit the same run twice. Set "
+                        "COURSE_WORKSPACE to a folder on another one, such as your scratch "
+                        "space",
+                        path=path,
+                        strerror=error.strerror,
+                    )
+                ) from error
+            yield file.fileno()
 
 
 def find(start: Path | None = None) -> Workspace:
-    """`COURSE_WORKSPACE`, else the nearest folder upwards that has a site file, records, or the
-    course's notebooks in it, else the folder where we are."""
+    """Find the workspace: `COURSE_WORKSPACE`, or the nearest folder upwards with a site file,
+    records or the course's notebooks, or the current folder."""
     if chosen := os.environ.get("COURSE_WORKSPACE"):
-        return Workspace(_named(chosen))
-    try:
-        here = (start or Path.cwd()).resolve()
-    except FileNotFoundError as error:
-        raise WorkspaceError("the folder that you stand in was deleted; `cd` to another") from error
+        return Workspace(Path(chosen).expanduser().resolve())
+    here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         marks = (folder / SITE_FILE, folder / ".course", folder / "notebooks" / "00_the_lab.ipynb")
         if any(mark.exists() for mark in marks) or _is_checkout(folder):
@@ -128,30 +115,18 @@ def find(start: Path | None = None) -> Workspace:
     return Workspace(here)
 
 
-def _named(chosen: str) -> Path:
-    """The folder that COURSE_WORKSPACE says; scripts and records, which name it, are UTF-8."""
-    try:
-        chosen.encode()
-        return Path(chosen).expanduser().resolve()
-    except (RuntimeError, ValueError) as error:
-        why = "there is no such home" if isinstance(error, RuntimeError) else "it is not UTF-8"
-        raise WorkspaceError(
-            f"COURSE_WORKSPACE={chosen!a} names no folder: {why}; write the whole path"
-        ) from error
-    except OSError as error:
-        raise WorkspaceError(f"COURSE_WORKSPACE={chosen!r}: {error.strerror}") from error
-
-
 def programs_folder() -> Path:
-    """`code/` of the checkout; in an installed package the same files lie beside the rooms."""
+    """Return `code/` of the checkout. An installed package has the same files in `programs/`."""
     for folder in (PACKAGE.parent / "code", PACKAGE / "programs"):
         if (folder / "pretrain_gpt.py").exists() or (folder / "README.md").exists():
             return folder
-    raise LabError(f"the programs of the course are not beside {PACKAGE}; install it again")
+    raise LabError(
+        _("the programs of the course are not beside {package}; install it again", package=PACKAGE)
+    )
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Whoever reads finds the old text or the new one, never half of it."""
+    """Replace a file so that readers find either the old text or the whole new text."""
     write_bytes_atomically(path, text.encode(), mode)
 
 
@@ -173,7 +148,7 @@ def write_bytes_atomically(path: Path, content: bytes, mode: int = 0o600) -> Non
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Whatever the system refuses while this is written, as a sentence."""
+    """Turn system errors during writing into a WorkspaceError with advice."""
     try:
         yield
     except OSError as error:
@@ -182,17 +157,17 @@ def writing(path: Path) -> Iterator[None]:
 
 def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return _full(path)
-    return (
-        f"{account()} cannot write to {path} ({error.strerror}); work in a folder of your "
-        "own, or name one with COURSE_WORKSPACE"
-    )
-
-
-def _full(path: Path) -> str:
-    return (
-        f"the disk that holds {path} is full, or your share of it: free some space "
-        "(`course clean` shows which runs could go). Jobs that run go on"
+        return _(
+            "the disk that holds {path} is full, or your share of it: free some space "
+            "(`course clean` shows which runs could go). Jobs that run go on",
+            path=path,
+        )
+    return _(
+        "{value} cannot write to {path} ({strerror}); work in a folder of your own, "
+        "or name one with COURSE_WORKSPACE",
+        value=account(),
+        path=path,
+        strerror=error.strerror,
     )
 
 
@@ -204,18 +179,76 @@ def _is_checkout(folder: Path) -> bool:
     return (folder / "lessons").is_dir() and (folder / "course_lib").is_dir()
 
 
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[IO[str]]:
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(path, "a", opener=without_waiting)  # noqa: SIM115  # closed below
-    with file:
+def plain(path: Path) -> Path:
+    """Return the path of a regular file. Pipes and devices count as missing; they may never end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise FileNotFoundError(errno.ENOENT, _("it is no plain file"), str(path))
+    return path
+
+
+def account() -> str:
+    """Return the account as Slurm names it. USER may be missing or name another account. An account
+    without a name, as in some containers, is returned as its number."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
+# Part of torch's default path, a folder in `/tmp` whose name other accounts can guess. A process
+# that imported torch has this path in its environment, and its children inherit it.
+OF_TORCH = "/torchinductor_"
+
+
+def is_chosen(environment: Mapping[str, str]) -> bool:
+    return OF_TORCH not in environment.get(COMPILED_CODE, OF_TORCH)
+
+
+# Name of the folder with the learner's own files inside a run's folder.
+PROGRAM = "program"
+
+
+def folder_name(name: str, job_id: object) -> str:
+    """Return the name of a run's folder. `job_id` may be a placeholder for an unknown number."""
+    return f"{name}-{job_id}"
+
+
+class RunPaths:
+    """Paths of the files in one run's folder."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.recipe = folder / "recipe.toml"  # the request
+        self.script = folder / "job.sbatch"  # the submitted script
+        self.log = folder / "out.log"  # the job's output
+        self.program = folder / PROGRAM  # the learner's own files, as submitted
+        self.verdict = folder / "verdict"  # the result of a trial, by rank
+        self.exit_code = folder / "exit_code"  # written by the trap of the script
+        self.tensorboard = folder / "tensorboard"
+        self.profile = folder / "profile"
+        self.memory = folder / "memory"
+        self.snapshots = folder / "snapshots"
+        self.links = folder / "links.json"
+        self.diary = folder / "diary"  # each rank's records of each step
+        self.flight = folder / "flight"  # the last collectives of each rank, after a failure
+        self.stacks = folder / "stacks"  # the position of every rank when it was asked
+        self.monitor = folder / "monitor"
+        self.checkpoints = folder / "checkpoints"
+
+    @classmethod
+    def of(cls, runs: Path, name: str, job_id: object) -> RunPaths:
+        return cls(runs / folder_name(name, job_id))
+
+    @property
+    def proofs(self) -> tuple[Path, ...]:
+        """Return the files that prove that the run is the course's own, and how it ended."""
+        return (self.recipe, self.script, self.exit_code)
+
+    def read_exit_code(self) -> int | None:
+        """Return the exit code, or None if the file is missing or, after a full disk, empty."""
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError as error:
-            raise LabError(
-                f"{path} cannot be locked ({error.strerror}): its file system does not lock files, "
-                "so two notebooks could submit the same run twice. Set COURSE_WORKSPACE to a "
-                "folder on another one, such as your scratch space"
-            ) from error
-        yield file
+            text = plain(self.exit_code).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return int(text) if text.isdecimal() else None

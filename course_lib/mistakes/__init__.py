@@ -1,1 +1,1 @@
-"""Tell: what a learner reads where a call cannot be answered. One sentence, and the own line."""
+"""Errors of wrong calls: one sentence, and the learner's own line."""

@@ -1,56 +1,74 @@
-"""Calls that cannot be answered, told in the words of the function that was called.
+"""Explain wrong calls of the functions that notebooks use, in one sentence.
 
-What a function can say itself it says better. This is for the rest: a value of another kind, of
-which only some line deep inside would complain, in Python's words.
+A function explains its own mistakes best. This module handles the rest: unknown or missing
+arguments, and values of a wrong type, which would otherwise fail deep inside the course.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 from course_lib.mistakes.errors import ArgumentError, CourseError, NoSuchFileError
-from course_lib.mistakes.kinds import fits, is_of_numbers, is_plain, way_out, what_it_is, words_for
+from course_lib.mistakes.kinds import fits, kinds_in, way_out, what_it_is, words_for
 from course_lib.mistakes.names import instead
+from course_lib.words import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type)
-NO_ARGUMENT = " has no argument "
+NUMBERS = {"int", "float"}
+PLAIN = (str, bytes, int, float, list, tuple, dict, type(None), type(...))
 AS_OF_PYTHON = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError)
 
 
 def explained(
     call: str, *, only_failures: bool = False, takes_gaps: bool = False, whatever: bool = False
 ) -> Callable[[Function], Function]:  # fmt: skip
-    """A function that learners call as `call`. Its arguments are looked at before it runs, or
-    `only_failures` where thousands of calls come from the course itself. `takes_gaps`: `...` is
-    the function's own affair. `whatever`: also errors that no argument explains become a sentence,
-    as for drawings, which take anything that has the right table."""
+    """Explain wrong calls of a function that learners know as `call`.
+
+    Its arguments are checked before it runs. With `only_failures`, they are checked only after an
+    error, for functions that the course itself calls thousands of times. With `takes_gaps`, the
+    function handles `...` itself. With `whatever`, errors that no argument explains also become a
+    sentence. Drawings use this, because they accept any object that has the right table.
+    """
 
     def decorate(function: Function) -> Function:
+        def wrong(args: Any, named: Mapping[str, Any], *, numbers_too: bool = True) -> str:
+            return next(_misfits(function, call, args, named, takes_gaps, numbers_too), "")
+
         @wraps(function)
         def told(*args: Any, **named: Any) -> Any:
-            if not only_failures:
-                _look_before(function, call, args, named, takes_gaps)
+            # The function itself checks numbers, because it knows which it accepts.
+            if not only_failures and (found := wrong(args, named, numbers_too=False)):
+                raise ArgumentError(found)
             try:
                 return function(*args, **named)
             except CourseError as error:
-                if isinstance(error, ArgumentError) and (own := _passed_on(error, call, named)):
-                    raise ArgumentError(own) from error
-                if isinstance(error, ArgumentError) and only_failures:  # of a call within this one
-                    found = next(_misfits(function, call, args, named, takes_gaps), "")
-                    if found:
-                        raise ArgumentError(found) from error
+                found = ""
+                if isinstance(error, ArgumentError):
+                    found = _passed_on(error, call, named)
+                    found = found or (only_failures and wrong(args, named)) or ""
+                if found:
+                    raise ArgumentError(found) from error
                 raise
             except OSError as error:
-                raise _about_file(call, error) from error
+                what = f"{error.strerror}: {error.filename}" if error.filename else str(error)
+                raise NoSuchFileError(f"{call}: {what}") from error
             except AS_OF_PYTHON as error:
-                if found := next(_misfits(function, call, args, named, takes_gaps), ""):
+                found = wrong(args, named)
+                if whatever and not found:
+                    given = ", ".join(map(what_it_is, (*args, *named.values()))) or _(
+                        "what it found"
+                    )
+                    found = _(
+                        "{call} could not make sense of {what}; %tb shows where it gave up",
+                        call=call,
+                        what=given,
+                    )
+                if found:
                     raise ArgumentError(found) from error
-                if whatever:
-                    raise ArgumentError(_not_understood(call, args, named)) from error
                 raise
 
         return told  # type: ignore[return-value]
@@ -59,7 +77,7 @@ def explained(
 
 
 def offered(value: Any, room: str, **how: bool) -> Any:
-    """What a room shows to notebooks: its functions explained, all else as it is."""
+    """Explain wrong calls of a function that notebooks use; return other values unchanged."""
     if not inspect.isfunction(value):
         return value
     return explained(f"{room}.{value.__name__}", **how)(value)
@@ -68,7 +86,7 @@ def offered(value: Any, room: str, **how: bool) -> Any:
 def explained_methods(
     holder: str, *names: str, **how: bool
 ) -> Callable[[Kind], Kind]:  # fmt: skip
-    """The same for methods of a class; `holder` is what learners call an object of it."""
+    """Explain wrong calls of a class's methods; `holder` is the learners' name for an instance."""
 
     def decorate(kind: Kind) -> Kind:
         for name in names:
@@ -80,95 +98,76 @@ def explained_methods(
     return decorate
 
 
-def _look_before(
-    function: Callable[..., Any], call: str, args: Any, named: Mapping[str, Any], takes_gaps: bool
-) -> None:  # fmt: skip
-    """Numbers are left to the function: it knows which ones it can take."""
-    for problem in _misfits(function, call, args, named, takes_gaps, numbers_too=False):
-        raise ArgumentError(problem)
-
-
 def _misfits(
     function: Callable[..., Any], call: str, args: Any, named: Mapping[str, Any], takes_gaps: bool,
-    numbers_too: bool = True,
+    numbers_too: bool,
 ) -> Iterator[str]:  # fmt: skip
     signature = inspect.signature(function)
     try:
         bound = signature.bind(*args, **named)
-    except TypeError:
-        yield _why_unbound(signature, call, args, named)
+    except TypeError as error:
+        yield _why_unbound(signature, call, args, named, error)
         return
-    wanted = _annotations(function)
+    annotations, scope = _annotations(function)
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
-        if name == "self" or name not in wanted or parameter.kind is parameter.VAR_KEYWORD:
+        if name not in annotations or parameter.kind is parameter.VAR_KEYWORD:
             continue
-        several = parameter.kind is parameter.VAR_POSITIONAL
-        for one in value if several else (value,):
-            of_function = is_of_numbers(wanted[name]) and is_plain(one) and not numbers_too
-            if of_function or (takes_gaps and one is ...):
+        kinds = kinds_in(annotations[name], scope)
+        for one in value if parameter.kind is parameter.VAR_POSITIONAL else (value,):
+            is_of_function = isinstance(one, PLAIN) and not (
+                numbers_too or NUMBERS.isdisjoint(kinds)
+            )
+            if is_of_function or (takes_gaps and one is ...):
                 continue
-            if not fits(wanted[name], one):
-                yield _told(call, name, wanted[name], one)
+            if not any(fits(kind, one, scope) for kind in kinds):
+                yield _told(call, name, kinds, one)
 
 
 def _passed_on(error: ArgumentError, call: str, named: Mapping[str, Any]) -> str:
-    """In this call's words what an inner one says of an argument that it was handed (`**more`)."""
-    _, found, rest = str(error).partition(NO_ARGUMENT)
+    """Reword an inner function's error about an argument that this call passed on (`**more`)."""
+    no_argument = _(" has no argument ")
+    _unused, found, rest = str(error).partition(no_argument)
     is_ours = found and rest.partition(";")[0] in named
-    return f"{call}{NO_ARGUMENT}{rest}" if is_ours else ""
+    return f"{call}{no_argument}{rest}" if is_ours else ""
 
 
-def _told(call: str, name: str, wanted: Any, value: Any) -> str:
-    text = f"{call} takes {words_for(wanted)} as `{name}`, and was given {what_it_is(value)}"
-    hint = way_out(wanted, value)
+def _told(call: str, name: str, kinds: list[str], value: Any) -> str:
+    text = _(
+        "{call} takes {wanted} as `{name}`, and was given {value}",
+        call=call,
+        wanted=words_for(kinds),
+        name=name,
+        value=what_it_is(value),
+    )
+    hint = way_out(kinds, value)
     return f"{text}; {hint}" if hint else text
 
 
-@cache
-def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """Those that can be looked up: what is imported for types alone is not there to be asked."""
+def _annotations(function: Callable[..., Any]) -> tuple[dict[str, str], Mapping[str, Any]]:
+    """Return a function's annotations as text, and the global names of its module."""
     inner = inspect.unwrap(function)
-    found = {}
-    for name, text in inner.__annotations__.items():
-        try:
-            found[name] = eval(text, inner.__globals__) if isinstance(text, str) else text
-        except NameError:
-            continue
-    return found
+    return {name: str(text) for name, text in inner.__annotations__.items()}, inner.__globals__
 
 
 def _why_unbound(
-    signature: inspect.Signature, call: str, args: Any, named: Mapping[str, Any]
+    signature: inspect.Signature, call: str, args: Any, named: Mapping[str, Any], error: TypeError
 ) -> str:  # fmt: skip
-    known = {name: one for name, one in signature.parameters.items() if name != "self"}
-    starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    by_name = [name for name, one in known.items() if one.kind not in starred]
+    parameters = {name: one for name, one in signature.parameters.items() if name != "self"}
+    known = [
+        n for n, one in parameters.items() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
     for name in named:
-        if name not in by_name:
-            return f"{call}{NO_ARGUMENT}{name}; {instead(name, by_name, 'it takes')}"
-    given = len(args) - ("self" in signature.parameters)
-    in_order = [n for n in by_name if known[n].kind is not inspect.Parameter.KEYWORD_ONLY]
-    if given > len(in_order):
-        rest = [name for name in by_name if name not in in_order[:given]]
-        names = f"; give the others by name: {', '.join(rest)}" if rest else ""
-        return f"{call} takes {len(in_order)} values without a name, and was given {given}{names}"
-    if twice := [name for name in in_order[:given] if name in named]:
-        return f"{call} was given {twice[0]} twice: by its place and by its name"
-    without = [n for n in by_name if known[n].default is inspect.Parameter.empty]
-    lacking = [name for name in without if name not in named and name not in in_order[:given]]
-    return f"{call} also needs {', '.join(lacking)}"
-
-
-def _about_file(call: str, error: OSError) -> CourseError:
-    if isinstance(error, FileNotFoundError):
-        what = f"there is no file {error.filename}" if error.filename else str(error)
-    else:
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return NoSuchFileError(f"{call}: {what}")
-
-
-def _not_understood(call: str, args: Any, named: Mapping[str, Any]) -> str:
-    given = [what_it_is(value) for value in (*args, *named.values())]
-    what = ", ".join(given) or "what it found"
-    return f"{call} could not make sense of {what}; %tb shows where it gave up"
+        if name not in known:
+            return f"{call}{_(' has no argument ')}{name}; {instead(name, known, _('it takes'))}"
+    given = list(parameters)[: len(args) - ("self" in signature.parameters)]
+    needed = [name for name in known if parameters[name].default is inspect.Parameter.empty]
+    if lacking := [name for name in needed if name not in named and name not in given]:
+        return _("{call} also needs {lacking}", call=call, lacking=", ".join(lacking))
+    reason = str(error).replace("positional arguments", "values without a name")
+    return _(
+        "{call} was given {reason}; it takes {listed}",
+        call=call,
+        reason=reason,
+        listed=", ".join(known),
+    )

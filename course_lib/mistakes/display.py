@@ -1,7 +1,7 @@
-"""How a notebook shows an error of the course: the learner's line and the message.
+"""Display of the course's errors in a notebook: the learner's line and the message.
 
-Nothing but the course's own errors is touched, and names that their cells did not come to make.
-`%tb` shows every step, as for any other error.
+Only errors of the course, and missing names of stopped cells, are shown this way. `%tb` shows the
+full traceback, as for any error.
 """
 
 from __future__ import annotations
@@ -10,61 +10,70 @@ import linecache
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
 from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import CourseError
-from course_lib.words import told
+from course_lib.mistakes.names import instead
+from course_lib.read.messages import ReadError
+from course_lib.words import _
 
 COURSE = str(Path(__file__).resolve().parents[1])
 LINES_OF_A_CALL = 5
 RED, PLAIN = "\x1b[31m", "\x1b[39m"
 
 
-def install() -> None:
-    """Beside a handler that somebody else has put there; once for a kernel."""
-    from IPython import get_ipython
-
-    shell = get_ipython()
-    if shell is None or CourseError in shell.custom_exceptions:
-        return
+def install(shell: Any) -> bool:
+    """Install the handler and keep an existing one. Return False if it was already installed."""
+    if CourseError in shell.custom_exceptions:
+        return False
     others, their_handler = shell.custom_exceptions, shell.CustomTB
 
     def handle(
         shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: Any = None
     ) -> Any:  # fmt: skip
         if isinstance(error, NameError):
-            text = told(left_open.why_missing(error.name or ""))
-        elif isinstance(error, CourseError):
-            text = told(error)
-            left_open.note(_cell(trace), text)
+            text = left_open.why_missing(error.name or "")
+        elif isinstance(error, CourseError | ReadError):
+            text = str(error)
+        elif isinstance(error, AttributeError):
+            text = _misspelt(error)
         else:
             return their_handler(kind, error, trace, tb_offset)
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
         if text:
             lines = message(error, trace, shell, text)
-        else:  # a name that the course knows nothing of
+        else:  # a name or object that the course does not know
             lines = shell.InteractiveTB.structured_traceback(kind, error, trace, tb_offset)
         shell._showtraceback(kind, error, lines)
         return lines
 
-    shell.set_custom_exc((*others, CourseError, NameError), handle)
+    kinds = (CourseError, ReadError, NameError, AttributeError)
+    shell.set_custom_exc((*others, *kinds), handle)
+    shell.events.register("pre_run_cell", lambda info: left_open.begin(info, shell.user_ns))
+    shell.events.register("post_run_cell", lambda result: left_open.end(result, shell.user_ns))
+    return True
+
+
+def _misspelt(error: AttributeError) -> str:
+    """Suggest the correct name in a module or object of the course; empty for other objects."""
+    holder, name = error.obj, error.name or ""
+    kind = holder.__name__ if isinstance(holder, ModuleType) else type(holder).__module__
+    if not kind.startswith("course_lib.") or name.startswith("_"):
+        return ""
+    title = kind.rpartition(".")[2] if isinstance(holder, ModuleType) else type(holder).__name__
+    public = [known for known in dir(holder) if not known.startswith("_")]
+    return f"{title} has no {name!r}; {instead(name, public)}" if name not in public else ""
 
 
 def message(
     error: BaseException, trace: TracebackType | None, shell: Any = None, text: str = ""
 ) -> list[str]:
-    """The learner's own lines on the way into the course, then what the course says."""
+    """Return the learner's own lines of the traceback, then the message."""
     lines = [line for frame, at in _own(trace) for line in _shown(frame, at, shell)]
     red, plain = (RED, PLAIN) if _is_coloured(shell) else ("", "")
-    return [*lines, f"{red}{type(error).__name__}{plain}: {text or told(error)}"]
-
-
-def _cell(trace: TracebackType | None) -> str:
-    """The source of the cell that failed."""
-    first = next(_own(trace), None)
-    return "" if first is None else "".join(linecache.getlines(first[0].f_code.co_filename))
+    return [*lines, f"{red}{type(error).__name__}{plain}: {text or error}"]
 
 
 def _is_coloured(shell: Any) -> bool:
@@ -72,7 +81,7 @@ def _is_coloured(shell: Any) -> bool:
 
 
 def _own(trace: TracebackType | None) -> Iterator[tuple[FrameType, tuple[int, int]]]:
-    """Frames outside of the course and before it, without IPython's own, with their lines."""
+    """Yield the frames before the course's first, without IPython's, and their lines."""
     while trace is not None and not _is_inside(trace.tb_frame.f_code):
         if not str(trace.tb_frame.f_globals.get("__name__")).startswith(("IPython.", "ipykernel.")):
             yield trace.tb_frame, _lines(trace)
@@ -84,9 +93,9 @@ def _is_inside(code: CodeType) -> bool:
 
 
 def _lines(trace: TracebackType) -> tuple[int, int]:
-    """First and last line of the call: a call may go over several."""
+    """Return the first and last line of a call, which may span several lines."""
     places = list(trace.tb_frame.f_code.co_positions())
-    first, last, _, _ = places[trace.tb_lasti // 2]
+    first, last, _unused, _unused = places[trace.tb_lasti // 2]
     first = first or trace.tb_lineno
     return first, min(last or first, first + LINES_OF_A_CALL - 1)
 
@@ -100,4 +109,4 @@ def _shown(frame: FrameType, at: tuple[int, int], shell: Any) -> list[str]:
         f"{'---->' if number == first else '     '} {number} {linecache.getline(name, number)}"
         for number in range(first, last + 1)
     ]
-    return [f"{place}, line {first}\n{''.join(marked)}"]
+    return [_("{place}, line {first}\n{marked}", place=place, first=first, marked="".join(marked))]

@@ -1,27 +1,65 @@
-"""Names that a cell would have made, had it not stopped with an error of the course.
+"""Names that a cell would have defined if an error had not stopped it.
 
-Below a cell that waits for a guess, every cell fails because of a name that does not exist, and
-Python cannot say why it does not.
+If a cell waits for a guess, all later cells fail with unknown names, and Python cannot say why. If
+such a name exists, it holds the result of an earlier run of the cell. A check must not judge that
+old result as the newest try.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from course_lib.mistakes.errors import CourseError
+from course_lib.words import _
+
+# Name -> first line of the error that stopped its cell.
 LEFT: dict[str, str] = {}
-"""Name -> the first line of what stopped its cell."""
 
 
-def note(source: str, why: str) -> None:
-    LEFT.update(dict.fromkeys(names_in(source), why.partition("\n")[0].rstrip(".")))
+@dataclass
+class RunningCell:
+    """Cell that is running, and the ids of all objects when it began."""
+
+    source: str = ""
+    before: dict[str, int] = field(default_factory=dict)
+
+
+RUNNING = RunningCell()
+
+
+def begin(info: Any, names: Mapping[str, Any]) -> None:
+    RUNNING.source = info.transformed_cell or info.raw_cell
+    RUNNING.before = {name: id(value) for name, value in names.items()}
+
+
+def end(result: Any, names: Mapping[str, Any]) -> None:
+    """Mark the names of a stopped cell as left open, except those it had already defined."""
+    error = result.error_before_exec or result.error_in_exec
+    for name in names_in(RUNNING.source):
+        is_made = name in names and id(names[name]) != RUNNING.before.get(name)
+        if error is None or is_made:
+            LEFT.pop(name, None)
+        else:
+            LEFT[name] = _why(error)
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, NameError) and error.name in LEFT:
+        return LEFT[error.name]
+    text = str(error) if isinstance(error, CourseError) else f"{type(error).__name__}: {error}"
+    return text.partition("\n")[0].rstrip(".")
 
 
 def names_in(source: str) -> set[str]:
-    """What a cell makes at its outer level. A line that only IPython knows hides the cell."""
+    """Return the names that a cell defines at its top level, by its lines if it is not Python."""
     try:
         statements = ast.parse(source).body
     except (SyntaxError, ValueError):
-        return set()
+        return set(re.findall(r"^(\w+) *=(?!=)", source, re.M))
     names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
@@ -38,10 +76,33 @@ def names_in(source: str) -> set[str]:
 
 
 def why_missing(name: str) -> str:
-    """Empty where no stopped cell would have made it."""
+    """Explain a missing name; empty if no stopped cell would have defined it."""
     if name not in LEFT:
         return ""
-    return (
-        f"{name} does not exist yet: the cell that makes it stopped before ({LEFT[name]}). "
-        "Mend that cell and run it, then this one."
+    return _(
+        "{name} does not exist yet: the cell that makes it stopped before ({left}). "
+        "Mend that cell and run it, then this one.",
+        name=name,
+        left=LEFT[name],
+    )
+
+
+class OutdatedError(CourseError):
+    """Result to be judged that is not from the last run of its cell."""
+
+
+def refuse_outdated() -> None:
+    """Raise if the running cell reads a name whose own cell was stopped in its last run."""
+    nodes, made = ast.walk(ast.parse(RUNNING.source)), names_in(RUNNING.source)
+    read = (node.id for node in nodes if isinstance(node, ast.Name) and node.id not in made)
+    name = next((one for one in read if one in LEFT), "")
+    if not name:
+        return
+    raise OutdatedError(
+        _(
+            "{name} is not of the last run of its cell, which stopped before ({left}). "
+            "Mend that cell and run it, then this one.",
+            name=name,
+            left=LEFT[name],
+        )
     )

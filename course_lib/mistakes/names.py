@@ -1,4 +1,4 @@
-"""Names that do not exist, answered with those that do."""
+"""Suggestions for names that do not exist."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn, TypeVar
 
 from course_lib.mistakes.errors import NoSuchNameError
+from course_lib.words import N_, _
 
 Kind = TypeVar("Kind", bound=type)
 MOST_NAMED = 50
@@ -14,36 +15,45 @@ LIKE_ENOUGH = 0.7
 
 
 def near(name: str, names: Iterable[str], most: int = 2) -> list[str]:
-    """Those that may have been meant; nothing where only a few letters are the same."""
+    """Return similar names; none if only a few letters match."""
     by_lower = {other.lower(): other for other in names}
     found = difflib.get_close_matches(name.lower(), by_lower, n=most, cutoff=LIKE_ENOUGH)
     return [by_lower[other] for other in found]
 
 
-def instead(name: str, names: Iterable[str], has: str = "it has") -> str:
-    """`did you mean elapsed_s?`, or all names where none is near."""
+def instead(name: str, names: Iterable[str], has: str = N_("it has")) -> str:
+    """Return `did you mean elapsed_s?`, or list all names if none is similar."""
     names = list(names)
     if found := near(name, names):
-        return f"did you mean {' or '.join(found)}?"
+        return _("did you mean {found}?", found=" or ".join(found))
     if len(names) > MOST_NAMED:
-        return f"{has} {len(names)} others"
-    return f"{has}: {', '.join(names)}" if names else f"{has} none"
+        return _("{has} {names} others", has=has, names=len(names))
+    return f"{has}: {', '.join(names)}" if names else _("{has} none", has=has)
 
 
-def no_such_name(holder: str, name: str, names: Iterable[str], has: str = "it offers") -> NoReturn:
-    if name.startswith("_"):  # a protocol of Python or IPython is asked for, by no learner
-        raise AttributeError(f"{holder} has no {name!r}")
-    raise NoSuchNameError(f"{holder} has no {name!r}; {instead(name, names, has)}")
+def no_such_name(
+    holder: str, name: str, names: Iterable[str], has: str = N_("it offers")
+) -> NoReturn:
+    if name.startswith("_"):  # a protocol of Python or IPython, not a learner's name
+        raise AttributeError(_("{holder} has no {name!r}", holder=holder, name=name))
+    raise NoSuchNameError(
+        _(
+            "{holder} has no {name!r}; {name2}",
+            holder=holder,
+            name=name,
+            name2=instead(name, names, has),
+        )
+    )
 
 
 def answers_misspelt(kind: Kind) -> Kind:
-    """A class whose objects say which attribute may have been meant."""
+    """Make a class whose instances suggest similar names for unknown attributes."""
 
     def missing(self: Any, name: str) -> Any:
-        if hasattr(kind, name):  # a property of this name failed: its own error is wanted
+        if hasattr(kind, name):  # a property of this name failed; show its own error
             return object.__getattribute__(self, name)
         public = [known for known in dir(self) if not known.startswith("_")]
-        no_such_name(kind.__name__, name, public, "it has")
+        no_such_name(kind.__name__, name, public, _("it has"))
 
     setattr(kind, "__getattr__", missing)  # noqa: B010 - a type checker is to go on as before
     return kind

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from course_lib.plan.layout_search import Choice, search
     from course_lib.plan.mixture_presets import MIXTURES, mixture
     from course_lib.plan.mixtures import Mixture
+    from course_lib.plan.nccl_logs import NcclCluster, nccl_log
     from course_lib.plan.scale import campaign, checkpoint_s, scale_out
+    from course_lib.plan.schedules.measured import bubbles
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.parameter_counts import on_rank, parameters
     from course_lib.plan.shapes.ranks import groups
-    from course_lib.plan.simulated_nccl.log import nccl_log
     from course_lib.plan.time.calibration import Observation, calibrate
 
 # Resolved on first use: whoever only names a layout need not load the whole room.
@@ -48,7 +49,8 @@ _LATE = {
     "layout_search": "Choice search",
     "hardware.measured_links": "with_links",
     "hardware.machines": "CLUSTERS DEVICES box cluster device",
-    "simulated_nccl.log": "nccl_log",
+    "schedules.measured": "bubbles",
+    "nccl_logs": "NcclCluster nccl_log",
     "shapes.parameter_counts": "on_rank parameters",
     "shapes.ranks": "groups",
     "scale": "campaign checkpoint_s scale_out",
@@ -73,12 +75,14 @@ __all__ = [
     "Link",
     "Mixture",
     "Model",
+    "NcclCluster",
     "Observation",
     "Patches",
     "PlanError",
     "Stack",
     "Tier",
     "box",
+    "bubbles",
     "calibrate",
     "campaign",
     "checkpoint_interval",

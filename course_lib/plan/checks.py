@@ -3,30 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isqrt
 from typing import TypeVar
 
 from course_lib.mistakes.errors import CourseError
 from course_lib.mistakes.kinds import shown
-from course_lib.plan.numbers import not_whole, real, whole
+from course_lib.plan.numbers import not_whole, real, unboxed, whole
+from course_lib.words import _
 
 T = TypeVar("T")
+# No number of this field is larger and, unless it is 0, none is smaller than 1 / MOST: arithmetic
+# with them stays within a float.
 MOST = 10**15
-"""No count of this field is larger, and arithmetic with it stays within a float."""
+# The same for what is counted; and for layers and devices, which are gone through one by one.
+MOST_WHOLE, MOST_PARTS = 10**9, 10**6
 
 
 class PlanError(CourseError, ValueError):
     """A shape, layout or question that cannot be; its text says what would work."""
 
 
-def whole_number(what: str, value: object, least: int = 1) -> int:
+def whole_number(what: str, value: object, least: int = 1, most: int = MOST_WHOLE) -> int:
     """In Python's own type, which does not overflow as numpy's do."""
     found = whole(value)
     if found is None:
-        raise PlanError(f"{what} = {shown(value)} {not_whole(value)}; use {max(least, 1)} or more")
+        raise PlanError(
+            _(
+                "{what} = {value} {value2}; use {least} or more",
+                what=what,
+                value=shown(value),
+                value2=not_whole(value),
+                least=max(least, 1),
+            )
+        )
     if found < least:
-        raise PlanError(f"{what} {found} is too small; use {least} or more")
-    if found > MOST:
-        raise PlanError(f"{what} {found} is too large; use {MOST:.0e} or less")
+        raise PlanError(
+            _(
+                "{what} {found} is too small; use {least} or more",
+                what=what,
+                found=shown(found),
+                least=least,
+            )
+        )
+    if found > most:
+        raise PlanError(
+            _(
+                "{what} {found} is too large; use {most:.0e} or less",
+                what=what,
+                found=shown(found),
+                most=most,
+            )
+        )
     return found
 
 
@@ -34,10 +61,38 @@ def number(what: str, value: object, least: float | None = None, above: bool = F
     """An int stays one, so that it is shown as it was written. `above`: not `least` itself."""
     found = real(value)
     if found is None:
-        raise PlanError(f"{what} = {shown(value)} is not a finite number; use one such as 1 or 2.5")
+        raise PlanError(
+            _(
+                "{what} = {value} is not a finite number; use one such as 1 or 2.5",
+                what=what,
+                value=shown(value),
+            )
+        )
     if least is not None and (found <= least if above else found < least):
-        works = f"one above {least:g}" if above else f"{least:g} or more"
-        raise PlanError(f"{what} {value} is too small; use {works}")
+        works = (
+            _("one above {least:g}", least=least) if above else _("{least:g} or more", least=least)
+        )
+        raise PlanError(
+            _("{what} {value} is too small; use {works}", what=what, value=value, works=works)
+        )
+    if abs(found) > MOST:
+        raise PlanError(
+            _(
+                "{what} {value} is too large; use {most:.0e} or less",
+                what=what,
+                value=shown(value),
+                most=MOST,
+            )
+        )
+    if found and abs(found) < 1 / MOST:
+        raise PlanError(
+            _(
+                "{what} {value} is too close to 0; use {value2:.0e} or more",
+                what=what,
+                value=value,
+                value2=1 / MOST,
+            )
+        )
     integer = whole(value)
     return found if integer is None else integer
 
@@ -46,10 +101,12 @@ def positive(what: str, value: object) -> float:
     return number(what, value, 0, above=True)
 
 
-def keep_whole(holder: object, *names: str, least: int = 1, of: str = "") -> None:
+def keep_whole(
+    holder: object, *names: str, least: int = 1, most: int = MOST_WHOLE, of: str = ""
+) -> None:
     """Checks these fields of a frozen dataclass when it is made, and keeps Python's own numbers."""
     for name in names:
-        value = whole_number(f"{of}{name}", getattr(holder, name), least)
+        value = whole_number(f"{of}{name}", getattr(holder, name), least, most)
         object.__setattr__(holder, name, value)
 
 
@@ -72,31 +129,65 @@ def keep_flags(holder: object, *names: str) -> None:
 
 
 def flag(what: str, value: object) -> bool:
-    if isinstance(value, str) or str(value) not in ("True", "False"):
-        raise PlanError(f"{what} = {shown(value)} is neither True nor False; use one of them")
-    return bool(value)
+    found = unboxed(value)
+    if not isinstance(found, bool):
+        raise PlanError(
+            _(
+                "{what} = {value} is neither True nor False; use one of them",
+                what=what,
+                value=shown(value),
+            )
+        )
+    return found
 
 
 def expect(kind: type[T], what: str, value: object, such_as: str) -> T:
     """The value itself, if it is of this kind."""
     if not isinstance(value, kind):
         raise PlanError(
-            f"{what} = {shown(value)} is not a {kind.__name__}; use one such as {such_as}"
+            _(
+                "{what} = {value} is not a {name}; use one such as {such_as}",
+                what=what,
+                value=shown(value),
+                name=kind.__name__,
+                such_as=such_as,
+            )
         )
     return value
 
 
-def expect_each(kind: type[T], what: str, values: object, such_as: str) -> tuple[T, ...]:
+def expect_each(
+    kind: type[T], what: str, values: object, such_as: str, least: int = 1
+) -> tuple[T, ...]:
     """Several of this kind, in any container but a text."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
-        raise PlanError(f"{what} = {shown(values)} is no list; use one such as [{such_as}]")
-    return tuple(expect(kind, what, value, such_as) for value in values)
+        raise PlanError(
+            _(
+                "{what} = {values} is no list; use one such as [{such_as}]",
+                what=what,
+                values=shown(values),
+                such_as=such_as,
+            )
+        )
+    found = tuple(expect(kind, what, value, such_as) for value in values)
+    if len(found) < least:
+        raise PlanError(
+            _("{what} is empty; use one such as [{such_as}]", what=what, such_as=such_as)
+        )
+    return found
 
 
 def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
     choices = tuple(allowed)
     if not isinstance(value, str) or value not in choices:
-        raise PlanError(f"{what} {shown(value)} is unknown; use one of {', '.join(choices)}")
+        raise PlanError(
+            _(
+                "{what} {value} is unknown; use one of {choices}",
+                what=what,
+                value=shown(value),
+                choices=", ".join(choices),
+            )
+        )
 
 
 def multiple_of(what: str, value: int, divisor_text: str, divisor: int) -> None:
@@ -104,19 +195,45 @@ def multiple_of(what: str, value: int, divisor_text: str, divisor: int) -> None:
     if value % divisor == 0:
         return
     lower = value // divisor * divisor
-    works = f"{lower} or {lower + divisor}" if lower else f"{divisor} or {2 * divisor}"
-    raise PlanError(f"{what} {value} is not a multiple of {divisor_text}; use {works}")
+    works = (
+        _("{lower} or {lower2}", lower=lower, lower2=lower + divisor)
+        if lower
+        else _("{divisor} or {value}", divisor=divisor, value=2 * divisor)
+    )
+    raise PlanError(
+        _(
+            "{what} {value} is not a multiple of {divisor_text}; use {works}",
+            what=what,
+            value=value,
+            divisor_text=divisor_text,
+            works=works,
+        )
+    )
 
 
 def divides(what: str, parts: int, whole_text: str, whole: int) -> None:
     """`parts` must divide `whole`; names the divisors of `whole` next to what was asked."""
     if whole % parts == 0:
         return
-    divisors = [number for number in range(1, whole + 1) if whole % number == 0]
-    below = [number for number in divisors if number < parts][-1:]
-    above = [number for number in divisors if number > parts][:1]
+    found = divisors(whole)
+    below = [number for number in found if number < parts][-1:]
+    above = [number for number in found if number > parts][:1]
     works = " or ".join(str(number) for number in below + above)
-    raise PlanError(f"{what} {parts} does not divide {whole_text} {whole}; use {works}")
+    raise PlanError(
+        _(
+            "{what} {parts} does not divide {whole_text} {whole}; use {works}",
+            what=what,
+            parts=parts,
+            whole_text=whole_text,
+            whole=whole,
+            works=works,
+        )
+    )
+
+
+def divisors(number: int) -> list[int]:
+    small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return sorted({*small, *(number // divisor for divisor in small)})
 
 
 def named(what: str, name: object, table: Mapping[str, T]) -> T:
@@ -127,4 +244,11 @@ def named(what: str, name: object, table: Mapping[str, T]) -> T:
         for key, value in table.items():
             if key.lower() == name.strip().lower():
                 return value
-    raise PlanError(f"no {what} {shown(name)} in the table; there are: {', '.join(table)}")
+    raise PlanError(
+        _(
+            "no {what} {name} in the table; there are: {table}",
+            what=what,
+            name=shown(name),
+            table=", ".join(table),
+        )
+    )

@@ -1,14 +1,14 @@
-"""What a code base does, as far as it shows in time and memory. One `Stack` per family of
+"""Code bases, as far as they show in time and memory. One `Stack` per family of
 programs; its numbers are counts of what the program keeps or sends, and a few measured times."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from course_lib.plan.checks import expect, keep_flags, keep_numbers, named, one_of
-from course_lib.plan.shapes.stages import RULES
+from course_lib.words import _
 
-FLASH_KERNELS = ("flash1", "flash2")
+FLASH_KERNELS = ("flash1", "flash2", "cudnn")
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Stack:
     its launch. Shares are of 1. `*_bytes` are per parameter, logit or element."""
 
     name: str
+    # The program of which this is a version: they share the runs that were measured.
+    program: str = ""
     # Launching one layer: forward, backward; each further tensor rank adds `host_tensor_share`
     # (all must arrive), and a pipeline that leaves the node `host_contended_ms` per tensor rank.
     host_forward_ms: float = 1.0
@@ -27,14 +29,16 @@ class Stack:
     # Passes through memory relative to unfused kernels that read and write everything.
     pointwise: float = 1.0
     flash_kernel: str = "flash2"
+    # Year of the libraries that multiply matrices: newer ones know a new device better.
+    libraries: int = 2024
     dropout: bool = False
-    # Share of the backward pass behind which a transfer can hide.
+    # Share of a transfer, or of the backward pass behind which it goes on, that hides behind work.
+    tensor_overlap_forward: float = 0.0
     tensor_overlap: float = 0.0
     data_overlap: float = 0.0
     pipeline_overlap: float = 0.0
     # Activations between stages are sent in `tensor` pieces and gathered on arrival.
     scattered_sends: bool = False
-    stage_rule: str = "even"
     # The course's own program: its memory is counted buffer by buffer (memory/course_program.py).
     counted: bool = False
     # Bytes per parameter.
@@ -73,12 +77,25 @@ class Stack:
 
     def __post_init__(self) -> None:
         expect(str, "name", self.name, '"megatron-core"')
+        expect(str, "program", self.program, '"megatron-core"')
+        object.__setattr__(self, "program", self.program or self.name)
         kinds = {entry.name: type(entry.default) for entry in fields(self)}
         keep_flags(self, *(name for name, kind in kinds.items() if kind is bool))
         keep_numbers(self, *(name for name, kind in kinds.items() if kind in (int, float)))
-        one_of("stage_rule", self.stage_rule, RULES)
         one_of("flash_kernel", self.flash_kernel, FLASH_KERNELS)
 
+
+# Since 2024: attention of cuDNN, and transfers that hide behind work in all dimensions.
+MEGATRON_CORE = Stack(
+    "megatron-core",
+    program="megatron-core",
+    libraries=2025,
+    flash_kernel="cudnn",
+    tensor_overlap_forward=0.8,
+    tensor_overlap=0.8,
+    data_overlap=0.9,
+    pipeline_overlap=0.5,
+)
 
 STACKS: dict[str, Stack] = {
     stack.name: stack
@@ -111,9 +128,14 @@ STACKS: dict[str, Stack] = {
             flash_kernel="flash1",
             pointwise=1.3,
         ),
-        Stack("megatron-core", dropout=True, tensor_overlap=0.8),
+        MEGATRON_CORE,
+        # The same program as it is published, with older libraries than its makers' own releases.
+        replace(MEGATRON_CORE, name="megatron-lm", libraries=2024),
+        # NeMo and Megatron-Bridge: its makers' releases keep and sum gradients in bf16.
+        replace(MEGATRON_CORE, name="nemo", gradient_bytes=2, gradient_sent_bytes=2),
         Stack(
             "nanotron",
+            libraries=2023,
             host_forward_ms=1.6,
             host_backward_ms=2.3,
             host_tensor_share=0.02,
@@ -123,7 +145,6 @@ STACKS: dict[str, Stack] = {
             logit_moved_bytes=58,
             pointwise=0.8,
             pipeline_overlap=0.5,
-            stage_rule="by-cost",
             gradient_bytes=6,
             logit_bytes=11.5,
             whole_share=1 / 3,
@@ -140,6 +161,7 @@ STACKS: dict[str, Stack] = {
         ),
         Stack(
             "llm-foundry",
+            libraries=2023,
             data_overlap=0.9,
             gradient_sent_bytes=4,
             gradient_bytes=4,
@@ -156,7 +178,7 @@ STACKS: dict[str, Stack] = {
             optimizer_bytes=8,
         ),
         # A hand-written loop around one model, compiled: nanoGPT, llm.c.
-        Stack("single-file", data_overlap=0.8, pointwise=0.6, logit_moved_bytes=20),
+        Stack("single-file", libraries=2023, data_overlap=0.8, pointwise=0.6, logit_moved_bytes=20),
         Stack(
             "course",
             counted=True,
@@ -177,17 +199,14 @@ STACKS: dict[str, Stack] = {
 }
 
 
-def stack_named(name: Stack | str) -> Stack:
-    """A code base of the table ("unknown" is in it too), or one of one's own."""
-    return name if isinstance(name, Stack) else named("code base", name, STACKS)
-
-
 # Part of a program's name, without case and punctuation → its entry; the first that fits counts.
 KIN = (
     ("deepspeed", "megatron-deepspeed"),
     ("neox", "megatron-deepspeed"),
-    ("nemo", "megatron-core"),
-    ("megatron", "megatron-core"),
+    ("nemo", "nemo"),
+    ("bridge", "nemo"),
+    ("megatroncore", "megatron-core"),
+    ("megatron", "megatron-lm"),
     ("llmfoundry", "llm-foundry"),
     ("composer", "llm-foundry"),
     ("titan", "torchtitan"),
@@ -198,13 +217,27 @@ KIN = (
 )
 
 
+def stack_named(name: Stack | str) -> Stack:
+    """A code base of the table ("unknown" is in it too), as it is usually called, or one of one's
+    own."""
+    if isinstance(name, Stack):
+        return name
+    kin = _kin(name) if isinstance(name, str) and name.lower() not in STACKS else ""
+    return named(_("code base"), kin or name, STACKS)
+
+
+def _kin(software: str) -> str:
+    """Name in the table of the program whose usual name this is; "" if of none."""
+    letters = "".join(letter for letter in software.lower() if letter.isalnum())
+    return next((name for part, name in KIN if part in letters), "")
+
+
 def stack_of_software(software: str, fused_attention: bool) -> Stack:
     """The entry of a code base as somebody calls it ("NeMo 24.05", "GPT-NeoX"); "unknown" if it is
     kin to none. Megatron-LM without fused attention is that of before 2022."""
     if software in STACKS:
         return STACKS[software]
-    letters = "".join(letter for letter in software.lower() if letter.isalnum())
-    name = next((name for part, name in KIN if part in letters), "unknown")
-    if name == "megatron-core" and not fused_attention:
+    name = _kin(software) or "unknown"
+    if name in ("megatron-core", "megatron-lm") and not fused_attention:
         name = "megatron-2021"
     return STACKS[name]

@@ -12,11 +12,18 @@ from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.efficiency import CONTEXT_GIB, USABLE_MEMORY_SHARE
 from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stages, peak_stage
-from course_lib.plan.published.intervals import Interval, memory_interval, time_interval
+from course_lib.plan.published.intervals import (
+    Evidence,
+    Interval,
+    evidence,
+    memory_interval,
+    time_interval,
+)
 from course_lib.plan.shapes import flops
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 from course_lib.plan.time.iteration import iteration_parts
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +37,7 @@ TIGHT_SHARE = 0.95
 @answers_misspelt
 @dataclass(frozen=True)
 class Estimate:
-    """What `predict` says of one run. Times are of one iteration unless the name says otherwise."""
+    """The prediction for one run. Times are of one iteration unless the name says otherwise."""
 
     model: Model
     layout: Layout
@@ -58,6 +65,11 @@ class Estimate:
         """Seconds between which four of five measured runs of this kind lie."""
         return time_interval(self.seconds, self.layout, self.cluster, self.stack)
 
+    @property
+    def evidence(self) -> Evidence | None:
+        """The measured runs from which the interval comes."""
+        return evidence(self.layout, self.cluster, self.stack)
+
     @cached_property
     def stages(self) -> tuple[StageMemory, ...]:
         return memory_of_stages(self.model, self.layout, self.stack)
@@ -79,7 +91,7 @@ class Estimate:
 
     @property
     def context_gib(self) -> float:
-        """Of driver and communication library; a rank on a processor has none."""
+        """GiB of the driver and the communication library; a rank on a processor has none."""
         return 0.0 if self.cluster.processors else CONTEXT_GIB
 
     @property
@@ -145,8 +157,8 @@ class Estimate:
         return self.seconds_for(tokens) / 3600 * self.layout.devices
 
     def energy_mwh(self, tokens: float) -> float:
-        """Of the devices alone, at the power on their data sheet; hosts, network and cooling add
-        a third to a half."""
+        """Energy of the devices alone, at the power on their data sheet. Hosts, network and cooling
+        add a third to a half."""
         watt = self.cluster.device.need("power_watt")
         return self.device_hours(tokens) * watt / 1e6
 
@@ -165,11 +177,23 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return (
-            f"{self.model.name} on {self.layout.devices} × {self.cluster.device.name}: "
-            f"{self.seconds:.4g} s per iteration (80 % between {low:.4g} and {high:.4g}), "
-            f"{self.tokens_per_s:,.0f} tokens/s, MFU {self.mfu:.1%}; "
-            f"{self.device_gib:.1f} of {self.capacity_gib:.1f} GiB: {self.verdict}"
+        return _(
+            "{name} on {devices} × {name2}: {seconds:.4g} s per iteration (80 % "
+            "between {low:.4g} and {high:.4g}), {tokens_per_s:,.0f} tokens/s, MFU "
+            "{mfu:.1%}; {device_gib:.1f} of {capacity_gib:.1f} GiB: {verdict} "
+            "(evidence: {evidence})",
+            name=self.model.name,
+            devices=self.layout.devices,
+            name2=self.cluster.device.name,
+            seconds=self.seconds,
+            low=low,
+            high=high,
+            tokens_per_s=self.tokens_per_s,
+            mfu=self.mfu,
+            device_gib=self.device_gib,
+            capacity_gib=self.capacity_gib,
+            verdict=self.verdict,
+            evidence=self.evidence or _("none"),
         )
 
 
@@ -180,9 +204,16 @@ def predict(
     estimate = Estimate(model, layout, cluster, stack_named(stack))
     if layout.devices > cluster.devices:
         raise PlanError(
-            f"the layout needs {layout.devices} devices and {cluster.name} has "
-            f"{cluster.nodes} nodes × {cluster.devices_per_node} = {cluster.devices}; use "
-            f"cluster.but(nodes={-(-layout.devices // cluster.devices_per_node)})"
+            _(
+                "the layout needs {devices} devices and {name} has {nodes} nodes × "
+                "{devices_per_node} = {devices2}; use cluster.but(nodes={value})",
+                devices=layout.devices,
+                name=cluster.name,
+                nodes=cluster.nodes,
+                devices_per_node=cluster.devices_per_node,
+                devices2=cluster.devices,
+                value=-(-layout.devices // cluster.devices_per_node),
+            )
         )
     layout.check(model)
     return estimate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from math import exp, expm1, sqrt
 from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import (
@@ -17,6 +17,7 @@ from course_lib.plan.checks import (
     positive,
     whole_number,
 )
+from course_lib.words import N_, _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +29,9 @@ class Failures:
     unexpected interruptions in 54 days on 16 384 devices (arXiv 2407.21783, section 3.3.4): one
     per node of 8 in 6 300 hours.
 
-    `checkpoint_s` is how long training stands still for one. Who copies to the host and writes
-    while training goes on stands still for the copy alone; until all is written, another
-    `written_behind_s`, a failure falls back to the checkpoint before."""
+    `checkpoint_s` is how long training stands still for one. A program that
+    copies to the host and writes while training goes on stands still for the copy alone. Until all
+    is written, another `written_behind_s`, a failure falls back to the checkpoint before."""
 
     node_mtbf_hours: float = 6300.0
     checkpoint_s: float = 60.0
@@ -43,7 +44,7 @@ class Failures:
         keep_numbers(self, "restart_s", "written_behind_s")
 
     def mtbf_s(self, nodes: int) -> float:
-        """Of the whole job: any node ends it."""
+        """Mean time between failures of the whole job: any node ends it."""
         return self.node_mtbf_hours * 3600 / nodes
 
     def but(self, **changes: Any) -> Failures:
@@ -55,7 +56,7 @@ TYPICAL = Failures()
 
 @dataclass(frozen=True)
 class PublishedFailures:
-    """What a published run says of its failures. `node_mtbf_hours` is worked out from it, and
+    """Failures of a published run. `node_mtbf_hours` is worked out from it, and
     counts what ended the job, not what was noticed beside it."""
 
     run: str
@@ -73,16 +74,16 @@ class PublishedFailures:
 PUBLISHED: Mapping[str, PublishedFailures] = {
     "llama-405b": PublishedFailures(
         "Llama 3, 405 B",
-        "arXiv 2407.21783, section 3.3.4: 419 unexpected interruptions in 54 days",
+        N_("arXiv 2407.21783, section 3.3.4: 419 unexpected interruptions in 54 days"),
         16384, 8, 54, 419,
     ),
     "opt-175b": PublishedFailures(
         "OPT-175B",
-        "arXiv 2205.01068: at least 35 manual restarts in 2 months, about 70 automatic ones",
+        N_("arXiv 2205.01068: at least 35 manual restarts in 2 months, about 70 " "automatic ones"),
         992, 8, 60, 105,
     ),
     "bloom-176b": PublishedFailures(
-        "BLOOM-176B", "arXiv 2211.05100: 1 to 2 device failures a week (here 1.5)",
+        "BLOOM-176B", N_("arXiv 2211.05100: 1 to 2 device failures a week (here 1.5)"),
         384, 8, 7, 1.5,
     ),
 }  # fmt: skip
@@ -109,7 +110,7 @@ def useful_share(interval_s: float, failures: Failures, nodes: int) -> float:
     again = (failures.restart_s + failures.written_behind_s) / mtbf
     if stretched > 700 or again > 700:  # e**700 is the end of the floating-point numbers
         return 0.0
-    return interval_s / (mtbf * exp(again) * (exp(stretched) - 1))
+    return interval_s / (mtbf * exp(again) * expm1(stretched))
 
 
 def checkpoint_interval(checkpoint_s: float, mtbf_s: float, first_order: bool = False) -> float:
@@ -135,7 +136,7 @@ class Goodput:
 
 
 def goodput(nodes: int, failures: Failures = TYPICAL, interval_s: float | None = None) -> Goodput:
-    """What becomes of the time of a job on so many nodes that saves at the best interval."""
+    """Split the time of a job on so many nodes; by default it saves at the best interval."""
     nodes = whole_number("nodes", nodes)
     expect(Failures, "failures", failures, "plan.Failures()")
     mtbf = failures.mtbf_s(nodes)
@@ -174,7 +175,7 @@ def failures_of(run: str, **changes: float) -> Failures:
     """The failure rate of a published run: "llama-405b", "opt-175b", "bloom-176b"."""
     for name, value in changes.items():
         number(name, value, 0)
-    found = named("published run", run, PUBLISHED)
+    found = named(_("published run"), run, PUBLISHED)
     source = f"{found.run} ({found.source})"
     given: dict[str, Any] = {"node_mtbf_hours": found.node_mtbf_hours, "source": source} | changes
     return Failures(**given)

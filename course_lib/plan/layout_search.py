@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.plan.checks import (
     PlanError,
+    divisors,
     expect,
     expect_each,
     keep_flags,
@@ -19,14 +20,17 @@ from course_lib.plan.checks import (
 from course_lib.plan.code_bases import Stack, stack_named
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.cluster import Cluster
-from course_lib.plan.shapes.layout import RECOMPUTE, Layout
+from course_lib.plan.shapes.layout import PRECISIONS, RECOMPUTE, Layout
 from course_lib.plan.shapes.model import Model
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MICRO_BATCHES = (1, 2, 4, 8, 16)
-VIRTUAL = (1, 2, 3, 4, 6, 8)
+VIRTUAL = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
+# Tokens of a sequence that one context rank takes, if nothing is said.
+CONTEXT_TOKENS = 16384
 LAYOUT_COLUMNS = (
     *("tensor", "pipeline", "data", "context", "virtual", "micro_batch", "zero", "recompute"),
     "sequence_parallel",
@@ -35,10 +39,11 @@ LAYOUT_COLUMNS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What the search may vary; a tuple of one value fixes it."""
+    """Values that the search may vary; a tuple of one value fixes it. An empty `context` is that
+    of the model: powers of two, so that a rank has at least 16,384 tokens of a sequence."""
 
     tensor: tuple[int, ...] = (1, 2, 4, 8)
-    context: tuple[int, ...] = (1,)
+    context: tuple[int, ...] = ()
     micro_batch: tuple[int, ...] = MICRO_BATCHES
     virtual: tuple[int, ...] = VIRTUAL
     zero: tuple[int, ...] = (1,)
@@ -48,12 +53,13 @@ class Choice:
 
     def __post_init__(self) -> None:
         for name in ("tensor", "context", "micro_batch", "virtual", "zero"):
-            values = expect_each(object, name, getattr(self, name), "1")
+            values = expect_each(object, name, getattr(self, name), "1", int(name != "context"))
             least = 0 if name == "zero" else 1
             kept = tuple(whole_number(name, value, least) for value in values)
             object.__setattr__(self, name, kept)
         for value in expect_each(str, "recompute", self.recompute, '"none"'):
             one_of("recompute", value, RECOMPUTE)
+        one_of("precision", self.precision, PRECISIONS)
         keep_flags(self, "flash")
 
 
@@ -72,12 +78,23 @@ class Found:
             return self.fitting[0]
         if not self.overflowing:
             reasons = "; ".join(f"{text} ({count} ×)" for text, count in self.refused.items())
-            raise PlanError(f"no layout divides: {reasons}; change the batch or the devices")
+            raise PlanError(
+                _(
+                    "no layout divides: {reasons}; use another batch, other devices or a "
+                    "wider choice",
+                    reasons=reasons or _("the choice is empty"),
+                )
+            )
         nearest = self.overflowing[0]
         raise PlanError(
-            f"no layout fits: the nearest needs {nearest.device_gib:.1f} of "
-            f"{nearest.capacity_gib:.1f} GiB ({layout_text(nearest.layout)}); use more devices, "
-            f"a higher zero stage, or more context ranks"
+            _(
+                "no layout fits: the nearest needs {device_gib:.1f} of "
+                "{capacity_gib:.1f} GiB ({layout}); use more devices, a higher zero "
+                "stage, or more context ranks",
+                device_gib=nearest.device_gib,
+                capacity_gib=nearest.capacity_gib,
+                layout=layout_text(nearest.layout),
+            )
         )
 
     @cached_property
@@ -132,17 +149,23 @@ def layout_text(layout: Layout) -> str:
     words = [f"t{layout.tensor}", f"p{layout.pipeline}", f"d{layout.data}"]
     words += [f"c{layout.context}"] if layout.context > 1 else []
     words += [f"v{layout.virtual}"] if layout.virtual > 1 else []
+    words += [str(layout.stages)] if layout.stages != "even" else []
     words += [f"mb{layout.micro_batch}", f"zero{layout.zero}"]
     return " ".join(words + ([layout.recompute] if layout.recompute != "none" else []))
 
 
 def why_not(estimate: Estimate) -> str:
-    """What overflows, and by how much, of an estimate that does not fit; else ""."""
+    """Say what overflows, and by how much, if an estimate does not fit; else ""."""
     if estimate.fits:
         return ""
     missing = estimate.device_gib - estimate.capacity_gib
     part, size = max(estimate.fullest.parts.items(), key=lambda item: item[1])
-    return f"{missing:.1f} GiB too much, most of it {part} ({size / 2**30:.1f} GiB)"
+    return _(
+        "{missing:.1f} GiB too much, most of it {part} ({size:.1f} GiB)",
+        missing=missing,
+        part=part,
+        size=size / 2**30,
+    )
 
 
 def search(
@@ -176,16 +199,25 @@ def _refuse(refused: dict[str, int], reason: str) -> None:
 def _layouts(
     model: Model, devices: int, batch: int, choice: Choice, refused: dict[str, int]
 ) -> Iterator[Layout]:
-    for tensor, context in product(choice.tensor, choice.context):
+    for tensor, context in product(choice.tensor, choice.context or _contexts(model)):
         if model.heads % tensor or model.kv_groups % tensor or model.ffn % tensor:
-            _refuse(refused, f"tensor {tensor} does not divide heads, groups or ffn")
+            _refuse(
+                refused, _("tensor {tensor} does not divide heads, groups or ffn", tensor=tensor)
+            )
             continue
         if devices % (tensor * context) or model.sequence % (2 * context * tensor):
-            _refuse(refused, f"tensor {tensor} × context {context} does not divide")
+            _refuse(
+                refused,
+                _(
+                    "tensor {tensor} × context {context} does not divide",
+                    tensor=tensor,
+                    context=context,
+                ),
+            )
             continue
-        for pipeline in _divisors(model.layers):
-            if devices % (tensor * context * pipeline):
-                _refuse(refused, f"pipeline {pipeline} does not divide the devices")
+        for pipeline in divisors(devices // (tensor * context)):
+            if pipeline > model.layers:
+                _refuse(refused, _("more stages than layers"))
                 continue
             data = devices // (tensor * context * pipeline)
             yield from _of_grid(model, (tensor, context, pipeline, data), batch, choice, refused)
@@ -201,33 +233,51 @@ def _of_grid(
     tensor, context, pipeline, data = grid
     for micro in choice.micro_batch:
         if batch % (micro * data):
-            _refuse(refused, "micro_batch × data does not divide the batch")
+            _refuse(refused, _("micro_batch × data does not divide the batch"))
             continue
         count = batch // (micro * data)
         plain = Layout(
             data, tensor, pipeline, context, micro_batch=micro, global_batch=batch,
             sequence_parallel=tensor > 1, precision=choice.precision, flash=choice.flash,
         )  # fmt: skip
-        for virtual in _virtual(model, pipeline, count, choice.virtual):
+        for virtual in choice.virtual:
+            stages = _stages_of(model.layers, pipeline, virtual)
+            if not stages or (virtual > 1 and (pipeline == 1 or count % pipeline)):
+                _refuse(
+                    refused,
+                    _(
+                        "virtual {virtual} does not divide the layers of a pipeline",
+                        virtual=virtual,
+                    ),
+                )
+                continue
             for zero, recompute in product(choice.zero, choice.recompute):
                 if zero >= 2 and pipeline > 1:
-                    _refuse(refused, "zero 2 and 3 do not go with a pipeline")
+                    _refuse(refused, _("zero 2 and 3 do not go with a pipeline"))
                     continue
-                if recompute == "selective" and choice.flash:
+                if recompute == "selective" and choice.flash and "none" in choice.recompute:
                     continue  # A fused kernel keeps no scores: the same as "none".
                 sharded = zero if data * context > 1 else 0
                 yield replace(
-                    plain, virtual=virtual, schedule="", zero=sharded, recompute=recompute
-                )
+                    plain, virtual=virtual, schedule="", zero=sharded, recompute=recompute,
+                    stages=stages,
+                )  # fmt: skip
 
 
-def _virtual(model: Model, pipeline: int, count: int, allowed: Iterable[int]) -> Iterator[int]:
-    for virtual in allowed:
-        if virtual == 1:
-            yield 1
-        elif pipeline > 1 and count % pipeline == 0 and model.layers % (pipeline * virtual) == 0:
-            yield virtual
+def _contexts(model: Model) -> tuple[int, ...]:
+    """1, 2, 4 … as long as each rank has a long piece of the sequence."""
+    sizes = [1]
+    while model.sequence >= 2 * sizes[-1] * CONTEXT_TOKENS:
+        sizes.append(2 * sizes[-1])
+    return tuple(sizes)
 
 
-def _divisors(number: int) -> list[int]:
-    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
+def _stages_of(layers: int, pipeline: int, virtual: int) -> str:
+    """How layers come to so many stages: evenly if they divide, with the ends as a layer each if
+    that divides, without virtual stages at least nearly evenly; "" if in none of these ways."""
+    count = pipeline * virtual
+    if layers % count == 0:
+        return "even"
+    if (layers + 2) % count == 0:
+        return "ends-count"
+    return "nearly-even" if virtual == 1 and count <= layers else ""

@@ -17,8 +17,8 @@ def _decoder(name: str, shape: tuple[int, int, int, int, int], vocabulary: int) 
     )  # fmt: skip
 
 
+# Its latent attention is counted as one that has as many parameters.
 LATENT = _decoder("deepseek-v3", (61, 7168, 128, 1, 2048), 129280).but(head_size=101)
-"""Its latent attention is counted as one that has as many parameters."""
 MIXTURES: dict[str, Mixture] = {
     mixture.name: mixture
     for mixture in (

@@ -24,12 +24,13 @@ from course_lib.plan.shapes.parameter_counts import layer, parameters
 from course_lib.plan.shapes.stages import layers_of_stages
 from course_lib.plan.time.communication import Group, bytes_per_s
 from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
+from course_lib.words import _
 
+# Of each token in each layer: to its experts and back, forward, and the same way backward.
 CROSSINGS = 4
-"""Of each token in each layer: to its experts and back, forward, and the same way backward."""
+# How many times its share the busiest device may have to do, where nothing is dropped. A router is
+# trained to be even, and towards the end of a training mostly is.
 UNEVEN = 1.5
-"""How many times its share the busiest device may have to do, where nothing is dropped. A router
-is trained to be even, and towards the end of a training mostly is."""
 
 
 @answers_misspelt
@@ -52,13 +53,21 @@ class Mixture:
         keep_whole(self, "shared", "dense_layers", least=0)
         if self.per_token > self.experts:
             raise PlanError(
-                f"per_token {self.per_token} is more than the {self.experts} experts; use at most "
-                f"{self.experts}"
+                _(
+                    "per_token {per_token} is more than the {experts} experts; use at "
+                    "most {experts}",
+                    per_token=self.per_token,
+                    experts=self.experts,
+                )
             )
         if self.dense_layers >= self.one.layers:
             raise PlanError(
-                f"dense_layers {self.dense_layers} of {self.one.layers} leaves no layer with "
-                "experts; use fewer"
+                _(
+                    "dense_layers {dense_layers} of {layers} leaves no layer with "
+                    "experts; use fewer",
+                    dense_layers=self.dense_layers,
+                    layers=self.one.layers,
+                )
             )
 
     @property
@@ -88,7 +97,7 @@ class Mixture:
 
     @property
     def active(self) -> int:
-        """Those that a token passes, which say how much arithmetic it takes."""
+        """Parameters that one token passes. They determine its arithmetic."""
         return self._with(self.per_token)
 
     @property
@@ -104,7 +113,8 @@ class Mixture:
         """Bounds of memory and time. `expert_ranks` data ranks share the experts of a layer."""
         ranks = whole_number("expert_ranks", expert_ranks)
         divides("expert_ranks", ranks, "experts", self.experts)
-        divides("expert_ranks", ranks, "data ranks", expect(Layout, "layout", layout, "…").data)
+        data = expect(Layout, "layout", layout, "plan.Layout(data=4)").data
+        divides("expert_ranks", ranks, _("data ranks"), data)
         return MixtureBounds(self, predict(self.twin, layout, cluster, stack_named(stack)), ranks)
 
 
@@ -120,12 +130,12 @@ class MixtureBounds:
     @cached_property
     def _layers(self) -> int:
         """With experts, of the stage that has most."""
-        most = max(layers_of_stages(self.mixture.one, self.twin.layout.pipeline))
+        most = max(layers_of_stages(self.mixture.one, self.twin.layout))
         return min(most, self.mixture.expert_layers)
 
     @property
     def expert_parameters(self) -> float:
-        """Of routed experts, on a device that holds most of them."""
+        """Parameters of routed experts on the device that holds most of them."""
         tensor, count = self.twin.layout.tensor, self.mixture.experts // self.expert_ranks
         return float(self._layers * count * self.mixture.of_one_expert) / tensor
 
@@ -153,7 +163,7 @@ class MixtureBounds:
 
     @property
     def high_gib(self) -> float:
-        """What experts keep if the busiest ones get `UNEVEN` times their share, and the tokens
+        """Bytes that experts keep if the busiest get `UNEVEN` times their share, and the tokens
         that are under way between devices."""
         layout, one = self.twin.layout, self.mixture.one
         tokens = layout.micro_batch * one.sequence // layout.context
@@ -211,22 +221,32 @@ class MixtureBounds:
 
     @property
     def mfu(self) -> tuple[float, float]:
-        """Of the slowest and of the fastest case."""
+        """MFU of the slowest and of the fastest case."""
         at = self.twin.mfu * self.twin.seconds
         return at / self.high_s, at / self.low_s
 
     def days(self, tokens: float) -> tuple[float, float]:
-        """Of the fastest and of the slowest case."""
+        """Days of the fastest and of the slowest case."""
         each = self.twin.days(tokens) / self.twin.seconds
         return each * self.low_s, each * self.high_s
 
     def __str__(self) -> str:
         mixture, (low_mfu, high_mfu) = self.mixture, self.mfu
         verdict = {True: "fits", False: "overflows", None: "may or may not fit"}[self.fits]
-        return (
-            f"{mixture.name}: {mixture.total / 1e9:.1f} billion parameters, "
-            f"{mixture.active / 1e9:.1f} of them for a token; "
-            f"{self.low_s:.3g} to {self.high_s:.3g} s per iteration "
-            f"(MFU {low_mfu:.0%} to {high_mfu:.0%}); {self.low_gib:.1f} to {self.high_gib:.1f} of "
-            f"{self.twin.capacity_gib:.1f} GiB: {verdict}"
+        return _(
+            "{name}: {total:.1f} billion parameters, {active:.1f} of them for a "
+            "token; {low_s:.3g} to {high_s:.3g} s per iteration (MFU {low_mfu:.0%} "
+            "to {high_mfu:.0%}); {low_gib:.1f} to {high_gib:.1f} of "
+            "{capacity_gib:.1f} GiB: {verdict}",
+            name=mixture.name,
+            total=mixture.total / 1000000000.0,
+            active=mixture.active / 1000000000.0,
+            low_s=self.low_s,
+            high_s=self.high_s,
+            low_mfu=low_mfu,
+            high_mfu=high_mfu,
+            low_gib=self.low_gib,
+            high_gib=self.high_gib,
+            capacity_gib=self.twin.capacity_gib,
+            verdict=verdict,
         )

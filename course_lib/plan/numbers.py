@@ -10,6 +10,8 @@ import math
 from decimal import Decimal
 from numbers import Integral, Real
 
+from course_lib.words import _
+
 LARGEST_EXACT = 2**53  # of the whole numbers that a float holds
 
 
@@ -34,15 +36,15 @@ def whole(value: object) -> int | None:
 
 
 def not_whole(value: object) -> str:
-    """What is wrong with a number; 2.0 is what a learner gets from `32 / 16`."""
+    """Say what is wrong with a number; 2.0 is what a learner gets from `32 / 16`."""
     value = unboxed(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_EXACT:
-        return f"has a point; write {int(value)} (a // b divides without one)"
-    return "is not a whole number"
+        return _("has a point; write {value} (a // b divides without one)", value=int(value))
+    return _("is not a whole number")
 
 
 def unboxed(value: object) -> object:
-    """What an array, Series or tensor of one element holds, in Python's own type."""
+    """Take the value out of an array, Series or tensor of one element."""
     try:
         item = getattr(value, "item", None)
         mask = getattr(value, "mask", None)

@@ -1,4 +1,4 @@
-"""What changes when a run gets long and large: its price with failures, and where adding devices
+"""Long and large runs: their price with failures, and the point from which adding devices
 stops to help."""
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from course_lib.plan.checks import (
 from course_lib.plan.estimate import DAY_S, Estimate
 from course_lib.plan.kept_work import TYPICAL, Failures, daly_interval_s, useful_share
 from course_lib.plan.shapes.parameter_counts import parameters
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +69,14 @@ def campaign(
     share = useful_share(interval, failures, nodes)
     if share <= 0:
         raise PlanError(
-            f"{nodes} nodes fail every {failures.mtbf_s(nodes):.0f} s and a checkpoint takes "
-            f"{failures.checkpoint_s:.0f} s: no work is ever kept; checkpoint faster or use fewer"
+            _(
+                "{nodes} nodes fail every {nodes2:.3g} s and a checkpoint takes "
+                "{checkpoint_s:.3g} s: no work is ever kept; use fewer nodes or a "
+                "shorter checkpoint_s",
+                nodes=nodes,
+                nodes2=failures.mtbf_s(nodes),
+                checkpoint_s=failures.checkpoint_s,
+            )
         )
     without = estimate.days(tokens)
     hours = estimate.device_hours(tokens) / share
@@ -144,6 +151,4 @@ def scale_out(estimate: Estimate, times: Iterable[int], weak: bool = False) -> S
         wider = layout.but(data=layout.data * factor, global_batch=batch)
         nodes = -(-wider.devices // cluster.devices_per_node)
         found.append(Estimate(estimate.model, wider, cluster.but(nodes=nodes), estimate.stack))
-    if not found:
-        raise PlanError("nothing to scale: give factors, such as (1, 2, 4, 8)")
     return Scaling(tuple(found), weak)

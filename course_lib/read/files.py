@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.mistakes.errors import NoSuchFileError
+from course_lib.read.lines import SUFFIXES
+from course_lib.read.messages import NoSuchFileError, _
 
 PathLike = str | Path
-_LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ""}
+_LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ".tar", ""}
 _RANK_OF_NAME = (
     re.compile(r"attempt_\d+/(\d+)/std(?:out|err)"),
     re.compile(r"(?i)(?:^|[^a-z])(?:rank|task|worker|trainer)[-_.]?(\d+)(?=[^/\d]*$)"),
-    re.compile(r"(?:^|/)(\d+)\.(?:log|out|err|txt)(?:\.gz)?$"),
+    re.compile(r"(?:^|/)(\d+)\.(?:log|out|err|txt)$"),
 )
 
 
@@ -45,7 +46,9 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
         elif item.exists():
             found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
         else:
-            raise NoSuchFileError(f"no log at {item}; give a log file, a folder of them or a run")
+            raise NoSuchFileError(
+                _("no log at {item}; give a log file, a folder of them or a run", item=item)
+            )
     return found
 
 
@@ -58,8 +61,12 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def _is_log(path: Path) -> bool:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    suffix = _unpacked(path).suffix
     return suffix in _LOG_SUFFIXES or suffix[1:].isdigit() or suffix[:2] in (".o", ".e")
+
+
+def _unpacked(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in SUFFIXES else path
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
@@ -69,7 +76,7 @@ def natural(text: str) -> list[tuple[int, int, str]]:
 
 
 def _rank_of(path: Path, folder: Path) -> int | None:
-    text = path.relative_to(folder).as_posix()
+    text = _unpacked(path.relative_to(folder)).as_posix()
     for pattern in _RANK_OF_NAME:
         if match := pattern.search(text):
             return int(match[1][:9])
@@ -104,5 +111,5 @@ def found_files(
         elif item.exists():
             found.append(item)
         else:
-            raise NoSuchFileError(missing.format(item))
+            raise NoSuchFileError(_(missing, path=item))
     return found

@@ -1,39 +1,163 @@
-"""Bytes in, blocks of whole lines out: one pass, bounded memory, files that still grow."""
+"""Packed files, known by their first bytes: what they unpack to, or why that cannot be had.
+
+Bytes in, blocks of whole lines out: one pass, bounded memory, files that still grow.
+"""
 
 from __future__ import annotations
 
 import codecs
-import gzip
+import contextlib
 import io
+import re
+import tarfile
 import warnings
-import zlib
+import zipfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
-BLOCK_BYTES = 1 << 20
-LONGEST_LINE_BYTES = 4 << 20
-"""A longer line is cut here: a file without any newline must not fill the memory."""
+from course_lib.read.messages import _
 
 MOST_UNPACKED_BYTES = 8 << 30
-GZIP_MAGIC = b"\x1f\x8b"
-
-
 BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+HEAD_BYTES = 512
+# Each with the modules that can open it, of which Python may have none.
+_KINDS = (
+    (re.compile(rb"\x1f\x8b"), "gzip", ("gzip",)),
+    (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", ("bz2",)),
+    (re.compile(rb"\xfd7zXZ\0"), "xz", ("lzma",)),
+    (re.compile(rb"\x5d\0\0.{2}"), "lzma", ("lzma",)),
+    (re.compile(rb"PK\x03\x04"), "zip", ("zipfile",)),
+    (re.compile(rb".{257}ustar", re.DOTALL), "tar", ("tarfile",)),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", ("compression.zstd", "zstandard")),
+    (re.compile(rb"\x04\x22\x4d\x18"), "lz4", ("lz4.frame",)),
+    (re.compile(rb"7z\xbc\xaf\x27\x1c"), "7z", ()),
+    (re.compile(rb"\x1f\x9d"), "compress", ()),
+    (re.compile(rb"Rar!\x1a"), "rar", ()),
+)
+SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4", ".7z", ".Z"}
+
+
+class UnreadableError(OSError):
+    """A file that cannot be read, or not to its end; the text says why."""
+
+
+def kind_of(path: Path, head: bytes) -> str | None:
+    """How the file that begins so is packed; None for text. A name that says so of neither lies."""
+    kind = next((kind for pattern, kind, _ in _KINDS if pattern.match(head)), None)
+    return kind or ("unknown" if path.suffix in SUFFIXES and not _is_text(head) else None)
+
+
+def _is_text(head: bytes) -> bool:
+    """UTF-8 as far as the last whole letter, or UTF-16."""
+    try:
+        known = codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return head.startswith(BYTE_ORDER_MARKS)
+    return bool(head) and "\0" not in known
+
+
+def unpacked(path: Path, kind: str) -> io.RawIOBase:
+    return Unpacked(path, _parts(path, kind))
+
+
+def _parts(path: Path, kind: str) -> Iterator[IO[bytes]]:
+    """The file in it, or the files, one after the other."""
+    if kind == "zip":
+        with zipfile.ZipFile(path) as archive:
+            yield from (archive.open(one) for one in archive.infolist() if not one.is_dir())
+    elif kind in ("gzip", "bzip2", "xz", "tar") and tarfile.is_tarfile(path):
+        with tarfile.open(path, "r|*") as archive:
+            yield from filter(None, map(archive.extractfile, archive))
+    else:
+        with _module(kind).open(path, "rb") as file:
+            yield file
+
+
+def _module(kind: str) -> Any:
+    for name in next((modules for _begin, one, modules in _KINDS if one == kind), ()):
+        with contextlib.suppress(ImportError):
+            return import_module(name)
+    if kind == "unknown":
+        raise UnreadableError(_("its name is that of a packed file, and its first bytes are not"))
+    raise UnreadableError(_("it is packed as {kind}, which this Python cannot unpack", kind=kind))
+
+
+class Unpacked(io.RawIOBase):
+    """Content of a packed file, up to a bound: a few megabytes may hold gigabytes of nothing. A
+    warning tells if there is more."""
+
+    def __init__(self, path: Path, parts: Iterator[IO[bytes]]) -> None:
+        self.path = path
+        self._parts = parts
+        self._part: IO[bytes] | None = None
+        self._error: UnreadableError | None = None
+        self._left = MOST_UNPACKED_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._read(min(len(buffer), self._left))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        if not data and len(buffer) and not self._left and self._read(1):
+            warnings.warn(
+                f"{self.path}: read up to {MOST_UNPACKED_BYTES / 2**30:g} GiB of what it unpacks "
+                "to, and no further",
+                stacklevel=2,
+            )
+            self._left = -1
+        return len(data)
+
+    def _read(self, size: int) -> bytes:
+        """An error ends the stream first, so that what came before it is read, and is raised by
+        every further read."""
+        if self._error:
+            raise self._error
+        try:
+            while size > 0 and (part := self._part or next(self._parts, None)):
+                if data := part.read1(size):  # type: ignore[attr-defined]
+                    self._part = part
+                    return data  # type: ignore[no-any-return]
+                self._part = None
+        except Exception as error:  # each module that unpacks has its own, and damage raises others
+            said = (
+                str(error)
+                if isinstance(error, UnreadableError)
+                else _("it is damaged or cut off: {error}", error=error)
+            )
+            self._error = UnreadableError(said)
+            if self._left == MOST_UNPACKED_BYTES:
+                raise self._error from error
+        return b""
+
+    def close(self) -> None:
+        self._parts.close()  # type: ignore[attr-defined]  # a generator
+        super().close()
+
+
+BLOCK_BYTES = 1 << 20
+# A longer line is cut here: a file without any newline must not fill the memory.
+LONGEST_LINE_BYTES = 4 << 20
 
 
 def is_plain(path: Path) -> bool:
     """Its bytes are those of its lines: neither packed, nor UTF-16, as of a Windows shell."""
     with path.open("rb") as file:
-        return file.read(2) not in (GZIP_MAGIC, *BYTE_ORDER_MARKS)
+        head = file.read(HEAD_BYTES)
+    return not kind_of(path, head) and not head.startswith(BYTE_ORDER_MARKS)
 
 
 def open_any(path: Path) -> BinaryIO:
-    """Opens plain, gzip or UTF-16 by the first bytes, whatever its name says."""
+    """Opens plain, packed or UTF-16 by the first bytes, whatever its name says. What cannot be
+    unpacked raises an `UnreadableError` as soon as it is read."""
     file: io.BufferedReader = path.open("rb")
-    if file.peek(2)[:2] == GZIP_MAGIC:
+    head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
+    if kind := kind_of(path, head):
         file.close()
-        file = io.BufferedReader(Unpacked(path), BLOCK_BYTES)
+        file = io.BufferedReader(unpacked(path, kind), BLOCK_BYTES)
     if _begins_with_mark(file):
         file = io.BufferedReader(AsUtf8(file), BLOCK_BYTES)
     return cast(BinaryIO, file)
@@ -42,7 +166,7 @@ def open_any(path: Path) -> BinaryIO:
 def _begins_with_mark(file: io.BufferedReader) -> bool:
     try:
         return file.peek(2)[:2] in BYTE_ORDER_MARKS
-    except (EOFError, OSError, zlib.error):  # damaged: whoever reads will see
+    except UnreadableError:  # whoever reads will see
         return False
 
 
@@ -71,36 +195,6 @@ class AsUtf8(io.RawIOBase):
         super().close()
 
 
-class Unpacked(io.RawIOBase):
-    """A gzip file up to a bound: a few megabytes may hold gigabytes of nothing. What lies beyond it
-    is told by a warning."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = gzip.open(path, "rb")  # noqa: SIM115  closed with this
-        self._left = MOST_UNPACKED_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._file.read(max(0, min(len(buffer), self._left)))
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        if not data and len(buffer) and not self._left and self._file.read(1):
-            warnings.warn(
-                f"{self.path}: read up to {MOST_UNPACKED_BYTES / 2**30:g} GiB of what it unpacks "
-                "to, and no further",
-                stacklevel=2,
-            )
-            self._left = -1
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
 class LineBuffer:
     """Cuts a stream of bytes into blocks that end with a newline; keeps the half line."""
 
@@ -108,7 +202,7 @@ class LineBuffer:
         self._rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Whole lines only; what follows the last newline waits for the next call."""
+        """Return whole lines; the rest after the last newline waits for the next call."""
         data = self._rest + data if self._rest else data
         cut = data.rfind(b"\n") + 1
         if not cut and len(data) > LONGEST_LINE_BYTES:
@@ -131,22 +225,37 @@ def blocks(
     path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
 ) -> Iterator[bytes]:
     """Blocks of whole lines; only the last one may lack its newline. `last_bytes`: only about so
-    many at the end of a plain file."""
+    many at the end of a plain file. Of what cannot be read to its end, a warning tells."""
+    try:
+        yield from all_blocks(path, size_bytes, last_bytes)
+    except UnreadableError as error:
+        warnings.warn(f"{path} was not read to its end: {error}", stacklevel=2)
+
+
+def all_blocks(
+    path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
+) -> Iterator[bytes]:
+    """The same, and an `UnreadableError` after what could be read."""
     with open_any(path) as file:
         if last_bytes is not None and is_plain(path):
             file.seek(max(0, path.stat().st_size - last_bytes))
             if file.tell():
                 file.readline(LONGEST_LINE_BYTES)
-        while True:
-            try:
-                block = file.read(size_bytes)
-                if block and not block.endswith(b"\n"):
-                    block += file.readline(LONGEST_LINE_BYTES)
-            except (EOFError, OSError, zlib.error):
-                return
-            if not block:
-                return
-            yield block
+        try:
+            while block := file.read(size_bytes):
+                yield block if block.endswith(b"\n") else block + _rest_of_line(file)
+            file.read(1)
+        except UnreadableError:
+            raise
+        except OSError as error:
+            raise UnreadableError(str(error)) from error
+
+
+def _rest_of_line(file: BinaryIO) -> bytes:
+    try:
+        return file.readline(LONGEST_LINE_BYTES)
+    except OSError:  # and so will the next read
+        return b""
 
 
 def json_rows(path: Path, last_bytes: int | None = None) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What launchers and loggers put before a line: who printed it, and when.
+"""Prefixes of launchers and loggers: which rank printed a line, and when.
 
 Prefixes stack in any order (`9: [default3]: [2026-04-15 11:19:02] …`), so they are peeled off one
 by one until none is left. Only what is certain becomes a rank; `task` is the number that
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07")
+
+_STYLE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _STAMP = rb"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?"
 _PEEL = re.compile(
@@ -53,11 +56,15 @@ class Prefix:
         return self.rank, self.task, self.local_rank, self.node
 
 
-EMPTY = Prefix()
-
-
 def without_colours(line: bytes) -> bytes:
     return ANSI.sub(b"", line) if b"\x1b" in line else line
+
+
+def visible(text: str) -> str:
+    """Another program's text, for a terminal: colours and movements of the cursor are left out, a
+    carriage return begins a line, and every other control character is spelled out."""
+    text = re.sub(r"\r+\n?", "\n", _STYLE.sub("", text))
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def parse(line: bytes) -> Prefix:

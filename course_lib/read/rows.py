@@ -24,13 +24,10 @@ class Rows:
         self.columns = tuple(columns)
         self.integers = tuple(integers)
         self.rows: list[dict[str, Any]] = [] if rows is None else rows
-        self.dropped = 0
 
     def add(self, **values: Any) -> None:
         if len(self.rows) < MOST_ROWS:
             self.rows.append(values)
-        else:
-            self.dropped += 1
 
     def table(self) -> pd.DataFrame:
         if not self.rows:
@@ -66,7 +63,7 @@ def _numeric(column: pd.Series[Any]) -> bool:
 
 
 def as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """What is none is unknown, and so is one of hundreds of digits, which no float holds."""
+    """Read numbers. Other texts, and numbers too large for a float, are unknown."""
     import pandas as pd
 
     try:

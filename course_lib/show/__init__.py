@@ -1,6 +1,6 @@
-"""Tables in, pictures out. Nothing here opens a file of a run.
+"""Figures drawn from tables. No function here opens a file of a run.
 
-Names resolve on first use, because drawing needs pandas and matplotlib and `lab` does not.
+Names are imported on first use, because drawing needs pandas and matplotlib and `lab` does not.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ import sys
 
 from course_lib.late_names import late_names
 
-_LATE = {  # no module is named like a function: importing it would take the name
+_LATE = {  # no module has a function's name: importing the module would replace the function
     "runs.curves": "loss throughput loss_scale scaling",
     "runs.diaries": "diary",
-    "predictions.kept_work": "goodput_curve",
     "runs.bars": "step_time operators",
     "runs.two_columns": "lines",
     "runs.gains": "gains",
     "predictions.guesses": "predicted guess guesses",
-    "predictions.layout_points": "layouts",
+    "predictions.plans": "goodput_curve layouts",
     "networks.measured_links": "link_heat link_curve",
     "networks.topology": "topology",
     "networks.node_parts": "node",
@@ -26,7 +25,7 @@ _LATE = {  # no module is named like a function: importing it would take the nam
     "memories.peaks": "memory_parts memory_kinds",
     "memories.batches": "batches",
     "rounding": "number_formats",
-    "pipelines.drawing": "pipeline pipeline_measured schedule",
+    "pipeline_chart": "pipeline pipeline_measured schedule",
     "runs.loads": "monitor monitor_panel",
     "runs.timelines": "timeline",
     "picture": "Picture",

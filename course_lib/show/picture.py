@@ -1,4 +1,4 @@
-"""What every figure returns: a PNG with its alternative text, small enough for a notebook."""
+"""Result of every figure: a PNG with alternative text, small enough for a notebook."""
 
 from __future__ import annotations
 
@@ -19,15 +19,27 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FuncFormatter
 from PIL import Image
 
-from course_lib.words import ENGLISH, language, told
+from course_lib.words import ENGLISH, N_, _, label, language
 
 CSS_PX_PER_INCH = 100
+# Device pixels per CSS pixel, tried in this order until the file is small enough.
 _SHARPNESS = (2.0, 1.5, 1.0, 0.75)
-"""Device pixels per CSS pixel, tried in turn until the file is small enough."""
 OUTPUT_LIMIT_BYTES = 200_000
+# An output holds the picture twice in base64. The HTML has the alternative text, which JupyterLab
+# does not give a bare PNG. The PNG is for LaTeX, slides and viewers that drop HTML.
 _PNG_LIMIT_BYTES = OUTPUT_LIMIT_BYTES * 3 // 4 // 2 - 1500
-"""An output holds the picture twice in base64: as HTML, because JupyterLab gives a bare PNG no
-alternative text, and as PNG, for LaTeX, slides and viewers that drop HTML."""
+
+
+# Names of categories and table columns in figures.
+WORDS = {
+    N_("activations"), N_("backward"), N_("bubble"), N_("communication"), N_("compute"),
+    N_("consumed samples"), N_("elapsed s"), N_("epoch"), N_("exposed communication"),
+    N_("forward"), N_("gradients"), N_("idle"), N_("iteration"), N_("lm loss"), N_("loss"),
+    N_("measured"),
+    N_("noise scale"), N_("optimizer"), N_("overlapped"), N_("parameters"), N_("predicted"),
+    N_("steps per second"), N_("temporary"), N_("times as fast"), N_("train loss"),
+    N_("validation loss"), N_("workers"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,7 @@ class Picture:
     def of(cls, figure: Figure, alt: str) -> Picture:
         speak(figure)
         width_px, height_px = (round(inch * CSS_PX_PER_INCH) for inch in figure.get_size_inches())
-        alt = told(" ".join(alt.split()))
+        alt = " ".join(alt.split())
         return cls(_png(figure), alt, width_px, height_px, figure)
 
     def html(self) -> str:
@@ -70,36 +82,41 @@ class Picture:
         return bundle, {"image/png": size}
 
 
+def shown(text: str) -> str:
+    """Translate a name from a table or a label of a lesson; other texts stay as they are."""
+    return _(text) if text in WORDS else label(text)
+
+
 def speak(figure: Figure) -> None:
-    """Puts what stands in the figure into the reader's language."""
+    """Translate the names and labels in the figure."""
     if language() == ENGLISH:
         return
     for text in figure.findobj(Text):
         if isinstance(text, Text) and text.get_text():
-            text.set_text(told(text.get_text()))
+            text.set_text(shown(text.get_text()))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         _speak_ticks(axis)
 
 
 def _speak_ticks(axis: Axis) -> None:
-    """Those with names write them when the figure is drawn."""
+    """Translate tick labels. Axes with names compute them only when the figure is drawn."""
     formatter = axis.get_major_formatter()
     if isinstance(formatter, StrCategoryFormatter):
         places = list(axis.get_majorticklocs())
-        axis.set_ticks(places, [told(name) for name in formatter.format_ticks(places)])  # type: ignore[no-untyped-call]
+        axis.set_ticks(places, [shown(name) for name in formatter.format_ticks(places)])  # type: ignore[no-untyped-call]
     elif isinstance(formatter, FixedFormatter):
-        formatter.seq = [told(name) for name in formatter.seq]
+        formatter.seq = [shown(name) for name in formatter.seq]
     elif isinstance(formatter, FuncFormatter):
         write: Callable[[float, int | None], str] = formatter.func
 
         def tell(value: float, place: int | None = None) -> str:
-            return told(write(value, place))
+            return shown(write(value, place))
 
         formatter.func = tell
 
 
 def _png(figure: Figure) -> bytes:
-    """256 colours lose nothing in a chart and more than halve the file."""
+    """Return the PNG with 256 colours, which are enough for a chart and halve its size."""
     for sharpness in _SHARPNESS:
         figure.set_dpi(CSS_PX_PER_INCH * sharpness)
         canvas = FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""How far a format of numbers moves what it holds: range and digits in one figure."""
+"""Rounding errors of number formats: range and digits in one figure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,24 @@ import numpy as np
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.picture import Picture
 from course_lib.show.style import DASHES, SERIES, legend_below, sheet
+from course_lib.words import _
 
-SMALLEST, LARGEST, BEST = 1e-12, 1e12, 2e-6  # of the axes; the last in percent
+SMALLEST, LARGEST, BEST = 1e-12, 1e12, 2e-6  # limits of the axes; BEST is in percent
 
 
 def number_formats(formats: Mapping[str, Any]) -> Picture:
-    """The largest error of rounding against the size of the number. Takes what `torch.finfo` says
-    of each format: its `max`, `smallest_normal` and `eps`."""
+    """Draw the largest rounding error against the size of the number.
+
+    `formats` maps names to `torch.finfo` objects with `max`, `smallest_normal` and `eps`.
+    """
     if not formats:
-        raise ArgumentError('name at least one format, as in {"bf16": torch.finfo(torch.bfloat16)}')
+        raise ArgumentError(
+            _('name at least one format, as in {"bf16": torch.finfo(torch.bfloat16)}')
+        )
     said = []
     with sheet(height_in=4.0) as page:
-        title = "What rounding does to numbers of any size"
-        axes = page.axes("size of the number", "largest error of rounding (%)", title)
+        title = _("What rounding does to numbers of any size")
+        axes = page.axes(_("size of the number"), _("largest error of rounding (%)"), title)
         for position, (name, info) in enumerate(formats.items()):
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
             size = np.geomspace(SMALLEST, min(float(info.max), LARGEST), 2000)
@@ -32,7 +37,13 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
             if info.max < LARGEST:
                 axes.plot([info.max, info.max], [error[-1], 100], **look)
             said.append(
-                f"{name}: {50 * info.eps:.2g} % from {info.smallest_normal:.2g} to {info.max:.3g}"
+                _(
+                    "{name}: {value:.2g} % from {smallest_normal:.2g} to {max:.3g}",
+                    name=name,
+                    value=50 * info.eps,
+                    smallest_normal=info.smallest_normal,
+                    max=info.max,
+                )
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -43,7 +54,9 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
         axes.set_ylim(BEST, 150)
         axes.minorticks_off()
         legend_below(axes)
-        return page.picture(f"Error of rounding by size of the number. {'; '.join(said)}.")
+        return page.picture(
+            _("Error of rounding by size of the number. {said}.", said="; ".join(said))
+        )
 
 
 def _raised(power: int) -> str:

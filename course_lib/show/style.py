@@ -1,7 +1,7 @@
-"""One style for every figure: colours that colour-blind readers tell apart, opaque white
-(so that a dark JupyterLab shows the same picture), type that survives a projector and a printer.
+"""Common style of all figures: colour-blind-safe colours, white background, large type.
 
-Nothing here or elsewhere in this room touches pyplot, and matplotlib's settings are put back.
+A dark JupyterLab shows the same picture. The type stays readable on a projector and in print.
+Nothing in this package uses pyplot, and matplotlib's settings are restored.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from course_lib.show.picture import CSS_PX_PER_INCH, Picture
-from course_lib.words import spoken
 
+# 800 CSS pixels fit a cell of a JupyterLab 1280 pixels wide with its file browser open.
 WIDTH_IN = 8.0
-"""800 CSS pixels: fits the cell of a JupyterLab 1280 pixels wide with its file browser open."""
 
 INK, QUIET, FAINT, PAPER = "#1b1b1b", "#5f6368", "#d9dce0", "#ffffff"
 BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#00846b", "#b5588f"
 ORANGE, SKY, GREY, BROWN = "#e69f00", "#56b4e9", "#8a8d91", "#7a4e2d"
 
+# Okabe and Ito's colours; green and purple are darker, for a contrast near 4.5 on white.
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BROWN, INK)
-"""After Okabe and Ito; green and purple darkened to a contrast of 4.5 on white or near it."""
 
+# Dashes distinguish lines in black-and-white prints.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
-"""A second sign beside the colour, for prints in black and white."""
 
 CATEGORY = {
     "parameters": BLUE,
@@ -70,11 +69,6 @@ CATEGORY = {
     "weight": GREEN,
     "bubble": FAINT,
 }
-IN_LEGENDS = spoken(
-    "parameters", "gradients", "optimizer", "activations", "temporary", "compute", "communication",
-    "exposed communication", "overlapped", "idle", "forward", "backward", "bubble",
-)  # fmt: skip
-"""Categories whose names a reader meets below a figure."""
 PHASE_TINT = {
     "forward": "#dcebf7",
     "backward": "#fde8d3",
@@ -123,12 +117,12 @@ _LOCK = threading.RLock()
 
 @cache
 def _families() -> tuple[str, ...]:
-    """DejaVu comes with matplotlib; a font for Korean only where the machine has one."""
+    """Return the font families: DejaVu from matplotlib, and Korean fonts if installed."""
     return ("DejaVu Sans", *fonts_with_korean())
 
 
 def fonts_with_korean() -> list[str]:
-    """Those that this machine has."""
+    """Return the installed fonts with Korean letters."""
     wanted = (
         "Noto Sans CJK KR", "Noto Sans CJK JP", "NanumGothic", "Malgun Gothic",
         "Apple SD Gothic Neo", "AppleGothic",
@@ -138,12 +132,12 @@ def fonts_with_korean() -> list[str]:
 
 
 def colour(name: str, position: int = 0) -> str:
-    """The colour that a category has in every figure, else one by position."""
+    """Return a category's colour, which is the same in every figure, or a colour by position."""
     return CATEGORY.get(name, SERIES[position % len(SERIES)])
 
 
 class Sheet:
-    """One figure while it is drawn."""
+    """One figure during drawing."""
 
     def __init__(self, height_in: float, width_in: float, layout: str) -> None:
         size = (width_in, height_in)
@@ -164,7 +158,7 @@ class Sheet:
 def sheet(
     height_in: float = 3.8, width_in: float = WIDTH_IN, layout: str = "constrained"
 ) -> Iterator[Sheet]:
-    """Everything drawn within has the style; a reader's own matplotlib settings have no say."""
+    """Draw with the course's style, independent of the reader's matplotlib settings."""
     settings = {**_SETTINGS, "font.family": list(_families())}
     with _LOCK, matplotlib.style.context(["default", settings]):
         yield Sheet(height_in, width_in, layout)
@@ -179,7 +173,7 @@ def label(axes: Axes, x: str = "", y: str = "", title: str = "") -> Axes:
 
 
 def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
-    """Under the axes, where it hides no data; as many columns as the names leave room for."""
+    """Put the legend below the axes, in as many columns as fit."""
     handles, names = axes.get_legend_handles_labels()
     handles, names = [*handles, *extra], [*names, *(str(artist.get_label()) for artist in extra)]
     kept = dict(zip(names, handles, strict=True))
@@ -195,8 +189,10 @@ def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Numbers written out on a logarithmic axis; matplotlib would typeset them as formulas. An axis
-    that would show fewer than three, being short, has 2 and 5 as well, or even steps."""
+    """Write numbers in full on a logarithmic axis, where matplotlib would typeset powers.
+
+    A short axis with fewer than three ticks also gets 2 and 5, or even steps.
+    """
     if _shown(axis) < 3:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         if _shown(axis) < 3:
@@ -211,20 +207,20 @@ def _shown(axis: Axis) -> int:
 
 
 def readable_on(background: Any) -> str:
-    """Ink or paper, whichever stands out."""
+    """Return the colour, ink or paper, with more contrast to the background."""
     red, green, blue = to_rgb(background)
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else PAPER
 
 
 def bare(axes: Axes) -> Axes:
-    """For diagrams that have no axes."""
+    """Hide the axes, for diagrams."""
     axes.set_axis_off()
     axes.grid(False)
     return axes
 
 
 def shorten(text: object, length: int = 28, end: int = 0) -> str:
-    """`end`: so many letters at the end stay, for names of one family, which differ there."""
+    """Shorten a text with an ellipsis. Keep `end` letters at the end, if names differ there."""
     text = " ".join(str(text).split())
     if len(text) <= length:
         return text
@@ -232,6 +228,6 @@ def shorten(text: object, length: int = 28, end: int = 0) -> str:
 
 
 def listed(names: Iterable[object], last: str = " and ") -> str:
-    """ "a, b and c", for alternative texts."""
+    """Join names as "a, b and c", for alternative texts."""
     items = [str(name) for name in names]
     return last.join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -1,1 +1,1 @@
-"""Check: exercises, hints, progress; builds notebooks from lessons."""
+"""Exercise checks, hints, predictions, claims and progress."""

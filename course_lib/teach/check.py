@@ -1,4 +1,4 @@
-"""`check.ex00_local(run)`: the checks of all lessons under one name, each found in its module."""
+"""Checks of all lessons under one name: `check.ex00_local(run)`. Each is loaded from its module."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from course_lib.words import _
 
 NAME = re.compile(r"ex(\d\d[a-z]?)_\w+")
 MODULE = re.compile(r"lesson\d\d[a-z]?")
@@ -17,16 +19,20 @@ def __getattr__(name: str) -> Any:
         try:
             lesson = import_module(f"course_lib.teach.checks.lesson{found[1]}")
         except ModuleNotFoundError:
-            raise AttributeError(f"lesson {found[1]} has no checks") from None
+            raise AttributeError(_("lesson {found} has no checks", found=found[1])) from None
         if hasattr(lesson, name):
             return getattr(lesson, name)
         known = ", ".join(sorted(key for key in vars(lesson) if NAME.fullmatch(key)))
-        raise AttributeError(f"no check {name}; lesson {found[1]} has {known}")
-    raise AttributeError(f"no check {name!r}; they are called check.ex<lesson>_<exercise>")
+        raise AttributeError(
+            _("no check {name}; lesson {found} has {known}", name=name, found=found[1], known=known)
+        )
+    raise AttributeError(
+        _("no check {name!r}; they are called check.ex<lesson>_<exercise>", name=name)
+    )
 
 
 def __dir__() -> list[str]:
-    """What completion offers: the checks of all lessons that have some."""
+    """Return the names of all lessons' checks, for tab completion."""
     folder = Path(__file__).parent / "checks"
     names = sorted(path.stem for path in folder.glob("lesson*.py"))
     lessons = [name for name in names if MODULE.fullmatch(name)]

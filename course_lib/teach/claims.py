@@ -1,12 +1,12 @@
-"""What a lesson claims, tried on the runs of the machine where it is read.
+"""Claims of a lesson, tested on the runs of the reader's machine.
 
-A lesson says "the peak falls to less than a third"; a cell tagged `claim` says it to the machine:
+A lesson says "the peak falls to less than a third". A cell tagged `claim` tests it:
 
     claim("recomputation lowers the peak", share, most=33, unit="%")
 
-The cell prints whether it holds here, and one line in the workspace keeps it for `course run` and
-for notebooks under test, which print a table of all claims. A claim that fails stops nothing: the
-learner sees an honest line, and who writes lessons mends the experiment or the claim.
+The cell prints whether the claim holds here. It also adds a line to a file in the workspace, from
+which `course run` and the notebook tests print a table. A failed claim stops nothing. The learner
+sees that it failed, and the lesson's author corrects the experiment or the claim.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from course_lib.lab.workspace import find
+from course_lib.mistakes import left_open
 from course_lib.mistakes.kinds import is_truth_value
 from course_lib.plan.numbers import real
-from course_lib.teach import kept_lines
-from course_lib.words import told
+from course_lib.teach import jsonl
+from course_lib.words import _, label
 
 FILE = Path(".course") / "claims.jsonl"
 
@@ -42,18 +43,30 @@ class Claim:
     @property
     def bounds(self) -> str:
         if self.least == self.most:
-            return f"is {_number(self.least)}"
+            return _("is {least}", least=_number(self.least))
         if self.least is None:
-            return f"is at most {_number(self.most)}"
+            return _("is at most {most}", most=_number(self.most))
         if self.most is None:
-            return f"is at least {_number(self.least)}"
-        return f"lies between {_number(self.least)} and {_number(self.most)}"
+            return _("is at least {least}", least=_number(self.least))
+        return _(
+            "lies between {least} and {most}", least=_number(self.least), most=_number(self.most)
+        )
 
     def __str__(self) -> str:
-        value = f"{_short(self.value)}{' ' if self.unit else ''}{self.unit}"
+        value = f"{_short(self.value)}{' ' if self.unit else ''}{label(self.unit)}"
         if self.holds:
-            return f"✓ holds here: {self.text} ({value}; claimed: it {self.bounds})"
-        return f"✗ not here: {self.text} ({value}; claimed: it {self.bounds})"
+            return _(
+                "✓ holds here: {text} ({value}; claimed: it {bounds})",
+                text=label(self.text),
+                value=value,
+                bounds=self.bounds,
+            )
+        return _(
+            "✗ not here: {text} ({value}; claimed: it {bounds})",
+            text=label(self.text),
+            value=value,
+            bounds=self.bounds,
+        )
 
 
 def _short(value: float) -> str:
@@ -72,36 +85,41 @@ def claim(
     most: float | None = None,
     unit: str = "",
 ) -> None:
-    """Prints whether `value` lies within the bounds; a truth value is claimed to be true."""
+    """Print and record whether `value` lies within the bounds; a bool has to be true."""
+    left_open.refuse_outdated()
     if is_truth_value(value):
         value, least, most = int(bool(value)), 1, 1
     if least is None and most is None:
-        raise ValueError(f"the claim {text!r} has no bound: give least=, most= or both")
+        raise ValueError(
+            _("the claim {text!r} has no bound: give least=, most= or both", text=text)
+        )
     number = real(value)
     made = Claim(text, math.nan if number is None else number, least, most, unit)
-    print(told(made))
-    kept_lines.append(find().folder / FILE, asdict(made), "the claim")
+    print(made)
+    jsonl.append(find().folder / FILE, asdict(made), _("the claim"))
 
 
 def kept(workspace: Path, after: int = 0) -> list[Claim]:
-    """Those of a workspace, leaving out the first `after`; broken lines are passed over."""
+    """Return the claims of a workspace after the first `after`; skip broken lines."""
     claims = []
-    for entry in kept_lines.entries(workspace / FILE):
+    for entry in jsonl.entries(workspace / FILE):
         try:
             claims.append(Claim(**entry))
-        except TypeError:  # an object, but no claim
+        except TypeError:  # valid JSON, but not a claim
             continue
     return claims[after:]
 
 
 def table(rows: list[tuple[str, Claim]]) -> str:
-    """One line per claim, with the lesson that makes it."""
-    width = max([len("lesson"), *(len(lesson) for lesson, _ in rows)])
+    """Return a text table with one line per claim and its lesson."""
+    width = max([len("lesson"), *(len(lesson) for lesson, _unused in rows)])
     lines = [f"{'lesson':{width}}  holds     value  claim"]
     for lesson, made in rows:
         value = _short(made.value)
         verdict = "yes" if made.holds else "NO"
         unit = f" {made.unit}" if made.unit else ""
         lines.append(f"{lesson:{width}}  {verdict:5}  {value:>8}{unit}  {made.text} {made.bounds}")
-    broken = sum(not made.holds for _, made in rows)
-    return "\n".join([*lines, f"{len(rows) - broken} of {len(rows)} claims hold"])
+    broken = sum(not made.holds for _unused, made in rows)
+    return "\n".join(
+        [*lines, _("{rows} of {rows2} claims hold", rows=len(rows) - broken, rows2=len(rows))]
+    )

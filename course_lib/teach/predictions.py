@@ -1,9 +1,10 @@
-"""A learner's guesses: asked for before the run, kept, and set beside what was measured.
+"""A learner's guesses, recorded before a run and compared with the measurement.
 
     samples = predict("03: samples after 40 iterations", guess_samples, unit="samples")
     samples.compare(seen)
 
-The first guess at a question is the one that counts: whoever runs a cell again knows the answer.
+Only the first guess at a question counts, because a learner who runs the cell again has seen the
+answer.
 """
 
 from __future__ import annotations
@@ -16,40 +17,41 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab.plain_files import account
-from course_lib.lab.workspace import find
+from course_lib.lab.workspace import account, find
+from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import ArgumentError, CourseError
-from course_lib.teach import kept_lines
+from course_lib.teach import jsonl
 from course_lib.teach.answers import close, in_figures, plain, what_it_is, why_no_number
-from course_lib.words import told
+from course_lib.words import _, label
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FILE = Path(".course") / "guesses.jsonl"
 SWITCH = "COURSE_GUESSES"
+# Relative error up to which a guess counts as good.
 NEARLY = 0.1
-"""A guess within this share of what was measured is called well guessed."""
 
 Guess = float | str | list[str]
 
 
 class GuessMissingError(CourseError):
-    """A cell waits for the guess of the one above."""
+    """Missing guess in the cell above."""
 
 
 @dataclass(frozen=True)
 class Prediction:
     question: str
+    # None if the reader continues without guessing.
     guess: Guess | None
-    """None where a reader goes on without guessing."""
     unit: str = ""
 
     def compare(self, measured: object) -> None:
-        """Prints the guess beside what came out, and keeps both."""
+        """Print the guess beside the measurement, and record both."""
+        left_open.refuse_outdated()
         found = _plain(measured)
         if isinstance(found, float) and not math.isfinite(found):
-            print(f"{_subject(self.question)}: {told('nothing was measured')}")
+            print(f"{_subject(self.question)}: {_('nothing was measured')}")
             return
         print(f"{_subject(self.question)}: {self._beside(found)}")
         _keep({"question": self.question, "measured": found})
@@ -57,9 +59,11 @@ class Prediction:
     def _beside(self, found: Guess) -> str:
         said = _said(found, self.unit)
         if self.guess is None:
-            return told(f"it was {said} (no guess)")
-        guessed = told(f"you guessed {_said(self.guess, self.unit)}, it was {said}")
-        verdict = told(_verdict(self.guess, found))
+            return _("it was {said} (no guess)", said=said)
+        guessed = _(
+            "you guessed {guess}, it was {said}", guess=_said(self.guess, self.unit), said=said
+        )
+        verdict = _verdict(self.guess, found)
         return f"{guessed}: {verdict}" if verdict else guessed
 
 
@@ -70,18 +74,27 @@ def predict(
     unit: str = "",
     choices: Sequence[str] | None = None,
 ) -> Prediction:
-    """Stops until there is a guess. `question` begins with the number of the lesson, as in
-    "03: samples after 40 iterations"; with `choices` the guess is one of them."""
+    """Record a guess. Without one, raise an error that stops the notebook.
+
+    `question` begins with the lesson's number, as in "03: samples after 40 iterations". With
+    `choices`, the guess has to be one of them.
+    """
     if ": " not in question:
-        raise ArgumentError(f"{question!r} has no number of a lesson; write '03: …'")
+        raise ArgumentError(
+            _("{question!r} has no number of a lesson; write '03: …'", question=question)
+        )
     subject = _subject(question)
     if is_missing(guess):
         if may_skip():
             return Prediction(question, None, unit)
         raise GuessMissingError(
-            f"your guess is still to come: {subject}.\nWrite it in the cell above in place of "
-            "the dots, run that cell, then this one; a wrong guess teaches more than none.\n"
-            f"(To read on without guessing: %env {SWITCH}=skip)"
+            _(
+                "your guess is still to come: {subject}.\nWrite it in the cell above in "
+                "place of the dots, run that cell, then this one; a wrong guess teaches "
+                "more than none.\n(To read on without guessing: %env {switch}=skip)",
+                subject=subject,
+                switch=SWITCH,
+            )
         )
     value = _checked(subject, guess, choices)
     _keep({"question": question, "guess": value, "unit": unit})
@@ -89,7 +102,7 @@ def predict(
 
 
 def _subject(question: str) -> str:
-    return told(question).partition(": ")[2]
+    return label(question).partition(": ")[2]
 
 
 def may_skip() -> bool:
@@ -105,11 +118,26 @@ def _checked(subject: str, guess: object, choices: Sequence[str] | None) -> Gues
     if choices is None:
         if isinstance(value, str | list) or not math.isfinite(value):
             raise ArgumentError(f"{subject}: {why_no_number(guess)}")
+        if value < 0:
+            raise ArgumentError(
+                _(
+                    "{subject}: {value} is less than 0; guess 0 or more",
+                    subject=subject,
+                    value=in_figures(value),
+                )
+            )
         return value
     given = value if isinstance(value, list) else [value]
     if strange := [one for one in given if one not in choices]:
         allowed = ", ".join(repr(choice) for choice in choices)
-        raise ArgumentError(f"{subject}: {strange[0]!r} is none of the answers; take {allowed}")
+        raise ArgumentError(
+            _(
+                "{subject}: {strange!r} is none of the answers; take {allowed}",
+                subject=subject,
+                strange=strange[0],
+                allowed=allowed,
+            )
+        )
     return value
 
 
@@ -118,34 +146,38 @@ def _plain(value: object) -> Guess:
         return sorted(value)
     found = plain(value)
     if isinstance(found, bool) or not isinstance(found, int | float | str):
-        raise ArgumentError(what_it_is(value, "a number is asked for"))
+        raise ArgumentError(what_it_is(value, _("a number is asked for")))
     return found
 
 
 def _said(value: Guess, unit: str) -> str:
     if isinstance(value, list):
-        return ", ".join(f"'{one}'" for one in value) or "none of them"
+        return ", ".join(f"'{one}'" for one in value) or _("none of them")
     if isinstance(value, str):
         return f"'{value}'"
     is_long = value == int(value) or abs(value) >= 1000
     figures = in_figures(round(value)) if is_long else f"{value:.3g}"
-    return f"{figures}{'' if unit in ('', '%') else ' '}{unit}"
+    return f"{figures}{'' if unit in ('', '%') else ' '}{label(unit)}"
 
 
 def _verdict(guess: Guess, found: Guess) -> str:
     if not (isinstance(guess, float | int) and isinstance(found, float | int)):
-        return told("right") if guess == found else ""
+        return _("right") if guess == found else ""
     if close(guess, found, NEARLY):
-        return "well guessed"
+        return _("well guessed")
     if guess <= 0 or found <= 0:
         return ""
     off = times_off(guess, found)
     times = f"{off:.2g}" if off < 100 else f"{off:,.0f}"
-    return f"the guess was {times} times as much" if guess > found else f"{times} times as much"
+    return (
+        _("the guess was {times} times as much", times=times)
+        if guess > found
+        else _("{times} times as much", times=times)
+    )
 
 
 def times_off(guess: float, measured: float) -> float:
-    """By which factor a guess misses, in either direction; NaN where a factor says nothing."""
+    """Return the factor between guess and measurement, at least 1; NaN if one is not positive."""
     if guess <= 0 or measured <= 0:
         return math.nan
     return max(guess / measured, measured / guess)
@@ -154,17 +186,19 @@ def times_off(guess: float, measured: float) -> float:
 def _keep(entry: Mapping[str, Any]) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     line = {"time": now, "learner": account(), **entry}
-    kept_lines.append(find().folder / FILE, line, "the guess")
+    jsonl.append(find().folder / FILE, line, _("the guess"))
 
 
 def kept(workspace: Path | None = None) -> pd.DataFrame:
-    """The first guess at each question with the first measurement after it, in the order of the
-    lessons. `times_off` is empty for a choice, `is_right` for a number."""
+    """Return the first guess at each question with the next measurement, sorted by lesson.
+
+    `times_off` is empty for a choice, and `is_right` is empty for a number.
+    """
     import pandas as pd
 
     path = (workspace or find().folder) / FILE
     first: dict[str, dict[str, Any]] = {}
-    for entry in kept_lines.entries(path):
+    for entry in jsonl.entries(path):
         question = str(entry.get("question", ""))
         if entry.get("learner") != account() or ": " not in question:
             continue

@@ -1,17 +1,17 @@
-"""What each learner has solved: one line per check in the workspace, a table from it."""
+"""Progress of each learner: one line per check in the workspace, and a table of them."""
 
 from __future__ import annotations
 
 import argparse
 import re
-import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from course_lib.lab.plain_files import account
-from course_lib.lab.workspace import find
-from course_lib.teach import kept_lines
-from course_lib.words import told
+from course_lib.lab.workspace import account, find
+from course_lib.teach import jsonl
+from course_lib.words import _
 
 FILE = Path(".course") / "progress.jsonl"
 CHECKED = re.compile(r'Checklist\(\s*"(\d\d[a-z]?\.\d+)"')
@@ -26,59 +26,58 @@ class Standing:
     last_unmet: str
 
 
-def record(workspace: Path, exercise: str, *, passed: bool, unmet: str) -> None:
-    """Appends one line. A workspace that cannot be written must not stop a check."""
-    entry = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "learner": account(),
-        "exercise": exercise,
-        "passed": passed,
-        "unmet": unmet,
-    }
-    kept_lines.append(Path(workspace) / FILE, entry, "progress")
-
-
 def standings(workspace: Path, learner: str | None = None) -> list[Standing]:
-    """One row per exercise tried, in the order of the lessons; broken lines are passed over."""
+    """Return one row per attempted exercise, sorted by lesson; skip broken lines."""
     learner = learner or account()
-    tried: dict[str, Standing] = {}
-    for entry in kept_lines.entries(Path(workspace) / FILE):
-        if entry.get("learner") != learner:
-            continue
-        exercise = str(entry.get("exercise"))
-        before = tried.get(exercise, Standing(exercise, False, 0, ""))
-        tried[exercise] = Standing(
-            exercise,
-            is_solved=before.is_solved or entry.get("passed") is True,
-            attempts=before.attempts + 1,
-            last_unmet=str(entry.get("unmet", "")),
-        )
-    return [tried[name] for name in sorted(tried)]
+    entries = jsonl.entries(Path(workspace) / FILE)
+    tried = tries([entry for entry in entries if entry.get("learner") == learner])
+    return [
+        Standing(name, rows[-1].get("passed") is True, len(rows), str(rows[-1].get("unmet", "")))
+        for name, rows in tried.items()
+    ]
+
+
+def tries(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Group a learner's attempts by exercise, sorted by lesson.
+
+    Attempts after the first success do not count.
+    """
+    tried: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        rows = tried.setdefault(str(entry.get("exercise")), [])
+        if not rows or rows[-1].get("passed") is not True:
+            rows.append(entry)
+    return dict(sorted(tried.items()))
 
 
 def exercises() -> list[str]:
-    """The numbers of all exercises that have a check, without importing the checks."""
+    """Return the numbers of all exercises with a check, without importing the checks."""
     folder = Path(__file__).with_name("checks")
     texts = [file.read_text(encoding="utf-8") for file in folder.glob("lesson*.py")]
     return sorted({number for text in texts for number in CHECKED.findall(text)})
 
 
 def bar(rows: list[Standing], known: list[str]) -> str:
-    """How many of the course's exercises are solved, in figures and as a bar."""
+    """Say how many exercises of the course are solved, as numbers and as a bar."""
     solved = len({row.exercise for row in rows if row.is_solved} & set(known))
     filled = BAR_WIDTH * solved // len(known)
     drawn = "#" * filled + "." * (BAR_WIDTH - filled)
-    return f"[{drawn}] {solved} of {len(known)} exercises solved"
+    return _(
+        "[{drawn}] {solved} of {known} exercises solved",
+        drawn=drawn,
+        solved=solved,
+        known=len(known),
+    )
 
 
 def table(rows: list[Standing]) -> str:
-    """Of the exercises tried, and below it how far this is of all."""
+    """Return a text table of the attempted exercises, and the solved share below it."""
     total = bar(rows, exercises())
     if not rows:
-        return f"no exercise checked yet\n{total}"
-    lines = ["exercise   solved tries  what was missing last"]
+        return _("no exercise checked yet\n{total}", total=total)
+    lines = [_("exercise   solved tries  what was missing last")]
     for row in rows:
-        missing = "" if row.is_solved else told(row.last_unmet)
+        missing = "" if row.is_solved else row.last_unmet
         lines.append(
             f"{row.exercise:10} {'yes' if row.is_solved else 'no':6} {row.attempts:5d}  {missing}"
         )
@@ -86,15 +85,17 @@ def table(rows: list[Standing]) -> str:
 
 
 def show() -> None:
-    """Prints what the learner of this workspace has solved; for notebooks."""
-    print(told(table(standings(find().folder))))
+    """Print what the learner of this workspace has solved, in notebooks."""
+    print(table(standings(find().folder)))
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="course progress", description="exercises solved so far")
-    parser.add_argument("--workspace", type=Path, help="default: the one that you stand in")
-    parser.add_argument("--learner", help="another learner than you")
+    parser = argparse.ArgumentParser(
+        prog="course progress", description=_("exercises solved so far")
+    )
+    parser.add_argument("--workspace", type=Path, help=_("default: the one that you stand in"))
+    parser.add_argument("--learner", help=_("another learner than you"))
     options = parser.parse_args(argv)
     workspace = options.workspace or find().folder
-    print(told(table(standings(workspace, options.learner))))
+    print(table(standings(workspace, options.learner)))
     return 0

@@ -1,13 +1,15 @@
-"""Say: what a learner reads, in the language of the notebook.
+"""Translation of the course's own sentences with `gettext`.
 
-The house is written in English alone: a sentence stands where it is made, as an f-string. What is
-about to be shown goes through `told`, which finds the template that made it in the catalogs of the
-language (`locale/<language>/*.po`), and puts the same values into its translation. What has no
-translation stays English. So no room has to mark its sentences, and `course translate status`
-counts them all.
+A sentence is marked in the code, and its values are filled in after translation:
+
+    _("Rank {rank} waits {seconds:.1f} s.", rank=3, seconds=1.2)
+
+`N_` marks a sentence in a table or a constant, which is translated when it is shown. `label`
+translates a text that a lesson's cell passes to the library. Texts that a learner writes, prints or
+raises are never translated.
 """
 
-from course_lib.words.choice import ENGLISH, LANGUAGES, language, speaking
-from course_lib.words.telling import heard, spoken, told
+from course_lib.words.language import ENGLISH, LANGUAGES, language, speaking
+from course_lib.words.messages import N_, _, label
 
-__all__ = ["ENGLISH", "LANGUAGES", "heard", "language", "speaking", "spoken", "told"]
+__all__ = ["ENGLISH", "LANGUAGES", "N_", "_", "label", "language", "speaking"]

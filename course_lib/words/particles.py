@@ -1,12 +1,13 @@
-"""Korean particles follow the sound before them: `값이(가)` becomes `값이`, and `수이(가)` `수가`.
+"""Korean particles depend on the sound before: `값이(가)` becomes `값이`, `수이(가)` `수가`.
 
-A translator writes both forms after a place for a value, as is the custom: `{name}을(를)`.
+A translator writes both forms after a value, as is usual in Korean: `{name}을(를)`.
 """
 
 from __future__ import annotations
 
 import re
 
+# Form after a consonant, and form after a vowel.
 PAIRS = {
     "은(는)": ("은", "는"),
     "이(가)": ("이", "가"),
@@ -15,45 +16,41 @@ PAIRS = {
     "(으)로": ("으로", "로"),
     "(이)라": ("이라", "라"),
 }
-"""After a consonant, after a vowel."""
-SPOKEN_UNIT = re.compile(r"\d ?(?:[kKMGT]?i?B|[mµn]?s|%)\Z")
-"""Bytes, seconds and percent end in a vowel in Korean, however they are written."""
-BOTH = re.compile(r"([\w%])(['\"`’”)\]]*)(" + "|".join(map(re.escape, PAIRS)) + ")")
-DIGITS_THAT_END_IN_A_CONSONANT = "013678"
-FIRST, LAST, FINALS, FINAL_L = 0xAC00, 0xD7A3, 28, 8
+# In Korean, bytes, seconds and percent end in a vowel, however they are written.
+VOWEL_UNIT = re.compile(r"\d ?(?:[kKMGT]?i?B|[mµn]?s|%)\Z")
+BOTH_FORMS = re.compile(r"([\w%])(['\"`’”)\]]*)(" + "|".join(map(re.escape, PAIRS)) + ")")
+DIGITS_WITH_FINAL_CONSONANT, DIGITS_WITH_FINAL_L = "013678", "178"
+FIRST_SYLLABLE, LAST_SYLLABLE, FINALS, FINAL_L = 0xAC00, 0xD7A3, 28, 8
 
 
-def fitted(text: str) -> str:
-    """With the particle that is spoken; both stay where the sound cannot be known."""
-    return BOTH.sub(_one, text)
+def fitted(text: str, start: int = 0) -> str:
+    """Choose the spoken particle from `start` on; keep both if the sound is unknown."""
+
+    def one(found: re.Match[str]) -> str:
+        return found[0] if found.start(3) < start else _fitted(found)
+
+    return BOTH_FORMS.sub(one, text)
 
 
-def any_particle(pattern: str) -> str:
-    """A pattern that was made of a text with both forms: for the one that was spoken, too."""
-    for both, forms in PAIRS.items():
-        pattern = pattern.replace(re.escape(both), f"(?:{'|'.join([re.escape(both), *forms])})")
-    return pattern
-
-
-def _one(found: re.Match[str]) -> str:
+def _fitted(found: re.Match[str]) -> str:
     before, marks, both = found.groups()
-    unit = SPOKEN_UNIT.search(found.string, 0, found.end(1))
-    ends = "" if unit else _ending(before)
-    if ends is None:
+    unit = VOWEL_UNIT.search(found.string, 0, found.end(1))
+    final = "" if unit else _final(before)
+    if final is None:
         return found[0]
     after_consonant, after_vowel = PAIRS[both]
-    takes_vowel_form = ends == "" or (both == "(으)로" and ends == "l")
+    takes_vowel_form = final == "" or (both == "(으)로" and final == "l")
     return before + marks + (after_vowel if takes_vowel_form else after_consonant)
 
 
-def _ending(character: str) -> str | None:
-    """Of the syllable: empty for a vowel, `l` for ㄹ, `c` for another consonant; None: unknown."""
+def _final(character: str) -> str | None:
+    """Return the final: "" for a vowel, "l" for ㄹ, "c" for other consonants, None if unknown."""
     code = ord(character)
-    if FIRST <= code <= LAST:
-        final = (code - FIRST) % FINALS
+    if FIRST_SYLLABLE <= code <= LAST_SYLLABLE:
+        final = (code - FIRST_SYLLABLE) % FINALS
         return "" if final == 0 else "l" if final == FINAL_L else "c"
     if character in "0123456789":
-        if character in "178":
+        if character in DIGITS_WITH_FINAL_L:
             return "l"
-        return "c" if character in DIGITS_THAT_END_IN_A_CONSONANT else ""
+        return "c" if character in DIGITS_WITH_FINAL_CONSONANT else ""
     return None

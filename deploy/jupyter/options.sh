@@ -5,7 +5,7 @@ course=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034
 course_options=(
     --MappingKernelManager.kernel_manager_class=course_lib.lab.jupyter.kernels.ServerKernels
-    --ServerApp.terminado_settings='{"shell_command": "python -P -m course_lib.lab.jupyter.terminal"}'
+    --ServerApp.terminado_settings='{"shell_command": "python -P -m course_lib.cli shell"}'
     --LabApp.app_settings_dir="$course/deploy/jupyter/settings"
 )
 # Pages exported from a notebook, by menu or by nbconvert, ask the web for nothing.

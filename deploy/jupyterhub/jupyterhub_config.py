@@ -12,25 +12,25 @@ import sys
 from pathlib import Path
 
 PORT = 8000
+# Names of the accounts that may come in; empty: every account of this machine.
 USERS: set[str] = set()
-"""Names of the accounts that may come in; empty: every account of this machine."""
+# Of one user at a time, threads counted: a training process of torch has some thirty.
 PROCESSES = 2000
-"""Of one user at a time, threads counted: a training process of torch has some thirty."""
+# Memory of data of one process; it must hold a device slot of the box and the notebook kernel.
 PROCESS_GIB = 8
-"""Memory of data of one process; it must hold a device slot of the box and the notebook kernel."""
+# Of one file: a log or checkpoint that grows for ever ends here.
 FILE_GIB = 20
-"""Of one file: a log or checkpoint that grows for ever ends here."""
+# Of one user altogether; enforced where systemd runs (see README.md).
 MEMORY_GIB, CPUS = 12, 4.0
-"""Of one user altogether; enforced where systemd runs (see README.md)."""
+# After so long without use a kernel ends, and after so long without a kernel, terminal or page in
+# use a server. Jobs of the box go on; not where systemd counts them to the server (see README.md).
 IDLE_S = 2 * 3600
-"""After so long without use a kernel ends, and after so long without a kernel, terminal or page in
-use a server. Jobs of the box go on; not where systemd counts them to the server (see README.md)."""
+# False where learners pull them with nbgitpuller.
 COURSE_COPY_LESSONS = True
-"""False where learners pull them with nbgitpuller."""
+# Such as /srv/course-class: where learners who agree let the instructors see how far they are.
 CLASS_FOLDER = ""
-"""Such as /srv/course-class: where learners who agree let the instructors see how far they are."""
+# Names of the accounts that see the class; the hub keeps them in a group of the machine.
 INSTRUCTORS: set[str] = set()
-"""Names of the accounts that see the class; the hub keeps them in a group of the machine."""
 
 here = Path(__file__).resolve().parent
 environment = Path(sys.prefix)
@@ -70,6 +70,10 @@ if CLASS_FOLDER:  # its group is set anew: who is no instructor any more sees no
     of_the_group = ["--group", "course-instructors", "--members", ",".join(sorted(INSTRUCTORS))]
     subprocess.run([*course, *of_the_group], check=True)
     c.Spawner.environment["COURSE_CLASS"] = CLASS_FOLDER
+
+tried = [sys.executable, str(here / "access.py"), f"--class={CLASS_FOLDER}"]
+if subprocess.run([*tried, *sorted(USERS)], check=False).returncode:
+    sys.exit("hub: not started, since no learner could start a server")
 
 c.Spawner.args = [
     f"--MappingKernelManager.cull_idle_timeout={IDLE_S}",

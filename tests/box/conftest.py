@@ -13,13 +13,13 @@ import pytest
 
 from course_lib import box as box_room
 from course_lib.box.nodes import host_names, probe
-from course_lib.box.queue import rows, state
+from course_lib.box.queue import state, store
 from course_lib.box.scheduling import first_come
 from course_lib.box.settings import Settings
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
+# For what takes a second on a quiet machine; a test that fails waits so long, others do not.
 PATIENCE_S = float(os.environ.get("BOX_TEST_PATIENCE_S", "120"))
-"""For what takes a second on a quiet machine; a test that fails waits so long, others do not."""
 
 SETTINGS = """\
 kill_wait_s = 2
@@ -152,7 +152,7 @@ class Box:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            if b"dispatcher_process.main" in line or b"command_entry.py" in line:
+            if b" dispatcher" in line.replace(b"\0", b" ") or b"command_entry.py" in line:
                 others.add(pid)
         return {
             pid: name
@@ -249,7 +249,7 @@ class Queue:
         return self.submit(exclusive=1, nodes_min=2, nodes_max=2, nodes_given=1, **fields)
 
     def run_pass(self) -> list[int]:
-        with rows.transaction() as db:
+        with store.transaction() as db:
             return first_come.allot_nodes(db, self.box)
 
     def reason(self, job_id: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box import gpus, settings
+from course_lib.box import gpus
 from course_lib.box.gpus import AMD, NVIDIA, Gpus
 
 
@@ -33,18 +33,12 @@ MACHINES = [
     *[({"nvidia": n}, {}, (NVIDIA, tuple(map(str, range(n))))) for n in (1, 2, 3, 4, 8)],
     ({"nvidia": 8}, {"CUDA_VISIBLE_DEVICES": "6,2"}, (NVIDIA, ("6", "2"))),
     ({"nvidia": 4}, {"CUDA_VISIBLE_DEVICES": "1,-1,2"}, (NVIDIA, ("1",))),
-    ({"nvidia": 2}, {"CUDA_VISIBLE_DEVICES": "0,7"}, (NVIDIA, ("0",))),
     ({"nvidia": 2}, {"CUDA_VISIBLE_DEVICES": ""}, (NVIDIA, ())),
     ({"nvidia": 1}, {"CUDA_VISIBLE_DEVICES": TWO_SLICES}, (NVIDIA, tuple(TWO_SLICES.split(",")))),
-    ({"nvidia": 2}, {"CUDA_VISIBLE_DEVICES": "GPU-1a2b"}, (NVIDIA, ("GPU-1a2b",))),
     ({"nvidia": 2}, {"ROCR_VISIBLE_DEVICES": "1"}, (NVIDIA, ("0", "1"))),
     ({"amd": 4}, {}, (AMD, ("0", "1", "2", "3"))),
-    ({"amd": 4}, {"HIP_VISIBLE_DEVICES": "3,1"}, (AMD, ("3", "1"))),
-    ({"amd": 4}, {"CUDA_VISIBLE_DEVICES": "2"}, (AMD, ("2",))),
     ({"amd": 4}, {"CUDA_VISIBLE_DEVICES": "2", "HIP_VISIBLE_DEVICES": "3"}, (AMD, ("3",))),
     ({"amd": 4}, {"ROCR_VISIBLE_DEVICES": "1,2,3", "HIP_VISIBLE_DEVICES": "2"}, (AMD, ("3",))),
-    ({"amd": 1}, {"ROCR_VISIBLE_DEVICES": "GPU-77"}, (AMD, ("GPU-77",))),
-    ({}, {"CUDA_VISIBLE_DEVICES": TWO_SLICES}, ("", ())),
 ]
 
 
@@ -81,14 +75,8 @@ def test_slots_get_gpus_of_their_own_or_those_that_somebody_lets_them_share(
     maker, way, count, lent
 ):
     found = Gpus(maker=maker, names=tuple(map(str, range(count))))
-    given = gpus.lent(found, way, slots=4)
+    given = gpus.usable(found, way, slots=4)
     assert (given.maker, given.names) == (maker, found.names[:lent])
-
-
-@pytest.mark.parametrize("way", ["shared", "", "all"])
-def test_another_way_is_refused(way):
-    with pytest.raises(settings.SettingsError, match="use one of auto, share, none"):
-        settings.check(settings.Settings(gpus=way))
 
 
 def test_every_library_of_nvidia_s_machine_is_told_the_same_names():
@@ -108,11 +96,6 @@ def test_hip_counts_in_what_rocr_leaves_it():
         "CUDA_VISIBLE_DEVICES": "0,1",
         "GPU_DEVICE_ORDINAL": "0,1",
     }
-
-
-@pytest.mark.parametrize("maker", [NVIDIA, AMD])
-def test_gpus_that_the_box_may_not_use_are_hidden(maker):
-    assert set(gpus.visible(maker, []).values()) == {"-1"}
 
 
 def test_what_a_job_was_given_is_no_limit_of_the_machine():

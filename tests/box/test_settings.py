@@ -49,14 +49,6 @@ def test_settings_name_the_value_that_is_wrong():
         check(Settings(link_gbit=1e-6))
 
 
-@pytest.mark.parametrize("pace", [0.5, "fast", "3", float("nan"), float("inf"), 1000])
-def test_a_pace_is_auto_or_a_number_from_one_on(pace):
-    assert check(Settings(device_pace="auto")).device_pace == "auto"
-    assert check(Settings(device_pace=2.5)).device_pace == 2.5
-    with pytest.raises(SettingsError, match=r'device_pace = .*(use "auto"|greater than 0)'):
-        check(Settings(device_pace=pace))
-
-
 def test_a_link_that_the_kernel_cannot_shape_is_refused_when_a_job_asks_for_it(monkeypatch):
     monkeypatch.setenv("COURSE_BOX_LINK_GBIT", "1e-6")
     with pytest.raises(SettingsError, match=r"COURSE_BOX_LINK_GBIT=1e-06; use 0\.00001"):

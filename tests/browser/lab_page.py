@@ -8,17 +8,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+# Of a learner who likes whole pages: all cells are in the page, not only those in view.
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none", "recordTiming": False},
     "docmanager-extension/plugin": {"autosave": False},
     "apputils-extension/notification": {"fetchNews": "false"},
 }
-"""Of a learner who likes whole pages: all cells are in the page, not only those in view."""
 PATIENCE_MS = 500_000
 LOOK_EVERY_MS = 200  # else playwright looks at every frame, sixty times a second
 READY = ".jp-NotebookPanel-toolbar [data-status=idle]"
+# In the status bar; the notebook's own sign says idle before there is a kernel too.
 KERNEL_IS_THERE = "| Idle"
-"""In the status bar; the notebook's own sign says idle before there is a kernel too."""
 
 
 def write_settings(folder: Path) -> None:

@@ -11,13 +11,13 @@ from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_output
 from traitlets.config import Config
 
+from course_lib.publish.book import check
+from course_lib.publish.book.page import Links
+from course_lib.publish.book.site import NEEDED, write
+from course_lib.publish.building.build import build_text
+from course_lib.publish.building.source import read_lesson
+from course_lib.publish.executed import executed_in
 from course_lib.show.moving import collective
-from course_lib.teach.book import check
-from course_lib.teach.book.page import Links
-from course_lib.teach.book.site import NEEDED, write
-from course_lib.teach.building.build import build_text
-from course_lib.teach.building.source import read_lesson
-from course_lib.teach.executed import executed_in
 
 pytestmark = pytest.mark.browser
 PHONE = {"width": 390, "height": 844}
@@ -175,22 +175,6 @@ def test_parts_lead_through_the_lessons_and_each_page_to_the_next(open_page):
     page.get_by_role("cell", name="first").get_by_role("link").click()
     page.locator("a.next-page").click()
     assert page.title().startswith("01 Second thoughts")
-
-
-def test_on_a_phone_the_contents_come_out_of_the_side(open_page):
-    page = open_page("00_first.html", PHONE)
-    page.locator("label.nav-overlay-icon:visible").click()
-    page.locator(".sidebar-tree").get_by_text("01 Second thoughts").click()
-    page.wait_for_url("**/01_second.html")
-
-
-def test_dark_is_dark_and_can_be_chosen(open_page):
-    def paper(page):
-        return page.evaluate("getComputedStyle(document.body).backgroundColor")
-
-    dark, light = (paper(open_page("00_first.html", scheme=name)) for name in ("dark", "light"))
-    assert light == "rgb(255, 255, 255)"
-    assert max(map(int, dark[4:-1].split(","))) < 60
 
 
 def test_on_paper_all_frames_stand_and_what_is_folded_stays_away(open_page):

@@ -19,8 +19,8 @@ from lab_page import LabPage, pictures, write_settings  # noqa: E402
 
 from course_lib.lab.clusters import box_bin  # noqa: E402
 from course_lib.lab.lab import Lab  # noqa: E402
-from course_lib.teach.building.build import LINKS_CELL  # noqa: E402
-from course_lib.teach.building.source import lessons_in  # noqa: E402
+from course_lib.publish.building.build import LINKS_CELL  # noqa: E402
+from course_lib.publish.building.source import lessons_in  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 NOTEBOOKS = HERE.parents[1] / "notebooks"

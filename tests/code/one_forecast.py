@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,41 +25,6 @@ def program(argv: list[str], environment: dict[str, str] | None = None) -> str:
         for name, value in changed.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
     return printed.getvalue()
-
-
-class Repeated:
-    """Stands for a recorder where there is no GPU: a step is repeated by computing it once more,
-    from the tensors that it had when it was recorded."""
-
-    def __init__(self, clear: Callable[[], None]) -> None:
-        self.clear, self.recordings = clear, 0
-
-    def beside(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
-
-    def record(self, step: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
-        self.recordings += 1
-        result = torch.zeros(())
-
-        def replay() -> None:
-            self.clear()  # a recorded backward pass writes its gradients, and adds to none
-            result.copy_(step())
-
-        return replay, result
-
-
-def repeated_steps(argv: list[str], count: int, recorded: bool) -> dict[str, Any]:
-    """Losses of some steps, recorded after the first ones or all computed, and how often."""
-    from train_vit import build, recorded_step, train_step
-    from weather.configuration import parse
-
-    learning = build(parse(argv, 1), torch.device("cpu"))
-    recorder = Repeated(lambda: learning.optimizer.zero_grad(set_to_none=True))
-    if recorded:
-        learning.recorded = recorded_step(learning, recorder)
-    batches = learning.train(1)
-    losses = [train_step(learning, next(batches)) for _ in range(count)]
-    return {"losses": [loss.item() for loss in losses], "recordings": recorder.recordings}
 
 
 def in_kind(batches: Any, kind: torch.dtype) -> Any:
@@ -93,7 +57,7 @@ def steps(argv: list[str], count: int, kind: torch.dtype = torch.float64) -> dic
             losses.append(loss.item() / dist.get_world_size())
             if number in (0, count - 1):
                 gradients[number] = {
-                    name: (slice_of(p, learning.layout.tensor), p.grad.numpy().copy())
+                    name: (slice_of(p), p.grad.numpy().copy())
                     for name, p in learning.plain.named_parameters()
                 }
             if number == count // 2:

@@ -13,38 +13,13 @@ import torch
 import torch.distributed as dist
 from torch import _dynamo
 
-MODEL = [
-    *[
-        "--mock-data",
-        "--vocab-size",
-        "250",
-        "--make-vocab-size-divisible-by",
-        "32",
-        "--num-layers",
-        "4",
-    ],
-    *[
-        "--hidden-size",
-        "32",
-        "--num-attention-heads",
-        "4",
-        "--seq-length",
-        "16",
-        "--micro-batch-size",
-        "1",
-    ],
-    *[
-        "--global-batch-size",
-        "8",
-        "--train-iters",
-        "20",
-        "--lr",
-        "1e-2",
-        "--lr-decay-style",
-        "cosine",
-    ],
-    *["--min-lr", "1e-3", "--weight-decay", "0.1", "--clip-grad", "1.0"],
-]
+FLAGS = (
+    "--mock-data --vocab-size 250 --make-vocab-size-divisible-by 32 --num-layers 4 "
+    "--hidden-size 32 --num-attention-heads 4 --seq-length 16 --micro-batch-size 1 "
+    "--global-batch-size 8 --train-iters 20 --lr 1e-2 --lr-decay-style cosine --min-lr 1e-3 "
+    "--weight-decay 0.1 --clip-grad 1.0"
+)
+MODEL = FLAGS.split()
 
 
 def make(argv: list[str]) -> Any:
@@ -73,10 +48,9 @@ def whole_gradients(training: Any) -> dict[str, np.ndarray]:
     from parallel.fully_sharded import FullySharded
 
     holder = training.holder
-    if not isinstance(holder, FullySharded) and holder.sharded:
-        dist.all_gather_single(
-            holder.gradients, holder.reduced, group=training.layout.copies.handle
-        )
+    for one in () if isinstance(holder, FullySharded) else getattr(holder, "both", [holder]):
+        if one.sharded:
+            dist.all_gather_single(one.gradients, one.reduced, group=one.group.handle)
     found = {}
     for stage in training.stages:
         for name, parameter in stage.named_parameters():
@@ -88,13 +62,13 @@ def whole_gradients(training: Any) -> dict[str, np.ndarray]:
     return found
 
 
+# Between the compared steps: an evaluation after the second and the fourth, a checkpoint after the
+# third, and a memory trace of the fourth. None of them may change what is computed.
 DISTURBED = [
     *["--eval-iters", "1", "--eval-interval", "2"],
     *["--save-interval", "3"],
     *["--record-memory-history", "--profile-step-start", "3", "--profile-step-end", "4"],
 ]
-"""Between the compared steps: an evaluation after the second and the fourth, a checkpoint after the
-third, and a memory trace of the fourth. None of them may change what is computed."""
 
 
 class Noted:
@@ -136,14 +110,14 @@ def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
     tokens = args.global_batch_size * args.seq_length
     training.holder.zero()
     batches = training.loaders["train"].batch(0, training.micro_batches)
-    training.pipeline.train(batches, training.holder.seed_factor / tokens)
+    training.pipeline.train(batches, training.holder.loss_factor / tokens)
     training.holder.reduce()
     gradients = whole_gradients(training)
     noted = Noted(Report(args, training.layout, training.device), training)
     train(training, noted, Progress())
     return {
         "gradients": gradients,
-        "place": {name: place for name, (_, place) in training.checkpoints.wholes.items()},
+        "place": {name: place for name, (_, place) in training.checkpoints.slices.items()},
         "losses": noted.losses,
         "norms": noted.norms,
         "evaluations": noted.evaluations,
@@ -181,10 +155,12 @@ def program(argv: list[str], environment: dict[str, str] | None = None) -> tuple
     printed = io.StringIO()
     changed = {name: os.environ.get(name) for name in environment or {}}
     os.environ.update(environment or {})
+    unwrapped = pretrain_gpt.build, pretrain_gpt.train_step  # what is planted wraps them
     try:
         with contextlib.redirect_stdout(printed):
             code = pretrain_gpt.main(argv)
     finally:
+        pretrain_gpt.build, pretrain_gpt.train_step = unwrapped
         for name, value in changed.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
     return code, printed.getvalue()

@@ -15,6 +15,23 @@ from torch.nn import functional
 
 
 @dataclass(frozen=True)
+class Mixture:
+    """Experts in some of the layers, as the flags of the program say it."""
+
+    layers: tuple[int, ...]
+    experts: int
+    topk: int
+    width: int
+    shared: int | None
+    sigmoid: bool
+    pre_softmax: bool
+    bias: bool
+    coefficient: float
+    rate: float
+    rows: int  # of a micro-batch, over which the auxiliary loss is a mean
+
+
+@dataclass(frozen=True)
 class Shape:
     layers: int
     hidden: int
@@ -29,13 +46,16 @@ class Shape:
     swiglu: bool = False
     bias: bool = True
     ffn: int | None = None
+    mixture: Mixture | None = None
+    qk_norm: bool = False
 
     @property
     def key_heads(self) -> int:
         return self.groups or self.heads
 
-    def norm(self) -> nn.Module:
-        return nn.RMSNorm(self.hidden, 1e-5) if self.rms else nn.LayerNorm(self.hidden)
+    def norm(self, width: int | None = None) -> nn.Module:
+        width = width or self.hidden
+        return nn.RMSNorm(width, 1e-5) if self.rms else nn.LayerNorm(width)
 
 
 def rotated(x: Tensor, base: float, percent: float) -> Tensor:
@@ -59,6 +79,8 @@ class PlainAttention(nn.Module):
         keys = 2 * shape.key_heads * self.width
         self.qkv = nn.Linear(hidden, hidden + keys, bias=shape.bias)
         self.out = nn.Linear(hidden, hidden, bias=shape.bias)
+        if shape.qk_norm:
+            self.query_norm, self.key_norm = shape.norm(self.width), shape.norm(self.width)
 
     def forward(self, x: Tensor) -> Tensor:
         samples, length, hidden = x.shape
@@ -66,6 +88,8 @@ class PlainAttention(nn.Module):
         qkv = self.qkv(x).view(samples, length, groups, several + 2, self.width)
         query = qkv[..., :several, :].flatten(2, 3).transpose(1, 2)
         key, value = (qkv[..., several + n, :].transpose(1, 2) for n in (0, 1))
+        if self.shape.qk_norm:
+            query, key = self.query_norm(query), self.key_norm(key)
         if self.shape.rotary_base:
             rule = (self.shape.rotary_base, self.shape.rotary_percent)
             query, key = rotated(query, *rule), rotated(key, *rule)
@@ -75,25 +99,88 @@ class PlainAttention(nn.Module):
         return self.out(mixed.transpose(1, 2).reshape(samples, length, hidden))
 
 
+class PlainRouter(nn.Module):
+    def __init__(self, hidden: int, of: Mixture) -> None:
+        super().__init__()
+        self.of = of
+        self.weight = nn.Parameter(torch.empty(of.experts, hidden))
+        self.register_buffer("bias", torch.zeros(of.experts) if of.bias else None)
+        self.loss: Tensor | float = 0.0
+        self.tokens = torch.zeros(of.experts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[rows, hidden] → [rows, experts]: the weight of every expert, 0 if not chosen."""
+        of, logits = self.of, x @ self.weight.t()
+        scores = logits.sigmoid() if of.sigmoid else logits.softmax(1)
+        ranked = scores if self.bias is None else scores + self.bias
+        chosen = torch.zeros_like(scores).scatter(1, ranked.topk(of.topk, 1).indices, 1.0)
+        if of.sigmoid:
+            weights = scores * chosen
+            weights = weights / weights.sum(1, keepdim=True) if of.topk > 1 else weights
+        elif of.pre_softmax:
+            weights = scores * chosen
+        else:
+            weights = logits.masked_fill(chosen == 0, -torch.inf).softmax(1)
+        shares = scores / scores.sum(1, keepdim=True)
+        pieces = zip(chosen.split(of.rows), shares.split(of.rows), strict=True)
+        losses = [of.experts * (c.mean(0) / of.topk * s.mean(0)).sum() for c, s in pieces]
+        self.loss = of.coefficient * torch.stack(losses).mean()
+        self.tokens = chosen.detach().sum(0)
+        return weights
+
+    def move_bias(self) -> None:
+        if self.bias is not None:
+            self.bias += self.of.rate * (self.tokens.mean() - self.tokens).sign()
+
+
+class PlainExperts(nn.Module):
+    def __init__(self, hidden: int, of: Mixture, swiglu: bool) -> None:
+        super().__init__()
+        self.up = nn.Parameter(torch.empty(of.experts, of.width, hidden))
+        self.gate = nn.Parameter(torch.empty(of.experts, of.width, hidden)) if swiglu else None
+        self.down = nn.Parameter(torch.empty(of.experts, hidden, of.width))
+
+    def forward(self, x: Tensor, weights: Tensor) -> Tensor:
+        """Every expert computes every row; most of it is then multiplied by 0."""
+        inner = torch.einsum("rh,ewh->erw", x, self.up)
+        if self.gate is None:
+            inner = functional.gelu(inner, approximate="tanh")
+        else:
+            inner = functional.silu(torch.einsum("rh,ewh->erw", x, self.gate)) * inner
+        return torch.einsum("erw,ehw,re->rh", inner, self.down, weights)
+
+
 class PlainLayer(nn.Module):
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, number: int) -> None:
         super().__init__()
         hidden, ffn = shape.hidden, shape.ffn or 4 * shape.hidden
+        self.router, of = None, shape.mixture
+        if of and of.layers[number]:
+            self.router, ffn = PlainRouter(hidden, of), of.shared
+            self.experts = PlainExperts(hidden, of, shape.swiglu)
         self.norm_1 = shape.norm()
         self.attention = PlainAttention(shape)
         self.norm_2 = shape.norm()
+        self.swiglu, self.has_mlp = shape.swiglu, bool(ffn)
+        if not ffn:
+            return
         self.up = nn.Linear(hidden, ffn, bias=shape.bias)
         if shape.swiglu:
             self.gate = nn.Linear(hidden, ffn, bias=shape.bias)
         self.down = nn.Linear(ffn, hidden, bias=shape.bias)
-        self.swiglu = shape.swiglu
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm_1(x))
         y = self.norm_2(x)
+        if self.router is not None:
+            rows = y.flatten(0, 1)
+            x = x + self.experts(rows, self.router(rows)).view_as(x)
+        return x + self.mlp(y) if self.has_mlp else x
+
+    def mlp(self, y: Tensor) -> Tensor:
         if self.swiglu:
-            return x + self.down(functional.silu(self.gate(y)) * self.up(y))
-        return x + self.down(functional.gelu(self.up(y), approximate="tanh"))
+            return self.down(functional.silu(self.gate(y)) * self.up(y))
+        return self.down(functional.gelu(self.up(y), approximate="tanh"))
 
 
 class PlainGPT(nn.Module):
@@ -102,7 +189,7 @@ class PlainGPT(nn.Module):
         self.word = nn.Embedding(shape.vocabulary, shape.hidden)
         if not shape.rotary_base:
             self.position = nn.Embedding(shape.length, shape.hidden)
-        self.layers = nn.ModuleList(PlainLayer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(PlainLayer(shape, n) for n in range(shape.layers))
         self.final_norm = shape.norm()
         for matrix in (p for p in self.parameters() if p.ndim > 1):
             nn.init.normal_(matrix, 0.0, 0.02)
@@ -119,6 +206,10 @@ class PlainGPT(nn.Module):
         logits = functional.linear(self.final_norm(x), self.output.weight).flatten(0, 1)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         return functional.cross_entropy(logits, labels.flatten())
+
+    @property
+    def routers(self) -> list[PlainRouter]:
+        return [layer.router for layer in self.layers if layer.router is not None]
 
     def groups(self, weight_decay: float) -> list[dict[str, object]]:
         """AdamW's: matrices decay, vectors do not."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import one_run
 import pytest
 import torch
-from plain_gpt import PlainGPT, Shape
+from plain_gpt import Mixture, PlainGPT, Shape
+
+from flags.ranges import pattern_of
 
 STEPS = 5
 EVALUATED = (2, 4)  # steps after which one_run.DISTURBED evaluates
@@ -29,54 +32,36 @@ EARLY = "--overlap-grad-reduce --ddp-bucket-size"
 INTERLEAVED = "--num-layers-per-virtual-pipeline-stage 1"
 LAYOUTS = [
     (1, ""),
-    (1, "--micro-batch-size 4"),
     (1, f"{UNIFORM} 3"),
-    (1, f"{BLOCK} 2"),
     (1, SELECTIVE),
     (1, FSDP),
-    (1, ZERO),
-    (1, "--untie-embeddings-and-output-weights"),
     (2, ""),
     (2, ZERO),
     (2, FSDP),
     (2, f"{FSDP} {UNIFORM} 1"),
-    (2, f"{FSDP} {UNIFORM} 2"),
-    (2, sizes(tensor=2)),
     (2, f"{sizes(tensor=2)} {SP}"),
     (2, f"{sizes(tensor=2)} {SP} {SELECTIVE}"),
     (2, sizes(context=2)),
-    (2, f"{sizes(context=2)} {UNIFORM} 1"),
     (2, sizes(pipeline=2)),
     (2, f"{sizes(pipeline=2)} --pipeline-schedule gpipe"),
     (2, f"{sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
     (2, f"{sizes(pipeline=2)} {INTERLEAVED}"),
-    (2, f"{sizes(pipeline=2)} --untie-embeddings-and-output-weights"),
-    (4, "--micro-batch-size 2"),
     (4, f"{ZERO} --micro-batch-size 2"),
-    (4, sizes(tensor=4)),
-    (4, f"{sizes(tensor=2)} {ZERO}"),
     (4, f"{sizes(tensor=2)} {SP} {FSDP}"),
     (4, f"{sizes(tensor=2, pipeline=2)} {SP}"),
     (4, f"{sizes(tensor=2, pipeline=2)} {BLOCK} 1 --pipeline-schedule zero-bubble"),
     (4, f"{sizes(tensor=2, context=2)} {SP}"),
-    (4, f"{sizes(context=2)} {ZERO}"),
     (4, f"{sizes(context=2, pipeline=2)} {ZERO}"),
     (4, f"{sizes(context=2)} {FSDP}"),
     (4, f"{sizes(context=4)} --rank-order cp-tp-dp-pp"),
-    (4, sizes(pipeline=4)),
     (4, f"{sizes(pipeline=2)} {INTERLEAVED} {ZERO}"),
     (4, f"{sizes(pipeline=4)} --pipeline-schedule zero-bubble"),
-    (8, ""),
     (8, f"{sizes(tensor=2, context=2)} {SP} {FSDP} {SELECTIVE}"),
-    (8, f"{sizes(tensor=2, pipeline=2)} {ZERO}"),
     (8, f"{sizes(tensor=2, pipeline=2, context=2)} {SP} {UNIFORM} 1"),
     (8, f"{sizes(pipeline=2, context=2)} {INTERLEAVED} {ZERO} --rank-order pp-dp-cp-tp"),
     (8, f"{sizes(tensor=4, pipeline=2)} {SP} --use-tp-pp-dp-mapping"),
-    (2, f"{EARLY} 1000000"),
     (2, f"{EARLY} 5000 {ZERO} --micro-batch-size 2"),
-    (4, f"{EARLY} 1000 {UNIFORM} 2"),
     (4, f"{EARLY} 777 {ZERO}"),
-    (4, f"{EARLY} 4000 {sizes(tensor=2)} {SP}"),
     (4, f"{EARLY} 4000 {sizes(pipeline=2)} --untie-embeddings-and-output-weights"),
     (4, f"{EARLY} 4000 {sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
     (4, f"{EARLY} 3000 {sizes(pipeline=2)} {INTERLEAVED} {ZERO}"),
@@ -86,37 +71,40 @@ LAYOUTS = [
 ROPE, RMS, SWIGLU = "--position-embedding-type rope", "--normalization RMSNorm", "--swiglu"
 GROUPS, BARE = "--group-query-attention --num-query-groups", "--disable-bias-linear"
 LLAMA = f"{GROUPS} 2 {ROPE} {RMS} {SWIGLU} {BARE} --untie-embeddings-and-output-weights"
+# RMSNorm, since the bias of a LayerNorm of keys has no gradient: the softmax does not see it.
+NORMED, RING = f"--qk-layernorm {RMS}", "--cp-comm-type p2p"
+# What models have had since GPT-2, one by one and together, in every kind of layout.
 SHAPES = [
     (1, f"{GROUPS} 2"),
-    (1, "--group-query-attention"),
-    (1, ROPE),
     (1, f"{ROPE} --rotary-base 500 --rotary-percent 0.5"),
-    (1, RMS),
     (1, f"{SWIGLU} --ffn-hidden-size 48"),
-    (1, BARE),
     (1, f"{LLAMA} {SELECTIVE} --micro-batch-size 2"),
     (2, f"{LLAMA} {ZERO}"),
     (2, f"{LLAMA} {FSDP} {UNIFORM} 1"),
-    (2, f"{LLAMA} {sizes(tensor=2)}"),
     (2, f"{LLAMA} {sizes(tensor=2)} {SP} {SELECTIVE} --micro-batch-size 2"),
-    (2, f"{LLAMA} {sizes(context=2)}"),
     (2, f"{LLAMA} {sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
     (2, f"{GROUPS} 2 {ROPE} {SWIGLU} {sizes(tensor=2)} {SP}"),
-    (2, f"{GROUPS} 2 {SWIGLU} {RMS} {sizes(context=2)} --micro-batch-size 2"),
     (2, f"{GROUPS} 2 {ROPE} {SWIGLU} {sizes(pipeline=2)} {INTERLEAVED}"),
     (4, f"{LLAMA} {sizes(tensor=2, context=2)} {SP} --rotary-percent 0.5"),
     (4, f"{GROUPS} 4 {ROPE} {RMS} {SWIGLU} {BARE} {sizes(tensor=4)} {SP}"),
-    (4, f"{LLAMA} {sizes(context=4)}"),
     (4, f"{LLAMA} {sizes(tensor=2)} {SP} {FSDP}"),
     (4, f"{GROUPS} 1 {ROPE} {RMS} {BARE} {sizes(context=2, pipeline=2)} {ZERO}"),
     (8, f"{LLAMA} {sizes(tensor=2, pipeline=2, context=2)} {SP} {UNIFORM} 1"),
-    (8, f"{LLAMA} {sizes(tensor=2, context=2)} {SP} {ZERO}"),
+    (2, f"{NORMED} {sizes(tensor=2)}"),
+    (2, f"{NORMED} {RING} {sizes(context=2)}"),
+    (4, f"{LLAMA} {NORMED} {RING} {sizes(tensor=2, context=2)} {SP} {ZERO}"),
+    (4, f"{LLAMA} {RING} {sizes(context=4)} {SELECTIVE}"),
+    (4, f"{NORMED} {sizes(tensor=2)} {SP} {FSDP}"),
+    (8, f"{LLAMA} {NORMED} {RING} {sizes(pipeline=2, context=4)} {UNIFORM} 1"),
 ]
-"""What models have had since GPT-2, one by one and together, in every kind of layout."""
 OF_THE_MODEL = (
     "untie_embeddings_and_output_weights", "group_query_attention", "num_query_groups", "swiglu",
     "position_embedding_type", "rotary_base", "rotary_percent", "normalization", "ffn_hidden_size",
-    "disable_bias_linear", "fp64",
+    "disable_bias_linear", "fp64", "qk_layernorm", "num_experts", "moe_layer_freq",
+    "moe_ffn_hidden_size",
+    "moe_shared_expert_intermediate_size", "moe_router_topk", "moe_router_score_function",
+    "moe_router_pre_softmax", "moe_router_enable_expert_bias", "moe_router_bias_update_rate",
+    "moe_router_load_balancing_type", "moe_aux_loss_coeff", "micro_batch_size",
 )  # fmt: skip
 
 
@@ -154,13 +142,32 @@ def shape_of(args):
         swiglu=args.swiglu,
         bias=not args.disable_bias_linear,
         ffn=args.ffn_hidden_size,
+        qk_norm=args.qk_layernorm,
+        mixture=mixture_of(args) if args.num_experts else None,
+    )
+
+
+def mixture_of(args):
+    balances = args.moe_router_load_balancing_type == "aux_loss"
+    return Mixture(
+        layers=tuple(pattern_of(args.moe_layer_freq, args.num_layers)),
+        experts=args.num_experts,
+        topk=args.moe_router_topk,
+        width=args.moe_ffn_hidden_size,
+        shared=args.moe_shared_expert_intermediate_size,
+        sigmoid=args.moe_router_score_function == "sigmoid",
+        pre_softmax=args.moe_router_pre_softmax,
+        bias=args.moe_router_enable_expert_bias,
+        coefficient=args.moe_aux_loss_coeff if balances else 0.0,
+        rate=args.moe_router_bias_update_rate,
+        rows=args.micro_batch_size * args.seq_length,
     )
 
 
 def plain_run(argv, values):
     from dataset.samples import RandomSamples
     from flags.arguments import parse_arguments
-    from parallel.layout import Grid, Group, Layout
+    from parallel.layout import ExpertGroups, Grid, Group, Layout
     from parallel.products import WeightWork
     from training.learning_rate import learning_rate
     from training.model import Piece, Stage, initialise
@@ -170,6 +177,8 @@ def plain_run(argv, values):
     args.padded_vocab_size = 256
     alone = Group([0], 0)
     layout = Layout(Grid({"tp": 1, "cp": 1, "dp": 1, "pp": 1}, "tp-cp-dp-pp"), 0, *[alone] * 8)
+    if args.num_experts:
+        layout = replace(layout, experts=ExpertGroups(*[alone] * 6, owners=[[0]]))
     stage = Stage(args, layout, Piece(0, args.num_layers, True, True), WeightWork())
     initialise(stage, args)
     model = PlainGPT(shape_of(args))
@@ -183,13 +192,15 @@ def plain_run(argv, values):
         first = step * args.global_batch_size
         model.zero_grad()
         loss = loss_of(model, samples, first, args)
-        loss.backward()
+        sum((router.loss for router in model.routers), loss).backward()
         if step == 0:
             gradients = {n: p.grad.numpy().copy() for n, p in model.named_parameters()}
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip_grad).item())
         for group in adam.param_groups:
             group["lr"] = learning_rate(step, args)
         adam.step()
+        for router in model.routers:
+            router.move_bias()
         losses.append(loss.item())
         if step + 1 in EVALUATED:
             evaluations.append(loss_of(model, unseen, 0, args).item())
@@ -257,12 +268,14 @@ def test_the_compiled_model_is_one_graph_and_equals_the_plain_one(worlds, plain,
     check(worlds(1).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-5)
 
 
-def check(answers, wanted, allowed):
-    """All ranks have the plain model's losses, and together its gradients."""
+def check(answers, wanted, allowed, later_norms=None):
+    """All ranks have the plain model's losses, and together its gradients. Adam makes rounding
+    errors larger from step to step, most of all in the norms of gradients."""
     seen = set()
     for answer in answers:
         assert difference(answer["losses"], wanted["losses"]) <= allowed
-        assert difference(answer["norms"], wanted["norms"]) <= allowed
+        assert difference(answer["norms"][0], wanted["norms"][0]) <= allowed
+        assert difference(answer["norms"], wanted["norms"]) <= (later_norms or allowed)
         assert difference(answer["evaluations"], wanted["evaluations"]) <= allowed
         assert answer["traced"]
         assert [line for line in answer["said"] if "ERROR" in line] == []

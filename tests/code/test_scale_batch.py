@@ -52,14 +52,6 @@ def test_without_the_broadcast_copies_stay_apart(worlds):
     assert min(told(worlds, 2, "--no-broadcast")["copies differ by"]) > 0.01
 
 
-@pytest.mark.parametrize(("scaling", "grows"), [("none", 1), ("sqrt", 2), ("linear", 4)])
-def test_the_rate_grows_with_the_batch_and_is_warmed_up_over_samples(worlds, scaling, grows):
-    more = ("--lr-scaling", scaling, "--warmup-samples", "256", "--lr", "0.001")
-    assert told(worlds, 1, *more)["learning rate"] == pytest.approx(
-        [0.0005 * grows, *[0.001 * grows] * 3]
-    )
-
-
 def lengths_off():
     """How far the lengths that a step tells, and the gradient it leaves, are from plain ones."""
     from scale_batch import gradient_of, step
@@ -83,9 +75,6 @@ def test_a_micro_batch_has_the_length_of_its_own_gradient_and_the_batch_that_of_
     ("more", "words"),
     [
         (("--micro-batch-size", "7"), "--batch-size 64 is no multiple of 1 ranks × micro-batch 7"),
-        (("--samples", "8"), "--samples 8 is less than one --batch-size 64"),
-        (("--train-letters", "999999999"), "the last tenth is not learned"),
-        (("--train-letters", "5"), "give 17 to"),
         (("--optimizer", "sgd", "--lr", "16", "--batch-size", "16", "--width", "64"), "Lower --lr"),
     ],
 )

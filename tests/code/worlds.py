@@ -16,11 +16,11 @@ from typing import Any
 
 LONGEST_SECONDS = 240
 ROOT = Path(__file__).resolve().parents[2]
+# What ranks use sooner or later: once for all of them.
 PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.distributed.fsdp",
              "torch.distributed.checkpoint", "torch.utils.tensorboard"]  # fmt: skip
-"""What ranks use sooner or later: once for all of them."""
+# Makes this process a rank of so many, which share the file.
 Join = Callable[[int, int, str], None]
-"""Makes this process a rank of so many, which share the file."""
 FOLDERS = [str(ROOT / name) for name in ("code", "tests/code")]
 
 

@@ -34,16 +34,16 @@ def differs_as_listed(case: cases.Case, text: str) -> bool:
     return differences.judge(case.name, RECORDED[case.group][case.name], text) == ([], [])
 
 
-FLAT = [case for case in ALL if not (case.long or case.separate)][::6]
-"""A sample that reaches every group; `run_cases.py compare-flat` runs all of them."""
+# A sample that reaches every group; `run_cases.py compare-flat` runs all of them.
+FLAT = [case for case in ALL if not case.long][::6]
 
 
 def flat_box() -> clusters.Box:
     return clusters.Box(mode="flat")
 
 
+# The programs of Python, which are forked from the warm process, and a few others.
 WARM = [case for case in ALL if "python" in case.script or case in FLAT[::4]]
-"""The programs of Python, which are forked from the warm process, and a few others."""
 
 
 def warm_box() -> clusters.Box:

@@ -28,6 +28,9 @@ from lab_page import LabPage, write_settings  # noqa: E402
 from listening import ports, reached_by, sockets  # noqa: E402
 from shared_machine import accounts, needed_folders, opened  # noqa: E402
 
+from course_lib.classroom import tables  # noqa: E402
+from course_lib.teach import progress  # noqa: E402
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 USERS = (f"course-a{os.getpid() % 10000}", f"course-b{os.getpid() % 10000}")
 PASSWORD = "open sesame"
@@ -219,6 +222,22 @@ def test_what_the_hub_keeps_can_be_read_by_nobody_else(hub):
         assert (hub / name).stat().st_mode & 0o777 == 0o600, name
 
 
+def test_a_hub_whose_learners_could_not_read_the_course_does_not_start(
+    machine, tmp_path, repository
+):
+    images = repository / "images"
+    config = repository / "deploy/jupyterhub/jupyterhub_config.py"
+    hub = f"{sys.executable} -m jupyterhub --config {config}"
+    closed = f"mount -t tmpfs -o mode=700 tmpfs '{images}' && exec {hub}"
+    done = subprocess.run(
+        ["unshare", "--mount", *opened(["bash", "-c", closed], needed_folders(repository))],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"nobody cannot start a server: {images} cannot be read" in done.stderr
+    assert "not started" in done.stderr
+
+
 def test_who_is_not_allowed_does_not_come_in(hub, browser):
     page = browser.new_page()
     page.goto(f"{HUB}/hub/login")
@@ -330,20 +349,28 @@ def test_instructors_see_the_class_and_learners_do_not(class_place, browser, tmp
             ("JupyterHub.bind_url", "JupyterHub.hub_bind_url", "ConfigurableHTTPProxy.api_url")
         )
     )
+    (HOMES / pupil / "course" / progress.FILE).unlink(missing_ok=True)  # tries of the tests above
     of_the_class = f"PLACE, TEACHER = {str(class_place)!r}, {teacher!r}\n"
     with running_hub(tmp_path, repository, of_the_class + WITH_A_CLASS + ports):
-        command = f"cd && COURSE_CLASS={class_place} COURSE_SITE=box course share yes"
         with logged_in(browser, OF_A_CLASS, pupil) as page:
-            assert _server(pupil).environ()["COURSE_CLASS"] == str(class_place)
-            program = f"PATH={Path(sys.prefix) / 'bin'}:$PATH COURSE_WORKSPACE=~/course; {command}"
-            subprocess.run(
-                opened(["su", pupil, "-c", f"export {program}"], needed_folders(repository)),
-                check=True,
-            )
+            lesson = LabPage(page, HOMES / pupil / "course" / "notebooks" / "00_the_lab.ipynb")
+            lesson.wait_until_open()
+            lesson.run("begin")
+            lesson.type_into("share", "share_progress(True)")
+            lesson.run("share")
+            lesson.type_into("ex2-check", "check.ex00_device_seconds(1, None)")
+            for _ in range(3):
+                lesson.run("ex2-check")
+                lesson.wait_until_idle()
             page.goto(f"{OF_A_CLASS}/user/{pupil}/class/")
             page.get_by_text("only instructors can look").wait_for()
         with logged_in(browser, OF_A_CLASS, teacher) as page:
             page.goto(f"{OF_A_CLASS}/user/{teacher}/class/")
-            page.get_by_role("cell", name=pupil).wait_for()
-            answer = page.goto(f"{OF_A_CLASS}/user/{pupil}/class/table")
+            row = page.get_by_role("row").filter(has_text=pupil)
+            row.wait_for()
+            shown = dict(
+                zip(tables.LEARNER_COLUMNS, row.locator("td").all_inner_texts(), strict=True)
+            )
+            assert (shown["lesson"], shown["tries"]) == ("00", "3")
+            answer = page.goto(f"{OF_A_CLASS}/user/{pupil}/class/")
             assert answer.status in (403, 404)

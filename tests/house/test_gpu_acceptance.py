@@ -56,13 +56,6 @@ def test_a_part_whose_time_is_up_is_ended_and_reported(acceptance, tmp_path):
     assert (result.status, result.good) == ("out of time", False)
 
 
-def test_a_part_that_dies_is_reported_with_what_it_said(acceptance, tmp_path):
-    unknown = dataclasses.replace(part(acceptance, "machine"), name="no such part")
-    result = acceptance.in_its_own_process(unknown, tmp_path, rehearse=True)
-    assert result.status == "failed"
-    assert "invalid choice: 'no such part'" in result.error
-
-
 @pytest.mark.parametrize(
     ("name", "memory_gib", "expected"),
     [
@@ -108,13 +101,6 @@ def test_a_part_passes_where_it_checked_something_and_all_of_it_held(
 ):
     good, result = noted(acceptance, tmp_path, work, rehearse)
     assert (result.status, good) == (status, status != "failed")
-
-
-def test_a_part_that_is_ended_is_reported_with_what_it_had_found(acceptance, tmp_path):
-    notes = acceptance.Notes(False, tmp_path)
-    notes.check("a check", ok=True)
-    result = acceptance.notes.read("equality", tmp_path, 9.0, "out of time", "a last word")
-    assert (result.status, result.error, len(result.checks)) == ("out of time", "a last word", 1)
 
 
 def test_the_report_tells_what_was_found_before_an_error(acceptance, tmp_path):

@@ -58,12 +58,12 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(repository, tmp_path_factory):
-    """Started as from a script: no terminal anywhere, and a home whose files reset PATH."""
+    """Started as from a script: no terminal anywhere, and a home whose files add to PATH."""
     folder = tmp_path_factory.mktemp("served")
     home = folder / ("a-home-with-a-long-name-" * 6)
     home.mkdir()
-    (home / ".bashrc").write_text("PATH=/usr/bin:/bin\n")
-    (home / ".profile").write_text("PATH=/usr/bin:/bin\n. ~/.bashrc\n")
+    (home / ".bashrc").write_text("PATH=$HOME/bin:$PATH\n")
+    (home / ".profile").write_text(". ~/.bashrc\n")
     environment = {**os.environ, "BROWSER": "none", "HOME": str(home), "SHELL": "/bin/bash"}
     for name in ("JUPYTER_TOKEN", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME", "PROMPT_COMMAND"):
         environment.pop(name, None)

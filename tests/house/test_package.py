@@ -79,7 +79,10 @@ def test_code_is_no_package_lest_it_hide_pythons_own_module(repository):
 
 def tracked_text_files(repository):
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=repository, capture_output=True, check=True
+        ["git", "-c", f"safe.directory={repository}", "ls-files", "-z"],
+        cwd=repository,
+        capture_output=True,
+        check=True,
     ).stdout.decode()
     for name in filter(None, listed.split("\0")):
         path = repository / name

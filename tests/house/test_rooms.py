@@ -1,4 +1,4 @@
-"""The plan of the house: who may import whom, and how large a module may grow."""
+"""The plan of the house: who may import whom, and how full a folder may be."""
 
 from __future__ import annotations
 
@@ -14,17 +14,34 @@ from pathlib import Path
 import pytest
 
 MAY_IMPORT = {
-    "words": set(),
-    "mistakes": {"words"},
     "box": set(),
+    "read": set(),
+    "words": {"read"},  # the marker of sentences lies in `read`, which stands alone
+    "mistakes": {"read", "words"},
     "plan": {"words", "mistakes"},
-    "read": {"words", "mistakes", "plan"},
     "show": {"words", "mistakes", "plan", "read"},
     "lab": {"words", "mistakes", "plan", "read", "show"},
     "teach": {"words", "mistakes", "plan", "read", "show", "lab"},
+    "publish": {"words", "mistakes", "plan", "read", "show", "lab", "teach"},
+    "classroom": {"words", "mistakes", "plan", "read", "show", "lab", "teach", "publish"},
 }
+# Most lines of each room, of all its files of code. Who needs more takes something out first, or
+# raises a number in a commit that says what the lines buy. Most rooms are still on their way down
+# to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000.
+MOST_LINES = {
+    "words": 210,
+    "mistakes": 630,
+    "box": 12_530,
+    "plan": 5_550,
+    "read": 9_620,
+    "show": 5_010,
+    "lab": 9_090,
+    "teach": 9_140,
+    "publish": 3_910,
+    "classroom": 1_610,
+}
+CODE_SUFFIXES = {".py", ".toml", ".j2", ".js", ".c"}
 BOX_BY_ITS_COMMANDS_ONLY = "bin_dir"
-LONGEST_MODULE_LINES = 260
 MOST_FILES_IN_A_FOLDER = 15
 HEAVY_IN_PLAN = {"torch"}
 
@@ -61,6 +78,20 @@ def test_a_room_imports_only_from_the_rooms_above_it(repository, room):
     assert wrong == []
 
 
+def test_each_room_keeps_its_budget(repository):
+    lines = {
+        room: sum(
+            len(path.read_text(encoding="utf-8").splitlines())
+            for path in (repository / "course_lib" / room).rglob("*")
+            if path.suffix in CODE_SUFFIXES
+        )
+        for room in MOST_LINES
+    }
+    for room, most in MOST_LINES.items():
+        print(f"{room:10} {lines[room]:6} of {most:6}")
+    assert {room for room, most in MOST_LINES.items() if lines[room] > most} == set()
+
+
 def test_programs_of_jobs_know_nothing_of_the_library(repository):
     wrong = [
         path.name
@@ -86,16 +117,6 @@ def test_the_planner_needs_no_torch(repository):
         if any(module.split(".")[0] in HEAVY_IN_PLAN for module, _ in imported(path))
     ]
     assert wrong == []
-
-
-def test_no_module_is_too_long_to_be_read_at_once(repository):
-    long = {
-        str(path.relative_to(repository)): lines
-        for folder in ("course_lib", "code")
-        for path in modules(repository, folder)
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_MODULE_LINES
-    }
-    assert long == {}
 
 
 def is_a_file_of_its_own(path: Path) -> bool:

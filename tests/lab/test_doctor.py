@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from course_lib.lab.doctor import cluster as checks
-from course_lib.lab.doctor import machine, main
+from course_lib.lab.doctor import machine
+from course_lib.lab.doctor.command import main
 from course_lib.lab.doctor.findings import bad, fair, good, report
 from course_lib.lab.job import site
 from course_lib.lab.workspace import Workspace
@@ -91,9 +92,9 @@ def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
     wrong = f'fill_in = ["account"]\npartition = "nowhere"\nscratch = "/no/such"\n{text}'
     code, told = doctor("-q", toml=wrong)
     assert code == 1
-    for part in ("account still to be filled in", "no partition 'nowhere'", "scratch /no/such"):
+    for part in ("account still to be filled in", "scratch /no/such"):
         assert part in told
-    assert told.count("→") >= 3
+    assert told.count("→") >= 2
     assert "✓" not in told
 
 
@@ -119,38 +120,6 @@ def test_a_cluster_that_does_not_answer_is_told_apart_from_one_that_is_not_there
     )
     (finding,) = checks.commands(site.preset("slurm"))
     assert "does not answer: Unable to contact" in finding.what
-
-
-def sinfo_rows(fake, *rows):
-    fake("sinfo", "".join(f"printf '%s\\n' '{row}|8|16000'\n" for row in rows).replace("|", "\x1f"))
-
-
-def test_nodes_devices_and_partition_are_compared_with_the_site(fake):
-    sinfo_rows(fake, "n1|idle|gpu:a100:4(S:0-1)|main", "n2|drained|gpu:a100:4|main")
-    there = site.preset("slurm").but(partition="main", devices_per_node=8)
-    found = list(checks.nodes(there))
-    assert [finding.level for finding in found] == ["fair", "bad"]
-    assert "1 of 2 nodes work" in found[0].what
-    assert "devices_per_node = 4" in found[1].cure
-
-
-def test_a_cluster_that_counts_no_devices_says_so(fake):
-    sinfo_rows(fake, "n1|idle|(null)|main", "n2|mixed|(null)|main")
-    *_, finding = checks.nodes(site.preset("slurm"))
-    assert 'ask = "none"' in finding.cure
-
-
-def test_an_account_of_somebody_else_is_answered_with_yours(fake):
-    fake("sacctmgr", "echo 'physics|normal,debug'; echo 'chem|normal'")
-    found = list(checks.permissions(site.preset("slurm").but(account="biology", qos="debug")))
-    assert [finding.level for finding in found] == ["bad", "good"]
-    assert "chem, physics" in found[0].cure
-
-
-def test_a_cluster_that_does_not_tell_accounts_is_no_fault(fake):
-    fake("sacctmgr", "exit 1")
-    (finding,) = checks.permissions(site.preset("slurm").but(account="x"))
-    assert finding.level == "fair"
 
 
 def test_a_workspace_that_cannot_be_written_is_a_fault(tmp_path):

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from course_lib.lab.errors import BudgetError, LabError
-from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.runs.budget import cost
 from course_lib.lab.runs.clean import select
@@ -150,7 +149,3 @@ def test_a_run_that_goes_on_is_not_cleaned(lab):
     assert run.folder.exists()
     run.cancel()
     run.wait(PATIENCE_S)
-
-
-def test_a_recipe_without_devices_costs_no_device_hours():
-    assert cost(Recipe(name="x", commands="true", gpus_per_node=0)) == "no devices, at most 10 min"

@@ -10,12 +10,12 @@ import pytest
 
 from course_lib import read
 from course_lib.lab import mysteries
-from course_lib.lab.errors import NotRecordedError
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.lab import Lab
 
 PATIENCE_S = 150
 NODE_OF = ("first", "first", "second", "second")
+# Fault, what the log says of it, and the rank that has it.
 FAILS = {
     "stuck": ("stayed_away", 2),
     "skipped": ("stayed_away", 2),
@@ -29,11 +29,9 @@ FAILS = {
     "disk-full": ("file_system", 0),
     "killed-saving": ("killed", 2),
 }
-"""Fault, what the log says of it, and the rank that has it."""
 OF_A_NODE = {
     "node-dies": "killed",
     "wrong-master": "rendezvous_timeout",
-    "wall": "rendezvous_timeout",
     "missing-module": "missing_module",
     "old-module": "other_module",
 }
@@ -113,13 +111,6 @@ def test_what_a_node_has_is_found_on_one_of_its_ranks(broken, name):
 def test_what_all_have_alike(broken, name):
     run = broken(name)
     assert (run.failure.cause, run.failure.ranks) == (OF_NOBODY[name], EVERYBODY), run.text[-3000:]
-
-
-def test_a_run_that_ended_before_its_diary_is_not_told_to_ask_for_one(broken):
-    run = broken("bad-name")
-    with pytest.raises(NotRecordedError, match="though its recipe asks for one: it ended before"):
-        _ = run.diary
-    assert str(run.flight) == "no rank has called a collective"
 
 
 def test_losses_that_explode_are_nobodys_in_the_diary(broken):

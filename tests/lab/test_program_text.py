@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.job import program_text
-from course_lib.lab.job.program_text import excerpt
+from course_lib.lab.job import program_files
+from course_lib.lab.job.program_files import excerpt
 
-PROGRAMS = Path(program_text.__file__).parents[3] / "code"
+PROGRAMS = Path(program_files.__file__).parents[3] / "code"
 
 
 def test_a_function_stands_as_it_is_written():
-    shown = str(excerpt(Path(program_text.__file__).parent, "program_text.py", ("excerpt",)))
+    shown = str(excerpt(Path(program_files.__file__).parent, "program_files.py", ("excerpt",)))
     assert inspect.getsource(excerpt).rstrip() in shown
 
 

@@ -23,12 +23,12 @@ def recipe(**changes):
 def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(RecipeError) as error:
         recipe(name="a b", nodes=0, time_limit_minutes=0, launcher="mpirun", environment={"A-B": 1})
-    for part in ('"a-b"', "nodes 0", "time_limit_minutes 0", "torchrun or srun", '"A_B"'):
+    for part in ('"a-b"', "nodes 0", "time_limit_minutes 0", "torchrun or srun", "'A-B'"):
         assert part in str(error.value)
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".hidden", "a/b", "a b", "-n", "a\nb", "$(x)", "x" * 65, "..", "a'b"]
+    "name", ["", ".hidden", "a/b", "a b", "-n", "a\nb", "$(x)", "x" * 49, "..", "a'b"]
 )
 def test_a_name_that_is_no_folder_is_refused_with_one_that_is(name):
     with pytest.raises(RecipeError) as error:

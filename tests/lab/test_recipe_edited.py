@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 import tomli_w
@@ -13,9 +14,6 @@ from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import site
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, links, program, shell, trial
-from course_lib.lab.job.recipes.flags import RECIPE_FIELDS
-from course_lib.lab.job.recipes.gpt_parameters import PARAMETERS
-from course_lib.lab.job.recipes.known_flags import known_flags, name_of
 from course_lib.lab.job.script import key
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan import preset
@@ -72,55 +70,13 @@ def test_a_recipe_of_an_earlier_version_is_still_varied_by_its_fields():
     assert Recipe.from_dict(table).but(time_limit_minutes=3).time_limit_minutes == 3
 
 
-@pytest.mark.parametrize(("make", "given", "changes"), EDITS)
-def test_a_recipe_is_shown_as_what_was_asked_and_what_follows(make, given, changes):
-    recipe = make(**{"name": "x", **given}).but(note="a <b> & c")
-    shell_of_ipython = InteractiveShell.instance()
-    data, _ = shell_of_ipython.display_formatter.format(recipe)
-    for name in given:
-        assert name in data["text/plain"]
-        assert f">{name}</th>" in data["text/html"]
-    assert "&lt;b&gt; &amp; c" in data["text/html"]
-    lines = data["text/plain"].splitlines()
-    assert len(lines) < 12
-    assert max(map(len, lines)) < 110
-    in_a_list, _ = shell_of_ipython.display_formatter.format([recipe])
-    assert in_a_list["text/plain"].count("\n") <= 1
-    assert repr(recipe).startswith(f"{recipe.made_by}.recipe('x', ")
+def test_a_recipe_is_shown_as_the_call_that_makes_it():
+    assert repr(gpt.recipe("x", nodes=2, lr=3e-4)) == "gpt.recipe('x', nodes=2, lr=0.0003)"
 
 
-def test_every_parameter_is_documented_and_nothing_else():
-    parameters = inspect.signature(gpt.recipe).parameters
-    assert set(PARAMETERS) == set(parameters) - {"more"}
-    for name, documented in PARAMETERS.items():
-        assert f"\n  {name} (" in gpt.recipe.__doc__
-        assert documented.meaning in gpt.recipe.__doc__
-    flags = [name_of(flag) for group in ("shared", "ours") for flag in known_flags()[group]]
-    shown = gpt.recipe.__doc__.partition("Also fields")[2].replace("\n", " ").replace(",", " ")
-    offered = set(shown.split())
-    assert set(RECIPE_FIELDS) <= offered
-    assert {flag for flag in flags if flag not in gpt.LAYOUT_BY_FLAG} - set(PARAMETERS) <= offered
-    assert not offered & set(gpt.LAYOUT_BY_FLAG)
-
-
-LISTED = [(n, v) for n, p in PARAMETERS.items() if isinstance(p.allowed, tuple) for v in p.allowed]
-NEEDED_WITH = {
-    ("schedule", "interleaved"): {"gpus_per_node": 2, "pipeline": 2, "virtual": 2,
-                                  "global_batch": 4},
-    ("sequence_parallel", True): {"gpus_per_node": 2, "tensor": 2},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "value"), LISTED)
-def test_every_value_that_is_said_to_be_allowed_is(name, value):
-    made = gpt.recipe("x", **{name: value}, **NEEDED_WITH.get((name, value), {}))
-    assert isinstance(made, Recipe)
-
-
-@pytest.mark.parametrize("name", sorted({name for name, _ in LISTED}))
-def test_a_value_that_is_not_listed_is_refused(name):
-    with pytest.raises((RecipeError, ValueError)):
-        gpt.recipe("x", **{name: "something-else"})
+def test_every_parameter_is_documented():
+    for name in set(inspect.signature(gpt.recipe).parameters) - {"more"}:
+        assert re.search(rf"^    {name} ", gpt.recipe.__doc__, re.MULTILINE), name
 
 
 SET_UP = """
@@ -131,7 +87,7 @@ lab = Lab({folder!r}, site="slurm", quiet=True)
 script = lab.script(gpt.recipe("x"))
 """
 IMPORTED = {"Any", "annotations", "import_module", "re", "TYPE_CHECKING", "Mapping", "shlex",
-            "Recipe", "RecipeError", "jobs", "records", "say"}  # fmt: skip
+            "Recipe", "RecipeError"}  # fmt: skip
 WHOLE = {"gpt": {"recipe", "model", "layout"}, "shell": {"recipe", "script"}, "links": {"recipe"}}
 
 
@@ -150,8 +106,7 @@ def test_completion_offers_what_learners_use(tmp_path):
 
 
 def test_a_shell_recipe_names_what_it_takes_and_nothing_of_its_inside():
-    with pytest.raises(TypeError, match="no argument foo; it takes: nodes") as told:
+    with pytest.raises(TypeError, match=r"shell\.recipe has no argument foo; it takes: "):
         shell.recipe("a", "true", foo=3)
-    assert "made_by" not in str(told.value)
     with pytest.raises(TypeError, match="did you mean time_limit_minutes"):
         shell.recipe("a", "true", time_limit_minute=3)

@@ -14,12 +14,11 @@ import tomli_w
 
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import site
+from course_lib.lab.job.program_files import closure
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
 from course_lib.lab.job.recipes import gpt, links, program, shell
-from course_lib.lab.job.recipes.flags import command_line
-from course_lib.lab.job.recipes.known_flags import known_flags
+from course_lib.lab.job.recipes.keywords import command_line, known_flags
 from course_lib.lab.job.script import key, render
-from course_lib.lab.job.sources import closure
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.workspace import programs_folder
 from course_lib.plan import Model
@@ -88,8 +87,8 @@ def arguments(monkeypatch):
 def test_the_flags_that_recipes_know_are_those_of_the_program(arguments):
     actions = arguments.make_parser()._actions
     taken = {flag for action in actions for flag in action.option_strings} - {"-h", "--help"}
+    older = {*arguments.other_names.RENAMED, *arguments.other_names.DROPPED}
     ours = {row[0] for row in sys.modules["flags.tables"].OURS}
-    older = {*arguments.older_flags.RENAMED, *arguments.older_flags.DROPPED}
     listed = {name: set(flags) for name, flags in known_flags().items()}
     assert listed == {"shared": taken - ours, "older": older, "ours": ours}
 
@@ -175,10 +174,6 @@ def test_any_flag_can_be_given_and_fields_of_a_recipe_too():
     ranged = gpt.recipe("x", profile_ranks=range(2))
     assert ranged.flags["--profile-ranks"] == "0 1"
     assert ranged.but(name="y").flags["--profile-ranks"] == "0 1"
-    for several in ({0, 1}, np.arange(2), iter([0, 1]), (rank for rank in range(2))):
-        made = gpt.recipe("x", profile_ranks=several)
-        assert made == gpt.recipe("x", profile_ranks=[0, 1])
-        assert made.but(name="y").flags["--profile-ranks"] == "0 1"
     assert (recipe.time_limit_minutes, recipe.tee) == (3, True)
 
 
@@ -258,21 +253,13 @@ def test_megatron_s_program_gets_one_queue_per_device_where_tensor_or_context_ra
     [
         ({"zero": 3}, "give untie_embeddings_and_output_weights=True, or use zero 1"),
         ({"zero": 3, "precision": "fp16", "untie_embeddings_and_output_weights": True}, "bf16"),
-        ({"zero": 3, "untie_embeddings_and_output_weights": True,
-          "environment": {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}}, "leave CUDA_DEVICE_MAX_CONN"),
-        ({"exit_duration_in_mins": 1.5}, "exit_duration_in_mins 1.5 .* use 2"),
-        ({"log_memory_interval": 3, "log_interval": 2}, "use 2 or give log_interval=3"),
+        ({"gpus_per_node": 2, "pipeline": 2, "schedule": "gpipe"}, "leave it out"),
     ],
-)  # fmt: skip
+)
 def test_what_megatron_s_program_refuses_is_refused_before_it_waits_in_a_queue(asked, cure):
     with pytest.raises(RecipeError, match=f"Megatron-LM's program refuses this: .*{cure}"):
-        gpt.recipe("x", nodes=2, program=MEGATRON, **asked)
-    assert isinstance(gpt.recipe("x", nodes=2, **asked), Recipe)
-
-
-def test_flags_of_our_program_alone_are_refused_for_megatron_s():
-    with pytest.raises(RecipeError, match=r"has no --pipeline-schedule: only pretrain_gpt\.py"):
-        gpt.recipe("x", nodes=2, pipeline=2, schedule="gpipe", program=MEGATRON)
+        gpt.recipe("x", program=MEGATRON, **asked)
+    assert isinstance(gpt.recipe("x", **asked), Recipe)
 
 
 def test_a_recipe_with_gaps_says_which_and_runs_nothing(lab, capsys):
@@ -329,11 +316,6 @@ def test_what_a_script_asks_for_is_read_from_its_heading(heading, nodes, gpus, m
     assert (recipe.nodes, recipe.gpus_per_node, recipe.time_limit_minutes) == (nodes, gpus, minutes)
 
 
-def test_a_script_without_an_interpreter_is_refused():
-    with pytest.raises(RecipeError, match="#!/bin/bash"):
-        shell.script("x", "hostname\n")
-
-
 def test_links_take_the_flags_of_their_program():
     recipe = links.recipe("roads", bytes=5.2e6, repeat=10, algorithm="ring")
     assert recipe.arguments == (
@@ -357,7 +339,7 @@ def test_the_version_of_a_program_covers_what_it_imports():
     programs = programs_folder()
     found = closure(programs / "pretrain_gpt.py")
     names = {path.relative_to(programs).as_posix() for path in found}
-    assert {"pretrain_gpt.py", "flags/arguments.py", "flags/older_flags.py"} <= names
+    assert {"pretrain_gpt.py", "flags/arguments.py", "flags/other_names.py"} <= names
     assert "parallel/schedules.py" in names
     assert "measure_links.py" not in names
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import quote, site
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.script import key, render
-from course_lib.lab.runs.step_beside import step_beside
+from course_lib.lab.runs.stacks import step_beside
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 NASTY = [
@@ -55,8 +54,13 @@ def golden(request):
     return request.path.parent / "golden"
 
 
-@pytest.mark.parametrize("name", site.presets())
-@pytest.mark.parametrize("variant", VARIANTS)
+CASES = [
+    *((name, "torchrun") for name in ("box", "slurm", "juwels-booster")),
+    *(("slurm", variant) for variant in ("srun", "looking")),
+]
+
+
+@pytest.mark.parametrize(("name", "variant"), CASES)
 def test_the_script_of_every_site_is_the_known_one(name, variant, golden, monkeypatch):
     text = render(training(**VARIANTS[variant]), placed(name, monkeypatch)).text
     path = golden / f"{name}.{variant}.sbatch"
@@ -66,8 +70,8 @@ def test_the_script_of_every_site_is_the_known_one(name, variant, golden, monkey
 
 
 def test_there_is_no_golden_file_of_a_site_that_is_gone(golden):
-    found = {path.name.partition(".")[0] for path in golden.glob("*.sbatch")}
-    assert found == set(site.presets())
+    found = {tuple(path.name.split(".")[:2]) for path in golden.glob("*.sbatch")}
+    assert found == set(CASES)
 
 
 def shellcheck(*words):
@@ -76,8 +80,11 @@ def shellcheck(*words):
     return done.stdout, done.returncode
 
 
-def test_shellcheck_has_nothing_to_say(golden):
-    assert shellcheck(*sorted(golden.glob("*.sbatch"))) == ("", 0)
+def test_shellcheck_has_nothing_to_say(tmp_path):
+    for name in site.presets():
+        text = render(training(), placed(name)).text
+        (tmp_path / f"{name}.sbatch").write_text(text, encoding="utf-8")
+    assert shellcheck(*sorted(tmp_path.glob("*.sbatch"))) == ("", 0)
 
 
 def test_shellcheck_warns_of_no_hostile_value(tmp_path):
@@ -202,11 +209,6 @@ def test_percent_signs_of_a_folder_are_no_patterns():
     assert "--output=/w/100%%j/runs/dp4-%j/out.log" in text
 
 
-def test_a_backslash_in_the_workspace_is_refused_since_it_switches_patterns_off():
-    with pytest.raises(RecipeError, match="backslash"):
-        render(training(), placed("box").but(workspace="/w/a\\b"))
-
-
 def test_a_site_may_leave_out_add_and_overrule_directives():
     where = placed("slurm").but(
         skip=("gpus-per-node",), directives={"constraint": "a100&ib", "time": "1:00"}
@@ -233,15 +235,6 @@ def test_a_site_without_devices_is_not_asked_for_any():
     assert "gpu" not in text.partition("set -eo")[0]
 
 
-def test_what_a_site_cannot_give_is_refused_before_it_is_asked():
-    where = placed("juwels-booster")
-    with pytest.raises(RecipeError) as error:
-        render(training(nodes=9, gpus_per_node=5, time_limit_minutes=500), where)
-    assert "more than the 4 it lends" in str(error.value)
-    assert "use at most 4" in str(error.value)
-    assert "120" in str(error.value)
-
-
 def test_the_key_follows_what_is_run_and_where_but_not_from_which_folder():
     one = key(training(), placed("box"))
     assert key(training(note="seen"), placed("box").but(workspace="/other")) == one
@@ -266,9 +259,7 @@ def test_a_value_in_a_directive_is_quoted_as_sbatch_reads_it():
     assert quote.directive('a "b" \\c') == '"a \\"b\\" \\\\c"'
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(np.int64(4), "4"), (np.float32(0.5), "0.5"), (4, "4"), (1e6, "1e+06")]
-)
+@pytest.mark.parametrize(("value", "text"), [(4, "4"), (0.5, "0.5"), (1e6, "1e+06")])
 def test_numbers_reach_a_script_as_python_writes_them(value, text):
     assert quote.number(value) == text
 

@@ -134,7 +134,7 @@ def forgotten(tmp_path, fake_slurm):
 
 
 def test_a_job_that_nobody_knows_is_unknown_and_no_crash(forgotten, monkeypatch):
-    monkeypatch.setattr("course_lib.lab.runs.followed.PATIENCE_WITH_UNKNOWN_S", 0.2)
+    monkeypatch.setattr("course_lib.lab.watching.watch.PATIENCE_WITH_UNKNOWN_S", 0.2)
     assert forgotten.wait() == "UNKNOWN"
     assert "not known to Slurm any more" in forgotten.error
     assert not forgotten.ended
@@ -165,20 +165,20 @@ def test_the_ways_to_end_that_no_cluster_shows_on_demand(forgotten, fake_slurm, 
 
 
 def test_a_job_of_another_cluster_with_the_same_number_is_not_taken_for_ours(forgotten, fake_slurm):
-    fake_slurm(queue=[row("7 RUNNING None 0:01 5:00 1 n1 p me course:other lost")])
+    fake_slurm(queue=[row("7 RUNNING None 0:01 5:00 1 n1 course:other lost")])
     assert forgotten.state == "UNKNOWN"
 
 
 def test_a_state_of_the_future_is_passed_on(forgotten, fake_slurm):
     mark = forgotten._record.mark
-    fake_slurm(queue=[row(f"7 TELEPORTING None 0:01 5:00 1 n1 p me {mark} lost")])
+    fake_slurm(queue=[row(f"7 TELEPORTING None 0:01 5:00 1 n1 {mark} lost")])
     assert forgotten.state == "TELEPORTING"
     assert "TELEPORTING" in forgotten.reason
 
 
 def test_a_controller_that_is_silent_for_a_moment_ends_no_waiting(forgotten, fake, fake_slurm):
     mark = forgotten._record.mark
-    fake_slurm(queue=[row(f"7 RUNNING None 0:01 5:00 1 n1 p me {mark} lost")])
+    fake_slurm(queue=[row(f"7 RUNNING None 0:01 5:00 1 n1 {mark} lost")])
     assert forgotten.state == "RUNNING"
     fake("squeue", 'echo "Unable to contact slurm controller" >&2; exit 1')
     forgotten._jobs.forget()

@@ -10,23 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib.lab.errors import SlurmError
-from course_lib.lab.queue import states
 from course_lib.lab.queue.slurm import (
+    STATES,
     UNIT,
     Slurm,
+    Status,
+    explain,
     hint_for,
     job_environment,
+    normal,
     parse_accounting_line,
     parse_queue_line,
     seconds,
 )
-from course_lib.lab.queue.states import Status, explain, normal
 
 
 def queue_line(**changes):
     given = {"id": "12", "state": "RUNNING", "reason": "None", "elapsed": "0:07", "limit": "5:00",
-             "count": "2", "nodes": "node[1-2]", "partition": "course", "user": "kim",
-             "comment": "course:ab", "name": "dp4"}  # fmt: skip
+             "count": "2", "nodes": "node[1-2]", "comment": "course:ab", "name": "dp4"}  # fmt: skip
     return UNIT.join((given | changes).values())
 
 
@@ -84,7 +85,7 @@ def test_every_state_of_a_real_accounting_dump_is_known(shared):
             for row in csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE):
                 found.add(normal(row["State"] or ""))
     assert found
-    assert found <= set(states.STATES)
+    assert found <= set(STATES)
 
 
 def test_states_of_real_queues_and_job_records_are_known(shared):
@@ -94,7 +95,7 @@ def test_states_of_real_queues_and_job_records_are_known(shared):
         re.findall(r"\s(PENDING|RUNNING|COMPLETED|CANCELLED|TIMEOUT|CONFIGURING)\s", text)
     )
     assert {"OUT_OF_MEMORY", "TIMEOUT", "RUNNING", "PENDING"} <= found
-    assert {normal(state) for state in found} <= set(states.STATES)
+    assert {normal(state) for state in found} <= set(STATES)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 
-from course_lib.lab.errors import DeletedRunError, LabError, SlurmError
+from course_lib.lab.errors import DeletedRunError, LabError, NotRecordedError, SlurmError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, shell
-from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.lab import Lab
 from course_lib.lab.queue import submission
 
@@ -54,8 +54,11 @@ def test_again_submits_once_more(lab):
     assert lab.run(one.job_id).job_id == one.job_id
 
 
-def test_a_failed_run_is_returned_with_the_way_to_run_it_again(lab, capsys):
-    recipe = shell.recipe("bad", "exit 3")
+ITERATION = " iteration 1/ 9 | elapsed time per iteration (ms): 5.0 | lm loss: 7.5E+00 |"
+
+
+def test_a_run_that_failed_after_an_iteration_is_returned_with_the_way_to_run_it_again(lab, capsys):
+    recipe = shell.recipe("bad", f"echo '{ITERATION}'; exit 3")
     one = lab.submit(recipe)
     assert one.wait(PATIENCE_S) == "FAILED"
     lab._quiet = False
@@ -63,6 +66,61 @@ def test_a_failed_run_is_returned_with_the_way_to_run_it_again(lab, capsys):
     said = capsys.readouterr().out
     assert "exit code 3" in said
     assert "again=True" in said
+    assert len(one.log.iterations) == 1
+
+
+def test_a_run_that_failed_before_its_first_iteration_is_submitted_anew(lab, capsys):
+    recipe = shell.recipe("bad", "echo begun; exit 3")
+    one = lab.submit(recipe)
+    assert one.wait(PATIENCE_S) == "FAILED"
+    with pytest.raises(NotRecordedError, match=r"has no iteration: it is failed.*exit code 3"):
+        _ = one.log
+    assert (one.text, one.failure) == ("begun\n", None)
+    lab._quiet = False
+    assert lab.submit(recipe).job_id != one.job_id
+    assert f"job {one.job_id} of the same recipe has no result (failed: " in capsys.readouterr().out
+
+
+def test_a_run_that_was_cancelled_is_submitted_anew(lab):
+    """An older one that is complete is still the run of this recipe."""
+    recipe = shell.recipe("long", f"echo '{ITERATION}'; [ -e {lab.work}/go ] || sleep 100")
+    one = lab.submit(recipe)
+    while not one.text:
+        time.sleep(0.1)
+    lab.cancel(one)
+    assert one.wait(PATIENCE_S) == "CANCELLED"
+    lab.work.mkdir(exist_ok=True)
+    (lab.work / "go").touch()
+    two = lab.submit(recipe)
+    assert two.job_id != one.job_id
+    assert two.wait(PATIENCE_S) == "COMPLETED"
+    (lab.work / "go").unlink()
+    three = lab.submit(recipe, again=True)
+    three.cancel()
+    three.wait(PATIENCE_S)
+    assert lab.submit(recipe).job_id == two.job_id
+
+
+PARTS = ["text", "log", "failure", "nccl", "memory", "profile", "diary", "links", "monitor"]
+
+
+def test_what_a_cancelled_run_left_is_no_result(lab):
+    run = lab.submit(shell.recipe("long", "echo begun; sleep 100"))
+    while not run.text:
+        time.sleep(0.1)
+    with pytest.raises(NotRecordedError, match=r"long \(job .* has no iteration: it is running"):
+        _ = run.log
+    run.cancel()
+    run.wait(PATIENCE_S)
+    for part in PARTS:
+        with pytest.raises(NotRecordedError) as caught:
+            getattr(run, part)
+        assert str(caught.value) == run.error
+    assert run.error == (
+        f"long (job {run.job_id}) was cancelled and has no result. Run the cell that submits it "
+        "once more; it makes a new run"
+    )
+    assert run.tail().startswith("begun")
 
 
 def test_a_run_that_was_cleaned_away_is_submitted_anew(lab, done):
@@ -113,8 +171,25 @@ def test_a_whole_script_runs_with_the_lab_s_folder(lab):
 def test_what_the_cluster_refuses_leaves_nothing_behind(lab):
     with pytest.raises(SlurmError, match=r"(?s)sbatch exited with 1.*→"):
         lab.submit(shell.recipe("lost", "true", directives={"partition": "nowhere"}))
-    assert lab.jobs.registry.intents() == []
+    assert lab.jobs.registry.unfinished() == []
+    assert list(lab.workspace.runs.iterdir()) == []
     assert lab.runs().empty
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        shell.recipe("wide", "true", gpus_per_node=16),
+        shell.recipe("many", "true", nodes=64),
+        Recipe(name="own", script="#!/bin/bash\n#SBATCH -N2 --gpus-per-node=9\ntrue\n"),
+    ],
+    ids=lambda recipe: recipe.name,
+)
+def test_a_job_that_could_never_run_is_refused_by_the_cluster(lab, recipe):
+    with pytest.raises(SlurmError, match=r"(?s)sbatch --test-only.*allocation failure"):
+        lab.submit(recipe)
+    assert lab.runs().empty
+    assert lab.queue().empty
 
 
 SUBMIT_IN_ANOTHER_PROCESS = """
@@ -133,7 +208,7 @@ def dying(name):
             os._exit(9)
         return value
     setattr(submission, name, call)
-for name in ("_sbatch", "_finish", "_make_room", "write_atomically", "_release"):
+for name in ("_sbatch", "_finish", "_make_room", "_prepare", "_release"):
     dying(name)
 lab = Lab(sys.argv[1], site=sys.argv[2], quiet=True)
 print(lab.submit(shell.recipe("hello", 'echo "hello from $SLURM_JOB_ID"')).job_id)
@@ -160,8 +235,7 @@ def test_three_notebooks_at_once_submit_one_job(lab):
 
 
 DEATHS = [
-    "before _sbatch", "after _sbatch", "after _make_room", "after write_atomically",
-    "before _release", "after _release",
+    "before _sbatch", "after _sbatch", "after _make_room", "before _release", "after _release",
 ]  # fmt: skip
 
 
@@ -178,14 +252,8 @@ def test_a_notebook_killed_while_submitting_leaves_one_job_that_runs(lab, die_at
     assert [
         row for row in lab.jobs.slurm.queue() if row.name == "hello" and row.status.waiting
     ] == []
-    assert lab.jobs.registry.intents() == []
+    assert lab.jobs.registry.unfinished() == []
     assert again.submit(hello()).job_id == run.job_id
-
-
-def test_a_lab_that_is_made_finishes_what_another_left(lab):
-    start_submitting(lab, "after _sbatch").communicate(timeout=PATIENCE_S)
-    again = Lab(lab.workspace.folder, site=lab.site.name, quiet=True)
-    assert again.run("hello").wait(PATIENCE_S) == "COMPLETED"
 
 
 def test_a_box_made_anew_may_give_the_same_number_twice(lab, done):
@@ -196,27 +264,30 @@ def test_a_box_made_anew_may_give_the_same_number_twice(lab, done):
     record = lab.jobs.registry.all()[0]
     older = lab.jobs.registry.update(record, token="older", name="hello", job_id=12345678,
                                 folder=folder.name)  # fmt: skip
-    submission._make_room(lab.jobs, RunPaths(folder))
+    submission._make_room(lab.jobs, folder)
     moved = next(r for r in lab.jobs.registry.all() if r.token == older.token)
     assert not folder.exists()
     assert (lab.workspace.runs / moved.folder / "out.log").read_text() == "of another life\n"
 
 
 def test_an_sbatch_that_outlives_its_notebook_is_waited_for(lab):
-    with lab.workspace.submitting() as descriptor:
-        holder = subprocess.Popen(["sleep", "30"], pass_fds=[descriptor])
-    try:
-        assert lab.workspace.sbatch_is_at_work()
-    finally:
-        holder.kill()
-        holder.wait()
-    assert not lab.workspace.sbatch_is_at_work()
+    with lab.workspace.locked() as lock:
+        subprocess.Popen(["sleep", "2"], pass_fds=[lock])
+    start_s = time.monotonic()
+    with lab.workspace.locked():
+        assert time.monotonic() - start_s > 1
+
+
+def test_a_job_that_runs_holds_no_lock(lab):
+    lab.submit(shell.recipe("long", "sleep 100"))
+    lab.submit(hello())
 
 
 def test_a_job_taken_though_sbatch_timed_out_is_found_by_its_mark(tmp_path, fake, fake_slurm):
     """`Socket timed out` says nothing about whether the controller took the job."""
-    calls = fake_slurm(sbatch='cat >/dev/null; echo "sbatch: error: Socket timed out" >&2; exit 1')
-    fields = "44 PENDING JobHeldUser 0:00 5:00 1 - p me %s hello".replace(" ", "\\037")
+    late = 'cat >/dev/null; [ "$1" = --test-only ] || { echo "Socket timed out" >&2; exit 1; }'
+    calls = fake_slurm(sbatch=late)
+    fields = "44 PENDING JobHeldUser 0:00 5:00 1 - %s hello".replace(" ", "\\037")
     mark = "$(grep -o 'course:[0-9a-f]*' \"$FAKE_CALLS\" | tail -1)"
     fake("squeue", f"printf '{fields}\\n' \"{mark}\"")
     lab = Lab(tmp_path / "w", site="slurm", quiet=True)
@@ -226,7 +297,7 @@ def test_a_job_taken_though_sbatch_timed_out_is_found_by_its_mark(tmp_path, fake
 
 
 def test_when_slurm_cannot_be_asked_nothing_is_submitted(tmp_path, fake, fake_slurm):
-    fake_slurm(sbatch="cat >/dev/null; kill -9 $$")
+    fake_slurm(sbatch='cat >/dev/null; [ "$1" = --test-only ] || kill -9 $$')
     lab = Lab(tmp_path / "w", site="slurm", quiet=True)
     fake("squeue", "exit 1")
     with pytest.raises(SlurmError):

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from course_lib import bench, challenge, fault, gpt, links, plan, program, read, shell, show
+from course_lib import bench, challenge, fault, gpt, links, plan, program, shell, show
 from course_lib.show import moving
 
 ROOMS = {
-    "plan": plan, "read": read, "show": show, "show.moving": moving, "bench": bench,
+    "plan": plan, "show": show, "show.moving": moving, "bench": bench,
     "fault": fault, "gpt": gpt, "links": links, "program": program, "shell": shell,
     "challenge": challenge,
 }  # fmt: skip

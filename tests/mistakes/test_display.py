@@ -33,6 +33,25 @@ def test_a_notebook_shows_the_learner_s_line_and_the_message(tmp_path):
     assert "ZeroDivisionError" in python
 
 
+def test_a_misspelt_name_of_a_reader_or_its_table_is_answered_with_the_right_one(tmp_path):
+    (tmp_path / "out.log").write_text("")
+    cells = [
+        "from course_lib import read",
+        "read.trainig_log",
+        f"read.training_log({str(tmp_path)!r}).iteratons",
+        "read.training_log('/no/such/file')",
+        "''.uper",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    shown = ["\n".join(cell.outputs[0]["traceback"]) for cell in notebook.cells[1:]]
+    assert "read has no 'trainig_log'; did you mean training_log" in shown[0]
+    assert "TrainingLog has no 'iteratons'; did you mean iterations or" in shown[1]
+    assert "no log at /no/such/file" in shown[2]
+    assert "'str' object has no attribute 'uper'" in shown[3]
+    assert not any("course_lib/" in text for text in shown)
+
+
 def test_the_name_of_an_error_is_in_the_notebook_s_file_too(tmp_path):
     cells = [nbformat.v4.new_code_cell(cell) for cell in (CELLS[0], "gpt.recipe()")]
     notebook = nbformat.v4.new_notebook(cells=cells)

@@ -89,8 +89,8 @@ def test_a_misspelt_name_of_a_room_is_answered_with_the_right_one(room):
 
 def test_a_misspelt_attribute_is_answered_with_the_right_one(run):
     lab = Lab(run.folder.parent, site="slurm", quiet=True)
-    log, recipe = run.log, run.recipe
-    for thing in (run, lab, log, log.world, recipe, lab.site, plan.preset("tiny"), plan.Layout()):
+    recipe = run.recipe
+    for thing in (run, lab, recipe, lab.site, plan.preset("tiny"), plan.Layout()):
         for name in (name for name in dir(thing) if not name.startswith("_") and len(name) > 4):
             with pytest.raises(AttributeError, match="did you mean ") as error:
                 getattr(thing, f"{name[:3]}{name[4:]}x")

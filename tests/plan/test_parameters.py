@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.plan import Layout, Model, Patches, preset
+from course_lib.plan import Layout, Model, Patches, PlanError, preset
 from course_lib.plan.shapes.parameter_counts import on_rank, parameters
 from course_lib.plan.shapes.stages import head_rank, layers_of_stages
 
@@ -105,8 +105,37 @@ def test_one_stage_holds_a_tied_embedding_once():
 
 def test_stages_are_dealt_by_their_rule():
     bloom = Model("bloom", 70, 14336, 112, 2048, 250680, positions="alibi")
-    assert layers_of_stages(bloom, 12, "ends-count") == (5, *[6] * 10, 5)
-    assert layers_of_stages(preset("lab"), 5) == (3, 3, 2, 2, 2)
+    assert layers_of_stages(bloom, Layout(pipeline=12, stages="ends-count")) == (5, *[6] * 10, 5)
+    assert layers_of_stages(preset("lab"), Layout(pipeline=5, stages="nearly-even")) == (
+        3,
+        3,
+        2,
+        2,
+        2,
+    )
     billion = Model("1B", 16, 2048, 32, 4096, 131072, ffn=8192, activation="swiglu")
-    assert layers_of_stages(billion, 2, "by-cost") == (10, 6)
-    assert head_rank(billion, 16, "by-cost") == 12
+    assert layers_of_stages(billion, Layout(pipeline=2, stages="by-cost")) == (10, 6)
+    assert head_rank(billion, Layout(pipeline=16, stages="by-cost")) == 12
+
+
+def test_a_list_of_stages_goes_round_the_ranks_once_for_each_virtual_stage():
+    model = preset("lab")
+    uneven = Layout(pipeline=2, virtual=2, micro_batch=1, global_batch=4, stages=[2, 3, 4, 3])
+    uneven.check(model)
+    assert layers_of_stages(model, uneven) == (6, 6)
+    with pytest.raises(PlanError, match="hold 13 layers in all and the model has 12"):
+        uneven.but(stages=(2, 3, 4, 4)).check(model)
+    with pytest.raises(PlanError, match="lists 3 numbers for pipeline 2 × virtual 2 = 4 stages"):
+        uneven.but(stages=(4, 4, 4))
+
+
+def test_layers_that_do_not_divide_need_a_rule():
+    model = preset("lab").but(layers=62)
+    for stages in ("nearly-even", "ends-count"):
+        Layout(pipeline=8, stages=stages).check(model)
+    with pytest.raises(PlanError, match="does not divide layers 62"):
+        Layout(pipeline=8).check(model)
+    with pytest.raises(PlanError, match="does not divide layers and both ends 64"):
+        Layout(pipeline=6, stages="ends-count").check(model)
+    with pytest.raises(PlanError, match="more than the 62 layers"):
+        Layout(pipeline=64, stages="nearly-even").check(model)

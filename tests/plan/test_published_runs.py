@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from course_lib.plan import Layout, PlanError, preset
-from course_lib.plan.code_bases import STACKS, stack_named, stack_of_software
+from course_lib.plan.code_bases import STACKS, stack_of_software
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.machines import cluster
-from course_lib.plan.published.intervals import RESIDUALS, time_keys
+from course_lib.plan.published.intervals import RESIDUALS
 from course_lib.plan.published.runs import COLUMNS, read_runs
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "planner.py"
@@ -125,7 +125,21 @@ def _told(folder, row):
 
 def test_the_benchmark_says_that_an_empty_folder_is_empty(tmp_path):
     code, text = benchmark(tmp_path)
-    assert (code, "no measured runs in" in text) == (1, True)
+    assert (code, f"{tmp_path}: there is no CSV file in it" in text) == (1, True)
+
+
+def test_the_benchmark_names_files_of_which_it_reads_nothing(tmp_path):
+    write(tmp_path / "good.csv", RUN)
+    (tmp_path / "other.csv").write_text("when,what\n1,2\n")
+    (tmp_path / "only_a_head.csv").write_text(",".join(RUN) + "\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+    code, text = benchmark(tmp_path)
+    assert code == 1
+    for name in ("other", "only_a_head", "empty", "bytes"):
+        assert f"not read: {tmp_path}/{name}.csv: " in text
+    assert "good.csv" not in text
+    assert "ours" in text
 
 
 def test_an_unpublished_code_base_gets_the_widest_interval():
@@ -140,11 +154,12 @@ def test_an_unpublished_code_base_gets_the_widest_interval():
 @pytest.mark.parametrize(
     ("software", "fused", "name"),
     [
-        ("Megatron-LM", True, "megatron-core"),
+        ("Megatron-Core 0.8", True, "megatron-core"),
+        ("Megatron-LM", True, "megatron-lm"),
         ("Megatron-LM v2.5", False, "megatron-2021"),
         ("Megatron-DeepSpeed", True, "megatron-deepspeed"),
         ("GPT-NeoX 2.0", True, "megatron-deepspeed"),
-        ("NVIDIA NeMo 24.05", True, "megatron-core"),
+        ("NVIDIA NeMo 24.05", True, "nemo"),
         ("PyTorch FSDP", True, "fsdp"),
         ("llm.c", True, "single-file"),
         ("nanotron", True, "nanotron"),
@@ -155,10 +170,31 @@ def test_a_code_base_is_found_by_its_usual_name(software, fused, name):
     assert stack_of_software(software, fused).name == name
 
 
-def test_an_unknown_code_base_has_the_same_interval_on_every_machine():
-    layout = Layout(tensor=8, data=8)
-    keys = {
-        tuple(time_keys(layout, cluster(name, 64), stack_named("unknown")))
-        for name in ("selene", "dgx-h100", "lumi")
-    }
-    assert keys == {("time/unknown",)}
+def shares(where, stack, **changes):
+    found = Estimate(preset("13b"), Layout(**changes), cluster(where), STACKS[stack])
+    return [end / found.seconds for end in found.interval]
+
+
+def wider(one, other):
+    return one[1] / one[0] > other[1] / other[0]
+
+
+def test_an_interval_is_the_wider_the_less_the_run_is_like_a_measured_one():
+    nemo = shares("dgx-h100", "nemo")
+    assert wider(shares("mi300x", "nemo"), nemo)  # another device
+    assert wider(shares("dgx-h100", "fsdp"), nemo)  # another program
+    assert wider(shares("mi300x", "fsdp"), shares("dgx-h100", "fsdp"))
+    assert wider(shares("gb300-nvl72", "nemo"), shares("gb300-nvl72", "nemo", precision="fp8"))
+    huge = Layout(data=2**17, global_batch=2**17)
+    far = Estimate(preset("13b"), huge, cluster("dgx-h100", 2**17), STACKS["nemo"])
+    assert wider([end / far.seconds for end in far.interval], nemo)
+    assert shares("selene", "unknown") == shares("dgx-h100", "unknown")
+
+
+def test_an_estimate_says_from_what_runs_its_interval_comes():
+    known = Estimate(preset("13b"), Layout(), cluster("dgx-h100"), STACKS["megatron-core"])
+    assert known.evidence.runs >= 30
+    assert "measured runs (megatron-core, H100" in str(known)
+    assert "never held" not in str(known)
+    other = Estimate(preset("13b"), Layout(), cluster("mi300x"), STACKS["megatron-core"])
+    assert "never held against a device such as MI300X" in str(other)

@@ -50,7 +50,7 @@ def test_a_campaign_adds_failures_energy_and_price(gpt3):
 
 
 def test_a_machine_that_fails_faster_than_it_saves_is_refused(gpt3):
-    with pytest.raises(PlanError, match="no work is ever kept; checkpoint faster"):
+    with pytest.raises(PlanError, match="no work is ever kept; use fewer nodes"):
         campaign(gpt3, 1e9, Failures(node_mtbf_hours=0.05, checkpoint_s=3600))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from course_lib import plan, read
 from course_lib.plan import Layout, PlanError
 from course_lib.plan.schedules.costs import alive, idle_s
 from course_lib.plan.schedules.steps import SCHEDULES, Step, orders
@@ -129,3 +132,34 @@ def test_a_schedule_that_would_hang_is_named_as_such():
 def test_a_schedule_that_cannot_be_is_refused_with_what_can(asked, words):
     with pytest.raises(PlanError, match=words):
         orders(*asked)
+
+
+START_NS = 1_700_000_000_000_000_000
+TRACE = {"format": "course-memory-1", "categories": ["weights"], "layout": {"pipeline": 2}}
+
+
+def test_the_bubble_is_counted_over_all_ranks_whose_clocks_begin_apart(tmp_path):
+    for rank, late_us in ((0, 0), (1, 100)):
+        header = {
+            **TRACE,
+            "rank": rank,
+            "start_unix_ns": START_NS + 1000 * late_us,
+        }
+        rows = [
+            ["begin", 0, "forward", 4, 0],
+            ["begin", 10, "communication", 4, 0],
+            ["end", 20, "communication", 4, 0],
+            ["end", 100, "forward", 4, 0],
+            ["begin", 300 - 2 * late_us, "backward", 4, 0],
+            ["end", 400 - 2 * late_us, "backward", 4, 0],
+        ]
+        (tmp_path / f"rank{rank}.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in [header, *rows])
+        )
+    ranks = read.memory(tmp_path)
+    assert ranks[1].start_unix_ns == START_NS + 100_000
+    bubbles = plan.bubbles(ranks)
+    assert bubbles[["step", "whole_ms", "bubble_percent"]].values.tolist() == [[4, 0.4, 50.0]]
+    # Without delays the second stage begins at 100 and ends at 300, the first at 400.
+    assert bubbles["undelayed_percent"].tolist() == [50.0]
+    assert plan.bubbles(read.memory([])).empty

@@ -52,6 +52,29 @@ def test_a_trillion_parameters_on_16384_devices_are_laid_out():
     assert layout_text(best.layout).startswith("t8 p")
 
 
+@pytest.mark.parametrize(("devices", "published_tflops"), [(8192, 430), (16384, 400)])
+def test_126_layers_are_laid_out_on_powers_of_two(devices, published_tflops):
+    """As fast as Llama 3.1 was trained, on tensor 8 and 16 stages (arXiv 2407.21783, Table 4)."""
+    best = search(preset("llama-405b"), cluster("dgx-h100", devices), 2048).best
+    assert best.tflops_per_device == pytest.approx(published_tflops, rel=0.15)
+    assert best.layout.stages == "ends-count"
+    assert "ends-count" in layout_text(best.layout)
+
+
+@pytest.mark.parametrize("layers", [61, 94])
+def test_any_number_of_layers_comes_to_any_number_of_stages(layers):
+    model = preset("13b").but(layers=layers)
+    best = search(model, cluster("dgx-h100", 64), 512, Choice(tensor=(1, 2))).fitting
+    assert {estimate.layout.pipeline for estimate in best} >= {2, 4, 8}
+    for estimate in best:
+        estimate.layout.check(model)
+
+
+def test_a_long_sequence_is_divided_among_context_ranks():
+    long = preset("llama-8b").but(sequence=131072)
+    assert search(long, cluster("dgx-h100", 64), 64).best.layout.context > 1
+
+
 def test_what_cannot_fit_is_said_with_the_nearest():
     with pytest.raises(PlanError, match=r"no layout fits: the nearest needs .* use more devices"):
         _ = search(preset("1t"), cluster("selene", 8), 8).best

@@ -21,7 +21,7 @@ def test_the_error_of_a_batch_names_value_rule_and_cure():
         ({"data": 2.0}, "data = 2.0 has a point; write 2 "),
         ({"pipeline": True}, "pipeline = True is not a whole number"),
         ({"zero": 4}, "zero stage 4 is unknown; use 0, 1, 2 or 3"),
-        ({"precision": "fp8"}, "use one of fp32, fp16, bf16"),
+        ({"precision": "fp4"}, "use one of fp32, fp16, bf16, fp8, mxfp8, nvfp4"),
         ({"recompute": "all"}, "use one of none, selective, full"),
         ({"sequence_parallel": True}, "use tensor 2 or more"),
         ({"virtual": 2}, "needs pipeline ≥ 2 and virtual ≥ 2"),

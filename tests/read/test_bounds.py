@@ -1,4 +1,4 @@
-"""What is read has a bound, and what lies beyond it is said."""
+"""Every reader has a bound, and says if a file goes beyond it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
+import tarfile
+import zipfile
 
 import pytest
 
@@ -19,12 +24,34 @@ LOG = (
     '[rank2]:   File "train.py", line 3, in <module>\r\n'
     "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\r\n"
 )
+
+
+def _archive(kind: str) -> bytes:
+    made = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("logs/out.log", LOG)
+    else:
+        with tarfile.open(fileobj=made, mode=f"w:{kind}") as archive:
+            member = tarfile.TarInfo("logs/out.log")
+            member.size = len(LOG.encode())
+            archive.addfile(member, io.BytesIO(LOG.encode()))
+    return made.getvalue()
+
+
 WRITTEN = {
     "UTF-8": LOG.encode(),
     "UTF-8 with a mark": LOG.encode("utf-8-sig"),
     "UTF-16": LOG.encode("utf-16"),
     "UTF-16, most significant byte first": b"\xfe\xff" + LOG.encode("utf-16-be"),
     "packed": gzip.compress(LOG.encode()),
+    "bzip2": bz2.compress(LOG.encode()),
+    "xz": lzma.compress(LOG.encode()),
+    "lzma": lzma.compress(LOG.encode(), lzma.FORMAT_ALONE),
+    "zip": _archive("zip"),
+    "tar": _archive(""),
+    "tar.gz": _archive("gz"),
+    "tar.xz": _archive("xz"),
     "packed UTF-16": gzip.compress(LOG.encode("utf-16")),
 }
 
@@ -36,6 +63,47 @@ def test_a_log_is_read_in_every_encoding(tmp_path, how):
     failure = read.failure(log)
     assert (failure.cause, failure.rank, failure.line) == ("cuda_oom", 2, 5)
     assert read.training_log(log).iterations["lm_loss"].tolist() == [9.0]
+
+
+HEALTHY = "".join(f"step {n}: loss 2.{n}\n" for n in range(99_999)).encode()
+UNREADABLE = {
+    "a.log.zst": (b"\x28\xb5\x2f\xfd\x04\x58", "packed as zstd"),
+    "a.log.lz4": (b"\x04\x22\x4d\x18\x64\x40", "packed as lz4"),
+    "a.log.7z": (b"7z\xbc\xaf\x27\x1c\x00\x04", "packed as 7z"),
+    "a.log.Z": (b"\x1f\x9d\x90\x41", "packed as compress"),
+    "a.log.gz": (gzip.compress(HEALTHY)[:-9], "damaged or cut off"),
+    "a.out": (gzip.compress(HEALTHY)[:40], "damaged or cut off"),
+    "a.log.bz2": (bz2.compress(HEALTHY)[:-9], "damaged or cut off"),
+    "a.log.xz": (lzma.compress(HEALTHY)[:-9], "damaged or cut off"),
+    "a.tgz": (b"\x00" + gzip.compress(HEALTHY)[1:], "first bytes are not"),
+    "b.log.gz": (b"", "first bytes are not"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_a_log_that_cannot_be_unpacked_is_not_taken_for_a_healthy_one(tmp_path, name, in_folder):
+    content, why = UNREADABLE[name]
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "rank1.log").write_bytes(HEALTHY)
+    found = read.failure(tmp_path if in_folder else tmp_path / name)
+    assert (found.cause, found.file) == ("not_readable", str(tmp_path / name))
+    assert why in str(found)
+    with pytest.warns(UserWarning, match=f"{name} was not read to its end: .*{why}"):
+        read.training_log(tmp_path / name)
+
+
+@pytest.mark.parametrize("packer", [gzip, lzma])
+def test_what_stands_before_the_damage_is_read(tmp_path, packer):
+    waiting = "".join(f"waiting for {n} s\n" for n in range(99_999))
+    (tmp_path / "a.log").write_bytes(packer.compress((LOG + waiting).encode())[:-9])
+    assert read.failure(tmp_path / "a.log").line == 5
+
+
+@pytest.mark.parametrize("name", ["a.log.gz", "a.log.zst"])
+def test_a_name_alone_does_not_make_a_packed_file(tmp_path, name):
+    (tmp_path / name).write_bytes(HEALTHY)
+    assert read.failure(tmp_path / name) is None
 
 
 @pytest.mark.parametrize("end", [b"", b"\x0a", b"\x00\xd8", b"\xff"])

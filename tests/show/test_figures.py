@@ -233,11 +233,6 @@ def test_something_that_is_no_table_is_answered_with_what_would_do():
         show.loss("out.log")
 
 
-def test_runs_are_named_after_themselves():
-    run = SimpleNamespace(name="dp4", log=SimpleNamespace(iterations=example.iterations()))
-    assert "dp4 falls from" in show.loss(run).alt
-
-
 def test_an_empty_log_still_makes_a_picture():
     assert "no finite value" in show.loss({"empty": example.iterations(0)}).alt
 
@@ -252,9 +247,8 @@ def test_a_rank_that_is_not_there_is_answered_with_those_that_are():
         show.memory_compare({"a": _both()}, rank=7)
 
 
-@pytest.mark.parametrize("number", [np.int64, np.float32, Fraction])
-def test_a_guess_is_drawn_whatever_kind_of_number_it_is(number):
-    alt = show.guess(number(3), 5.0, prediction=number(4), unit="s").alt
+def test_a_guess_is_drawn_whatever_kind_of_number_it_is():
+    alt = show.guess(Fraction(3), 5.0, prediction=np.float32(4), unit="s").alt
     assert "guessed 3.00 s; says 4.00 s" in alt
 
 
@@ -276,13 +270,10 @@ def test_ranks_in_two_groups_are_refused():
         show.ranks([[0, 1], [1, 2]])
 
 
-def test_kinds_of_one_timeline_have_colours_of_their_own():
-    from course_lib.show.runs.timelines import _paints
-
-    names = ("forward", "backward", "data", "communication: gradients", "optimizer")
-    spans = pd.DataFrame({"kind": names, "begin_us": 0.0, "end_us": range(1, 6)})
-    paints = _paints(spans)
-    assert len(set(paints.values())) == len(names)
+def test_of_a_thousand_ranks_the_first_are_drawn_and_all_links_are_counted():
+    picture = drawn("topology of 1024")
+    assert picture.figure.get_suptitle() == "The first 64 of 1024 ranks"
+    assert "Between nodes: 256 links by NET/Socket" in picture.alt
 
 
 def test_links_are_counted_by_where_they_run():
@@ -292,32 +283,21 @@ def test_links_are_counted_by_where_they_run():
     assert "Between nodes: 2 links by NET/Socket" in alt
 
 
-def test_one_way_links_are_links_too():
-    matrix = pd.DataFrame([["", "NET/IB"], ["", ""]])
-    assert "1 link by NET/IB" in show.topology(matrix, {0: "a", 1: "b"}).alt
-
-
-def test_hosts_may_come_from_the_table_of_ranks():
-    ranks = pd.DataFrame({"rank": [0, 1], "host": ["a", "b"]})
-    log = SimpleNamespace(ranks=ranks, matrix=lambda: example.transports(2, 1))
-    assert "2 ranks on 2 nodes" in show.topology(log).alt
-
-
 def test_ranks_of_another_communicator_do_not_move_those_that_are_drawn(tmp_path):
     pair = "node2:40107:50000 [1] NCCL INFO comm 0x77 rank 0 nranks 2 cudaDev 1 - Init COMPLETE\n"
     path = tmp_path / "two.log"
     path.write_text(plan.nccl_log() + pair, encoding="utf-8")
     alt = show.topology(read.nccl(path)).alt
-    assert "Inside nodes: 2 links by P2P/IPC" in alt
+    assert "Inside nodes: 2 links by P2P/CUMEM" in alt
     assert "Between nodes: 3 links by NET/Socket" in alt
 
 
-@pytest.mark.parametrize(("nodes", "devices"), [(2, 4), (32, 8)])
+@pytest.mark.parametrize(("nodes", "devices"), [(2, 2), (4, 4)])
 def test_a_simulated_topology_is_called_so_in_the_picture(tmp_path, nodes, devices):
     path = tmp_path / "simulated.log"
-    path.write_text(plan.nccl_log(nodes, devices, between="infiniband"), encoding="utf-8")
+    path.write_text(plan.nccl_log(nodes, devices), encoding="utf-8")
     picture = show.topology(read.nccl(path))
-    shape = f"Simulated: {nodes} × {devices} devices, NVLink inside a node, InfiniBand"
+    shape = f"Simulated: {nodes} × {devices} devices, NVLink inside a node, sockets"
     assert picture.alt.startswith(shape)
     title = picture.figure.get_suptitle() or picture.figure.axes[0].get_title(loc="left")
     assert title.replace("\n", " ").startswith(shape)
@@ -329,12 +309,6 @@ def test_the_live_table_gives_every_rank_its_last_value_and_a_curve():
     assert "load of rank 3, node2" in html
     assert "<b>93.0 %</b>" in html
     assert html.count(",") < 60 * 12 * 2  # the last minute, not the whole run
-
-
-def test_with_devices_the_load_is_theirs():
-    html = show.monitor_panel(example.load(devices=True))
-    assert "load of device 1, node1" in html
-    assert "rank 0" not in html
 
 
 def test_before_the_first_look_the_live_table_is_empty():
@@ -351,48 +325,11 @@ def test_a_range_inside_another_lies_below_it_in_the_timeline():
     assert set(lanes[spans["name"] == "layers"]) == {2}
 
 
-def test_the_timeline_adds_up_alike_ranges():
-    alt = show.timeline(example.spans(), ranks=[0]).alt
-    assert "forward 14.0 ms" in alt
-    assert "backward 22.0 ms" in alt
-
-
-def test_a_hundred_thousand_ranges_are_drawn_within_the_limit():
-    count = 100_000
-    begin = np.arange(count) * 10.0
-    spans = pd.DataFrame(
-        {"rank": 0, "step": 1, "name": "op", "begin_us": begin, "end_us": begin + 8}
-    )
-    data, _ = show.timeline(spans)._repr_mimebundle_()
-    assert sum(map(len, data.values())) <= OUTPUT_LIMIT_BYTES
-
-
 def test_a_rank_without_a_host_is_in_the_node_whose_memory_reaches_it():
     """As in the log of one node, which names the ranks of others without their hosts."""
     alt = show.topology(example.transports(4, 2), {0: "a", 2: "b"}).alt
     assert "4 ranks on 2 nodes" in alt
     assert "Inside nodes: 2 links by P2P/IPC" in alt
-
-
-def test_a_rank_that_only_the_network_reaches_is_in_an_unknown_node():
-    matrix = pd.DataFrame([["", "NET/IB"], ["NET/IB", ""]])
-    words = show.topology(matrix, {0: "a"}).figure.axes[0].texts
-    assert "another node" in [text.get_text() for text in words]
-
-
-def test_of_a_ranks_devices_the_fullest_is_drawn():
-    host, device = example.timeline(height=0.0), example.timeline(height=1.0)
-    device.device = "cuda:0"
-    both = SimpleNamespace(ranks=(host, device))
-    assert "cuda:0" in show.memory(both).figure.axes[0].get_title(loc="left")
-    titles = [a.get_title(loc="left") for a in show.memory_ranks(both).figure.axes]
-    assert [title.split(":")[0] for title in titles] == ["rank 0 · cpu", "rank 0 · cuda"]
-
-
-def test_a_trace_that_does_not_say_whose_it_is_is_drawn_all_the_same():
-    line = example.timeline()
-    line.rank = None
-    assert "An unknown rank peaks at 2.0" in show.memory(line).alt
 
 
 def test_a_table_of_kernels_of_a_cpu_run_is_answered_with_what_to_use():
@@ -409,7 +346,7 @@ def test_a_limit_far_above_what_is_in_use_is_told_and_not_drawn(times):
         legend = {text.get_text() for text in picture.figure.legends[0].get_texts()}
         assert ("limit of the device" in legend) == (times == 2)
         titles = axes.get_title(loc="left") + axes.get_title(loc="right")
-        assert ("it has 81.0 GiB" in titles or "far above" in titles) == (times == 40)
+        assert ("far above" in titles) == (times == 40)
         scale = 2**30  # the figures of these gigabytes are drawn in GiB
         assert axes.get_ylim()[1] * scale < 2.6 * line.peak_bytes
 
@@ -422,7 +359,7 @@ def test_memories_by_share_end_together_and_no_other_axis_is_taken():
     ends = [line.get_xdata()[-1] for line in axes.lines if len(line.get_xdata()) > 2]
     assert len(ends) == 2
     assert ends == pytest.approx([100.0, 100.0], abs=1)
-    with pytest.raises(CourseError, match="time, share, event"):
+    with pytest.raises(CourseError, match="one of time, share, event"):
         show.memory_compare({"a": slow}, by="step")
 
 

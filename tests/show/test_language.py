@@ -46,7 +46,7 @@ SMALL = re.compile(r"[a-z]{2,} [a-z]{2,}")
 def test_no_sentence_of_a_frame_stays_english(monkeypatch, story):
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     told = story()
-    captions = [told.caption(number) for number in range(len(told))]
+    captions = [told.caption(number) for number in range(len(told.frames))]
     assert [words for words in captions if SMALL.search(re.sub("<[^>]+>", "", words))] == []
 
 

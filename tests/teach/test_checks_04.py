@@ -6,8 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from course_lib import plan
@@ -21,8 +19,8 @@ LESSON = Path(__file__).resolve().parents[2] / "lessons" / "04_topology.py"
 RIGHT = dict(lesson04.COLLEAGUE, adapters=2)
 GRADIENT_BYTES = 7_433_216
 NODES = ("node1", "node1", "node2", "node2")
+# Milliseconds and GB/s.
 ROADS = {"inside": (0.05, 2.0), "between": (0.1, 0.125)}
-"""Milliseconds and GB/s."""
 
 
 @pytest.fixture
@@ -93,19 +91,11 @@ def test_the_right_description_is_solved_and_has_the_links_of_the_lesson(finishe
         ({"between": "sockets"}, "What stands behind `via NET/`"),
         ({"gpu_direct": True}, "one more word at the end"),
         ({"inside": "shm"}, "use one of nvlink, pcie, memory"),
-        ({"gpus": 8}, "plan.nccl_log has no argument gpus"),
+        ({"gpus": 8}, "unexpected keyword argument 'gpus'"),
     ],
 )
 def test_a_wrong_description_is_sent_to_the_line_that_says_better(finished, wrong, words):
     assert words in hint_of(lesson04.ex04_describe, RIGHT | wrong)
-
-
-@pytest.mark.parametrize(
-    "several", [np.array([]), np.array([True, False]), pd.Series([False, False])]
-)
-def test_several_values_for_one_are_a_wrong_description(several):
-    said = hint_of(lesson04.ex04_describe, RIGHT | {"gpu_direct": several})
-    assert "is neither True nor False" in said
 
 
 def test_a_name_that_was_changed_is_no_gap():
@@ -127,35 +117,13 @@ def test_the_right_timing_is_solved(timed, ring, capsys):
     ("wrong", "words"),
     [
         ({"algorithm": "ring"}, "Its algorithm was 'ring'"),
-        ({"size": GRADIENT_BYTES // 4}, "That is the number of parameters. Each has 4 bytes"),
-        ({"size": 7_430_000}, "the size that the lesson worked out"),
-        ({"size": GRADIENT_BYTES * 3 // 2}, "Give the size of what is added up"),
-        ({"size": 1_000_000}, "the size that the lesson worked out"),
+        ({"size": GRADIENT_BYTES // 4}, "the ring reduced 7,433,216"),
         ({"repeat": 1}, "It was timed 1 times, too few"),
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
     ],
 )
 def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
     assert words in hint_of(lesson04.ex04_hierarchical, timed(**wrong), ring, 1.5)
-
-
-@pytest.mark.parametrize(
-    ("factor", "words"),
-    [
-        (..., "expected_factor is filled in"),
-        (2, "how often the ring goes round"),
-        (1, "That would be no gain"),
-        (3, "Or did you count 6 steps against 2"),
-        (0.75, "lets the ring go round once"),
-        (150, "That is in percent"),
-        (2 / 3, "upside down"),
-        (33, "the part of the time that is saved"),
-        (1 / 3, "the part of the time that is saved"),
-        (1.2, "You answered 1.2. How often does everything cross"),
-    ],
-)
-def test_a_wrong_expectation_is_told_apart(timed, ring, factor, words):
-    assert words in hint_of(lesson04.ex04_hierarchical, timed(), ring, factor)
 
 
 def test_a_sweep_or_another_program_is_not_a_timing(finished, ring, roads):
@@ -174,34 +142,6 @@ LAB_BYTES = 4 * 124_439_808
 STEP_MS = LAB_BYTES / 4 / 0.125e6
 
 
-def test_the_right_time_is_solved(roads, capsys):
-    lesson04.ex04_milliseconds(6 * (0.1 + STEP_MS), roads)
-    assert "✗" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (..., "lab_model_ms is filled in"),
-        ("12 or 13", "is a number"),
-        (6 * STEP_MS / 4, "each number has 4 bytes"),
-        (6 * STEP_MS / 1.048576, "a power of two has slipped in"),
-        (6 * STEP_MS * 163.04 / 124.44, "the table of words twice"),
-        (6 * STEP_MS * 85.06 / 124.44, "You left out the two tables"),
-        (6 * (0.05 + LAB_BYTES / 4 / 2e6), "the road inside a node"),
-        (3 * (STEP_MS + 0.05 + LAB_BYTES / 4 / 2e6), "the mean of both roads"),
-        (7 * STEP_MS, "one of 8 makes 14 shorter ones"),
-        (LAB_BYTES / 1e6, "the MB of its gradients"),
-        (4 * STEP_MS, "every piece of it travels more than once"),
-        (8 * STEP_MS, "The factor of a ring of d is 2 (d − 1) / d; d is 4"),
-        (6 * STEP_MS / 1e3, "these are s; ms are asked for"),
-        (1.0, "The model has 124,439,808 parameters"),
-    ],
-)
-def test_a_wrong_time_is_met_by_its_hint(roads, answer, words):
-    assert words in hint_of(lesson04.ex04_milliseconds, answer, roads)
-
-
 def test_roads_of_one_node_know_no_road_between_nodes(finished, roads):
     alone = json.loads((roads.folder / "links.json").read_text())
     for rank in alone["ranks"]:
@@ -212,46 +152,30 @@ def test_roads_of_one_node_know_no_road_between_nodes(finished, roads):
 
 def test_the_expected_factor_holds_against_all_kinds_of_answers(timed, ring):
     run = timed()
-    hold(
-        "expected_factor",
-        lambda answer: lesson04.ex04_hierarchical(run, ring, answer),
-        1.5,
-        [1, 2, 3, 2 / 3, 15, -1.5],
-    )
+    wrong = {
+        2: "how often the ring goes round", 1: "no gain at all", 150: "Here 100 is: percent",
+        3: "Or did you count 6 steps against 2", 0.75: "lets the ring go round once",
+        2 / 3: "upside down", 1 / 3: "the part of the time that is saved",
+        1.2: "You answered 1.2. How often does everything cross",
+    }  # fmt: skip
+    check = lambda answer: lesson04.ex04_hierarchical(run, ring, answer)  # noqa: E731
+    hold("expected_factor", check, 1.5, wrong, accepted=["1.5×"])
 
 
 def test_milliseconds_hold_against_all_kinds_of_answers(roads):
     right = 6 * (0.1 + STEP_MS)
-    hold(
-        "lab_model_ms",
-        lambda answer: lesson04.ex04_milliseconds(answer, roads),
-        right,
-        [
-            right / 1e3,
-            right * 1e3,
-            right / 6e4,
-            right / 3.6e6,
-            right / 4,
-            right / 1.5,
-            right * 4 / 3,
-            right * 4,
-            right / 2,
-        ],
-    )
-
-
-@pytest.mark.parametrize(
-    "form",
-    [{"nodes": "4", "devices_per_node": "8"}, {"inside": " Memory", "between": "InfiniBand"},
-     {"gpu_direct": 0}, {"gpu_direct": "False", "between": "infini-band"}, {"gpu_direct": "no"}],
-)  # fmt: skip
-def test_a_description_may_be_spelt_in_other_ways(form):
-    lesson04.ex04_describe(RIGHT | form)
-    lesson04.ex04_describe(pd.Series(RIGHT | form))
-
-
-def test_what_is_no_by_default_may_be_left_out():
-    lesson04.ex04_describe({name: of for name, of in RIGHT.items() if name != "gpu_direct"})
+    wrong = {
+        right / 1e3: "these are s; ms are asked for",
+        6 * STEP_MS / 4: "the bytes of a gradient",
+        6 * STEP_MS / 1.048576: "a power of two has slipped in",
+        6 * STEP_MS * 163.04 / 124.44: "the table of words twice",
+        6 * STEP_MS * 85.06 / 124.44: "You left out the two tables",
+        6 * (0.05 + LAB_BYTES / 4 / 2e6): "the road inside a node",
+        LAB_BYTES / 1e6: "the MB of its gradients",
+        4 * STEP_MS: "every piece of it travels more than once",
+        1.0: "The model has 124,439,808 parameters",
+    }
+    hold("lab_model_ms", lambda answer: lesson04.ex04_milliseconds(answer, roads), right, wrong)
 
 
 def test_adapters_that_were_told_stay():

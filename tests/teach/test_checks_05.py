@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from course_lib.lab.job.recipes import gpt
@@ -17,8 +15,8 @@ from .finished_runs import hint_of
 
 STEP_US = 10_000
 TRANSFER_US = 3000
+# Per step and rank; rank 2 is the straggler.
 WAITS_US = (2000, 2200, 0, 1800)
-"""Per step and rank; rank 2 is the straggler."""
 ROWS = 40
 FEW = {"aten::mm": 6, "aten::item": 2}
 MANY = {"aten::mm": 6, "aten::item": 2 + ROWS, "aten::sum": ROWS, "aten::as_strided": ROWS}
@@ -78,24 +76,15 @@ def test_the_right_run_is_solved(recorded, capsys):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"planted_bottleneck": 1}, "It has the fault 1, which you know already"),
-        ({"planted_bottleneck": None}, "no flag made it slow"),
-        ({"planted_bottleneck": 0}, "no flag made it slow"),
+        ({"planted_bottleneck": 1}, "--planted-bottleneck of second is 1. It is the second fault"),
+        ({"planted_bottleneck": None}, "--planted-bottleneck of second is missing"),
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
         ({"profile": False}, "No step was recorded"),
-        ({"profile": (8, 9)}, "The second number is the first step that is *not* recorded"),
-        ({"iterations": 9}, "Steps count from 0, so step 9 is the tenth"),
-        ({"profile": (2, 4)}, "It recorded the steps from 2 up to, not with, 4"),
-        ({"profile": (8, 11)}, "The ill run recorded two steps"),
-        ({"profile": (7, 9)}, "That is one too early"),
-        ({"profile": (9, 11)}, "The log counts from 1, and the flags count from 0"),
-        ({"micro_batch": 4, "global_batch": 16}, "in the same portions"),
+        ({"profile": (8, 9)}, "the first that is *not* recorded"),
+        ({"profile": (9, 11)}, "The log counts steps from 1, and the flags from 0"),
         ({"micro_batch": 4, "global_batch": 16}, "micro_batch=4"),
-        ({"zero": 1}, "in the same portions"),
         ({"num_layers": 2}, "Another model, batch or way of cutting it"),
-        ({"precision": "bf16"}, "in the same portions"),
-        ({"ranks": (1, 2, 3)}, "There is no record of rank 0: ranks count from 0"),
-        ({"ranks": (0,)}, "There are records of rank 0. `profile_ranks` takes a list"),
+        ({"ranks": (1, 2, 3)}, "There are records of ranks [1, 2, 3]"),
     ],
 )
 def test_a_run_that_does_not_show_the_plant_is_told_why(recorded, wrong, words):
@@ -110,8 +99,8 @@ def test_a_failed_run_and_a_gap_are_told_apart(recorded):
 
 @pytest.mark.parametrize(
     ("name", "calls"),
-    [("aten::item", 42), ("aten::sum", 40), ("the operator aten::item", 42), ("Tensor.item", 42),
-     ("torch.Tensor.item()", 42), ("aten_item", 42)],
+    [("aten::item", 42), ("aten::sum", 40), ("Tensor.item", 42),
+     ("torch.Tensor.item()", 42)],
 )  # fmt: skip
 def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
     lesson05.ex05_operator(name, calls, recorded(), healthy)
@@ -119,55 +108,23 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("name", "words"),
     [
-        ((..., ...), "operator is filled in"),
-        (("aten::item", "many"), "calls_per_step is a number"),
-        (("items", 42), "with `aten::` in front"),
-        (("aten::mm", 6), "6 times per step of a rank here, and 6 times in the healthy run"),
-        (("aten::as_strided", 40), "only because something else is"),
-        (("aten::item", 84), "all 2 recorded steps of one rank"),
-        (("aten::item", 42 * 8), "for all 2 recorded steps of all 4 ranks"),
-        (("aten::item", 42 * 4), "That is the number for all 4 ranks"),
-        (("aten::item", 42 * 12), "for all 12 steps of the run"),
-        (("aten::item", 1024), "the numbers in one row"),
-        (("aten::item", 7), "You divided by all 12 iterations. 2 of them were recorded"),
-        (("aten::item", 2), "Or: That is the number of recorded steps"),
-        (("aten::item", 4), "That is the number of the healthy run"),
-        (("aten::item", 9), "You answered 9. The table has one row for each rank"),
+        (..., "operator is filled in"),
+        (5, "operator is a text"),
+        ("items", "with `aten::` in front"),
+        ("aten::mm", "6 times per step of a rank here, and 6 times in the healthy run"),
+        ("aten::as_strided", "only because something else is"),
     ],
 )
-def test_a_wrong_operator_or_number_is_met_by_its_hint(recorded, healthy, answer, words):
-    assert words in hint_of(lesson05.ex05_operator, *answer, recorded(), healthy)
+def test_a_wrong_operator_is_met_by_its_hint(recorded, healthy, name, words):
+    assert words in hint_of(lesson05.ex05_operator, name, 42, recorded(), healthy)
 
 
 def test_the_right_share_of_waiting_is_solved(recorded, capsys):
     """6 of the 40 ms that four ranks need for a step."""
     lesson05.ex05_waiting(15, recorded("ill", FEW, planted_bottleneck=1))
     assert "✗" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (..., "waiting_percent is filled in"),
-        (0.15, "those of a fraction"),
-        (20, "You left the straggler out"),
-        (22, "or took one rank"),
-        (18, "or took one rank"),
-        (45, "Part of it is the transfer"),
-        (75, "3 of 4 ranks wait, but not all of the time"),
-        (25, "That is one rank of 4"),
-        (60, "the time of one device; 4 are paid for"),
-        (3.75, "of a mean rank, and the device time of all"),
-        (30, "The waiting is for all 2 recorded steps"),
-        (7.5, "the time for all 2 recorded ones"),
-        (2.0, "You answered 2 %. Add up what waiting_ms"),
-    ],
-)
-def test_a_wrong_share_of_waiting_is_met_by_its_hint(recorded, answer, words):
-    ill = recorded("ill", FEW, planted_bottleneck=1)
-    assert words in hint_of(lesson05.ex05_waiting, answer, ill)
 
 
 def test_what_exchanges_took_beyond_those_of_the_last_rank_is_waiting_too(recorded):
@@ -197,32 +154,23 @@ def test_one_record_cannot_tell_waiting_from_transfer(recorded):
 
 def test_calls_and_waiting_hold_against_all_kinds_of_answers(recorded, healthy):
     second, ill = recorded(), recorded("ill", FEW, planted_bottleneck=1)
+    calls = {
+        84: "Here 2 is: the recorded steps", 42 * 8: "2 recorded steps of all 4 ranks", 40: "how "
+        "many more than in the healthy run", 42 * 4: "Here 4 is: the ranks", 7: "You divided by "
+        "all 12 iterations", 9: "You answered 9. The table has one row for each rank",
+    }  # fmt: skip
+    shares = {
+        0.15: "these are parts of 1", 20: "You left the straggler out", 45: "Part of it is the "
+        "transfer", 75: "3 of 4 ranks wait", 60: "Here 4 is: the ranks", 7.5: "the recorded steps",
+        2.0: "You answered 2 %. Add up what waiting_ms",
+    }  # fmt: skip
     hold(
         "calls_per_step",
         lambda answer: lesson05.ex05_operator("aten::item", answer, second, healthy),
         42,
-        [84, 168, 336, 21, 10.5, 420, -42],
+        calls,
     )
-    hold(
-        "waiting_percent",
-        lambda answer: lesson05.ex05_waiting(answer, ill),
-        15,
-        [0.15, 20, 45, 60, 3.75, 30, 7.5, 1500],
-    )
-
-
-@pytest.mark.parametrize("many", [list, tuple, np.array, pd.Index, pd.Series])
-def test_an_operator_may_come_as_the_only_one_of_a_table(recorded, healthy, many):
-    second = recorded()
-    lesson05.ex05_operator(many(["aten::item"]), 42, second, healthy)
-    for name in (many(["aten::item", "aten::sum"]), many([]), many([5])):
-        said = hint_of(lesson05.ex05_operator, name, 42, second, healthy)
-        assert "✗ operator is a text" in said
-
-
-@pytest.mark.parametrize("name", [None, 5, True, float("nan"), {"a": 1}, object(), [[1], [2, 3]]])
-def test_what_is_no_name_is_told_so(recorded, healthy, name):
-    assert "operator is a text" in hint_of(lesson05.ex05_operator, name, 42, recorded(), healthy)
+    hold("waiting_percent", lambda answer: lesson05.ex05_waiting(answer, ill), 15, shares)
 
 
 def test_runs_without_a_profile_or_without_rank_0_are_told_what_is_missing(recorded, healthy):
@@ -241,5 +189,5 @@ def test_runs_without_a_profile_or_without_rank_0_are_told_what_is_missing(recor
         assert "left its profile" in hint_of(check, *given)
     for run in (second, healthy, ill):
         (run.folder / "profile").mkdir()
-    assert "recorded no profile" in hint_of(lesson05.ex05_second, second)
-    assert "recorded no profile" in hint_of(lesson05.ex05_waiting, 15, ill)
+    assert "has no profile" in hint_of(lesson05.ex05_second, second)
+    assert "has no profile" in hint_of(lesson05.ex05_waiting, 15, ill)

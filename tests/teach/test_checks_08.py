@@ -65,34 +65,11 @@ def test_a_run_that_broke_is_told_with_its_cause(finished):
     assert "Still to fill in: initial_loss_scale" in hint_of(lesson08.ex08_settled, gap)
 
 
-def test_nine_halvings_lead_from_2_to_the_32_to_what_was_printed(finished, capsys):
-    lesson08.ex08_started_at(2**32)
-    assert "✓ the scale at the start explains the line" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (..., "Replace the ..."),
-        ("2**31", "one halving too few"),
-        (8388608, "after ten iterations"),
-        (2**33, "not every skipped step halves"),
-        (32, "not its power of two"),
-        (23, "not its power of two"),
-        (2**23 * 20, "it does not add to it"),
-        (16384, "So at the beginning it was"),
-        (2**31, "one halving too few"),
-        (2**28, "does not mean that every second overflow halves"),
-        (2**23 * 9, "it does not add to it"),
-        (512, "How large was it before?"),
-        (2**30, "That undoes 7 halvings"),
-        (5e8, "You answered 500,000,000"),
-    ],
-)
-def test_a_wrong_scale_gets_the_hint_for_its_mistake(finished, answer, words):
-    assert words in hint_of(lesson08.ex08_started_at, answer)
-
-
 def test_the_scale_holds_against_all_kinds_of_answers(lab):
-    wrong = [2**23, 2**33, 2**31, 2**28, 32, 9, 10, 2**14, 2**23 * 10, 10 * 2**32]
-    hold("started_at", lesson08.ex08_started_at, 2**32, wrong)
+    wrong = {
+        2**23: "after ten iterations", 2**33: "not every skipped step halves", 2**31: "undoes 8",
+        2**28: "does not mean that every second overflow halves", 32: "not its power of two",
+        2**14: "So at the "
+        "beginning it was", 5e8: "You answered 500,000,000",
+    }  # fmt: skip
+    hold("started_at", lesson08.ex08_started_at, 2**32, wrong, accepted=[4.29e9])

@@ -20,77 +20,30 @@ validation loss: {loss:.6E} |
 learning rate: {rate:.6E} | global batch size: {batch:5d} | lm loss: 1.9E+00 | \
 validation loss: {loss:.6E} |
 """
-RIGHT = 128
-LIKELY = {
-    64 / 0.75: "There is noise in that too",
-    64 / 2.5: "which is mostly noise",
-    1.75 * 32 / 0.75: "It has noise as well",
-    112: "not by tr(Σ) / 32",
-    2.5 * 32 / 0.75: "takes all of the small gradient for noise",
-    160: "But you took all of the small gradient for noise",
-    64: "That is tr(Σ)",
-    0.5: "That is |G|²",
-    4: "in batches of a rank",
-    128**0.5: "Take no root",
-    -832: "do not square them again",
-    34.2: "as the equations want them",
-    1280: "the power of ten",
-}
-
-
-@pytest.mark.parametrize(("answer", "words"), LIKELY.items())
-def test_a_wrong_critical_batch_meets_its_hint(workspace, answer, words):
-    assert words in hint_of(lesson12.ex12_noise, answer)
-
-
-def test_a_critical_batch_from_nowhere_is_shown_the_two_equations(workspace):
-    assert "Solve for |G|²" in hint_of(lesson12.ex12_noise, 333)
-
-
-@pytest.mark.parametrize("answer", [128, 127.9, [128.0], 64 / 0.5])
-def test_the_right_critical_batch_is_taken_in_other_forms(workspace, answer):
-    lesson12.ex12_noise(answer)
 
 
 def test_the_critical_batch_holds_against_all_kinds_of_answers(workspace):
-    hold("critical_batch", lesson12.ex12_noise, RIGHT, list(LIKELY))
-
-
-STEPS = {
-    12_500: "an eighth of the steps",
-    20_000: "That is S_min",
-    150_000: "100,000 is not S_min",
-    35_355: "belongs to the learning rate",
-    240_000: "upside down",
-    25_000: "The law has no corner",
-    100_000: "The large one needs fewer",
-    70_000: "that are saved",
-}
-TOKENS = {
-    0.3: "compares the steps",
-    8: "there are fewer steps",
-    1: "in larger portions",
-    3: "the fewest tokens that there can be",
-    1.4: "how many times *more*",
-    5 / 12: "by those of the large one",
-    1.2e11: "These are the tokens",
-    240: "In percent",
-}
-
-
-@pytest.mark.parametrize(("answer", "words"), STEPS.items())
-def test_wrong_steps_meet_their_hint(workspace, answer, words):
-    assert words in hint_of(lesson12.ex12_cost, answer, 2.4)
-
-
-@pytest.mark.parametrize(("answer", "words"), TOKENS.items())
-def test_wrong_tokens_meet_their_hint(workspace, answer, words):
-    assert words in hint_of(lesson12.ex12_cost, 30_000, answer)
+    wrong = {
+        64 / 0.75: "There is noise in that too", 0.5: "|G|²",
+        1.75 * 32 / 0.75: "It has noise as well", 112: "not by tr(Σ) / 32",
+        64: "That is tr(Σ)", 128**0.5: "the root of it", 333: "Solve",
+    }  # fmt: skip
+    hold("critical_batch", lesson12.ex12_noise, 128, wrong, accepted=[127.9])
 
 
 def test_steps_and_tokens_hold_against_all_kinds_of_answers(workspace):
-    hold("steps_needed", lambda steps: lesson12.ex12_cost(steps, 2.4), 30_000, list(STEPS))
-    hold("times_the_tokens", lambda times: lesson12.ex12_cost(30_000, times), 2.4, list(TOKENS))
+    steps = {
+        12_500: "an eighth of the steps", 20_000: "That is S_min", 150_000: "100,000 is not S_min",
+        240_000: "upside down", 25_000: "no corner",
+        100_000: "the steps with the small batch", 70_000: "that are saved",
+    }  # fmt: skip
+    tokens = {
+        0.3: "compares the steps", 8: "there are fewer steps", 1: "in larger portions", 3: "the "
+        "fewest tokens that there can be", 1.4: "how many times *more*", 5 / 12: "upside down",
+        1.2e11: "the number of tokens", 240: "Here 100 is: percent",
+    }  # fmt: skip
+    hold("steps_needed", lambda answer: lesson12.ex12_cost(answer, 2.4), 30_000, steps)
+    hold("times_the_tokens", lambda answer: lesson12.ex12_cost(30_000, answer), 2.4, tokens)
 
 
 def sixteen(nodes=2, gpus_per_node=2, **flags):
@@ -129,19 +82,12 @@ def test_any_way_to_the_same_training_passes(finished, base, recipe, capsys):
 @pytest.mark.parametrize(
     ("recipe", "printed", "words"),
     [
-        (sixteen(nodes=1), log(ranks=2), "It asked for 1 × 2"),
-        (sixteen(nodes=1, gpus_per_node=4), log(), "It asked for 1 × 4"),
-        (sixteen(gpus_per_node=1), log(ranks=2), "It asked for 2 × 1"),
-        (sixteen(batch_size=64), log(batch=64), "the share of one device"),
-        (sixteen(batch_size=1024), log(batch=1024), "not multiplied by them"),
-        (sixteen(batch_size=16), log(batch=16), "That is the small batch"),
-        (sixteen(batch_size=128), log(batch=128), "16 × 16 are asked for"),
+        (sixteen(nodes=1), log(ranks=2), "It had 1 × 2"),
+        (sixteen(batch_size=1024), log(batch=1024), "nor multiplied by them"),
+        (sixteen(batch_size=16), log(batch=16), "The iteration lines say 16"),
         (sixteen(lr_scaling="none"), log(grew=1), "It stayed"),
-        (sixteen(lr_scaling="linear"), log(grew=16), "That is for SGD"),
-        (sixteen(lr=4 * RATE), log(grew=16), "It grew twice"),
-        (sixteen(lr=4 * RATE, lr_scaling="linear"), log(grew=64), "It grew twice"),
+        (sixteen(lr_scaling="linear"), log(grew=16), "which is for SGD, or twice"),
         (sixteen(lr=2 * RATE, lr_scaling=None), log(grew=2), "the root of 4, the devices"),
-        (sixteen(lr=RATE / 2), log(grew=3), "Leave --lr as it is"),
         (sixteen(warmup_samples=0), log(), "--warmup-samples is missing or 0"),
         (sixteen(samples=16 * 65_536), log(seen=16 * 65_536), "sixteen times as many"),
         (sixteen(samples=4096), log(seen=4096), "does not change with the batch"),
@@ -157,9 +103,3 @@ def test_a_run_of_another_program_or_a_failed_one_is_told_so(finished, base):
     assert "started something else" in hint_of(lesson12.ex12_sixteen, other, base)
     failed = finished(sixteen(), "scale_batch.py: error: --samples 3\n", exit_code=2)
     assert "--samples 3" in hint_of(lesson12.ex12_sixteen, failed, base)
-
-
-def test_logs_without_a_rate_or_a_validation_loss_are_told_so(finished, base):
-    for missing, words in (("learning rate", "learning rate"), ("validation loss", "validation")):
-        printed = log().replace(missing, "nothing")
-        assert words in hint_of(lesson12.ex12_sixteen, finished(sixteen(), printed), base)

@@ -38,8 +38,11 @@ def test_the_plan_of_a_layout_stands_for_it():
         (64, "This is int"),
         (LARGE.but(nodes=64, tensor=...), "Still to fill in: tensor"),
         (bench.case("13").but(nodes=16), "the model of 13 B"),
-        (LARGE, "It uses 96: give nodes=64"),
-        (LARGE.but(nodes=64, micro_batch=2, accumulation=12), "It is 2. Leave micro_batch"),
+        (LARGE, "It uses 96, with a micro batch of 1. Give nodes=64"),
+        (
+            LARGE.but(nodes=64, micro_batch=2, accumulation=12),
+            "It uses 64, with a micro batch of 2",
+        ),
         (
             LARGE.but(nodes=64),
             "leave a data-parallel size of 4, and each data rank",
@@ -60,39 +63,6 @@ def test_what_refuses_to_be_shown_is_no_case():
     with pytest.raises(NotYet) as unmet:
         check.ex15_week(Hostile())
     assert "This is Hostile" in str(unmet.value)
-
-
-@pytest.mark.parametrize("form", [float, lambda value: [value], lambda value: (value,)])
-def test_the_right_time_to_report_passes(form):
-    check.ex15_report(form(round(RIGHT_S, 1)))
-
-
-@pytest.mark.parametrize(
-    ("answer", "hint"),
-    [
-        (..., "Replace the ..."),
-        ("8.8 or so", "It is the text '8.8 or so' now"),
-        (20e6 / (96 / 5.2), "a sequence of 2048 tokens"),
-        (RIGHT_S / 16, "has the 16 micro-batches and the 6 data ranks in it"),
-        (RIGHT_S / 96, "has the 16 micro-batches"),
-        (96 * 2048 / 5.2, "are the tokens per second"),
-        (RIGHT_S / 60, "these are minutes; s are asked for"),
-        (RIGHT_S * 1.048576, "20 × 10⁶, not 20 × 2²⁰"),
-        (RIGHT_S / 5.2, "These are iterations"),
-        (5.2, "That is one iteration"),
-        (560, "the longest time that passes"),
-        (RIGHT_S / 5.2**2, "you divided by it twice"),
-        (554.70, "what the published run reported"),
-        (RIGHT_S / 100 * 1.016, "a whole count, or a unit, is missing"),
-        (RIGHT_S * 2, "A sequence of this model has 2048 tokens"),
-        (20e6 / 5.2, "An iteration sees many tokens at once"),
-        (575, "You answered 575 s"),
-    ],
-)
-def test_a_wrong_time_to_report_is_told_its_mistake(answer, hint):
-    with pytest.raises(NotYet) as unmet:
-        check.ex15_report(answer)
-    assert hint in str(unmet.value)
 
 
 class Finished:
@@ -134,17 +104,11 @@ def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path, capsys):
     assert capsys.readouterr().out.count("✓ it reports the shorter time") == 2
 
 
-@pytest.mark.parametrize("said", ["other", "Other", " other is faster", ["other"]])
+@pytest.mark.parametrize("said", ["other", "Other", ["other"]])
 def test_the_shorter_one_may_be_named(tmp_path, said):
-    box = bench.case("box").but(tensor=4, pipeline=1, accumulation=4)
-    mine, other = with_pipeline(tmp_path), measured(box, Finished(tmp_path))
+    mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
     check.ex15_other(other, mine, said)
-    check.ex15_other(other, mine, other.run)
-    for meant in (other.case, (other.time_to_report_s, "other"), f"{other.time_to_report_s:.0f} s"):
-        check.ex15_other(other, mine, meant)
-    other.run.name = "gpt-box-t4"
-    check.ex15_other(other, mine, "gpt-box-t4")
-    check.ex15_other(other, mine, round(other.time_to_report_s))
+    check.ex15_other(other, mine, [other])
 
 
 @pytest.mark.parametrize("said", ["both", "not other", "mine or other", "mine"])
@@ -154,12 +118,10 @@ def test_a_name_of_neither_or_of_the_longer_is_refused(tmp_path, said):
     assert ("Say mine or other" in str(unmet.value)) == (said != "mine")
 
 
-def test_both_results_and_the_wrong_one_first_are_refused(tmp_path):
+def test_both_results_are_refused(tmp_path):
     mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
-    for said in ((other, mine), "mine < other", (mine.time_to_report_s, "other"), "4 s"):
-        with pytest.raises(NotYet):
-            check.ex15_other(other, mine, said)
-    check.ex15_other(other, mine, "other < mine")
+    with pytest.raises(NotYet):
+        check.ex15_other(other, mine, (other, mine))
 
 
 def test_the_slower_of_the_two_is_not_the_shorter_one(tmp_path):
@@ -194,6 +156,13 @@ def test_a_run_that_failed_shows_its_error(tmp_path):
 
 
 def test_the_time_to_report_holds_against_all_kinds_of_answers():
-    factors = (1 / 60, 1e3, 1 / 3600, 2, 2048, 1 / 16, 1 / 6, 1 / 96, 96, 1 / 5.2, 1.048576)
-    wrong = [RIGHT_S * factor for factor in factors]
-    hold("report_s", check.ex15_report, RIGHT_S, wrong, accepted=[529])
+    wrong = {
+        RIGHT_S * 2048: "the tokens of a sequence", RIGHT_S / 16: "has the 16 micro-batches and "
+        "the 6 data ranks in it", RIGHT_S / 96: "has the 16 micro-batches", RIGHT_S * 96: "Here 96 "
+        "is: the nodes", 96 * 2048 / 5.2: "the tokens per second", RIGHT_S / 60:
+        "these are minutes; s are asked for", RIGHT_S * 1.048576: "20 × 10⁶, not 20 × 2²⁰",
+        RIGHT_S / 5.2: "These are iterations", 5.2: "That is one iteration", 554.70: "what the "
+        "published run reported", 575: "You "
+        "answered 575 s",
+    }  # fmt: skip
+    hold("report_s", check.ex15_report, RIGHT_S, wrong, accepted=[529, "529 s", "8.82 minutes"])

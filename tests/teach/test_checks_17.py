@@ -10,7 +10,7 @@ import pytest
 from course_lib import plan
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.teach.challenge.score import Score
-from course_lib.teach.checks import lesson17, lesson17_numbers
+from course_lib.teach.checks import lesson17
 
 from .answers_to_try import hold
 from .finished_runs import hint_of
@@ -51,8 +51,8 @@ def tried(finished):
         )
         run = finished(recipe, log)
         score = Score(
-            run="mine", job_id=run.job_id, job="j" * 16, workspace="ab" * 8, target=4.7,
-            digest="d", loss=4.6, error=0.02, learned=4.6, seed=1, tokens=steps * batch * 64,
+            run="mine", job_id=run.job_id, job="j" * 16, target=4.7,
+            digest="d", loss=4.6, error=0.02, tokens=steps * batch * 64,
             seconds=16.0, devices=4, foreseen=18.0,
         )  # fmt: skip
         return run, replace(score, **changes)
@@ -77,9 +77,10 @@ def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
     [
         ({"loss": 4.9}, "Draw the line through the losses of the two probes"),
         ({"loss": 5.3, "batch": 64, "steps": 80}, "same tokens in smaller batches teach more"),
-        ({"loss": 6.2, "lr": 6e-5}, "A learning rate of 6e-05 is low"),
-        ({"loss": 4.9, "lr": 2e-2}, "A learning rate of 0.02 is high"),
-        ({"noticed": ("it has learned from the held-out text",)}, "learned from the held-out text"),
+        (
+            {"broken_rules": ("it has learned from the held-out text",)},
+            "learned from the held-out text",
+        ),
         ({"foreseen": 30.0}, "You foresaw 30 s, and it took 16: 300 iterations 12 s, start and"),
         ({"foreseen": math.nan}, "You foresaw nan s"),
         ({"seconds": 30.0, "foreseen": 30.0}, "It takes 2.00, the other 1.87."),
@@ -113,35 +114,23 @@ def mixture(layout=MIXTURE_LAYOUT, ranks=8, name="mixtral-8x22b"):
 
 
 def test_days_at_the_peak_and_parameters_are_told_from_their_numbers():
-    right = lesson17_numbers.least_days().right
-    hold(
-        "least_days",
-        lambda answer: lesson17.ex17_dense(answer, dense()),
-        right,
-        [
-            right * 8 / 6,
-            right / 3,
-            right * 1024,
-            right / 2,
-            right / 0.4,
-            right * 24,
-            right * 86400,
-            30.7,
-        ],
-    )
-    total, active = lesson17_numbers.total().right, lesson17_numbers.active().right
-    hold(
-        "total_billions",
-        lambda answer: lesson17.ex17_mixture(answer, active, mixture()),
-        total,
-        [176, active, total * 1e9, 135.3, 95.5, 144.2],
-    )
-    hold(
-        "active_billions",
-        lambda answer: lesson17.ex17_mixture(total, answer, mixture()),
-        active,
-        [44, total, total / 4, active * 1e9, 33.8, 22.2, 27.9, 42.7],
-    )
+    days = {
+        9.6 * 8 / 6: "counts a recomputation", 3.2: "the forward pass alone", 4.8: "half of which "
+        "is zero", 9850: "the devices", 30.4: "an A100's", 90: "the "
+        "limit of the plan", 231: "these are hours",
+    }  # fmt: skip
+    total = {
+        176: "8 × 22 counts attention and tables 8 times", 39.15: "what a token passes", 95.5:
+        "three matrices", 135.3: "You left out a part", 144.2: "48 heads share 8 keys",
+    }  # fmt: skip
+    active = {
+        44: "2 × 22", 140.6: "what memory holds", 33.8: "You left out",
+        27.9: "three matrices", 42.7: "48 heads share 8 keys",
+    }  # fmt: skip
+    hold("least_days", lambda answer: lesson17.ex17_dense(answer, dense()), 9.62, days)
+    check = lesson17.ex17_mixture
+    hold("total_billions", lambda answer: check(answer, ACTIVE, mixture()), TOTAL, total)
+    hold("active_billions", lambda answer: check(TOTAL, answer, mixture()), ACTIVE, active)
 
 
 def test_plans_on_paper_pass(capsys):
@@ -164,10 +153,10 @@ def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
         (lambda: dense(DENSE_LAYOUT.but(data=64, global_batch=2048)), "It asks for 2048"),
         (
             lambda: dense(DENSE_LAYOUT.but(virtual=1, global_batch=16)),
-            "steps would be many and short",
+            "steps are many and short",
         ),
-        (lambda: dense(DENSE_LAYOUT.but(global_batch=8192)), "far beyond the critical one"),
-        (lambda: dense(DENSE_LAYOUT.but(pipeline=1, virtual=1, data=32)), "Planned are"),
+        (lambda: dense(DENSE_LAYOUT.but(global_batch=8192)), "most samples teach nothing"),
+        (lambda: dense(DENSE_LAYOUT.but(pipeline=1, virtual=1, data=32)), "What is cut finer"),
         (lambda: dense(DENSE_LAYOUT.but(data=2)), "They take"),
         (lambda: dense(cluster=dream()), "H100 of this plan is not as plan.DEVICES has it"),
         (lambda: ..., "Replace the ..."),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from course_lib import claim
+from course_lib.publish import run as course_run
 from course_lib.teach import claims
-from course_lib.teach import run as course_run
 
 
 @pytest.fixture

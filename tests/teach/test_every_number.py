@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from course_lib.publish.building.gaps import answered
+from course_lib.publish.building.source import read_lesson
 from course_lib.teach import check
-from course_lib.teach.building.gaps import answered
-from course_lib.teach.building.source import read_lesson
 
 ROOT = Path(__file__).resolve().parents[2]
+# Exercises whose solutions need no run, and the names that their checks read.
 ARITHMETIC = {
     ("01_one_device", "ex3"): ["without_workers", "workers_needed"],
     ("06_the_memory_wall", "ex2"): ["published_micro_batch"],
@@ -27,7 +28,6 @@ ARITHMETIC = {
     ("15_benchmark_at_scale", "ex2"): ["report_s"],
     ("16_when_it_breaks", "ex1"): ["device_hours"],
 }
-"""Exercises whose solutions need no run, and the names that their checks read."""
 FORMULAS = ("parameters_of", "flops_of", "days_of")
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.optimizer import Optimizer
 
 SUMS = 8
 WRAPPERS = ("module.", "_orig_mod.")
@@ -61,14 +60,9 @@ class FirstGradients:
             found = torch.autograd.grad(loss, weights, retain_graph=True, allow_unused=True)
             self.own = sums(found)
 
-    def told(self, optimizer: Optimizer, model: nn.Module) -> dict[str, Any]:
+    def told(self, model: nn.Module) -> dict[str, Any]:
         self.are_told = True
-        held = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
-        weights = list(model.parameters())
-        return {
-            "own": self.own, "used": sums([weight.grad for weight in weights]),
-            "held": all(id(weight) in held for weight in weights),
-        }  # fmt: skip
+        return {"own": self.own, "used": sums(weight.grad for weight in model.parameters())}
 
 
 def sums(tensors: Iterable[Tensor | None]) -> list[float]:

@@ -1,1 +1,1 @@
-"""What the user types: sbatch, srun, squeue, scancel, sinfo, scontrol and sacct."""
+"""Commands that the user types, one module each, and their shared parts."""

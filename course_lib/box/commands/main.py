@@ -1,4 +1,4 @@
-"""Starts a command and turns whatever goes wrong into one clear line and an exit code."""
+"""Entry point of the box's commands. Every error becomes one clear line and an exit code."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import os
 import sys
 from importlib import import_module
 
-from course_lib.box.commands.shared.errors import Failure
-from course_lib.box.commands.shared.getopt import UsageError
+from course_lib.box.commands.command_line import Failure, Unsupported, UsageError
 
-VERSION = "slurm-wlm 22.05.8"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from course_lib.box.commands.command_line import Syntax
     from course_lib.box.queue.store import StateError
 
-FOLDER = {
-    "salloc": "submit",
-    "sbatch": "submit",
-    "srun": "submit",
-    "squeue": "queries",
-    "sinfo": "queries",
-    "sacct": "queries",
-    "scancel": "control",
-    "scontrol": "control",
-    "sbcast": "submit",
-    "sprio": "queries",
-    "sshare": "queries",
-    "sstat": "queries",
-}
+
+def help_of(command: str, usage: str, syntax: Syntax) -> str:
+    """Return the usage, one line per option, and the address of the manual."""
+    letters = {long: letter for letter, long in syntax.short.items()}
+    lines = [f"Usage: {usage}", "", f"{command} of the box; works like {command} of Slurm 22.05."]
+    lines += ["It refuses by name what it does not do.", "", "Options:"]
+    for name, kind in syntax.kind.items():
+        short = f"-{letters[name]}, " if name in letters else "    "
+        lines.append(f"  {short}--{name}{('', '=VALUE', '[=VALUE]')[kind]}")
+    lines += ["", f"What they mean: https://slurm.schedmd.com/archive/slurm-22.05.8/{command}.html"]
+    return "\n".join(lines)
+
+
+VERSION = "slurm-wlm 22.05.8"
+COMMANDS = ("sacct", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun", "sstat")
 STARTS_JOBS = ("salloc", "sbatch", "srun")
 USAGE_CODES = {"salloc": 255, "sbatch": 255, "srun": 255}
 
 
 def main(command: str, arguments: list[str]) -> int:
-    """The exit code of `command arguments`; output is complete when it returns."""
+    """Run a command and return its exit code. The output is complete on return."""
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     try:
         code = _run(command, arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a reader such as `head` has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # a reader such as `head` has closed the pipe
         return 141
     except KeyboardInterrupt:
         return 130
@@ -49,9 +49,10 @@ def main(command: str, arguments: list[str]) -> int:
 
 
 def _run(command: str, arguments: list[str]) -> int:
-    if command not in FOLDER:
-        return _refuse(command, arguments)
-    module = import_module(f"course_lib.box.commands.{FOLDER[command]}.{command}")
+    if command not in COMMANDS:
+        return _fail(command, Unsupported(command))
+    folder = "commands.submit" if command in STARTS_JOBS else "commands"
+    module = import_module(f"course_lib.box.{folder}.{command}")
     shown = _answer_about_itself(command, arguments, module)
     if shown:
         print(shown)
@@ -66,7 +67,6 @@ def _run(command: str, arguments: list[str]) -> int:
             print(f'Try "{command} --help" for more information', file=sys.stderr)
         return USAGE_CODES.get(command, 1)
     except Failure as failure:
-        failure.code = _error_code(command, failure.code)
         return _fail(command, failure)
     except BrokenPipeError:
         raise
@@ -74,27 +74,12 @@ def _run(command: str, arguments: list[str]) -> int:
         return _unforeseen(command, error)
 
 
-def _error_code(command: str, code: int) -> int:
-    """Who starts jobs may choose the code that tells Slurm's own errors from a program's."""
-    wish = os.environ.get("SLURM_EXIT_ERROR")
-    if command not in STARTS_JOBS or wish is None:
-        return code
-    number = int(wish) if wish.strip().lstrip("+-").isdecimal() else 0
-    if number == 0:
-        print(f"{command}: error: SLURM_EXIT_ERROR has zero value", file=sys.stderr)
-    return number & 0xFF or code
+def _syntax(command: str, module: ModuleType) -> Syntax:
+    if command not in STARTS_JOBS:
+        return module.SYNTAX  # type: ignore[no-any-return]
+    from course_lib.box.commands.submit.options import Gathered
 
-
-def _refuse(command: str, arguments: list[str]) -> int:
-    from course_lib.box.commands import refused
-
-    if {"--version", "-V"} & set(arguments[:1]):
-        print(VERSION)
-        return 0
-    try:
-        return refused.run(command)
-    except Failure as failure:
-        return _fail(command, failure)
+    return Gathered(command, {"salloc": "a", "sbatch": "b"}.get(command, "r"), "").syntax
 
 
 def _fail(command: str, failure: Failure) -> int:
@@ -105,7 +90,7 @@ def _fail(command: str, failure: Failure) -> int:
 
 
 def _check_folder() -> None:
-    """A job begins where it is submitted."""
+    """Fail if the working folder is gone, because a job starts where it is submitted."""
     try:
         os.getcwd()
     except OSError as error:
@@ -119,34 +104,31 @@ def _answer_about_itself(command: str, arguments: list[str], module: ModuleType)
         if word == "--usage":
             return f"Usage: {module.USAGE}"
         if word == "--help":
-            from course_lib.box.commands import helptext
-
-            return helptext.of(command, module.USAGE, getattr(module, "SYNTAX", None))
+            return help_of(command, module.USAGE, _syntax(command, module))
         if not word.startswith("-"):
             break
     return ""
 
 
 def _unforeseen(command: str, error: Exception) -> int:
-    """State or settings that cannot be used; anything else is a fault of the box and is kept."""
-    from course_lib.box import settings
-    from course_lib.box.processes import disk
+    """Report unusable state or settings. Any other error is a fault of the box and is logged."""
+    from course_lib.box import settings, state_folder
     from course_lib.box.queue.store import StateError
 
     if isinstance(error, settings.SettingsError):
         print(f"{command}: error: {error}", file=sys.stderr)
         return 1
-    if isinstance(error, OSError) and disk.is_failing(error):
+    if isinstance(error, OSError) and state_folder.is_failing(error):
         error = StateError(str(error))
     if isinstance(error, StateError):
         return _without_state(command, error)
     import traceback
 
-    from course_lib.box.queue import private_folder
+    from course_lib.box import state_folder
 
     path = os.path.join(settings.state_home(), "faults.log")
     try:
-        private_folder.make(settings.state_home())
+        state_folder.make_private(settings.state_home())
         with open(path, "a", encoding="utf-8", errors="replace") as log:
             traceback.print_exc(file=log)
     except OSError:
@@ -157,22 +139,22 @@ def _unforeseen(command: str, error: Exception) -> int:
     return 1
 
 
+# slurmctld's answers when its own disk is full.
 WORDS_OF_SLURM = {
     "salloc": "Job submit/allocate failed: I/O error writing script/environment to file",
     "sbatch": "Batch job submission failed: I/O error writing script/environment to file",
     "srun": "Unable to allocate resources: I/O error writing script/environment to file",
 }
-"""What slurmctld answers when its own disk is full."""
 
 
 def _without_state(command: str, error: StateError) -> int:
-    from course_lib.box.queue import state_file_advice
+    from course_lib.box.queue import store
 
     said = "Unable to contact slurm controller (connect failure)"
-    if state_file_advice.is_full(error):
+    if store.is_full(error):
         said = WORDS_OF_SLURM.get(command, said)
     print(
-        f"{command}: error: {said}\n{command}: note: {state_file_advice.explain(error)}.",
+        f"{command}: error: {said}\n{command}: note: {store.explain(error)}.",
         file=sys.stderr,
     )
     return 1

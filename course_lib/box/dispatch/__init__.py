@@ -1,1 +1,1 @@
-"""Starts jobs whose turn it is and notices those that died; above the queue."""
+"""Start of jobs whose turn has come, and detection of dead jobs, on top of the queue."""

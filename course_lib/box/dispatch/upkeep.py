@@ -1,27 +1,144 @@
-"""Brings the queue up to date with what died with nobody looking."""
+"""Upkeep of the queue: ends dead jobs, allots nodes, starts supervisors and the dispatcher.
+
+Every command imports this module. Imports that only some commands need are made where they are
+used.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
+from _sqlite3 import Connection
 
 from course_lib.box import settings
-from course_lib.box.dispatch import dispatcher, launch, lost_jobs, passes
-from course_lib.box.queue import lost_state, rows, state, store
+from course_lib.box.processes import control
+from course_lib.box.queue import store
 from course_lib.box.queue.records import Job
 
+# The supervisor locks this file as long as it lives.
+ALIVE = "alive"
+PROCESSES = "processes"
+SUPERVISOR_LOG = "supervisor.log"
+KILLING_S = 5.0
+
+
+def start_supervisor(job_id: int) -> bool:
+    """Start a supervisor and return at once. It outlives the caller; a second start is harmless.
+
+    Return False if it cannot be started now, for example on a full disk. Every later `upkeep` that
+    finds the job without a supervisor tries again.
+    """
+    folder = settings.job_folder(job_id)
+    try:
+        _make_lock(folder)
+        _start_supervisor(job_id, folder)
+    except OSError:
+        return False
+    return True
+
+
+def _make_lock(folder: str) -> None:
+    """Create the file that the supervisor locks. A full disk prevents the start."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, ALIVE)
+    if not os.path.exists(path):  # closing it would drop a lock of this process
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def startable_since_s(job_id: int) -> float:
+    """Return since when a supervisor could be started, or 0 if there was no space for its lock."""
+    try:
+        return os.stat(os.path.join(settings.job_folder(job_id), ALIVE)).st_ctime
+    except OSError:
+        return 0.0
+
+
+def _start_supervisor(job_id: int, folder: str) -> None:
+    from course_lib.box.processes import detached
+    from course_lib.box.warm import client
+
+    if not client.supervise(job_id):
+        client.ensure()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        log = os.path.join(folder, SUPERVISOR_LOG)
+        detached.spawn_detached("supervisor", [str(job_id)], log, flags)
+
+
+def is_alive(job: Job) -> bool:
+    """Return True if a process in any namespace holds the lock of this job's supervisor."""
+    from course_lib.box.processes import detached
+
+    return detached.is_locked(os.path.join(settings.job_folder(job.id), ALIVE))
+
+
+def inside_job() -> int | None:
+    """Return the job of this box in which the caller runs, even if its environment was cleared."""
+    home = settings.state_home()
+    job_id, _, of_home = os.environ.get(control.MARKER, "").partition("@")
+    if of_home == home and job_id.isdigit():
+        return int(job_id)
+    try:
+        with open("/proc/1/comm") as file:
+            name = file.read().strip()
+        number = int(name[1:].partition("-")[0])
+    except (OSError, ValueError):
+        return None
+    return number if name == control.process_name(number, home) else None
+
+
+def end_remains(folder: str) -> None:
+    """End the processes of a job whose supervisor is dead, and remove its temporary files."""
+    from course_lib.box import state_folder
+
+    kill_processes(folder)
+    try:
+        state_folder.remove_temporary(folder)
+    except OSError:
+        return
+
+
+def kill_processes(folder: str) -> None:
+    """Kill the processes of a job and wait for their end. They are found by the job's folder,
+    because the state file may have lost the job."""
+    import time
+
+    from course_lib.box.processes import finding
+
+    name, home = os.path.basename(folder), os.path.dirname(os.path.dirname(folder))
+    mark = control.marker(int(name), home) if name.isdigit() else ""
+    noted = os.path.join(folder, PROCESSES)
+    deadline = time.monotonic() + KILLING_S
+    while left := finding.marked(mark).union(finding.noted(noted)):
+        finding.kill(sorted(left))
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
+
+
+def end_lost_jobs(numbers: list[str]) -> None:
+    """End jobs of an earlier state file, listed in the new file, which then forgets them."""
+    if not numbers:
+        return
+    for number in numbers:
+        end_remains(os.path.join(settings.state_home(), "jobs", number))
+    with store.transaction() as db:
+        store.forget_lost_jobs(db)
+
+
+# A supervisor that has not come up after this time is started once more.
 GRACE_S = 5.0
-"""Time for a supervisor to come up before it is started once more."""
 GIVE_UP_S = 60.0
 
 
 def bring_up_to_date() -> None:
-    """Every command does this before it answers, and leaves a dispatcher where one is needed."""
-    if launch.inside_job() is None and end_dead_jobs():
-        dispatcher.ensure()
+    """Update the queue before a command answers, and start a dispatcher if one is needed."""
+    if inside_job() is None and end_dead_jobs():
+        ensure_dispatcher()
 
 
 def try_to_bring_up_to_date() -> None:
-    """For commands that only ask: where nothing can be written, what is known is still shown."""
+    """Update the queue if the state can be written. Otherwise the command shows old data."""
     try:
         bring_up_to_date()
     except (store.StateError, OSError):
@@ -29,35 +146,140 @@ def try_to_bring_up_to_date() -> None:
 
 
 def end_dead_jobs() -> bool:
-    """Ends what is left of jobs whose supervisor died, and gives their nodes to others.
+    """End the remains of jobs whose supervisor died, and give their nodes to other jobs.
 
-    True where a dispatcher has something to wait for.
+    Return True if a dispatcher has something to wait for.
     """
-    with rows.certainty() as db:
-        holding = rows.jobs(db, rows.HOLDING_NODES)
-        lost = lost_state.lost_jobs(db)
-        watched = passes.next_look_s(db) is not None
-    lost_jobs.end(lost)
-    ended = [job.id for job in holding if not launch.is_alive(job) and _end(job)]
+    with store.exact_snapshot() as db:
+        holding = store.jobs(db, store.HOLDING_NODES)
+        lost = store.lost_jobs(db)
+        watched = next_look_s(db) is not None
+    end_lost_jobs(lost)
+    ended = [job.id for job in holding if not is_alive(job) and _end_dead_job(job)]
     if ended:
-        passes.run_pass()
+        run_pass()
     return watched
 
 
-def _end(job: Job) -> bool:
-    """False where its supervisor may still come up, or something happened to it meanwhile."""
+def _end_dead_job(job: Job) -> bool:
+    """End a dead job. Return False if its supervisor may still start, or the job has changed."""
     if not job.supervisor_pid and not job.completing and _may_come_up(job):
         return False
-    launch.end_remains(settings.job_folder(job.id))
+    from course_lib.box.queue import state
+
+    end_remains(settings.job_folder(job.id))
     return state.record_dead_supervisor(job)
 
 
 def _may_come_up(job: Job) -> bool:
-    """A supervisor that is not there yet; it is started once more where that may help."""
-    since_s = launch.startable_since_s(job.id)
+    """Return True if a missing supervisor may still start. Start it again if that may help."""
+    since_s = startable_since_s(job.id)
     age_s = time.time() - max(job.start_s, since_s)
     if since_s and not -GRACE_S < age_s < GIVE_UP_S:
-        return False  # also one that begins in the future: the clock was set back
-    if not since_s or age_s > GRACE_S or launch.died_at_its_start(job.id):
-        launch.start_supervisor(job.id)
+        return False  # this includes a start in the future, after the clock was set back
+    if not since_s or age_s > GRACE_S:
+        start_supervisor(job.id)
     return True
+
+
+# A killed supervisor is noticed within this time.
+LOOK_S = 1.0
+
+
+def run_pass() -> None:
+    own_job = inside_job()
+    if own_job is not None:
+        _ask_for_pass(own_job)
+        return
+    from course_lib.box.scheduling import first_come  # most commands need no scheduler
+
+    with store.transaction() as db:
+        started = first_come.allot_nodes(db, settings.load())
+        lost = store.lost_jobs(db)
+    end_lost_jobs(lost)
+    for job_id in started:  # a later upkeep finds a job that cannot be started now
+        start_supervisor(job_id)
+
+
+def begin_new_job() -> None:
+    """Schedule a new, queued job. If the disk is full now, a later pass does this."""
+    try:
+        run_pass()
+    except store.HomeGone:
+        raise
+    except store.StateError:
+        ensure_dispatcher()
+
+
+def _ask_for_pass(own_job: int) -> None:
+    """Ask a process outside of the job for a pass. A supervisor started here would end with it."""
+    from course_lib.box.processes import control
+
+    if not ask_for_pass():
+        control.send(own_job, {"do": "pass"})
+
+
+def next_look_s(db: Connection) -> float | None:
+    """Return the seconds until the queue may change by itself, or None if it never will."""
+    if db.execute(f"SELECT 1 FROM job WHERE {store.HOLDING_NODES}").fetchone():  # noqa: S608
+        return LOOK_S
+    begin = db.execute(
+        "SELECT min(begin_s) FROM job WHERE state = 'PENDING' AND hold = ''"
+        " AND reason NOT IN ('DependencyNeverSatisfied', 'BadConstraints')"
+    ).fetchone()[0]
+    if begin is None:
+        return None
+    return min(max(float(begin) - time.time(), 0.1 if begin else LOOK_S), 5.0)
+
+
+LOCK = "lock"
+SOCKET = "sock"
+DISPATCHER_LOG = "log"
+
+
+def ask_for_pass() -> bool:
+    """Ask the dispatcher for a pass. Return False if no dispatcher runs."""
+    import socket  # saves 5 ms in commands outside of a job
+
+    home = settings.state_home()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        here = os.open(".", os.O_RDONLY)
+        try:
+            os.chdir(home)  # a socket's path is limited to 107 bytes, a home folder's is not
+            sender.sendto(b"pass", SOCKET)
+        except OSError:
+            return False
+        finally:
+            os.fchdir(here)
+            os.close(here)
+    return True
+
+
+def ensure_dispatcher() -> None:
+    """Start the dispatcher if none runs, and return at once.
+
+    The dispatcher must not call this: opening and closing the file would drop its own lock. If the
+    start fails (a full disk, too many processes), the next command tries again.
+    """
+    try:
+        if _is_absent():
+            _start_dispatcher()
+    except OSError:
+        return
+
+
+def _is_absent() -> bool:
+    try:
+        with open(os.path.join(settings.state_home(), LOCK), "ab") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _start_dispatcher() -> None:
+    from course_lib.box.processes import detached
+
+    log = os.path.join(settings.state_home(), DISPATCHER_LOG)
+    detached.spawn_detached("dispatcher", [], log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -1,28 +1,28 @@
-"""How fast a device slot that is no GPU computes: as fast as a share of a core, always.
+"""The speed of a device slot without GPU: always the same share of a core.
 
-A slot's program makes its computing last so many times the processor time that it used, so that
-all slots fit on the cores and none is faster while its neighbour waits. Decided when the box is
-first used, and kept with its state: jobs of different days can be compared.
+A slot's program stretches its computing by a factor of the processor time that it used. All slots
+then fit on the cores, and no slot is faster while its neighbour waits. The factor is chosen when
+the box is first used and kept with its state, so that jobs of different days can be compared.
 """
 
 from __future__ import annotations
 
 import os
 
-from course_lib.box import gpus, settings
+from course_lib.box import gpus, settings, state_folder
 from course_lib.box.frozen_record import Record
-from course_lib.box.queue import private_folder
 
 VARIABLE = b"COURSE_DEVICE_PACE"
 KEPT = "device_pace.txt"
+# Margin for other work on the cores: messages, the box, the learner's notebook. Measured with four
+# slots on two cores: without it the slots slow each other, with 1.25 repeats differ more.
 MARGIN = 1.5
-"""For what runs beside the slots' computing: messages, the box, the learner's notebook. Measured
-with four slots on two cores: without it they slow each other, with 1.25 repeats differ more."""
 
 
 class Pace(Record):
-    """`factor`: how long computing lasts, in units of its processor time; 1 is as fast as it goes.
-    `why` is a sentence for people; so is `unused`, of GPUs that are there."""
+    """The pace of a slot. `factor` is the duration of computing in units of its processor time.
+    With 1, computing is not slowed down. `why` and `unused` are sentences for people; `unused` is
+    about GPUs that are not used."""
 
     factor: float
     why: str
@@ -33,13 +33,13 @@ def of_slot(box: settings.Settings) -> Pace:
     if isinstance(box.device_pace, (int, float)):
         return Pace(factor=float(box.device_pace), why="box.toml says so")
     found = gpus.find()
-    if gpus.lent(found, box.gpus, box.slots).names:
+    if gpus.usable(found, box.gpus, box.slots).names:
         return Pace(factor=1.0, why="the slots are GPUs")
     path = os.path.join(settings.state_home(), KEPT)
     cores = usable_cores()
     if (known := _kept(path)) is None or known[0] != box.slots:
         known = (box.slots, cores, chosen(box.slots, cores))
-        private_folder.keep(path, " ".join(map(str, known)) + "\n")
+        state_folder.keep(path, " ".join(map(str, known)) + "\n")
     slots, counted, factor = known
     why = f"{_counted(slots, 'slot')} on {_counted(counted, 'core')}"
     if cores != counted:
@@ -48,7 +48,7 @@ def of_slot(box: settings.Settings) -> Pace:
 
 
 def _unused(count: int, box: settings.Settings) -> str:
-    """Of GPUs that would have to be shared."""
+    """Return a sentence about GPUs that the slots would have to share."""
     if not count or box.gpus != "auto":
         return ""
     path = os.path.join(settings.state_home(), settings.SETTINGS_FILE)
@@ -59,7 +59,7 @@ def _unused(count: int, box: settings.Settings) -> str:
 
 
 def variables(box: settings.Settings) -> dict[bytes, bytes]:
-    """For what has a device; below its own environment, since who sets it there decides."""
+    """Return the variable for processes with a device. Their own environment overrides it."""
     factor = of_slot(box).factor
     return {VARIABLE: b"%g" % factor} if factor > 1 else {}
 
@@ -83,7 +83,7 @@ def _kept(path: str) -> tuple[int, float, float] | None:
 
 
 def usable_cores(root: str = "/") -> float:
-    """At once: those that this process may run on, and no more than its control groups allow."""
+    """Return the number of usable cores, limited by CPU affinity and control groups."""
     if hasattr(os, "sched_getaffinity"):
         cores = float(len(os.sched_getaffinity(0)))
     else:
@@ -92,7 +92,7 @@ def usable_cores(root: str = "/") -> float:
 
 
 def _quotas(root: str) -> list[float]:
-    """Of the control groups around this process (version 2), and of a container's own (1)."""
+    """Return the CPU limits of this process's control groups (v2) and of a container (v1)."""
     base = os.path.join(root, "sys/fs/cgroup")
     groups = [line.split("::", 1)[1] for line in _lines(root, "proc/self/cgroup") if "::" in line]
     folder, found = groups[0].strip("/") if groups else "", []

@@ -1,25 +1,30 @@
-/* Host names for nodes that are none: loaded into the processes of a job in flat mode, where the
-   kernel gives the nodes of a job neither names nor addresses nor a network of their own.
+/* Host names for the nodes of flat mode. The library is loaded into the processes of a job. In flat
+   mode the kernel gives the nodes of a job no names, addresses or networks of their own.
 
-   NODES is a list of names, each ended by a NUL, itself ended by an empty one. The Nth has the Nth
-   address of NETWORK, a part of 127/8, which on Linux leads to the machine itself as a whole. Each
-   box has another part: all number their jobs from 1, and a port follows from the number of a job.
+   NODES is a list of names, each ended by a NUL; an empty name ends the list. The Nth node has the
+   Nth address of NETWORK. NETWORK is a part of 127/8, which leads to the machine itself on Linux.
+   Each box has a different part: all boxes number jobs from 1, and a job's number sets its port.
 
-   Nor does anybody else reach a job: what would listen on all networks of the machine listens at
-   the first of these addresses, and hears its own user alone. torchrun's store unpickles what it is
-   sent, so who could reach it would run code in the job. */
+   No other user can reach a job. A socket that would listen on all networks listens only at the
+   first of these addresses, and accepts only its own user. This matters because torchrun's store
+   unpickles the data that it receives: a user who could reach it could run code in the job.
+
+   A C library is the simplest way to do this. Loopback and a private file protect the launchers of
+   the course's own recipes. In any script, however, torch opens the ranks' store on all networks.
+   Only a replacement of bind(), connect() and accept() can change that. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -32,7 +37,7 @@
 enum { TEXT = 16 };
 static const uint32_t first = NETWORK + 1, localhost = INADDR_LOOPBACK;
 
-/* The address of a node as text; any other name as it is. */
+/* Return the address of a node as text, and any other name unchanged. */
 static const char *address(const char *name, char text[TEXT])
 {
     struct in_addr found = {htonl(first)};
@@ -72,23 +77,6 @@ struct hostent *gethostbyname2(const char *name, int family)
     return real(family == AF_INET ? address(name, text) : name, family);
 }
 
-int gethostbyname_r(const char *name, struct hostent *host, char *buffer, size_t length,
-                    struct hostent **found, int *error)
-{
-    REAL(gethostbyname_r);
-    char text[TEXT];
-    return real(address(name, text), host, buffer, length, found, error);
-}
-
-int gethostbyname2_r(const char *name, int family, struct hostent *host, char *buffer,
-                     size_t length, struct hostent **found, int *error)
-{
-    REAL(gethostbyname2_r);
-    char text[TEXT];
-    const char *asked = family == AF_INET ? address(name, text) : name;
-    return real(asked, family, host, buffer, length, found, error);
-}
-
 int gethostname(char *name, size_t length)
 {
     REAL(gethostname);
@@ -103,7 +91,7 @@ int gethostname(char *name, size_t length)
     return 0;
 }
 
-/* What programs that were built with -D_FORTIFY_SOURCE call instead. */
+/* Called by programs that were built with -D_FORTIFY_SOURCE. */
 int __gethostname_chk(char *name, size_t length, size_t space)
 {
     if (length > space)
@@ -129,7 +117,7 @@ union place {
     struct sockaddr_in6 six;
 };
 
-/* The IPv4 address and port of a place, also of one that IPv6 writes; 0 where it has none. */
+/* Get the IPv4 address and port of a place, even in IPv6 notation; 0 if it has none. */
 static int four_of(const union place *place, uint32_t *address, unsigned *port)
 {
     if (place->any.sa_family == AF_INET) {
@@ -144,7 +132,7 @@ static int four_of(const union place *place, uint32_t *address, unsigned *port)
     return 1;
 }
 
-/* The first address in the place of what stands there, in IPv6 as its last word. */
+/* Replace the address by the first address; in IPv6, replace its last word. */
 static void set_first(union place *place)
 {
     uint32_t address = htonl(first);
@@ -154,8 +142,8 @@ static void set_first(union place *place)
         memcpy(place->six.sin6_addr.s6_addr + 12, &address, 4);
 }
 
-/* Looks through the connections of this machine; `row` stops at the first that it says yes to.
-   Of an IPv6 address only the last word counts: all that we ask about is loopback. */
+/* Search the connections of this machine for the first one that `row` accepts. Only the last word
+   of an IPv6 address is compared, because all addresses in question are loopback. */
 typedef int row_check(uint32_t here, unsigned port, uint32_t there, unsigned there_port,
                       unsigned state, unsigned user, unsigned long inode, void *wanted);
 
@@ -192,8 +180,8 @@ struct ends {
     unsigned peer_port, own_port;
 };
 
-/* The other end of a connection, held by a process of our user. The kernel shows one that was
-   closed already as root's, without an inode. */
+/* Check whether a process of our user holds the other end of a connection. The kernel shows an
+   end that is already closed as root's, without an inode. */
 static int is_ours(uint32_t here, unsigned port, uint32_t there, unsigned there_port,
                    unsigned state, unsigned user, unsigned long inode, void *wanted)
 {
@@ -203,49 +191,61 @@ static int is_ours(uint32_t here, unsigned port, uint32_t there, unsigned there_
         && there_port == ends->own_port && user == getuid() && (user || inode);
 }
 
-/* A caller of this job may send a line and be gone before anybody takes the call: then the kernel no
-   longer tells whose it was. So each leaves a file, named after its end of the connection and the
-   port that it calls, in a folder of the job that no other account can enter; who takes the call
-   removes it. One that nobody of the job takes stays, but tells of no other port. */
-static int file_of(const union place *caller, unsigned called_port, char path[PATH_MAX])
+/* Calls in progress, in a file that no other account can open: the called port, indexed by the
+   caller's port. A caller that closes its end before it is accepted has no owner any more, but its
+   note in this file identifies it. The second of the two sides clears the note. */
+enum { PORTS = 65536, ACCEPTED = 1 << 16 };
+
+static _Atomic uint32_t *calls(void)
 {
-    const char *folder = getenv("COURSE_BOX_CALLERS");
-    uint32_t address;
-    unsigned port;
-    return folder && *folder && four_of(caller, &address, &port)
-        && snprintf(path, PATH_MAX, "%s/%08x-%u-%u", folder, address, port, called_port) < PATH_MAX;
+    static _Atomic uint32_t *table;
+    int file = table ? -1 : open(CALLS, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file >= 0 && !ftruncate(file, PORTS * sizeof *table)) {
+        void *found = mmap(NULL, PORTS * sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        table = found == MAP_FAILED ? NULL : found;
+    }
+    if (file >= 0)
+        close(file);
+    return table;
 }
 
-static void leave_file(int connection, const struct sockaddr *asked, socklen_t asked_length)
+static int ends_of(int connection, struct ends *ends)
 {
-    union place own, called = {0};
-    socklen_t length = sizeof own;
-    char path[PATH_MAX];
-    uint32_t address;
-    unsigned port;
-    int file;
-    memcpy(&called, asked, asked_length < sizeof called ? asked_length : sizeof called);
-    if (four_of(&called, &address, &port)
-        && !getsockname(connection, &own.any, &length) && file_of(&own, port, path)
-        && (file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) >= 0)
-        close(file);
+    union place own, peer;
+    socklen_t own_length = sizeof own, peer_length = sizeof peer;
+    return !getsockname(connection, &own.any, &own_length)
+        && !getpeername(connection, &peer.any, &peer_length)
+        && four_of(&own, &ends->own, &ends->own_port)
+        && four_of(&peer, &ends->peer, &ends->peer_port);
+}
+
+static void note_call(int connection)
+{
+    struct ends ends;
+    if (!ends_of(connection, &ends) || ntohl(ends.peer) / ADDRESSES != first / ADDRESSES || !calls())
+        return;
+    uint32_t accepted = ends.peer_port | ACCEPTED;
+    if (!atomic_compare_exchange_strong(&calls()[ends.own_port], &accepted, 0))
+        atomic_store(&calls()[ends.own_port], ends.peer_port);
 }
 
 static int is_from_our_user(int connection)
 {
-    char path[PATH_MAX];
-    union place own, peer;
     struct ends ends;
-    socklen_t own_length = sizeof own, peer_length = sizeof peer;
-    if (getsockname(connection, &own.any, &own_length)
-        || getpeername(connection, &peer.any, &peer_length)
-        || !four_of(&own, &ends.own, &ends.own_port) || !four_of(&peer, &ends.peer, &ends.peer_port))
-        return 1; /* no network connection */
-    int is_seen = any_row(is_ours, &ends) != 0; /* first: who is gone then has left its file before */
-    return (file_of(&peer, ends.own_port, path) && !unlink(path)) || is_seen;
+    if (!ends_of(connection, &ends))
+        return 1; /* not a network connection */
+    int ours = any_row(is_ours, &ends) != 0;
+    if (calls()) {
+        uint32_t called = ends.own_port;
+        if (atomic_compare_exchange_strong(&calls()[ends.peer_port], &called, 0))
+            return 1;
+        if (ours)
+            atomic_store(&calls()[ends.peer_port], ends.own_port | ACCEPTED);
+    }
+    return ours;
 }
 
-/* The first address in place of "all networks", for what will listen. */
+/* Replace "all networks" by the first address, for a socket that will listen. */
 static int narrowed(int descriptor, const struct sockaddr *asked, socklen_t length,
                     union place *place)
 {
@@ -289,7 +289,7 @@ int listen(int descriptor, int backlog)
     unsigned port = 1;
     int saved = errno;
     if (!getsockname(descriptor, &place.any, &length) && four_of(&place, &address, &port) && !port)
-        bind(descriptor, &place.any, length); /* or the kernel would choose all networks */
+        bind(descriptor, &place.any, length); /* otherwise the kernel chooses all networks */
     errno = saved;
     return real(descriptor, backlog);
 }
@@ -302,8 +302,8 @@ static int is_listener(uint32_t here, unsigned port, uint32_t there, unsigned th
     return state == LISTENING && port == ends->peer_port && here == ends->peer;
 }
 
-/* A node that listens on "all networks" is found at the first address, whatever its own, and as
-   localhost. */
+/* Check whether a call must go to the first address. A node that listens on "all networks" listens
+   there, but is called at its own address or as localhost. */
 static int is_found_at_first(const union place *asked)
 {
     struct ends ends;
@@ -332,8 +332,7 @@ int connect(int descriptor, const struct sockaddr *asked, socklen_t length)
     errno = saved;
     int failed = real(descriptor, asked, length);
     saved = errno;
-    if (asked && asked->sa_family != AF_UNIX && (!failed || saved == EINPROGRESS))
-        leave_file(descriptor, asked, length);
+    note_call(descriptor);
     errno = saved;
     return failed;
 }
@@ -351,7 +350,7 @@ int accept4(int descriptor, struct sockaddr *from, socklen_t *length, int flags)
             errno = saved;
             return connection;
         }
-        close(connection); /* of another account: as if nobody had called */
+        close(connection); /* from another account: ignore the call */
         errno = saved;
     }
 }

@@ -1,8 +1,8 @@
-"""Flat mode: nodes that are only names, made known to the programs of a job by a library.
+"""Flat mode: a library tells the programs of a job the names of nodes.
 
-Without namespaces a node has neither a host name nor an address, and a program that is told to
-meet at `node1` would not find it. `host_names.c` answers for the C library in the processes of a
-job; it is compiled on the machine itself, the first time that a job needs it.
+Without namespaces a node has neither a host name nor an address. A program that should connect to
+`node1` would not find it. `host_names.c` replaces functions of the C library in the processes of a
+job. It is compiled on the machine itself, when a job first needs it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "host_names.c"
 VARIABLE = "LD_PRELOAD"
 COMPILERS = ("cc", "gcc", "clang")
 COMPILING_S = 60.0
+# Networks within 127/8, one per box, and addresses in each, one per node.
 NETWORKS, ADDRESSES = 16384, 1024
-"""Parts of 127/8, one for a box, and how many addresses each has, one for a node."""
 GLOO, LOOPBACK = b"GLOO_SOCKET_IFNAME", b"lo0" if sys.platform == "darwin" else b"lo"
 
 
 def library(box: settings.Settings, stamp: str) -> str:
-    """Its path, compiled if need be; empty where that cannot be done.
+    """Return the library's path, compiled if needed; "" if this is not possible.
 
-    `stamp` is that of the running system: a library of another one may not load here.
+    `stamp` identifies the running system. A library from a different system may not load here.
     """
     if sys.platform != "linux":
         return ""
@@ -34,12 +34,12 @@ def library(box: settings.Settings, stamp: str) -> str:
         place = network(settings.state_home())
         mark = crc32(file.read() + f"{stamp} {place} {nodes}".encode())
     path = os.path.join(settings.state_home(), f"names-{mark:08x}.so")
-    usable = " " not in path and ":" not in path  # what parts the entries of the variable
+    usable = not set(path) & set(' :"\\')  # separators of the variable, or ends of a C text
     return path if usable and (os.path.exists(path) or _compile(path, nodes, place)) else ""
 
 
 def network(home: str) -> int:
-    """What is before the addresses of a box's nodes, as a number. The first part is localhost's."""
+    """Return the first address of a box's network. The first network belongs to localhost."""
     mark = crc32(f"{os.getuid()} {os.path.realpath(home)}".encode())
     return (127 << 24) + (mark % (NETWORKS - 1) + 1) * ADDRESSES
 
@@ -53,6 +53,7 @@ def _compile(path: str, nodes: str, place: int) -> bool:
         return False
     made = f"{path}.{os.getpid()}"
     names = [f'-DNODES="{nodes}"', f"-DNETWORK={place}U", f"-DADDRESSES={ADDRESSES}U"]
+    names.append(f'-DCALLS="{path.removesuffix("so")}calls"')
     options = ["-shared", "-fPIC", "-O2", *names, "-o", made]
     try:
         subprocess.run(
@@ -67,12 +68,10 @@ def _compile(path: str, nodes: str, place: int) -> bool:
     return True
 
 
-def added_to(environment: dict[bytes, bytes], path: str, callers: str = "") -> dict[bytes, bytes]:
-    """The environment with the library before those that the program asked for itself; `callers`
-    is the folder of the job in which its processes note whom they call."""
+def added_to(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:
+    """Return the environment with the library before other libraries that the program preloads."""
     if not path:
         return environment
-    environment = {**environment, b"COURSE_BOX_CALLERS": os.fsencode(callers)}
     name, own = VARIABLE.encode(), os.fsencode(path)
     given = environment.get(name, b"")
     if own in given.replace(b" ", b":").split(b":"):
@@ -81,6 +80,5 @@ def added_to(environment: dict[bytes, bytes], path: str, callers: str = "") -> d
 
 
 def on_loopback(environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """Where there is no library, what gloo can be told: it would take the address that the machine
-    has in its network."""
+    """Make gloo use the loopback interface, not the machine's network address."""
     return {GLOO: LOOPBACK, **environment}

@@ -1,13 +1,15 @@
-"""Does this machine let an ordinary user make nodes out of namespaces?"""
+"""A test whether an ordinary user can create nodes from namespaces on this machine."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from collections.abc import Callable
 
-from course_lib.box import settings
-from course_lib.box.queue import private_folder
+from course_lib.box import settings, state_folder
+
+Read = Callable[[str], str]
 
 NAMESPACES, FLAT = "namespaces", "flat"
 CACHE = "mode.txt"
@@ -15,9 +17,10 @@ TRIED_AGAIN_S = 60.0
 
 
 def describe(box: settings.Settings | None = None) -> tuple[str, str]:
-    """`namespaces` or `flat`, and for the latter reason and cure in one line.
+    """Return `namespaces`, or `flat` with reason and cure in one line.
 
-    Tried once per boot and box; a refusal is tried again, since it may have been cured.
+    The test runs once per boot and box. After a refusal it runs again, because the cause may be
+    gone.
     """
     box = box or settings.load()
     if box.mode != "auto":
@@ -28,7 +31,7 @@ def describe(box: settings.Settings | None = None) -> tuple[str, str]:
         return known
     why = refusal()
     mode = FLAT if why else NAMESPACES
-    private_folder.keep(path, f"{stamp()}\n{mode}\n{why}")
+    state_folder.keep(path, f"{stamp()}\n{mode}\n{why}")
     return mode, why
 
 
@@ -44,7 +47,7 @@ def _known(path: str) -> tuple[str, str] | None:
 
 
 def forget() -> None:
-    """What was known of this machine turned out to be wrong."""
+    """Delete the stored result for this machine after it turned out to be wrong."""
     from contextlib import suppress
 
     with suppress(OSError):
@@ -52,7 +55,7 @@ def forget() -> None:
 
 
 def stamp() -> str:
-    """Changes with the kernel that answers: another boot, another container, another user."""
+    """Return a text that changes with the boot, the container and the user."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()
@@ -66,17 +69,17 @@ def _sentence(reason: str, cure: str) -> str:
 
 
 def refusal() -> str:
-    """Why nodes cannot be made here; empty if they can. Makes a job's nodes and lets them go."""
-    from course_lib.box.nodes import refused
-
+    """Create and release a job's nodes. Return why this fails, or "" if it works."""
     if sys.platform != "linux":
-        return _sentence(*refused.of_platform())
+        return _sentence(
+            f"{sys.platform} has no namespaces", "use Linux, for example in a virtual machine"
+        )
     error = _trial()
-    return _sentence(*refused.explain_here(error)) if error else ""
+    return _sentence(*explain(error, read_file, root=os.getuid() == 0)) if error else ""
 
 
 def _trial() -> str:
-    """What making nodes fails with, in a process of its own."""
+    """Create nodes in a separate process, and return the error."""
     import subprocess
 
     from course_lib.box.processes import detached
@@ -90,3 +93,53 @@ def _trial() -> str:
         return ""
     lines = done.stderr.strip().splitlines()
     return lines[-1] if lines else f"the trial ended with code {done.returncode}"
+
+
+DEBIAN = "/proc/sys/kernel/unprivileged_userns_clone"
+UBUNTU = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+NUMBER = "/proc/sys/user/max_user_namespaces"
+STATUS = "/proc/self/status"
+NO_KERNEL_PART = ("not supported", "No such device", "Unknown device type", "No such file")
+
+
+def explain(error: str, read: Read, *, root: bool) -> tuple[str, str]:
+    """Return reason and cure for a trial's error. `read` returns the text of a file, or ""."""
+    forbidden = "not permitted" in error or "denied" in error
+    for path, now, better, applies in (
+        (NUMBER, "0", "15000", True),
+        (DEBIAN, "0", "1", forbidden and not root),
+        (UBUNTU, "1", "0", forbidden and not root),
+    ):
+        if applies and read(path) == now:
+            name = path.removeprefix("/proc/sys/").replace("/", ".")
+            return f"{name} is {now}", f"as root: sysctl -w {name}={better}"
+    if forbidden and "unshare" in error and "Seccomp:\t2" in read(STATUS):
+        return (
+            "the seccomp profile of this container forbids new namespaces",
+            "start the container with --security-opt seccomp=unconfined"
+            " --security-opt systempaths=unconfined (Kubernetes: seccompProfile Unconfined,"
+            " procMount Unmasked)",
+        )
+    if forbidden and "mount /proc" in error:
+        return (
+            "this container hides parts of /proc, which then cannot be mounted anew",
+            "start the container with --security-opt systempaths=unconfined"
+            " (Kubernetes: procMount: Unmasked)",
+        )
+    if "network:" in error and any(word in error for word in NO_KERNEL_PART):
+        return (
+            f"the kernel lacks a part that the link needs ({error})",
+            "as root: modprobe -a bridge veth sch_tbf",
+        )
+    return (
+        f"this kernel refuses namespaces ({error})",
+        "use a Linux machine where `unshare --user --net true` works",
+    )
+
+
+def read_file(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return ""

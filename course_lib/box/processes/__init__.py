@@ -1,1 +1,1 @@
-"""What every process of the box is made of: roles, messages, the search for processes."""
+"""All processes of the box below a command: roles, messages, guard, step daemons, tasks."""

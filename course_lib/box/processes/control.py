@@ -1,4 +1,4 @@
-"""A question to the supervisor of a job, and its answer."""
+"""Requests to the supervisor of a job, and its answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def path(job_id: int) -> str:
 
 
 def send(job_id: int, request: messages.Message) -> messages.Message | None:
-    """None where nobody answers: the job is not running, or its supervisor is dead."""
+    """Send a request and return the answer, or None if no supervisor answers."""
     from course_lib.box.processes import messages  # `socket` is most of the start of a command
 
     try:
@@ -32,3 +32,20 @@ def send(job_id: int, request: messages.Message) -> messages.Message | None:
         return None
     finally:
         connection.close()
+
+
+# Variable in the environment of every process of a job.
+MARKER = "COURSE_BOX_JOB"
+
+
+def marker(job_id: int, home: str) -> str:
+    """Return the value of the variable."""
+    return f"{job_id}@{home}"
+
+
+def process_name(job_id: int, home: str) -> str:
+    """Return the name of a job's first process, which identifies it (15 characters at most)."""
+    import binascii
+    import os
+
+    return f"b{job_id}-{binascii.crc32(os.fsencode(home)) & 0xFFFFFF:06x}"[:15]

@@ -6,19 +6,18 @@ import fcntl
 import os
 import sys
 
-from course_lib.box import gpus, settings
-from course_lib.box.processes import disk
+from course_lib.box import gpus, settings, state_folder
 
 
 def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> int:
-    """A Python process in a session of its own, without any stream of ours; its number."""
+    """Start a Python process in its own session, without our streams, and return its id."""
     return os.posix_spawn(
         sys.executable,
         [sys.executable, start_file(), package_root(), role, *arguments],
         _environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, disk.log_file(log, flags), flags, 0o600),
+            (os.POSIX_SPAWN_OPEN, 1, state_folder.log_file(log, flags), flags, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
         setsid=True,
@@ -26,12 +25,12 @@ def spawn_detached(role: str, arguments: list[str], log: str, flags: int) -> int
 
 
 def start_file() -> str:
-    """First file of every process of the box that is no command."""
+    """Return the start file of every process of the box that is not a command."""
     return os.path.join(package_root(), "course_lib", "box", "start.py")
 
 
 def package_root() -> str:
-    """The folder that holds `course_lib`."""
+    """Return the folder that holds `course_lib`."""
     here = os.path.abspath(__file__)
     for _ in range(4):
         here = os.path.dirname(here)
@@ -39,16 +38,17 @@ def package_root() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what Python and the libraries below torch read when they start."""
+    """Return our environment without variables that Python and libraries of torch read at start."""
     dropped = ("PYTHON", "OMP_", "MKL_", "SLURM_", "SBATCH_", "CUDA_", "LD_", "COURSE_BOX_JOB")
     kept = {name: text for name, text in os.environ.items() if not name.startswith(dropped)}
     return {**kept, **gpus.outer_limits(os.environ), "COURSE_BOX_HOME": settings.state_home()}
 
 
 def is_locked(path: str) -> bool:
-    """By another process: the caller must not hold the lock, as asking would lose it.
+    """Return True if another process holds the lock. The caller must not hold it: this check would
+    release it.
 
-    True also where it cannot be told: who was taken for dead would be killed.
+    If the state is unknown, return True, because a process that seems dead would be killed.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Waits for sockets and for times; everything in a supervisor happens in one thread."""
+"""A loop that waits for sockets and timers. A supervisor does everything in one thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Loop:
         self._poll.register(connection, select.POLLIN)
 
     def forget(self, connection: socket.socket) -> None:
-        """To be called before the connection is closed."""
+        """Stop watching a connection. Call this before closing it."""
         if self._readers.pop(connection.fileno(), None):
             self._poll.unregister(connection)
 
@@ -50,7 +50,7 @@ class Loop:
             for descriptor, _ in self._poll.poll(self._wait_ms()):
                 if action := self._readers.get(descriptor):
                     action()
-                else:  # closed before it was forgotten; it would be ready for ever
+                else:  # closed before it was forgotten; it would be ready forever
                     with contextlib.suppress(KeyError):
                         self._poll.unregister(descriptor)
                 if not self._running:

@@ -1,4 +1,4 @@
-"""Finding processes: by number and start, by a mark in their environment, by descent."""
+"""Search for processes: by number and start, by a mark in their environment, by descent."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HAVE_PROC = os.path.exists("/proc/self/stat")
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Fields of /proc/<pid>/stat from the state (field 3) on; the name before may hold blanks."""
+    """Return the fields of /proc/<pid>/stat after the name, which may hold blanks."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
 
 
 def ticks(pid: int) -> int:
-    """When a process started, in clock ticks; 0 if there is none, or a zombie."""
+    """Return a process's start in clock ticks, or 0 for no process or a zombie."""
     if HAVE_PROC:
         with contextlib.suppress(OSError, IndexError, ValueError):
             fields = _stat(pid)
@@ -33,7 +33,7 @@ def ticks(pid: int) -> int:
 
 
 def is_ending(pid: int) -> bool:
-    """Dead or dying: the first process of a PID namespace dies only after all others in it."""
+    """Return True for a dead or dying process. A namespace's first process dies last in it."""
     if not HAVE_PROC:
         return not ticks(pid)
     try:
@@ -44,8 +44,8 @@ def is_ending(pid: int) -> bool:
 
 
 def note(path: str, pids: list[int]) -> None:
-    """Writes down processes so that `noted` finds them again; nothing where there is no room,
-    as their namespace, or their mark, tells them too."""
+    """Write down processes for `noted`, or nothing on a full disk; their mark
+    identifies them too."""
     try:
         with open(path, "w") as file:
             file.writelines(f"{pid} {ticks(pid)}\n" for pid in pids)
@@ -55,7 +55,7 @@ def note(path: str, pids: list[int]) -> None:
 
 
 def noted(path: str) -> list[int]:
-    """Those of the noted processes that still live, and are not others with the same number."""
+    """Return the noted processes that still live, without new processes of the same number."""
     living = []
     with contextlib.suppress(OSError, ValueError), open(path) as file:
         for line in file:
@@ -66,7 +66,7 @@ def noted(path: str) -> list[int]:
 
 
 def marked(mark: str) -> set[int]:
-    """Processes of this user with COURSE_BOX_JOB=<mark> in the environment they began with."""
+    """Return this user's processes that started with COURSE_BOX_JOB=<mark> in their environment."""
     if not mark:
         return set()
     wanted = os.fsencode(f"COURSE_BOX_JOB={mark}")
@@ -99,7 +99,7 @@ def kill(pids: list[int], number: int = signal.SIGKILL) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Children, and theirs, of a process; parents before children; no zombies."""
+    """Return all descendants of a process, parents before children, without zombies."""
     if not HAVE_PROC:
         import psutil
 
@@ -111,6 +111,6 @@ def descendants(root: int) -> list[int]:
             if fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(pid)
     found = list(children.get(root, []))
-    for pid in found:  # grows while we walk
+    for pid in found:  # the list grows during the loop
         found += children.get(pid, [])
     return found

@@ -1,4 +1,4 @@
-"""The system calls that Python 3.11 does not offer (Linux)."""
+"""System calls that Python 3.11 does not offer (Linux)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME = 1, 4, 15
 PR_SET_CHILD_SUBREAPER = 36
 
-_SYS_OPEN_TREE, _SYS_MOVE_MOUNT = 428, 429  # the same number on every architecture
-_OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH, _AT_FDCWD = 1, 4, -100
 _CAPABILITY_VERSION_3 = 0x20080522
 
 AVAILABLE = sys.platform == "linux"
@@ -46,21 +44,6 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = 
     _check(_libc.mount(*names, ctypes.c_ulong(flags), data.encode() or None), f"mount {target}")
 
 
-def mount_over_link(source: str, target: str) -> None:
-    """Binds a file over a path that may itself be a symbolic link, which mount() would follow."""
-    tree = _check(
-        _libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(source), _OPEN_TREE_CLONE),
-        f"open_tree {source}",
-    )
-    try:
-        moved = _libc.syscall(
-            _SYS_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _MOVE_MOUNT_F_EMPTY_PATH
-        )
-        _check(moved, f"move_mount {target}")
-    finally:
-        os.close(tree)
-
-
 def set_host_name(name: str) -> None:
     encoded = name.encode()
     _check(_libc.sethostname(encoded, len(encoded)), "sethostname")
@@ -71,7 +54,7 @@ def prctl(option: int, value: int | bytes) -> None:
 
 
 def reset_internal_signals() -> None:
-    """posix_spawn leaves two signals of the C library ignored; a task must not see that."""
+    """Reset two internal signals of the C library, which posix_spawn leaves ignored."""
     number = {"x86_64": 13, "aarch64": 134}.get(os.uname().machine)
     if number is not None:
         default = (ctypes.c_ulong * 4)()
@@ -80,6 +63,6 @@ def reset_internal_signals() -> None:
 
 
 def drop_capabilities() -> None:
-    """What an exec does for a user other than root; a process that never execs does it here."""
+    """Drop capabilities as an exec would for a user other than root, in a process without exec."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), "capset")

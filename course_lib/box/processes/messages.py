@@ -1,7 +1,7 @@
 """Messages with open files between the processes of the box, over Unix sockets.
 
-A message is a dict of plain values in Python's own `marshal` form: both ends run the same
-interpreter as the same user, and `json` alone would cost a command 5 ms.
+A message is a dict of plain values in Python's `marshal` format. Both ends run the same interpreter
+as the same user. Importing `json` alone would take a command 5 ms.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _FILES_AT_ONCE = 200  # the kernel takes at most 253
 _LONGEST_BYTES = 64 * 1024 * 1024
 _LONGEST_SOCKET_PATH = 100  # 108 on Linux, 104 on macOS, with the ending NUL
 PATIENCE_S = 10.0
+# Time-out between the processes of one job. They are slow if many jobs start at once.
 OWN_PATIENCE_S = 120.0
-"""Between the processes of one job: never stuck, but slow where many jobs start at once."""
 
 
 class Gone(Exception):
-    """The other end is closed, or sent what is no message."""
+    """The other end is closed, or it sent an invalid message."""
 
 
 def send(connection: socket.socket, message: Message, files: Sequence[int] = ()) -> None:
     body = marshal.dumps(message)
     try:
         header = _HEADER.pack(len(body), len(files))
-        if not files:  # in one piece, so that nobody waits for a second one
+        if not files:  # sent in one piece, so that the receiver does not wait
             connection.sendall(header + body)
             return
         connection.sendall(header)
@@ -45,7 +45,7 @@ def send(connection: socket.socket, message: Message, files: Sequence[int] = ())
 
 
 def receive(connection: socket.socket) -> tuple[Message, list[int]]:
-    """The next message, with its files open, none of them inherited by an exec."""
+    """Return the next message with its open files. An exec does not inherit these files."""
     files: list[int] = []
     try:
         length, count = _HEADER.unpack(_exactly(connection, _HEADER.size))
@@ -86,7 +86,7 @@ def close_all(files: Sequence[int]) -> None:
 
 @contextlib.contextmanager
 def _short(path: str) -> Iterator[str]:
-    """A name for the same socket that fits into the kernel's 108 bytes."""
+    """Return a path to the same socket that fits into the kernel's 108 bytes."""
     if len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH:
         yield path
         return
@@ -100,14 +100,14 @@ def _short(path: str) -> Iterator[str]:
 
 
 def listen(path: str) -> socket.socket:
-    """A listening socket at `path`, in place of one that a killed process may have left."""
+    """Return a listening socket at `path`, in place of a socket of a killed process."""
     listener = socket.socket(socket.AF_UNIX)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     try:
         with _short(path) as name:
             listener.bind(name)
-    except OSError:  # such as a full disk: whoever tries again must not run out of descriptors
+    except OSError:  # such as a full disk: repeated tries must not use up descriptors
         listener.close()
         raise
     listener.listen(128)
@@ -116,7 +116,7 @@ def listen(path: str) -> socket.socket:
 
 
 def accept(listener: socket.socket) -> tuple[socket.socket, Message, list[int]] | None:
-    """The next caller, and what it sent; None where it is gone already."""
+    """Return the next caller and its message, or None if the caller has already left."""
     try:
         connection, _ = listener.accept()
         connection.settimeout(PATIENCE_S)

@@ -1,61 +1,52 @@
-"""One process image, several roles.
+"""Roles of forked processes, with the signals, limits and files that a role sets.
 
-The supervisor, the guard, the first process of a job and its step daemons are forks of each
-other, so that what one of them has loaded (torch, where it began as a fork of the warm process)
-all of them have. A fork never calls deeper into the stack of its parent: it raises `Become`,
-which unwinds to `play`, and begins its role there. Nothing between the two may clean up in a
-`finally`, as that would clean up for the parent.
+The supervisor, the guard, the first process of a job and its step daemons are forks of each other.
+They therefore share all loaded modules, such as torch if the first was a fork of the warm process.
+A fork runs its role on top of its parent's stack and then ends. It never returns to its parent's
+code.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 from collections.abc import Callable
 from typing import NoReturn
 
 from course_lib.box.processes import libc
-from course_lib.box.processes.log import note
+from course_lib.box.state_folder import note
 
 Role = Callable[[], None]
 
 
-class Become(BaseException):
-    """Raised in a forked child: from here on it is `role`."""
-
-    def __init__(self, role: Role) -> None:
-        super().__init__()
-        self.role = role
-
-
 def play(role: Role) -> NoReturn:
-    """Runs a role, and those that its forks turn into, until the process ends."""
-    while True:
-        try:
-            role()
-            os._exit(0)
-        except Become as change:
-            role = change.role
-        except SystemExit as end:
-            os._exit(end.code if isinstance(end.code, int) else 1)
-        except Exception:
-            import traceback
+    """Run a role and end the process."""
+    code = 70
+    try:
+        role()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        import traceback
 
-            note(traceback.format_exc())
-            os._exit(70)
+        note(traceback.format_exc())
+    finally:
+        os._exit(code)
 
 
 def fork_into(role: Role) -> int:
-    """Number of the child, which plays `role`."""
+    """Fork a child that plays `role`, and return its process id."""
     pid = os.fork()
     if pid == 0:
-        raise Become(role)
+        play(role)
     return pid
 
 
 def die_with_parent(parent: int) -> None:
-    """`parent` as the caller numbers it; 0 where it lives outside of the caller's namespace."""
+    """Make this process die with its parent (0 for a parent outside of this namespace)."""
     if libc.AVAILABLE:
         libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -63,7 +54,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def watch_children() -> int:
-    """A descriptor that becomes readable when a child ends."""
+    """Return a descriptor that becomes readable when a child ends."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -73,13 +64,50 @@ def watch_children() -> int:
 
 
 def drain(ended: int) -> None:
-    """Empties that descriptor, before the children that ended are waited for."""
+    """Empty the descriptor of `watch_children`, before the caller waits for ended children."""
     with contextlib.suppress(BlockingIOError):
         os.read(ended, 512)
 
 
 def forget_signals() -> None:
-    """Undoes what a role of the parent has set; for a fork that begins its own role."""
+    """Undo the signal settings of the parent's role, in a fork that starts its own role."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+def reset_signals() -> None:
+    """Reset all signals to the kernel's defaults, because Python ignores two of them."""
+    for number in signal.valid_signals():
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+    if libc.AVAILABLE:
+        libc.reset_internal_signals()
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def lower_limits(limits: dict[str, tuple[int, int]]) -> None:
+    """Set limits as far as this process is allowed to."""
+    for name, (soft, wanted) in limits.items():
+        kind = getattr(resource, name, None)
+        if kind is None:
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            hard = _lower(wanted, resource.getrlimit(kind)[1])
+            resource.setrlimit(kind, (_lower(soft, hard), hard))
+
+
+def _lower(one: int, other: int) -> int:
+    """Return the lower of two limits; -1 is the highest."""
+    endless = resource.RLIM_INFINITY
+    return other if one == endless or (other != endless and other < one) else one
+
+
+def close_files(kept: set[int]) -> None:
+    """Close all files except `kept`. With the standard streams kept, this is like an exec."""
+    start = 0
+    for number in sorted(kept):
+        if start < number:  # closerange(0, 0) closes everything
+            os.closerange(start, number)
+        start = number + 1
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))

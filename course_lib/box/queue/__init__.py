@@ -1,1 +1,1 @@
-"""The state file: what is known of every job and step, and how events change it."""
+"""The state file: records of every job and step, and the events that change them."""

@@ -1,36 +1,32 @@
-"""Job arrays: one row stands for all tasks that wait; one that is split off gets its own.
+"""Job arrays: one row stands for all waiting tasks. A task that is split off gets its own row.
 
-So an array of 500 is one row until its tasks begin. The number of the array stays with those that
-wait; the last task that is left has it, as in Slurm.
+An array of 500 tasks is one row until its tasks begin. The waiting tasks keep the number of the
+array, so the last task has this number, as in Slurm.
 """
 
 from __future__ import annotations
 
+from _sqlite3 import Connection
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 
-from course_lib.box.queue import rows
-from course_lib.box.queue.pending_jobs import take_number
+from course_lib.box.queue import store
 from course_lib.box.queue.records import Job
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from sqlite3 import Connection
-
+# Slurm's default. The highest task number is one less.
 MAX_ARRAY_SIZE = 1001
-"""Slurm's default: the highest number of a task is one less."""
 MOST_LISTED = 5
+# Columns that a task's own row does not copy from the array's row.
 OWN_COLUMNS = ("id", "array_task", "array_waiting")
-"""What a task's own row does not take over from the row that it is split off."""
 
 
 class ArrayError(ValueError):
-    """Not a list of array tasks."""
+    """The text is not a list of array tasks."""
 
 
 def parse(text: str) -> tuple[str, int]:
-    """`1-5,8,10-20:5%2` as the tasks in Slurm's own writing and how many may run at once (0: all).
-    What follows the % counts as 0 where it is no number, as in Slurm."""
+    """Read `1-5,8,10-20:5%2`. Return the tasks in Slurm's notation and how many may run at once (0:
+    all). Like Slurm, read a limit after % that is not a number as 0."""
     listed, _, most = text.partition("%")
     digits = most.partition("%")[0]
     found: set[int] = set()
@@ -43,7 +39,7 @@ def parse(text: str) -> tuple[str, int]:
 
 
 def is_number(text: str) -> bool:
-    """`isdigit` alone is true of signs that int() does not read."""
+    """Return True for ASCII digits. `isdigit` alone accepts characters that int() cannot read."""
     return text.isascii() and text.isdigit()
 
 
@@ -60,7 +56,7 @@ def _range(piece: str) -> range:
 
 
 def numbers(text: str) -> list[int]:
-    """Of a list as `written` makes it, ascending."""
+    """Return the numbers of a list that `written` made, in ascending order."""
     found: list[int] = []
     for piece in filter(None, text.split(",")):
         first, dash, last = piece.partition("-")
@@ -69,7 +65,7 @@ def numbers(text: str) -> list[int]:
 
 
 def written(tasks: Iterable[int]) -> str:
-    """`1-3,5`"""
+    """Write task numbers as `1-3,5`."""
     groups: list[list[int]] = []
     for task in sorted(tasks):
         if groups and groups[-1][1] == task - 1:
@@ -80,7 +76,7 @@ def written(tasks: Iterable[int]) -> str:
 
 
 def displayed(text: str) -> str:
-    """As the commands print it: more than five tasks that are equally far apart as `0-20:4`."""
+    """Return a list as the commands print it: more than five equally spaced tasks as `0-20:4`."""
     tasks = numbers(text)
     steps = {after - before for before, after in pairwise(tasks)}
     if len(tasks) > MOST_LISTED and len(steps) == 1 and steps != {1}:
@@ -89,35 +85,34 @@ def displayed(text: str) -> str:
 
 
 def described(asked: str) -> dict[str, int]:
-    """Count, least, most and step of a list as it was given. Slurm tells only a step that stands
-    there: that of `5,7` is 1."""
+    """Return count, minimum, maximum and step of a list. The step is 1 if none is given."""
     tasks = numbers(parse(asked)[0])
     step = asked.partition(":")[2].partition(",")[0].partition("%")[0]
     return {"COUNT": len(tasks), "MAX": tasks[-1], "MIN": tasks[0], "STEP": int(step or 1)}
 
 
 def changed(job: Job, **values: object) -> Job:
-    """The same job with other values, as after `rows.change`."""
+    """Return the same job with other values, as after `store.change`."""
     full = {**vars(job), **values}
     return Job.of_row(list(full), tuple(full.values()))
 
 
 def members(db: Connection, job_id: int, tasks: Collection[int] | None = None) -> list[Job]:
-    """The rows that a number means: a job, or an array, or some tasks of it; those that wait
-    together also where only some of them are meant."""
+    """Return the rows of a job, an array, or some of its tasks. A row of tasks that wait together
+    is included even if only some of them are meant."""
     if tasks is None:
-        return rows.jobs(db, "id = ? OR array_job_id = ?", (job_id, job_id))
-    found = rows.jobs(db, "array_job_id = ?", (job_id,))
+        return store.jobs(db, "id = ? OR array_job_id = ?", (job_id, job_id))
+    found = store.jobs(db, "array_job_id = ?", (job_id,))
     return [job for job in found if job.array_task in tasks or waiting(job, tasks)]
 
 
 def waiting(job: Job, tasks: Collection[int]) -> list[int]:
-    """Those of the tasks that this row stands for."""
+    """Return which of these tasks the row stands for."""
     return [task for task in numbers(job.array_waiting) if task in tasks]
 
 
 def split_off(db: Connection, job_id: int, tasks: Collection[int] | None = None) -> list[Job]:
-    """Like `members`, with rows of their own for tasks that waited with others."""
+    """Return the same rows as `members`, after giving the named waiting tasks their own rows."""
     found = []
     for job in members(db, job_id, tasks):
         chosen = waiting(job, tasks) if tasks is not None else []
@@ -132,9 +127,9 @@ def split_off(db: Connection, job_id: int, tasks: Collection[int] | None = None)
 
 
 def _split_one(db: Connection, job: Job, task: int) -> tuple[Job, Job]:
-    """The task's own row, and the row with what is left; a task that is left alone is one."""
-    number = take_number(db)
-    columns = ", ".join(name for name in rows.ALL_COLUMNS if name not in OWN_COLUMNS)
+    """Return the task's own row and the row of the remaining tasks, which may be a single task."""
+    number = store.take_number(db)
+    columns = ", ".join(name for name in store.ALL_COLUMNS if name not in OWN_COLUMNS)
     db.execute(
         f"INSERT INTO job (id, array_task, array_waiting, {columns})"  # noqa: S608
         f" SELECT ?, ?, '', {columns} FROM job WHERE id = ?",
@@ -145,33 +140,32 @@ def _split_one(db: Connection, job: Job, task: int) -> tuple[Job, Job]:
     values = {"array_waiting": written(left), "array_task": -1}
     if len(left) == 1:
         values = {"array_waiting": "", "array_task": left[0]}
-    rows.change(db, job.id, **values)
+    store.change(db, job.id, **values)
     return own, changed(job, **values)
 
 
 def begin_next(db: Connection, job: Job) -> tuple[Job, Job | None]:
-    """What starts of a row that gets nodes: itself, or its first task; and what goes on waiting."""
+    """Return the job that starts when a row gets nodes (the row or its first task) and the rest."""
     tasks = numbers(job.array_waiting)
     if len(tasks) > 1:
         return _split_one(db, job, tasks[0])
     if tasks:
         values = {"array_waiting": "", "array_task": tasks[0]}
-        rows.change(db, job.id, **values)
+        store.change(db, job.id, **values)
         return changed(job, **values), None
     return job, None
 
 
 def is_throttled(db: Connection, job: Job) -> bool:
-    """Whether as many tasks of the array run as may (`%2`)."""
+    """Return True if the array already runs as many tasks as allowed (`%2`)."""
     if not job.array_most:
         return False
-    where = f"SELECT count(*) FROM job WHERE array_job_id = ? AND {rows.HOLDING_NODES}"  # noqa: S608
+    where = f"SELECT count(*) FROM job WHERE array_job_id = ? AND {store.HOLDING_NODES}"  # noqa: S608
     return int(db.execute(where, (job.array_job_id,)).fetchone()[0]) >= job.array_most
 
 
 def leave_out(db: Connection, job: Job, tasks: Collection[int]) -> bool:
-    """Waiting tasks that are cancelled leave no trace, as in Slurm. Whether none is left, so that
-    the row is to be cancelled."""
+    """Remove cancelled waiting tasks without a trace, as in Slurm. Return True if none is left."""
     left = [task for task in numbers(job.array_waiting) if task not in tasks]
-    rows.change(db, job.id, array_waiting=written(left))
+    store.change(db, job.id, array_waiting=written(left))
     return not left

@@ -1,10 +1,12 @@
-"""What is kept of a job and of a step; one annotation is one column of the state file.
+"""Records of jobs and steps. One annotation is one column of the state file.
 
-Times are seconds since 1970; 0.0 is "not yet". Environments and arguments are bytes, joined
-by NUL, because a file name or a variable need not be UTF-8.
+Times are seconds since 1970; 0.0 means "not yet". Environments and arguments are bytes, joined by
+NUL, because a file name or a variable need not be UTF-8.
 """
 
 from __future__ import annotations
+
+import os
 
 from course_lib.box.frozen_record import Record
 from course_lib.box.settings import UNLIMITED
@@ -16,7 +18,7 @@ FINAL_STATES = (COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL)
 
 
 class Allocation(Record):
-    """What a job holds on one node."""
+    """Resources that a job holds on one node."""
 
     node: str
     cpus: tuple[int, ...]
@@ -26,62 +28,48 @@ class Allocation(Record):
 
 class Job(Record):
     id: int
+    # `batch` (sbatch), or `srun` for an srun outside of a job, which has no script.
     kind: str = "batch"
-    """`batch` (sbatch), or `srun` for an srun outside of any job: no script, its own steps."""
     name: str = ""
     user: str = ""
     uid: int = 0
     group_name: str = ""
     gid: int = 0
     state: str = PENDING
+    # 1 from the decision to end the job until no process is left (COMPLETING, CG).
     completing: int = 0
-    """1 from the moment the end is decided until no process is left (COMPLETING, CG)."""
     reason: str = "None"
     partition: str = ""
     account: str = ""
     qos: str = "normal"
-    reservation: str = ""
-    constraint_text: str = ""
-    licenses: str = ""
     comment: str = ""
-    wckey: str = ""
-    mail_type: str = ""
-    mail_user: str = ""
     dependency: str = ""
     nodes_min: int = 1
     nodes_max: int = 1
+    # NumNodes while the job waits: at least `nodes_min`, more if its tasks or devices need them.
     nodes_shown: int = 1
-    """NumNodes while it waits: at least `nodes_min`, more where its tasks or devices need it."""
     tasks: int = 1
+    # 1 if -n was given. SLURM_NTASKS and SLURM_NPROCS are set only then.
     tasks_given: int = 0
-    """1 where -n was asked for (SLURM_NTASKS and SLURM_NPROCS are set only then)."""
     nodes_given: int = 0
     tasks_per_node: int = 0
+    # 0 if -c was not given. One CPU per task is then allotted.
     cpus_per_task: int = 0
-    """0 where -c was not given; one CPU per task is then allotted."""
     gpus: str = ""
     gpus_per_node: str = ""
     gpus_per_task: str = ""
     gres: str = ""
     cpus_per_gpu: int = 0
-    tasks_per_gpu: int = 0
-    threads_per_core: int = 0
-    cpus_min: int = 0
-    """Of --mincpus: CPUs that a node must have to spare."""
     overcommit: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
     memory_per_gpu: str = ""
     exclusive: int = 0
-    exclusive_to: str = ""
-    """`user` or `mcs`, of --exclusive=…; nobody else is there to share nodes with."""
     oversubscribe: int = 0
     distribution: str = ""
     want_nodes: str = ""
     exclude_nodes: str = ""
     time_limit_min: int = UNLIMITED
-    time_least_min: int = 0
-    """Of --time-min."""
     submit_s: float = 0.0
     eligible_s: float = 0.0
     begin_s: float = 0.0
@@ -89,43 +77,41 @@ class Job(Record):
     end_s: float = 0.0
     exit_code: int = 0
     exit_signal: int = 0
+    # uid of the user who ran scancel; -1 if the job was not cancelled.
     cancelled_by: int = -1
-    """uid of the scancel; -1 where nobody cancelled."""
+    # `user` for a hold by sbatch -H or scontrol hold, `admin` for a hold by root.
     hold: str = ""
-    """`user` while held by sbatch -H or scontrol hold, `admin` by scontrol hold of root."""
+    # From --priority, or counted down from the first job. squeue shows it minus `nice`.
     priority: int = 0
-    """As given by --priority or counted down from the first job; squeue shows it less `nice`."""
     nice: int = 0
     requeue: int = 1
     restarts: int = 0
-    earlier_runs: str = ""
-    """A line of JSON for each run that ended in a requeue."""
-    requeue_asked: str = ""
-    """`requeue` or `hold` while a running job is being stopped in order to be queued again."""
+    # 1 while a running job is being stopped to be queued again.
+    requeue_asked: int = 0
     signal_number: int = 0
     signal_before_s: int = 60
+    # Target of --signal: `batch` (B:), or `` for the steps.
     signal_to: str = ""
-    """Of --signal: `batch` (B:), or `` for the steps."""
     kill_on_invalid_dependency: int = -1
     work_dir: bytes = b""
+    # Path of the script as scontrol shows it; empty for --wrap and standard input.
     command: bytes = b""
-    """Path of the script as scontrol shows it; empty for --wrap and standard input."""
     submit_line: bytes = b""
     script: bytes = b""
+    # Arguments of the script, each ended by NUL.
     argv: bytes = b""
-    """Arguments of the script, each ended by NUL."""
+    # NAME=value of the submission after --export was applied, each ended by NUL.
     environment: bytes = b""
-    """NAME=value of the submission after --export was applied, each ended by NUL."""
     stdin: bytes = b"/dev/null"
     stdout: bytes = b""
+    # Patterns as given (`%j`…). Empty stdout means slurm-%j.out (slurm-%A_%a.out for an array).
+    # Empty stderr goes to stdout.
     stderr: bytes = b""
-    """Patterns as given (`%j`…); empty stdout is slurm-%j.out (of an array
-    slurm-%A_%a.out), empty stderr goes to stdout."""
+    # `append`, `truncate`, or empty (truncate, even after a requeue).
     open_mode: str = ""
-    """`append`, `truncate`, or empty (truncate, also after a requeue)."""
     umask: int = 0o022
+    # NAME=soft lines of the submitting shell (--propagate).
     rlimits: bytes = b""
-    """NAME=soft lines of the submitting shell (--propagate)."""
     submit_host: str = ""
     submit_session: int = 0
     link_gbit: float = 1.0
@@ -133,18 +119,16 @@ class Job(Record):
     supervisor_pid: int = 0
     supervisor_ticks: int = 0
     batch_host: str = ""
+    # Number of the job's array; 0 if the job is not part of an array.
     array_job_id: int = 0
-    """Number of the array that it is of; 0: of none."""
+    # -1 if the row is not a single task of an array.
     array_task: int = -1
-    """-1: the row is no single task of an array."""
+    # Waiting tasks that the row stands for: `1-3,5`.
     array_waiting: str = ""
-    """Tasks that the row stands for as long as they wait together: `1-3,5`."""
+    # All tasks of the array, as given to --array.
     array_asked: str = ""
-    """All its tasks, as they were given to --array."""
+    # Number of tasks of the array that may run at once (`%2`); 0 means all.
     array_most: int = 0
-    """Tasks of the array that may run at once (`%2`); 0: all."""
-    step_options: str = ""
-    """Options of the submission that steps inherit, NAME=value joined by newlines."""
 
     def arguments(self) -> list[bytes]:
         return split(self.argv)
@@ -156,8 +140,8 @@ class Job(Record):
 
 class StepRecord(Record):
     job_id: int
+    # `batch`, `0`, `1` …
     step: str
-    """`batch`, `0`, `1` …"""
     name: str = ""
     state: str = RUNNING
     nodes: str = ""
@@ -187,3 +171,31 @@ def split(joined: bytes) -> list[bytes]:
 
 def joined_environment(variables: dict[bytes, bytes]) -> bytes:
     return join([name + b"=" + value for name, value in variables.items()])
+
+
+def exported(choice: str, own: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return the variables that --export passes on: all, Slurm's, or named ones."""
+    parts = [part for part in _split_at_commas(os.fsencode(choice)) if part and part != b"NONE"]
+    everything = not choice or any(part.upper() == b"ALL" for part in parts)
+    found = {name: text for name, text in own.items() if everything or name.startswith(b"SLURM_")}
+    for part in parts:
+        name, equals, text = part.partition(b"=")
+        if equals:
+            found[name] = text
+        elif name in own:
+            found[name] = own[name]
+    return found
+
+
+def _split_at_commas(choice: bytes) -> list[bytes]:
+    """Split at commas outside of quotes, and keep the quotes."""
+    parts, quote = [b""], b""
+    for number in choice:
+        letter = bytes([number])
+        if letter == b"," and not quote:
+            parts.append(b"")
+            continue
+        if letter in (b"'", b'"') and quote in (b"", letter):
+            quote = b"" if quote else letter
+        parts[-1] += letter
+    return parts

@@ -1,16 +1,18 @@
-"""What happens to a job, one function per event; each is one transaction.
+"""Events of a job, one function per event. Each event is one transaction.
 
-The supervisor of a job (box/supervisor) and the commands call these; nobody else writes the state
-file. A function that comes too late (the job is already over, another supervisor was faster)
-changes nothing and says so with its result.
+Only the supervisor of a job (box/supervisor) and the commands call these functions. No other code
+writes the state file. A function that comes too late changes nothing, and its result says so. This
+happens if the job is already over or another supervisor was faster.
 """
 
 from __future__ import annotations
 
 import time
+from _sqlite3 import Connection
+from collections.abc import Collection
 
-from course_lib.box.queue import arrays, rows
-from course_lib.box.queue.pending_jobs import queue_again, take_number, take_priority
+from course_lib.box import settings
+from course_lib.box.queue import arrays, store
 from course_lib.box.queue.records import (
     CANCELLED,
     COMPLETED,
@@ -25,81 +27,76 @@ from course_lib.box.queue.records import (
     Job,
     StepRecord,
 )
-from course_lib.box.queue.rows import snapshot, transaction
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from sqlite3 import Connection
+from course_lib.box.queue.store import exact_snapshot, snapshot, transaction
 
 
 def submit(values: dict[str, object]) -> int:
-    """Records a job as pending and gives it the next number."""
+    """Record a job as pending and give it the next number."""
     with transaction() as db:
-        job_id = take_number(db)
+        job_id = store.take_number(db)
         full = {"submit_s": time.time(), **values}
         if not full.get("priority"):
             full["priority"] = take_priority(db)
         if full.get("array_waiting"):
             full["array_job_id"] = job_id
         record = Job(id=job_id, **full)
-        rows.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
+        store.insert(db, "job", {name: getattr(record, name) for name in Job.fields()})
     return job_id
 
 
 def read_job(job_id: int) -> Job | None:
     with snapshot() as db:
-        return rows.job(db, job_id)
+        return store.job(db, job_id)
 
 
-def read_certainly(job_id: int) -> Job | None:
-    """For its supervisor, which ends a job that the queue has ended or forgotten."""
-    with rows.certainty() as db:
-        return rows.job(db, job_id)
+def read_job_exactly(job_id: int) -> Job | None:
+    """Read the job from the file, never from a copy, because its supervisor acts on it."""
+    with exact_snapshot() as db:
+        return store.job(db, job_id)
 
 
 def read_allocation(job_id: int) -> list[Allocation]:
     with snapshot() as db:
-        return rows.allocations(db, job_id)
+        return store.allocations(db, job_id)
 
 
 def read_steps(job_id: int) -> list[StepRecord]:
     with snapshot() as db:
-        return rows.steps(db, "job_id = ?", (job_id,))
+        return store.steps(db, "job_id = ?", (job_id,))
 
 
 def claim(job_id: int, pid: int, ticks: int) -> Job | None:
-    """Makes this process the supervisor of a job that has its nodes; None if it is not to run.
+    """Make this process the supervisor of a job that has its nodes; None if the job must not run.
 
-    A job is started by whoever ran the scheduling pass, and again by whoever finds it without
-    supervisor; only the first claim counts.
+    The process that ran the scheduling pass starts the job. A process that finds the job without a
+    supervisor starts it again. Only the first claim counts.
     """
     with transaction() as db:
-        job = rows.job(db, job_id)
+        job = store.job(db, job_id)
         if job is None or job.state != RUNNING or job.supervisor_pid:
             return None
-        rows.change(db, job_id, supervisor_pid=pid, supervisor_ticks=ticks)
-        return rows.job(db, job_id)
+        store.change(db, job_id, supervisor_pid=pid, supervisor_ticks=ticks)
+        return store.job(db, job_id)
 
 
 def add_step(values: dict[str, object]) -> StepRecord | None:
-    """Begins a step; without a `step` it gets the next number. None if the job is over."""
+    """Begin a step. Without a `step` it gets the next number. Return None if the job is over."""
     with transaction() as db:
-        job = rows.job(db, int(str(values["job_id"])))
+        job = store.job(db, int(str(values["job_id"])))
         if job is None or job.state != RUNNING or job.completing:
             return None
         if "step" not in values:
-            names = [s.step for s in rows.steps(db, "job_id = ?", (job.id,))]
+            names = [s.step for s in store.steps(db, "job_id = ?", (job.id,))]
             values = {**values, "step": str(sum(name.isdigit() for name in names))}
         step = StepRecord(**{"start_s": time.time(), **values})
-        rows.insert(db, "step", {name: getattr(step, name) for name in StepRecord.fields()})
+        store.insert(db, "step", {name: getattr(step, name) for name in StepRecord.fields()})
     return step
 
 
 def finish_step(
     job_id: int, step: str, state: str, exit_code: int, exit_signal: int = 0, **usage: object
 ) -> None:
-    """`usage`: max_rss_kib, cpu_s, user_cpu_s."""
+    """Record the end of a step. `usage` has max_rss_kib, cpu_s and user_cpu_s."""
     with transaction() as db:
         values = {"state": state, "exit_code": exit_code, "exit_signal": exit_signal, **usage}
         values["end_s"] = time.time()
@@ -111,7 +108,7 @@ def finish_step(
 
 
 def mark_step_cancelled(job_id: int, step: str, uid: int) -> None:
-    """Who cancelled it, for sacct; the supervisor ends the step and decides its state."""
+    """Record for sacct which user cancelled a step. The supervisor ends it and sets its state."""
     with transaction() as db:
         db.execute(
             "UPDATE step SET cancelled_by = ? WHERE job_id = ? AND step = ? AND end_s = 0",
@@ -122,15 +119,15 @@ def mark_step_cancelled(job_id: int, step: str, uid: int) -> None:
 def mark_completing(
     job_id: int, state: str, exit_code: int = 0, exit_signal: int = 0
 ) -> Job | None:
-    """The end of a running job is decided, its processes are being ended (squeue: CG).
+    """Record how a running job ends, while its processes are being ended (squeue: CG).
 
-    The first decision stands: a cancelled job that then fails stays cancelled.
+    The first decision stays: a cancelled job that then fails stays cancelled.
     """
     with transaction() as db:
-        job = rows.job(db, job_id)
+        job = store.job(db, job_id)
         if job is None or job.state != RUNNING:
             return job
-        rows.change(
+        store.change(
             db,
             job_id,
             state=state,
@@ -139,61 +136,51 @@ def mark_completing(
             exit_code=exit_code,
             exit_signal=exit_signal,
         )
-        return rows.job(db, job_id)
+        return store.job(db, job_id)
 
 
 def mark_cancelled(job_id: int, uid: int, tasks: Collection[int] | None = None) -> Job | None:
-    """Ends a pending job at once; a running one becomes CANCELLED and completing. `tasks`: of those
-    of an array that wait together only these.
+    """End a pending job at once, or mark a running job as CANCELLED and completing.
 
-    Returns the job as it was before, so that the caller knows whether to stop processes.
+    `tasks` selects tasks of an array that wait together. Return the job as it was before, so that
+    the caller knows whether to stop processes.
     """
     with transaction() as db:
-        job = rows.job(db, job_id)
+        job = store.job(db, job_id)
         if job is None or job.state not in (PENDING, RUNNING):
             return job
         if tasks is not None and job.array_waiting and not arrays.leave_out(db, job, tasks):
             return job
         now_s = time.time()
-        rows.change(
+        store.change(
             db,
             job_id,
             state=CANCELLED,
             cancelled_by=uid,
             end_s=now_s,
             completing=int(job.state == RUNNING),
-            requeue_asked="",
+            requeue_asked=0,
             start_s=job.start_s or now_s,
         )
         return job
 
 
-def mark_unplaced(job_id: int) -> None:
-    """A job that would not wait (--immediate), as Slurm keeps it."""
-    with transaction() as db:
-        job = rows.job(db, job_id)
-        if job is not None and job.state == PENDING:
-            now_s = time.time()
-            ended: dict[str, object] = {"state": FAILED, "reason": "BadConstraints"}
-            rows.change(db, job_id, **ended, start_s=now_s, end_s=now_s, exit_signal=1)
-
-
+# Reasons for the end of a job, as squeue and scontrol show them.
 REASONS = {
     FAILED: "NonZeroExitCode",
     TIMEOUT: "TimeLimit",
     OUT_OF_MEMORY: "OutOfMemory",
     NODE_FAIL: "NodeDown",
 }
-"""Why a job ended as it did, as squeue and scontrol show it."""
 
 
 def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal: int = 0) -> None:
-    """No process of the job is left: its nodes are free. Keeps an end decided earlier.
+    """Free the nodes of a job that has no process left, and keep an end that was decided earlier.
 
-    A job whose requeue was asked for is pending again instead.
+    If a requeue was requested, the job is pending again instead.
     """
     with transaction() as db:
-        job = rows.job(db, job_id)
+        job = store.job(db, job_id)
         if job is None or (job.state in FINAL_STATES and not job.completing):
             return
         if job.requeue_asked:
@@ -207,19 +194,19 @@ def finish(job_id: int, state: str = COMPLETED, exit_code: int = 0, exit_signal:
         final = str(values.get("state", job.state))
         reason = REASONS.get(final, job.reason)
         if final == FAILED and exit_signal:
-            reason = "JobLaunchFailure"  # what Slurm says of every script that dies by a signal
-        rows.change(db, job_id, **values, reason=reason)
+            reason = "JobLaunchFailure"  # Slurm reports this for every script that a signal ends
+        store.change(db, job_id, **values, reason=reason)
         _end_open_steps(db, job_id, final)
 
 
 def record_dead_supervisor(seen: Job) -> bool:
-    """The supervisor is dead and nothing of the job is left: NODE_FAIL, or queued again.
+    """Record NODE_FAIL, or requeue the job, after its supervisor died and nothing of it is left.
 
-    Not where the job has ended, or begun anew, since it was `seen`.
+    Return False if the job has ended, or was started again, since it was `seen`.
     """
     job_id = seen.id
     with transaction() as db:
-        job = rows.job(db, job_id)
+        job = store.job(db, job_id)
         if job is None or (job.state != RUNNING and not job.completing):
             return False
         if (job.start_s, job.supervisor_pid) != (seen.start_s, seen.supervisor_pid):
@@ -228,7 +215,7 @@ def record_dead_supervisor(seen: Job) -> bool:
             if job.requeue_asked:
                 queue_again(db, job)
                 return True
-            rows.change(
+            store.change(
                 db,
                 job_id,
                 state=NODE_FAIL,
@@ -237,7 +224,7 @@ def record_dead_supervisor(seen: Job) -> bool:
                 completing=0,
             )
         else:
-            rows.change(db, job_id, completing=0)
+            store.change(db, job_id, completing=0)
         _end_open_steps(db, job_id, CANCELLED)
         return True
 
@@ -247,3 +234,65 @@ def _end_open_steps(db: Connection, job_id: int, state: str) -> None:
         "UPDATE step SET state = ?, end_s = ? WHERE job_id = ? AND end_s = 0",
         (state, time.time(), job_id),
     )
+
+
+# Slurm's priority/basic counts down from here, so that an earlier job goes first.
+FIRST_PRIORITY = 4294901759
+
+
+def take_priority(db: Connection) -> int:
+    """Return the next lower priority. A released job gets one at the end of the queue."""
+    row = db.execute("SELECT value FROM fact WHERE name = 'next_priority'").fetchone()
+    priority = int(row[0]) if row else FIRST_PRIORITY
+    db.execute("INSERT OR REPLACE INTO fact VALUES ('next_priority', ?)", (str(priority - 1),))
+    return priority
+
+
+def hold(job: Job, by: str) -> None:
+    """Hold a job. `by` is user or admin. A running job is held when it is queued again."""
+    shown = {"reason": "JobHeldUser" if by == "user" else "JobHeldAdmin"}
+    with transaction() as db:
+        store.change(db, job.id, hold=by, eligible_s=0.0, **shown if job.state == PENDING else {})
+
+
+def release(job_id: int) -> None:
+    """Release a held job to the end of the queue."""
+    with transaction() as db:
+        store.change(db, job_id, hold="", reason="None", priority=take_priority(db))
+
+
+def ask_requeue(job_id: int) -> None:
+    """Request a requeue. A job that has ended is pending again at once."""
+    with transaction() as db:
+        job = store.job(db, job_id)
+        if job is None:
+            return
+        store.change(db, job_id, requeue_asked=1)
+        if job.state in FINAL_STATES and not job.completing:
+            asked = store.job(db, job_id)
+            assert asked is not None
+            queue_again(db, asked)
+
+
+def queue_again(db: Connection, job: Job) -> None:
+    """Put a job, read with all columns, back in the queue. The delay lets a fault pass."""
+    store.change(
+        db,
+        job.id,
+        state=PENDING,
+        completing=0,
+        requeue_asked=0,
+        restarts=job.restarts + 1,
+        start_s=0.0,
+        end_s=0.0,
+        supervisor_pid=0,
+        supervisor_ticks=0,
+        exit_code=0,
+        exit_signal=0,
+        batch_host="",
+        reason="BeginTime",
+        submit_s=time.time(),
+        begin_s=max(job.begin_s, time.time() + settings.load().requeue_delay_s),
+    )
+    store.allot(db, job.id, [])
+    db.execute("DELETE FROM step WHERE job_id = ?", (job.id,))

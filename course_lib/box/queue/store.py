@@ -1,7 +1,8 @@
-"""The state file: one SQLite database, opened by many commands at once.
+"""The state file, one SQLite database that many commands open at once, and its transactions.
 
-Whatever is wrong with the file, a command must be able to go on: a file that cannot be read
-is set aside under another name, jobs that only it knew are ended, and a note says so.
+A command must be able to continue if the file is damaged. An unreadable file is renamed, the jobs
+that only this file knew are ended, and a note reports it. Functions that take a connection run
+inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -10,39 +11,48 @@ import _sqlite3 as sqlite3  # the package around it imports datetime: 4 ms in ev
 import os
 import sys
 import time
+from _sqlite3 import Connection
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from zlib import crc32
 
-from course_lib.box import settings
-from course_lib.box.queue import private_folder
-from course_lib.box.queue.records import Job, StepRecord
+from course_lib.box import settings, state_folder
+from course_lib.box.queue.records import Allocation, Job, StepRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
 
 BUSY_S = 10.0
+# The version changes with the columns, so a file with another layout is never used by mistake.
 SCHEMA_VERSION = (
     crc32(repr([Job.__annotations__, StepRecord.__annotations__]).encode()) & 0x7FFFFFFF
 )
-"""Changes by itself with the columns, so that no file of another layout is taken for ours."""
+# Space that a transaction and its journal need.
+LEAST_FREE_BYTES = 64 * 1024
 SQL_TYPES = {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bytes": "BLOB"}
 
 
 class StateError(Exception):
-    """The state file cannot be used now: locked for long, disk full, folder not writable."""
+    """The state file cannot be used now: locked for long, disk full or folder not writable."""
 
 
 class HomeGone(StateError):
-    """The state folder that this process belongs to was removed, perhaps made anew."""
+    """The state folder of this process was removed and may have been created again."""
 
 
 class NotOurs(StateError):
-    """The state folder is somebody else's; nothing in it is read."""
+    """The state folder belongs to another user. Nothing in it is read."""
 
 
+# Inode of the folder for which a supervisor or the dispatcher was started. It is empty in commands,
+# because a command creates a missing folder again.
 _folder_of_this_process: list[int] = []
-"""Inode of the folder that a supervisor or the dispatcher was started for; empty in commands,
-which make a folder that is gone anew."""
 
 
 def stay_with_folder() -> None:
-    """From here on, a state folder that is gone stays gone for this process."""
+    """Make this process fail, from now on, if its state folder was removed."""
     _folder_of_this_process[:] = [_number(settings.state_home())]
 
 
@@ -51,7 +61,7 @@ def _number(folder: str) -> int:
         return os.stat(folder).st_ino
     except (FileNotFoundError, NotADirectoryError):
         return 0
-    except OSError as error:  # which says nothing about the folder
+    except OSError as error:  # this error says nothing about the folder
         raise StateError(f"{folder}: {error}") from error
 
 
@@ -60,18 +70,32 @@ def path() -> str:
 
 
 def connect() -> sqlite3.Connection:
-    """An open state file of this version, made or replaced where needed."""
+    """Open a state file of this version. Create or replace the file if needed."""
     file = path()
     _check_folder()
     try:
         if not _folder_of_this_process:
-            private_folder.make(settings.state_home())
-        return _opened_as_ours(file) or _create(file)
-    except private_folder.NotPrivate as error:
+            state_folder.make_private(settings.state_home())
+        _allow_use(file)
+        return _opened(file)[0] or _create(file)
+    except state_folder.NotPrivate as error:
         raise NotOurs(f"the state folder {error}") from error
     except (sqlite3.Error, OSError) as error:
-        _check_folder()  # it may have gone in the meantime
+        _check_folder()  # the folder may have been removed in the meantime
         raise StateError(f"{file}: {error}") from error
+
+
+def _allow_use(file: str) -> None:
+    """Make the journals and the lock writable. SQLite copies the permissions of the state file to
+    its journals, so they stay read-only if the state file was read-only before."""
+    for name in (f"{file}-wal", f"{file}-shm", lock_path()):
+        if not os.access(name, os.R_OK | os.W_OK) and os.path.isfile(name):
+            with suppress(OSError):
+                os.chmod(name, 0o600)
+
+
+def lock_path() -> str:
+    return os.path.join(settings.state_home(), "create.lock")
 
 
 def _check_folder() -> None:
@@ -79,37 +103,30 @@ def _check_folder() -> None:
         raise HomeGone(f"{settings.state_home()} was removed")
 
 
-def _opened_as_ours(file: str) -> sqlite3.Connection | None:
-    """Whatever goes wrong, no connection stays open: its locks would be in everybody's way."""
-    connection = _open(file)
-    ours = False
-    try:
-        ours = connection is not None and _version(connection) == SCHEMA_VERSION
-        return connection if ours else None
-    finally:
-        if connection is not None and not ours:
-            connection.close()
+def _opened(file: str) -> tuple[sqlite3.Connection | None, str]:
+    """Return a sound state file of this version, or the reason why it cannot be used.
 
-
-def _open(file: str) -> sqlite3.Connection | None:
-    """None where the file is none that SQLite can read."""
+    The reason is empty if no file exists yet. On failure the connection is closed, because its
+    locks would block other processes.
+    """
     connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
+    why = "cannot be read"
     try:
         connection.execute("PRAGMA synchronous=NORMAL")
-        if not _is_cut(file) or _is_sound(connection):
-            return connection
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        # A size that is not a whole number of sectors is suspicious. Do not open the file itself
+        # here: closing it would drop this process's POSIX locks in SQLite. The next writer would
+        # then destroy the file.
+        if os.stat(file).st_size % 512 == 0 or _is_sound(connection):
+            if version == SCHEMA_VERSION:
+                return connection, ""
+            why = "was made by another version of the box" if version else ""
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
             connection.close()
             raise
     connection.close()
-    return None
-
-
-def _is_cut(file: str) -> bool:
-    """Not a whole number of sectors. The file itself must not be opened here: closing it again
-    would drop SQLite's POSIX locks of this process, and the next writer would destroy it."""
-    return os.stat(file).st_size % 512 != 0
+    return None, why
 
 
 def _is_sound(connection: sqlite3.Connection) -> bool:
@@ -122,7 +139,7 @@ def is_corrupt(error: sqlite3.Error) -> bool:
 
 
 def set_aside(file: str, why: str) -> str:
-    """Renames a state file that cannot be used, with its journals, and says so."""
+    """Rename an unusable state file with its journals, and print a note about it."""
     kept = f"{file}.{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     for suffix in ("-wal", "-shm", ""):
         if os.path.exists(file + suffix):
@@ -135,78 +152,36 @@ def set_aside(file: str, why: str) -> str:
 
 
 def tell(text: str) -> None:
-    """On standard error, which may lie on the disk that is full."""
+    """Print to standard error. Ignore errors, because it may lie on a full disk."""
     try:
         print(text, file=sys.stderr)
     except OSError:
         return
 
 
-def replace_damaged() -> None:
-    """For damage that is met only while reading; another command may have been faster."""
-    try:
-        _replace_damaged()
-    except OSError as error:
-        raise StateError(f"{path()}: {error}") from error
-
-
-def _replace_damaged() -> None:
-    import fcntl
-
-    with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = _open(path())
-        try:
-            if connection is None or not _is_sound(connection):
-                set_aside(path(), "is damaged")
-        finally:
-            if connection is not None:
-                connection.close()
-
-
 def _create(file: str) -> sqlite3.Connection:
-    """Makes the tables under a lock, so that of many first commands only one makes them."""
+    """Create the tables under a lock, so that only one of many first commands creates them."""
     import fcntl
 
-    with open(os.path.join(settings.state_home(), "create.lock"), "wb") as lock:
+    with open(lock_path(), "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection = _opened_as_ours(file)
+        connection, why = _opened(file)
         if connection is not None:
             return connection
-        if version := _version_of(file):
-            what = "cannot be read" if version == -1 else "was made by another version of the box"
-            set_aside(file, what)
+        if why:
+            set_aside(file, why)
         made = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
         try:
             made.execute("PRAGMA synchronous=NORMAL")
-            _make_tables(made)
+            _make_tables(made, is_again=lock.tell() > 0)
         except sqlite3.Error:
             made.close()
             raise
+        lock.write(b"made\n")
     return made
 
 
-def _version_of(file: str) -> int:
-    connection = _open(file)
-    if connection is None:
-        return -1
-    try:
-        return _version(connection)
-    finally:
-        connection.close()
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    """-1 where the file cannot be read; a file that is only locked is an error."""
-    try:
-        return int(connection.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        if not is_corrupt(error):
-            raise
-        return -1
-
-
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _make_tables(connection: sqlite3.Connection, is_again: bool) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_table("job", Job, "PRIMARY KEY (id)"))
@@ -222,7 +197,8 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     first_free = max(map(int, lost), default=settings.load().first_job_id - 1) + 1
     connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(first_free),))
     connection.execute("INSERT INTO fact VALUES ('lost_jobs', ?)", (",".join(lost),))
-    connection.execute("INSERT INTO fact VALUES ('lost_at', ?)", (str(time.time() if lost else 0),))
+    lost_s = time.time() if lost or is_again else 0
+    connection.execute("INSERT INTO fact VALUES ('lost_at', ?)", (str(lost_s),))
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
@@ -233,6 +209,254 @@ def _table(name: str, record: type[Job] | type[StepRecord], key: str) -> str:
 
 
 def _job_folders() -> list[str]:
-    """Numbers of jobs of an earlier state file, which a new one must not give out again."""
+    """Return the job numbers of an earlier state file. A new file must not give them out again."""
     folder = os.path.join(settings.state_home(), "jobs")
     return [name for name in os.listdir(folder) if name.isdigit()] if os.path.isdir(folder) else []
+
+
+LOSS_TOLD_S = 3600.0
+
+
+def lost_jobs(connection: Connection) -> list[str]:
+    """Return the numbers of jobs that may still run but that only an earlier state file knew."""
+    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_jobs'").fetchone()
+    return row[0].split(",") if row and row[0] else []
+
+
+def loss_told(connection: Connection) -> str:
+    """Return a sentence for some time after a state file was lost or renamed, otherwise ""."""
+    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_at'").fetchone()
+    if not row or not 0 <= time.time() - float(row[0]) < LOSS_TOLD_S:
+        return ""
+    begun = time.strftime("%H:%M:%S", time.localtime(float(row[0])))
+    return (
+        f"the state file was lost or set aside, and a new one begun at {begun}: jobs of before are"
+        " not known any more, and those that ran were ended"
+    )
+
+
+def forget_lost_jobs(connection: Connection) -> None:
+    connection.execute("DELETE FROM fact WHERE name = 'lost_jobs'")
+
+
+def explain(error: StateError) -> str:
+    """Explain why the state file cannot be used, and what to do about it."""
+    home = settings.state_home()
+    if isinstance(error, NotOurs):
+        return str(error)
+    if is_full(error):
+        return (
+            f"the disk that holds {home} is full: free some space."
+            " Jobs that run go on, and their ends are not lost"
+        )
+    if "locked" in str(error):
+        return (
+            f"another process holds {path()} since {BUSY_S:.0f} s: let it go on, or end it"
+            f" (`fuser {path()}` names it)"
+        )
+    return _in_the_way(home) or (
+        f"the box cannot use its state file: {error}. Where no job of yours runs, remove {home}:"
+        " it is made anew"
+    )
+
+
+def is_full(error: StateError) -> bool:
+    if isinstance(error, NotOurs):
+        return False
+    if "is full" in str(error) or "No space left" in str(error):
+        return True
+    try:
+        disk = os.statvfs(settings.state_home())
+    except OSError:
+        return False
+    no_files = bool(disk.f_files) and disk.f_favail == 0
+    return disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES or no_files
+
+
+def _in_the_way(home: str) -> str:
+    """Return which part of the state cannot be used and how to repair it, or ""."""
+    files = (path(), f"{path()}-wal", f"{path()}-shm", lock_path())
+    for name in (home if os.path.exists(home) else os.path.dirname(home), *files):
+        if name in files and os.path.lexists(name) and not os.path.isfile(name):
+            return f"{name} is no file: remove it"
+        if os.path.exists(name) and not os.access(name, os.R_OK | os.W_OK):
+            cure = f"allow it (`chmod u+rw {name}`, as its owner), or name another folder"
+            return f"{name} cannot be written: {cure} with COURSE_BOX_HOME"
+    return ""
+
+
+# Columns that are read only to run or show one job. Together they take kilobytes per job.
+HEAVY = ("script", "argv", "environment", "rlimits", "submit_line")
+LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
+READ_AT_ONCE = 16
+HOLDING_NODES = "(state = 'RUNNING' OR completing = 1)"
+ALL_COLUMNS = list(Job.__annotations__)
+STEP_COLUMNS = ", ".join(StepRecord.__annotations__)
+
+
+class transaction:
+    """A write transaction: all of its changes happen, or none. Other writers wait up to 10 s."""
+
+    begin = "BEGIN IMMEDIATE"
+
+    def __enter__(self) -> sqlite3.Connection:
+        self.db = connect()
+        try:
+            self.db.execute(self.begin)
+        except sqlite3.Error as error:
+            self.db.close()
+            raise StateError(f"{path()}: {error}") from error
+        return self.db
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.db.execute("COMMIT" if kind is None else "ROLLBACK")
+        except sqlite3.Error as failure:
+            raise StateError(f"{path()}: {failure}") from failure
+        finally:
+            self.db.close()
+        if isinstance(error, sqlite3.Error):
+            raise StateError(f"{path()}: {error}") from error
+
+
+class exact_snapshot(transaction):
+    """A read transaction. It never waits for a writer and sees the state of one moment."""
+
+    begin = "BEGIN"
+
+
+class snapshot(exact_snapshot):
+    """A read transaction for commands that show jobs; falls back to a copy, perhaps out of date.
+
+    No job is ended because of the contents of a copy.
+    """
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            return super().__enter__()
+        except (HomeGone, NotOurs):
+            raise
+        except StateError as error:
+            if "locked" in str(error):
+                raise
+            self.db = _read_only_copy(error)
+            return self.db
+
+
+def _read_only_copy(error: StateError) -> sqlite3.Connection:
+    """Open a transaction on a copy in memory; raise `error` if the file cannot be read."""
+    from course_lib.box.queue import read_only_copy
+
+    try:
+        db = read_only_copy.copied(path())
+        if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+            raise error
+        db.execute("BEGIN")
+    except (sqlite3.Error, OSError):
+        raise error from None
+    _tell_of_copy(explain(error))
+    return db
+
+
+@cache
+def _tell_of_copy(why: str) -> None:
+    tell(f"box: note: {why}. What is shown may be out of date.")
+
+
+def jobs(
+    db: sqlite3.Connection,
+    where: str = "1",
+    values: tuple[object, ...] = (),
+    columns: list[str] = LIGHT_COLUMNS,
+) -> list[Job]:
+    """Return the jobs that match `where`: SQL from this package, never a user's text."""
+    rows = db.execute(
+        f"SELECT {', '.join(columns)} FROM job WHERE {where} ORDER BY id",  # noqa: S608
+        values,
+    )
+    return [Job.of_row(columns, row) for row in rows]
+
+
+def each_job(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Job]:
+    """Yield jobs lazily, in the order that `where` ends with."""
+    columns = ", ".join(LIGHT_COLUMNS)
+    reader = db.cursor()
+    reader.execute(f"SELECT {columns} FROM job WHERE {where}", values)  # noqa: S608
+    waiting = reader.fetchmany(READ_AT_ONCE)
+    while waiting:
+        for row in waiting:
+            yield Job.of_row(LIGHT_COLUMNS, row)
+        waiting = reader.fetchmany(READ_AT_ONCE)
+    reader.close()
+
+
+def job(db: sqlite3.Connection, job_id: int) -> Job | None:
+    found = jobs(db, "id = ?", (job_id,), ALL_COLUMNS)
+    return found[0] if found else None
+
+
+def steps(
+    db: sqlite3.Connection, where: str = "1", values: tuple[object, ...] = ()
+) -> list[StepRecord]:
+    rows = db.execute(
+        f"SELECT {STEP_COLUMNS} FROM step WHERE {where} ORDER BY job_id, start_s, rowid",  # noqa: S608
+        values,
+    )
+    names = StepRecord.fields()
+    return [StepRecord.of_row(names, row) for row in rows]
+
+
+def insert(db: sqlite3.Connection, table: str, values: dict[str, object]) -> None:
+    marks = ", ".join("?" * len(values))
+    columns = ", ".join(values)
+    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))  # noqa: S608
+
+
+def change(db: sqlite3.Connection, job_id: int, **values: object) -> None:
+    """Set columns of one job."""
+    columns = ", ".join(f"{name} = ?" for name in values)
+    db.execute(f"UPDATE job SET {columns} WHERE id = ?", (*values.values(), job_id))  # noqa: S608
+
+
+def allocations(db: sqlite3.Connection, job_id: int) -> list[Allocation]:
+    """Return the resources that a job holds or held, in node order; empty while it is pending."""
+    return [of for id_, of in all_allocations(db, "job_id = ?", (job_id,)) if id_ == job_id]
+
+
+def all_allocations(
+    db: sqlite3.Connection, where: str = "1", values: tuple[object, ...] = ()
+) -> list[tuple[int, Allocation]]:
+    rows = db.execute(
+        f"SELECT job_id, node, cpus, devices, tasks FROM allocation WHERE {where} ORDER BY rowid",  # noqa: S608
+        values,
+    )
+    return [
+        (row[0], Allocation(node=row[1], cpus=ids(row[2]), devices=ids(row[3]), tasks=row[4]))
+        for row in rows
+    ]
+
+
+def allot(db: sqlite3.Connection, job_id: int, parts: list[Allocation]) -> None:
+    db.execute("DELETE FROM allocation WHERE job_id = ?", (job_id,))
+    for part in parts:
+        cpus, devices = (",".join(map(str, numbers)) for numbers in (part.cpus, part.devices))
+        db.execute(
+            "INSERT INTO allocation VALUES (?, ?, ?, ?, ?)",
+            (job_id, part.node, cpus, devices, part.tasks),
+        )
+
+
+def ids(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(",") if number)
+
+
+def take_number(db: sqlite3.Connection) -> int:
+    """Take the next job number. A submission test also uses one up, as in Slurm."""
+    job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
+    db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
+    return job_id

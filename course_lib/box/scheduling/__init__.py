@@ -1,1 +1,1 @@
-"""Who gets which nodes, CPUs and devices, and when: the rules, without any process."""
+"""Rules that give nodes, CPUs and devices to jobs. No process is started here."""

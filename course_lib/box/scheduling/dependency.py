@@ -1,19 +1,16 @@
-"""What `--dependency` waits for, judged from the other jobs' rows."""
+"""Conditions of `--dependency`, evaluated from the rows of the other jobs."""
 
 from __future__ import annotations
 
 import time
+from _sqlite3 import Connection
 
 from course_lib.box.frozen_record import Record
-from course_lib.box.queue import arrays, rows
-from course_lib.box.queue.records import PENDING, Job
-from course_lib.box.scheduling import array_dependencies
+from course_lib.box.queue import arrays, store
+from course_lib.box.queue.records import COMPLETED, FINAL_STATES, PENDING, Job
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-KINDS = ("after", "afterany", "afternotok", "afterok", "aftercorr", "afterburstbuffer")
+KINDS = ("after", "afterany", "afternotok", "afterok")
+REFUSED = ("aftercorr", "afterburstbuffer", "expand")
 READY, WAITING, NEVER = "ready", "waiting", "never"
 
 
@@ -21,19 +18,19 @@ PROBLEM = "Job dependency problem"
 
 
 class DependencyError(ValueError):
-    """Not a dependency; Slurm's words for why."""
+    """The text is not a dependency. The message is Slurm's."""
 
 
 class Condition(Record):
     kind: str
     job_id: int = 0
+    # Task of an array; -1 means the whole array.
     task: int = -1
-    """Of an array; -1: all of it."""
     delay_min: int = 0
 
 
 def parse(text: str) -> tuple[list[Condition], bool]:
-    """The conditions, and whether any one of them is enough."""
+    """Return the conditions, and whether any one of them is enough."""
     either = "?" in text
     if either and "," in text:
         raise DependencyError(PROBLEM)
@@ -46,8 +43,8 @@ def parse(text: str) -> tuple[list[Condition], bool]:
             continue
         if kind[:1].isdigit() and not numbers:
             kind, numbers = "afterany", [kind]
-        if kind == "expand" and numbers:
-            raise DependencyError("Requested operation not supported on this system")
+        if kind in REFUSED:
+            raise DependencyError(f"the box does not do {kind}; a real Slurm does")
         if kind not in KINDS or not numbers:
             raise DependencyError(PROBLEM)
         for number in numbers:
@@ -58,7 +55,7 @@ def parse(text: str) -> tuple[list[Condition], bool]:
 
 
 def _condition(kind: str, text: str) -> Condition:
-    """Of `12`, `12_3`, `12_*` or `12+5`."""
+    """Read `12`, `12_3`, `12_*` or `12+5`."""
     number, plus, delay = text.partition("+")
     job_id, array, task = number.partition("_")
     one_task = bool(array) and task != "*"
@@ -73,42 +70,8 @@ def _condition(kind: str, text: str) -> Condition:
     )
 
 
-def leads_back(db: Connection, job: Job, text: str) -> str:
-    """Slurm's words where a job, told to wait so, would wait for itself; else empty."""
-    numbers = {job.id, job.array_job_id} - {0}
-    waited_for, seen = _waited_for(text), set[int]()
-    if waited_for & numbers:
-        return PROBLEM
-    while waited_for := waited_for - seen:
-        seen |= waited_for
-        marks = ",".join("?" * len(waited_for))
-        where = f"state = 'PENDING' AND (id IN ({marks}) OR array_job_id IN ({marks}))"
-        others = rows.jobs(db, where, (*waited_for, *waited_for))
-        waited_for = set().union(*(_waited_for(other.dependency) for other in others))
-        if waited_for & numbers:
-            return "Circular job dependency"
-    return ""
-
-
-def _waited_for(text: str) -> set[int]:
-    return {one.job_id for one in parse(text)[0]} - {0} if text else set()
-
-
-def part_decided(db: Connection) -> None:
-    """Tasks whose own counterparts (aftercorr) ended otherwise leave the row: what is left in it
-    may be judged by any of them."""
-    where = "state = 'PENDING' AND hold = '' AND array_waiting != '' AND dependency LIKE '%corr%'"
-    for job in rows.jobs(db, where):
-        tasks = arrays.numbers(job.array_waiting)
-        alone = {task: arrays.changed(job, array_task=task, array_waiting="") for task in tasks}
-        verdicts = {task: judge(db, alone[task])[0] for task in tasks}
-        stay = WAITING if WAITING in verdicts.values() else verdicts[tasks[-1]]
-        leaving = [task for task in tasks if verdicts[task] != stay]
-        arrays.split_off(db, job.array_job_id, leaving)
-
-
 def judge(db: Connection, job: Job) -> tuple[str, str]:
-    """Ready, waiting or never, and the text that squeue and scontrol show."""
+    """Return READY, WAITING or NEVER, and the text that squeue and scontrol show."""
     if not job.dependency:
         return READY, ""
     conditions, either = parse(job.dependency)
@@ -125,7 +88,7 @@ def judge(db: Connection, job: Job) -> tuple[str, str]:
 
 
 def shown(db: Connection, job: Job) -> str:
-    """What a waiting job waits for. For a held one Slurm does not look: all is unfulfilled."""
+    """Return the dependencies of a waiting job. A held job shows all of them, as in Slurm."""
     if not job.dependency or job.state != PENDING:
         return ""
     if not job.hold:
@@ -139,7 +102,7 @@ def _text(db: Connection, condition: Condition, verdict: str) -> str:
     state = "failed" if verdict == NEVER else "unfulfilled"
     if kind == "singleton":
         return f"{kind}({state})"
-    of_array = "_*" if task < 0 and array_dependencies.is_array(db, job_id) else ""
+    of_array = "_*" if task < 0 and is_array(db, job_id) else ""
     which = f"_{task}" if task >= 0 else of_array
     return f"{kind}:{job_id}{which}{f'+{delay}' if delay else ''}({state})"
 
@@ -150,15 +113,32 @@ def _judge_one(db: Connection, job: Job, condition: Condition) -> str:
         where = (
             "name = ? AND uid = ? AND id < ? AND (state IN ('PENDING', 'RUNNING') OR completing)"
         )
-        return WAITING if rows.jobs(db, where, (job.name, job.uid, job.id)) else READY
-    others = array_dependencies.others(db, job, kind, condition.job_id, condition.task)
+        return WAITING if store.jobs(db, where, (job.name, job.uid, job.id)) else READY
+    task = condition.task
+    others = arrays.members(db, condition.job_id, None if task < 0 else (task,))
     if not others:
-        return READY  # Slurm takes a job that it no longer knows for one that ended well
+        return READY  # Slurm treats an unknown job as a successful one
     if kind == "after":
-        begun = array_dependencies.have_begun(others, time.time() - delay_min * 60)
+        begun = have_begun(others, time.time() - delay_min * 60)
         return READY if begun else WAITING
-    if not array_dependencies.have_ended(others):
+    if not have_ended(others):
         return WAITING
-    succeeded = array_dependencies.have_succeeded(others)
-    wanted = {"afterok": True, "aftercorr": True, "afternotok": False}.get(kind, succeeded)
+    succeeded = have_succeeded(others)
+    wanted = {"afterok": True, "afternotok": False}.get(kind, succeeded)
     return READY if succeeded == wanted else NEVER
+
+
+def is_array(db: Connection, job_id: int) -> bool:
+    return bool(store.jobs(db, "array_job_id = ?", (job_id,)))
+
+
+def have_ended(jobs: list[Job]) -> bool:
+    return all(job.state in FINAL_STATES and not job.completing for job in jobs)
+
+
+def have_succeeded(jobs: list[Job]) -> bool:
+    return all(job.state == COMPLETED for job in jobs)
+
+
+def have_begun(jobs: list[Job], before_s: float) -> bool:
+    return all(job.state != PENDING and job.start_s <= before_s for job in jobs)

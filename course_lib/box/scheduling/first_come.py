@@ -1,47 +1,42 @@
-"""Who gets nodes next: first come, first served, as Slurm's sched/builtin does it.
+"""First-come, first-served scheduling, like Slurm's sched/builtin.
 
-The first job in the order that does not fit now (`Resources`) keeps every later one waiting
-(`Priority`), also those that would fit. Held jobs, jobs that wait for another job or for a
-time are not in the order, nor are those that no node could ever run.
+The first job in the order that does not fit now (`Resources`) makes every later job wait
+(`Priority`), even if it would fit. Three kinds of jobs are not in the order: held jobs, jobs that
+wait for a job or a time, and jobs that no node could run.
 """
 
 from __future__ import annotations
 
 import time
+from _sqlite3 import Connection
 
 from course_lib.box import settings
-from course_lib.box.queue import arrays, pending_jobs, rows
+from course_lib.box.queue import arrays, store
 from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
-from course_lib.box.scheduling import dependency, empty_box
+from course_lib.box.scheduling import dependency, job_placement
 from course_lib.box.scheduling.job_placement import FreeNode, empty_nodes, place
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-
+# Reason of a job that will never run. It does not block other jobs.
 BAD_CONSTRAINTS = "BadConstraints"
-"""Why a job waits that will never run; it lets the others pass."""
 IN_ORDER = "state = 'PENDING' AND hold = '' AND begin_s <= ? ORDER BY priority - nice DESC, id"
 
 
 def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
-    """One pass over the pending jobs inside the caller's transaction.
+    """Make one pass over the pending jobs inside the caller's transaction, and return started jobs.
 
-    Only the jobs up to the first that must wait are read; what the others are told is written
-    by three statements, however many they are.
+    Only jobs up to the first that must wait are read. Three statements update the reasons of all
+    later jobs.
     """
     now_s = time.time()
     nodes: list[FreeNode] | None = None
     blocked_nodes: set[str] = set()
     started: list[int] = []
     seen = [0]
-    dependency.part_decided(db)
-    for first in rows.each_job(db, IN_ORDER, (now_s,)):
+    for first in store.each_job(db, IN_ORDER, (now_s,)):
         job = first
         reason = dependency_reason(db, job)
-        if reason is None and not empty_box.could_run(job, box):
-            reason = BAD_CONSTRAINTS  # held when it was submitted, so that nobody looked
+        if reason is None and not job_placement.could_run(job, box):
+            reason = BAD_CONSTRAINTS  # a held job was not checked at submission
         if reason is None:
             nodes = nodes or free_nodes(db, box)
             job, reason = _start_tasks(db, job, nodes, blocked_nodes, started)
@@ -61,7 +56,7 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
 def _start_tasks(
     db: Connection, job: Job, nodes: list[FreeNode], blocked: set[str], started: list[int]
 ) -> tuple[Job, str | None]:
-    """Starts a job, or as many tasks of an array as fit; what goes on waiting, and why."""
+    """Start a job, or all tasks of an array that fit. Return what still waits, and the reason."""
     left: Job | None = job
     while left is not None:
         job = left
@@ -77,10 +72,10 @@ def _start_tasks(
 
 
 def _tell_the_others(db: Connection, seen: list[int], now_s: float) -> None:
-    """Reasons of the jobs that the pass did not reach, or that are not in the order at all."""
+    """Write the reasons of jobs that the pass did not reach or that are not in the order."""
     known = ", ".join(map(str, seen))
     others = f"state = 'PENDING' AND id NOT IN ({known})"
-    for job in rows.jobs(db, f"{others} AND hold = '' AND dependency != ''"):
+    for job in store.jobs(db, f"{others} AND hold = '' AND dependency != ''"):
         late = "BeginTime" if job.begin_s > now_s else "Priority"
         _note(db, job, dependency_reason(db, job) or late)
     plain = f"{others} AND hold = '' AND dependency = ''"
@@ -97,17 +92,16 @@ def _tell_the_others(db: Connection, seen: list[int], now_s: float) -> None:
     db.execute(
         "UPDATE job SET reason = CASE hold WHEN 'admin' THEN 'JobHeldAdmin' ELSE 'JobHeldUser' END"
         " WHERE state = 'PENDING' AND hold != ''"
-        " AND reason NOT IN ('JobHeldUser', 'JobHeldAdmin', ?)",
-        (pending_jobs.HELD_AGAIN,),
+        " AND reason NOT IN ('JobHeldUser', 'JobHeldAdmin')"
     )
 
 
 def free_nodes(db: Connection, box: settings.Settings) -> list[FreeNode]:
-    """The nodes with what running and completing jobs hold taken out."""
+    """Return the nodes with the resources that running and completing jobs leave free."""
     nodes = empty_nodes(box)
     named = {node.name: node for node in nodes}
-    holding = {job.id: job for job in rows.jobs(db, rows.HOLDING_NODES)}
-    held = rows.all_allocations(
+    holding = {job.id: job for job in store.jobs(db, store.HOLDING_NODES)}
+    held = store.all_allocations(
         db, "job_id IN (SELECT id FROM job WHERE state = 'RUNNING' OR completing = 1)"
     )
     for job_id, part in held:
@@ -117,7 +111,7 @@ def free_nodes(db: Connection, box: settings.Settings) -> list[FreeNode]:
 
 
 def dependency_reason(db: Connection, job: Job) -> str | None:
-    """Why a job with dependencies is not in the order yet; None if it is."""
+    """Return why a job's dependencies keep it out of the order, or None if they do not."""
     if not job.dependency:
         return None
     verdict, _ = dependency.judge(db, job)
@@ -128,9 +122,9 @@ def dependency_reason(db: Connection, job: Job) -> str | None:
 def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[FreeNode]) -> None:
     for part in parts:
         next(node for node in nodes if node.name == part.node).take(part, bool(job.exclusive))
-    rows.allot(db, job.id, parts)
+    store.allot(db, job.id, parts)
     now_s = time.time()
-    rows.change(
+    store.change(
         db,
         job.id,
         state=RUNNING,
@@ -145,10 +139,10 @@ def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[FreeNo
 
 
 def _note(db: Connection, job: Job, reason: str) -> None:
-    """Writes only what changed: a pass over many waiting jobs is mostly reading."""
+    """Write a job's reason if it changed, because a pass over many waiting jobs mostly reads."""
     if reason == "DependencyNeverSatisfied" and job.kill_on_invalid_dependency == 1:
         now_s = time.time()
-        rows.change(
+        store.change(
             db, job.id, state=CANCELLED, reason=reason, end_s=now_s, start_s=now_s, cancelled_by=0
         )
         return
@@ -158,4 +152,4 @@ def _note(db: Connection, job: Job, reason: str) -> None:
     if not job.eligible_s and reason in ("Resources", "Priority"):
         values["eligible_s"] = max(job.submit_s, job.begin_s)
     if values:
-        rows.change(db, job.id, **values)
+        store.change(db, job.id, **values)

@@ -1,6 +1,6 @@
-"""Which nodes, CPUs and devices a job would get; needs no state file, and so is easy to test.
+"""Placement of a job: its nodes, CPUs and devices. No state file is needed, which eases tests.
 
-The rules are those of Slurm's select/cons_tres with cores and devices as the resources.
+The rules are Slurm's select/cons_tres rules with cores and devices as resources.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from course_lib.box.settings import Settings
 
 
 class FreeNode:
-    """What is left of a node while a pass hands out its parts."""
+    """The remaining CPUs and devices of a node during a scheduling pass."""
 
     def __init__(self, name: str, cpus: int, devices: int) -> None:
         self.name = name
@@ -40,34 +40,34 @@ def empty_nodes(settings: Settings) -> list[FreeNode]:
 
 
 def devices_wanted(job: Job) -> tuple[int, int, int]:
-    """Devices for the whole job, per node, and per task; 0 where not asked for."""
+    """Return the devices for the whole job, per node and per task; 0 if not requested."""
     per_node = gres_count(job.gres) or count_of(job.gpus_per_node)
     return count_of(job.gpus), per_node, count_of(job.gpus_per_task)
 
 
 def count_of(text: str) -> int:
-    """`2`, `a100:2`, `a100:2,v100:1`; a type alone is one of it."""
+    """Count devices in `2`, `a100:2` or `a100:2,v100:1`. A type alone means one device."""
     return sum(count for _, count in _typed(text))
 
 
 def gres_count(text: str) -> int:
-    """Devices in `gpu:2`, `gres:gpu:a100:2`, `gpu`; other resources do not count here."""
+    """Count devices in `gpu:2`, `gres:gpu:a100:2` or `gpu`. Other resources do not count."""
     return count_of(_of_gres(text))
 
 
 def requests(job: Job) -> list[tuple[str, int]]:
-    """Type (empty: any) and count of everything that the job says of devices."""
+    """Return type (empty: any) and count of all device requests of the job."""
     return typed_counts(job.gpus, job.gpus_per_node, job.gpus_per_task, job.gres)
 
 
 def typed_counts(gpus: str, per_node: str, per_task: str, gres: str) -> list[tuple[str, int]]:
-    """The same of the texts of the four options."""
+    """Return type and count of the device requests in the texts of the four options."""
     texts = (gpus, per_node, per_task, _of_gres(gres))
     return [request for text in texts for request in _typed(text)]
 
 
 def is_count(text: str) -> bool:
-    """Whether it can be read; `1x` and `1.5` are neither numbers nor names of a type."""
+    """Return True if the text is valid. `1x` and `1.5` are neither numbers nor type names."""
     last = [piece.partition("(")[0].rpartition(":")[2] for piece in text.split(",")]
     return not any(word[:1].isdigit() and not word.isdigit() for word in last)
 
@@ -81,7 +81,7 @@ def _typed(text: str) -> list[tuple[str, int]]:
 
 
 def _of_gres(text: str) -> str:
-    """`gpu:a100:2,gres:gpu` as `--gpus` would say it: `a100:2,1`."""
+    """Convert `gpu:a100:2,gres:gpu` to the form of `--gpus`: `a100:2,1`."""
     found = []
     for piece in text.split(","):
         name, _, rest = piece.removeprefix("gres:").removeprefix("gres/").partition(":")
@@ -91,7 +91,7 @@ def _of_gres(text: str) -> str:
 
 
 def place(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
-    """The parts of these nodes that the job would get, or None if it does not fit now."""
+    """Return the parts of these nodes that the job would get, or None if it does not fit now."""
     wanted = set(hostlist.expand(job.want_nodes))
     excluded = set(hostlist.expand(job.exclude_nodes))
     usable = [node for node in nodes if node.name not in excluded and _is_open(job, node)]
@@ -115,7 +115,7 @@ def _is_open(job: Job, node: FreeNode) -> bool:
 
 
 def _choices(required: list[FreeNode], others: list[FreeNode], count: int) -> list[list[FreeNode]]:
-    """Sets of that many nodes with the required ones in, in node order."""
+    """Return sets of `count` nodes that include the required ones, in node order."""
     free = count - len(required)
     if free < 0:
         return []
@@ -137,7 +137,7 @@ def _share(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:
         return None
     parts = []
     for node, task_count, device_count in zip(nodes, tasks, devices, strict=True):
-        cpus = max(cpus_for(job, task_count), device_count * job.cpus_per_gpu, job.cpus_min)
+        cpus = max(cpus_for(job, task_count), device_count * job.cpus_per_gpu)
         if cpus > len(node.cpus) or device_count > len(node.devices):
             return None
         everything = bool(job.exclusive)
@@ -158,7 +158,7 @@ def cpus_for(job: Job, tasks: int) -> int:
 
 
 def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
-    """The first node is filled, as long as one task is left for each of the others."""
+    """Fill the first nodes, but leave at least one task for each later node."""
     if job.tasks_per_node and (not job.tasks_given or len(nodes) > 1):
         enough = not job.tasks_given or job.tasks <= job.tasks_per_node * len(nodes)
         return [job.tasks_per_node] * len(nodes) if enough else None
@@ -175,13 +175,11 @@ def _tasks_on(job: Job, nodes: list[FreeNode]) -> list[int] | None:
 
 
 def _room(job: Job, node: FreeNode) -> int:
-    """Tasks that the node has CPUs and devices for."""
+    """Return the number of tasks for which the node has CPUs and devices."""
     room = job.tasks if job.overcommit else len(node.cpus) // max(job.cpus_per_task, 1)
     if job.tasks_per_node:
         room = min(room, job.tasks_per_node)
     _, per_node, per_task = devices_wanted(job)
-    if job.tasks_per_gpu and per_node:
-        room = min(room, per_node * job.tasks_per_gpu)
     return min(room, (per_node or len(node.devices)) // per_task) if per_task else room
 
 
@@ -201,7 +199,7 @@ def _devices_on(job: Job, nodes: list[FreeNode], tasks: list[int]) -> list[int] 
 
 
 def spread(total: int, held: list[int]) -> list[int]:
-    """As many devices as there are on each node in turn, but at least one on every node."""
+    """Fill each node with devices in turn, but leave at least one for each later node."""
     shares, left = [], total
     for place_, most in enumerate(held):
         later = len(held) - place_ - 1
@@ -209,3 +207,30 @@ def spread(total: int, held: list[int]) -> list[int]:
         shares.append(share)
         left -= share
     return shares
+
+
+class NeverFits(Exception):
+    """No node can satisfy the request. The text is the remark of Slurm's controller, or empty."""
+
+
+def place_on_empty_box(job: Job, box: Settings) -> list[Allocation]:
+    """Return the parts that the job would get. Raise NeverFits if it cannot run."""
+    cpus = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
+    if cpus > box.cpus_per_node:
+        raise NeverFits("CPU count per node can not be satisfied")
+    if max(int(job.memory or 0), int(job.memory_per_cpu or 0)) > box.memory_per_node_mib:
+        raise NeverFits("Memory specification can not be satisfied")
+    if not {kind for kind, _ in requests(job)} <= {"", box.device_type}:
+        raise NeverFits("")
+    parts = place(job, empty_nodes(box))
+    if parts is None:
+        raise NeverFits("")
+    return parts
+
+
+def could_run(job: Job, box: Settings) -> bool:
+    try:
+        place_on_empty_box(job, box)
+    except NeverFits:
+        return False
+    return True

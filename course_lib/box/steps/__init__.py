@@ -1,1 +1,1 @@
-"""A step as its srun sees it: the request, streams, signals, and the ends of tasks."""
+"""A step as its srun sees it: the request, streams, signals and ends of tasks."""

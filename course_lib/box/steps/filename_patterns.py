@@ -1,16 +1,16 @@
-"""File names with `%` signs, as sbatch and srun fill them."""
+"""File names with `%` patterns, as sbatch and srun fill them."""
 
 from __future__ import annotations
 
 import os
 import re
 
-NO_ARRAY_TASK = "4294967294"  # what Slurm writes for %a where there is no array
+NO_ARRAY_TASK = "4294967294"  # Slurm's value of %a outside of an array
 _SIGN = re.compile(rb"%(\d*)([A-Za-z%])")
 
 
 def fill(pattern: bytes, values: dict[str, str]) -> bytes:
-    """A backslash anywhere switches all signs off and is taken away."""
+    """Fill in the patterns. A backslash anywhere disables all patterns and is removed."""
     if b"\\" in pattern:
         return pattern.replace(b"\\", b"")
 
@@ -29,7 +29,7 @@ def fill(pattern: bytes, values: dict[str, str]) -> bytes:
 
 
 def default_output(array_job_id: int) -> bytes:
-    """Where a script writes that was given no --output."""
+    """Return the output file of a script without --output."""
     return b"slurm-%A_%a.out" if array_job_id else b"slurm-%j.out"
 
 
@@ -44,8 +44,8 @@ def of_task(
     user: str,
     array: tuple[int, int] = (0, -1),
 ) -> dict[str, str]:
-    """Values of the signs; `place` is the number of the node in the step, `array` the numbers of
-    the array and of the job's task in it."""
+    """Return the values of the patterns. `place` is the node's number in the step. `array` holds
+    the numbers of the array and of the job's task."""
     array_job_id, array_task = array
     return {
         "A": str(array_job_id or job_id),
@@ -66,7 +66,7 @@ def depends_on_task(pattern: bytes) -> bool:
 
 
 def array_around() -> tuple[int, int]:
-    """Numbers of the array and the task that this srun runs in."""
+    """Return the numbers of the array and task in which this srun runs."""
     numbers = (os.environ.get(f"SLURM_ARRAY_{name}", "") for name in ("JOB_ID", "TASK_ID"))
     job_id, task = (int(text) if text.isdigit() else -1 for text in numbers)
     return (job_id, task) if job_id > 0 else (0, -1)

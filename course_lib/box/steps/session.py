@@ -1,32 +1,117 @@
-"""One srun while its step runs."""
+"""One srun while its step runs. With --pty, srun's terminal displays a terminal of task 0."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
 import socket
+import termios
 import time
+import tty
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from course_lib.box.processes import messages
-from course_lib.box.steps import filename_patterns, terminal
-from course_lib.box.steps.feed import Feed
-from course_lib.box.steps.sinks import NoFile, Sinks, input_of
-from course_lib.box.steps.srun_signals import SrunSignals
-from course_lib.box.steps.step_request import Options, user_name
-from course_lib.box.steps.streams import Output, write_all
-from course_lib.box.steps.task_ends import Report, code_of, ranges, say
-from course_lib.box.steps.terminal import Terminal
+from course_lib.box.queue import arrays
+from course_lib.box.steps import filename_patterns
+from course_lib.box.steps.step_request import SrunOptions, user_name
+from course_lib.box.steps.streams import (
+    NoFile,
+    Output,
+    Report,
+    Sinks,
+    code_of,
+    feed,
+    input_of,
+    say,
+    write_all,
+)
 
+TERMINAL_BYTES = 16 * 1024
+Reader = Callable[[int, Callable[[], None]], None]
+
+
+def make_terminal() -> Terminal | None:
+    """Open a terminal for --pty, or return None if srun has no terminal itself."""
+    if os.isatty(0):
+        return Terminal()
+    say("error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
+    say("error: Not using a pseudo-terminal, disregarding --pty option")
+    return None
+
+
+class Terminal:
+    """A pseudo-terminal. `own` is srun's end and `task` is the end of task 0."""
+
+    def __init__(self) -> None:
+        self.own, self.task = os.openpty()
+        self.copy_size()
+        self.settings = termios.tcgetattr(0)
+        termios.tcsetattr(self.task, termios.TCSANOW, self.settings)
+
+    def copy_size(self) -> None:
+        with suppress(OSError):
+            size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
+            fcntl.ioctl(self.own, termios.TIOCSWINSZ, size)
+
+    def files(self, task: int) -> list[int]:
+        """Return the streams of a task. Tasks other than 0 get /dev/null."""
+        if task:
+            return [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
+        return [os.dup(self.task) for _ in range(3)]
+
+    def begin(
+        self, read_from: Reader, stop_reading: Callable[[int], None], closed: Callable[[], None]
+    ) -> None:
+        """Send every key to the task from now on, including Ctrl-C. `closed` is called when no
+        process there has the terminal open any more."""
+        os.close(self.task)
+        tty.setraw(0, termios.TCSADRAIN)  # TCSADRAIN keeps keys that were typed before
+        signal.signal(signal.SIGWINCH, lambda *_: self.copy_size())
+
+        def show() -> None:
+            try:
+                data = os.read(self.own, TERMINAL_BYTES)
+            except OSError:
+                data = b""
+            write_all(1, data)
+            if not data:
+                stop_reading(self.own)
+                closed()
+
+        def type_in() -> None:
+            """Pass input to the task. The end of the input is sent as Ctrl-D."""
+            try:
+                data = os.read(0, TERMINAL_BYTES)
+            except OSError:
+                data = b""
+            write_all(self.own, data or b"\x04")
+            if not data:
+                stop_reading(0)
+
+        read_from(self.own, show)
+        read_from(0, type_in)
+
+    def give_back(self) -> None:
+        with suppress(termios.error):
+            termios.tcsetattr(0, termios.TCSADRAIN, self.settings)
+
+
+# Tasks that end within this time are reported in one line.
 GROUP_MS = 30
-"""Ends of tasks that come within this time are told in one line."""
 
 
 class Session:
     def __init__(
-        self, options: Options, connection: socket.socket, job_id: int, granted: messages.Message
+        self,
+        options: SrunOptions,
+        connection: socket.socket,
+        job_id: int,
+        granted: messages.Message,
     ) -> None:
         self.options = options
         self.connection = connection
@@ -45,7 +130,7 @@ class Session:
         self.aborted = False
         self.first_exit_s = 0.0
         self.terminating = False
-        self.terminal = terminal.make() if options.pty else None
+        self.terminal = make_terminal() if options.pty else None
         self.signals = SrunSignals(self.step_id, self.tell, self.print_status)
 
     def run(self) -> int:
@@ -54,7 +139,7 @@ class Session:
         except NoFile:
             self.connection.close()
             return 1
-        self._read_from(self.connection.fileno(), self._hear)
+        self._read_from(self.connection.fileno(), self._on_message)
         self.signals.install()
         self._read_from(self.signals.descriptor, self.signals.handle)
         try:
@@ -100,12 +185,12 @@ class Session:
         return [found[task] for task in range(self.total)]
 
     def _launch(self) -> None:
-        """Gives every task its streams, and starts them all."""
+        """Give every task its streams and start all tasks."""
         if self.terminal:
             self._launch_in(self.terminal)
             return
         values = self._values()
-        sinks = Sinks(values, self.options.open_mode.startswith("a"))
+        sinks = Sinks(values, self.options.open_mode.startswith("a"), self.options.label)
         files: list[int] = []
         inputs: list[int] = []
         for task in range(self.total):
@@ -121,7 +206,7 @@ class Session:
             files += [given, out_file, err_file]
         messages.send(self.connection, {"do": "launch"}, files)
         messages.close_all(files)
-        Feed(inputs, self.readers, self.poll).begin()
+        feed(inputs)
 
     def _launch_in(self, window: Terminal) -> None:
         files = [file for task in range(self.total) for file in window.files(task)]
@@ -149,7 +234,7 @@ class Session:
         self._read_from(reading, pump)
         return writing
 
-    def _hear(self) -> None:
+    def _on_message(self) -> None:
         try:
             message, _ = messages.receive(self.connection)
         except messages.Gone:
@@ -188,7 +273,7 @@ class Session:
             self.tell({"do": "terminate"})
 
     def _check_wait(self) -> None:
-        """--wait: the other tasks have so many seconds after the first has ended."""
+        """Apply --wait: a limit in seconds for the other tasks after the first has ended."""
         limit_s = self.options.wait_s
         if not limit_s or not self.first_exit_s or len(self.exit_codes) == self.total:
             return
@@ -205,7 +290,7 @@ class Session:
         for tasks, what in ((running, "running"), (exited, "exited")):
             if tasks:
                 word = "task" if len(tasks) == 1 else "tasks"
-                say(f"StepId={self.step_id} {word} {ranges(tasks)}: {what}")
+                say(f"StepId={self.step_id} {word} {arrays.written(tasks)}: {what}")
 
     def tell(self, message: messages.Message) -> None:
         with contextlib.suppress(messages.Gone):
@@ -220,6 +305,58 @@ class Session:
                     self._task_ended(task, int(signal.SIGKILL))
 
     def _lost(self) -> None:
-        """The supervisor of the job is dead, and so is everything in the job."""
+        """End the session. The job's supervisor is dead, and so is everything in the job."""
         say(f"error: Node failure on {','.join(self.nodes)}")
         self._finish(self.total - len(self.exit_codes))
+
+
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT)
+TWICE_S = 1.0
+
+
+class SrunSignals:
+    """The signals that srun handles. `tell` sends to the supervisor, `print_status` prints."""
+
+    def __init__(
+        self, step_id: str, tell: Callable[[dict[str, Any]], None], print_status: Callable[[], None]
+    ) -> None:
+        self.step_id = step_id
+        self.tell = tell
+        self.print_status = print_status
+        self.descriptor, self.writing = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self.writing, False)
+        self.last_interrupt_s = -TWICE_S
+
+    def install(self) -> None:
+        signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
+        own = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
+        for number in (*own, *FORWARDED):
+            signal.signal(number, lambda *_: None)
+
+    def handle(self) -> None:
+        try:
+            numbers = os.read(self.descriptor, 64)
+        except BlockingIOError:
+            return
+        for number in numbers:
+            if number == signal.SIGINT:
+                self._interrupt()
+            elif number == signal.SIGCONT:
+                say("got SIGCONT")
+            elif number in (signal.SIGTERM, signal.SIGHUP):
+                say("forcing job termination")
+                self.tell({"do": "kill"})
+            elif number in FORWARDED:
+                self.tell({"do": "signal", "signal": number})
+
+    def _interrupt(self) -> None:
+        """Handle Ctrl-C. The first prints the status; a second within 1 s interrupts the step."""
+        now_s = time.monotonic()
+        if now_s - self.last_interrupt_s >= TWICE_S:
+            self.last_interrupt_s = now_s
+            say("interrupt (one more within 1 sec to abort)")
+            self.print_status()
+            return
+        say(f"sending Ctrl-C to StepId={self.step_id}")
+        self.tell({"do": "signal", "signal": int(signal.SIGINT)})

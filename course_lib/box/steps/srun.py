@@ -1,4 +1,4 @@
-"""srun, once the job is there: makes the step, carries its streams and signals, tells its end."""
+"""Work of srun inside a job: create the step, relay streams and signals, report the end."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from course_lib.box.processes import control, messages
 from course_lib.box.queue import state
-from course_lib.box.queue.records import RUNNING
-from course_lib.box.scheduling.step_devices import Impossible
-from course_lib.box.steps import step_nodes
+from course_lib.box.queue.records import RUNNING, exported
+from course_lib.box.scheduling.job_placement import count_of
+from course_lib.box.scheduling.step_placement import Impossible
+from course_lib.box.steps import step_request
 from course_lib.box.steps.session import Session
-from course_lib.box.steps.step_request import Options, binding, exported, request
-from course_lib.box.steps.task_ends import say
+from course_lib.box.steps.step_request import SrunOptions, request
+from course_lib.box.steps.streams import say
 
 START_S = 60.0
 
 
-def run(options: Options, job_id: int) -> int:
-    """Exit code of srun. Without --jobid the job was made for this srun, and ends with it."""
+def run(options: SrunOptions, job_id: int) -> int:
+    """Run a step and return srun's exit code. Without --jobid, srun's own job ends with it."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # `srun … | head` ends as its tasks do
     owns_job = options.jobid is None
     try:
         message = _message(options, job_id if owns_job or _joins(job_id) else None)
-        step_nodes.check(options, message["request"], state.read_allocation(job_id), job_id)
+        step_request.check_nodes(options, message["request"], state.read_allocation(job_id))
     except Impossible as error:
         for line in str(error).splitlines():
             say(f"error: {line}")
@@ -54,14 +54,14 @@ def run(options: Options, job_id: int) -> int:
 
 
 def _give_up(job_id: int) -> int:
-    """Lets the job go that was made for a step which is not to be."""
+    """Release the job that was made for a step that cannot start."""
     if attached := connect(job_id, {"do": "attach"}):
         attached.close()
     return 1
 
 
 def connect(job_id: int, message: messages.Message) -> socket.socket | None:
-    """The supervisor of a job that has just got its nodes may still be making them."""
+    """Connect to a job's supervisor, which may still be making the job's nodes."""
     deadline = time.monotonic() + START_S
     while True:
         try:
@@ -75,7 +75,7 @@ def connect(job_id: int, message: messages.Message) -> socket.socket | None:
             time.sleep(0.02)
 
 
-def _message(options: Options, own_job: int | None) -> messages.Message:
+def _message(options: SrunOptions, own_job: int | None) -> messages.Message:
     mask = os.umask(0)
     os.umask(mask)
     own = {**options.environment, b"SLURM_UMASK": f"{mask:04o}".encode()}
@@ -99,13 +99,13 @@ def _message(options: Options, own_job: int | None) -> messages.Message:
         "label": options.label,
         "terminal": options.pty and os.isatty(0),
         "distribution": options.distribution,
-        "gpu_bind": binding(options),
-        "time_min": max(options.time_min or 0, 0),  # of -t 0 none comes, as in Slurm
+        "per_task": count_of(options.gpus_per_task),
+        "time_min": max(options.time_min or 0, 0),  # -t 0 means no limit, as in Slurm
     }
 
 
 def _argv(command: list[str], folder: bytes) -> list[bytes]:
-    """A relative path starts at the folder of the tasks."""
+    """Return the command. A relative path is relative to the tasks' folder."""
     first = os.fsencode(command[0])
     if b"/" in first:
         first = os.path.join(folder, first)
@@ -113,17 +113,17 @@ def _argv(command: list[str], folder: bytes) -> list[bytes]:
 
 
 def _joins(job_id: int) -> bool:
-    """Whether srun came from outside with --jobid, so that no variable tells it the job's shape."""
+    """Return True if srun joins the job from outside with --jobid. It then has no job variables."""
     return os.environ.get("SLURM_JOB_ID") != str(job_id)
 
 
-def _handed_down(options: Options, own_job: int | None) -> Mapping[str, str]:
-    """What the step takes from its job: the variables, or for srun's own job the job itself."""
+def _handed_down(options: SrunOptions, own_job: int | None) -> Mapping[str, str]:
+    """Return the values that the step takes from its job: variables, or the job itself."""
     if own_job is None:
         return os.environ
     job, parts = state.read_job(own_job), state.read_allocation(own_job)
     found = {"SLURM_NNODES": str(len(parts))}
-    owns_job = options.jobid is None  # who joins is told nothing of the tasks
+    owns_job = options.jobid is None  # an srun that joins a job does not get the number of tasks
     if (
         owns_job
         and job
@@ -133,8 +133,8 @@ def _handed_down(options: Options, own_job: int | None) -> Mapping[str, str]:
     return found
 
 
-def _wait_for_step(connection: Any, job_id: int) -> messages.Message | None:
-    """The step, or None after saying why there is none."""
+def _wait_for_step(connection: socket.socket, job_id: int) -> messages.Message | None:
+    """Wait for the step. Return None after printing why it cannot start."""
     retried = False
     while True:
         answer, _ = messages.receive(connection)

@@ -1,56 +1,65 @@
-"""From srun's options, and what its job hands down, to the request for a step."""
+"""The request for a step, from srun's options and the values of its job."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from course_lib.box.frozen_record import Record
+from course_lib.box.queue.records import Allocation
 from course_lib.box.scheduling.job_placement import count_of, gres_count, typed_counts
-from course_lib.box.scheduling.step_devices import NO_SUCH_DEVICES, Impossible
-from course_lib.box.steps.task_ends import say
+from course_lib.box.scheduling.step_placement import NO_SUCH_DEVICES, Impossible
+from course_lib.box.steps.streams import say
 
 
-class Options(Protocol):
-    """What the command line of srun and its variables say; None or empty: not given."""
+class SrunOptions(Record):
+    """The options of an srun. None and empty mean "not given". Units are MiB and minutes."""
 
     command: list[str]
-    nodes_min: int | None
-    nodes_max: int | None
-    nodes_given_here: bool
-    ntasks: int | None
-    ntasks_per_node: int | None
-    cpus_per_task: int | None
-    nodelist: str
-    exclude: str
-    distribution: str
-    label: bool
-    kill_on_bad_exit: bool | None
-    exact: bool
-    overlap: bool
-    overcommit: bool
-    relative: int | None
-    output: str
-    error: str
-    input: str
-    open_mode: str
-    chdir: str
-    export: str
-    time_min: int | None
-    wait_s: int | None
-    job_name: str
-    unbuffered: bool
-    gpus: str
-    gpus_per_node: str
-    gpus_per_task: str
-    gres: str
-    gpu_bind: str
-    tasks_per_gpu: int | None
-    quiet: int
-    pty: bool
-    jobid: int | None
     submit_line: str
     environment: dict[bytes, bytes]
+    nodes_min: int | None = None
+    nodes_max: int | None = None
+    # -N was given on the command line, not by a variable of the job.
+    nodes_given_here: bool = False
+    ntasks: int | None = None
+    ntasks_per_node: int | None = None
+    cpus_per_task: int | None = None
+    nodelist: str = ""
+    exclude: str = ""
+    distribution: str = ""
+    label: bool = False
+    unbuffered: bool = False
+    kill_on_bad_exit: bool | None = None
+    exact: bool = False
+    overlap: bool = False
+    overcommit: bool = False
+    output: str = ""
+    error: str = ""
+    input: str = ""
+    open_mode: str = ""
+    chdir: str = ""
+    export: str = ""
+    time_min: int | None = None
+    wait_s: int | None = None
+    job_name: str = ""
+    jobid: int | None = None
+    gpus: str = ""
+    gpus_per_node: str = ""
+    gpus_per_task: str = ""
+    gres: str = ""
+    pty: bool = False
+    quiet: int = 0
+
+    def with_submission(self) -> SrunOptions:
+        """Return the options with the submission's folder and host, as sbatch would set them."""
+        added = {
+            b"SLURM_SUBMIT_DIR": os.getcwdb(),
+            b"SLURM_SUBMIT_HOST": os.fsencode(os.uname().nodename.partition(".")[0]),
+        }
+        values = {name: getattr(self, name) for name in self.fields()}
+        return SrunOptions(**{**values, "environment": {**self.environment, **added}})
 
 
 def user_name() -> str:
@@ -69,33 +78,30 @@ def number(environment: Mapping[str, str], *names: str) -> int | None:
     return None
 
 
-def request(options: Options, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Fields of `allot.Request`; says what it cannot honour, in Slurm's words."""
+def request(options: SrunOptions, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a StepRequest. Impossible requests get Slurm's messages."""
     nodes, tasks, per_node = _counts(options, environment)
     is_range = bool(options.nodes_min) and options.nodes_min != options.nodes_max
     least = min(options.nodes_min or 1, nodes) if is_range else nodes
     own_cpus = options.cpus_per_task or number(environment, "SRUN_CPUS_PER_TASK")
-    kind, _, plane = options.distribution.replace(",", ":").partition(":")[0].partition("=")
+    kind = options.distribution.replace(",", ":").partition(":")[0]
     return {
         "nodes": nodes,
         "tasks": tasks,
         "tasks_per_node": per_node,
         "cpus_per_task": own_cpus or 1,
         "wanted": _wanted(options, nodes),
-        "excluded": tuple(name for name in options.exclude.split(",") if name),
         "cyclic": {"cyclic": True, "block": False}.get(kind),
-        "plane": int(plane or 0) if kind == "plane" else 0,
         "nodes_least": least,
         "devices": _devices(options),
         "exact": options.exact or own_cpus is not None,
         "overlap": options.overlap,
         "overcommit": options.overcommit,
-        "relative": options.relative or 0,
     }
 
 
-def _wanted(options: Options, nodes: int) -> tuple[str, ...]:
-    """Of the nodes that are named, as many as -N allows."""
+def _wanted(options: SrunOptions, nodes: int) -> tuple[str, ...]:
+    """Return the named nodes, at most as many as -N allows."""
     wanted = tuple(name for name in options.nodelist.split(",") if name)
     most = options.nodes_max or 0
     if options.jobid is not None and options.nodes_given_here and len(wanted) > most > 0:
@@ -106,8 +112,8 @@ def _wanted(options: Options, nodes: int) -> tuple[str, ...]:
     return wanted[:nodes]
 
 
-def _devices(options: Options) -> dict[str, Any]:
-    """Fields of a DeviceRequest."""
+def _devices(options: SrunOptions) -> dict[str, Any]:
+    """Return the fields of a DeviceRequest."""
     texts = (options.gpus, options.gpus_per_node, options.gpus_per_task, options.gres)
     names = {piece.partition(":")[0] for piece in options.gres.split(",") if piece}
     if not names <= {"gpu", "none"}:
@@ -125,22 +131,12 @@ def _devices(options: Options) -> dict[str, Any]:
     }
 
 
-def binding(options: Options) -> str:
-    """--gpu-bind, said or implied."""
-    if options.gpu_bind:
-        return options.gpu_bind
-    if options.tasks_per_gpu:
-        return f"single:{options.tasks_per_gpu}"
-    per_task = count_of(options.gpus_per_task)
-    return f"per_task:{per_task}" if per_task else ""
-
-
-def _counts(options: Options, environment: Mapping[str, str]) -> tuple[int, int, int]:
-    """Nodes, tasks, and tasks per node (0: not said)."""
+def _counts(options: SrunOptions, environment: Mapping[str, str]) -> tuple[int, int, int]:
+    """Return the numbers of nodes, tasks, and tasks per node (0: not given)."""
     held = number(environment, "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
     nodes = options.nodes_min or held or 1
     if options.jobid is None and held:
-        nodes = min(nodes, held)  # -n may have left the job fewer than -N asked for
+        nodes = min(nodes, held)  # because of -n, the job may have fewer nodes than -N asked for
     is_range = bool(options.nodes_min) and options.nodes_max != nodes
     if is_range:
         nodes = max(nodes, min(options.nodes_max or nodes, held or nodes))
@@ -164,19 +160,8 @@ def _counts(options: Options, environment: Mapping[str, str]) -> tuple[int, int,
     return nodes, tasks, per_node
 
 
-def exported(choice: str, own: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """The environment of the tasks (--export, SLURM_EXPORT_ENV)."""
-    if choice in ("", "ALL"):
-        return own
-    slurm = {name: text for name, text in own.items() if name.startswith(b"SLURM_")}
-    if choice == "NONE":
-        return slurm
-    names = choice.encode(errors="surrogateescape").split(b",")
-    found = dict(own) if b"ALL" in names else slurm
-    for item in names:
-        name, equals, text = item.partition(b"=")
-        if equals:
-            found[name] = text
-        elif name in own:
-            found[name] = own[name]
-    return found
+def check_nodes(options: SrunOptions, request: dict[str, Any], parts: list[Allocation]) -> None:
+    """Raise Impossible with srun's message if the job has too few nodes. `parts` are the job's."""
+    asked = min(options.nodes_min or 0, request["nodes"]) if options.jobid is not None else 0
+    if asked > len(parts) > 0:
+        raise Impossible(f"Only allocated {len(parts)} nodes asked for {asked}")

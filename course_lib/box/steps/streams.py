@@ -1,21 +1,25 @@
-"""What the tasks of a step write, on its way through srun, and what srun reads for them."""
+"""Streams of a step's tasks through srun, and srun's messages about ended tasks."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import select
+import signal
+import threading
 import time
+
+from course_lib.box.queue import arrays
+from course_lib.box.steps import filename_patterns
 
 CHUNK_BYTES = 64 * 1024
 LONGEST_LINE_BYTES = 1024 * 1024
-UNHEARD_S = 10.0
-"""How long a task may write on after the reader of srun's output has left."""
+# Time that a task may continue to write after the reader of srun's output has left.
+NO_READER_S = 10.0
 
 
 class Output:
-    """One stream of one task: whole lines go on, with a label if one is wanted."""
+    """One stream of one task. Whole lines are passed on, with a label if requested."""
 
     def __init__(self, source: int, target: int, label: bytes, unbuffered: bool) -> None:
         self.source = source
@@ -23,10 +27,10 @@ class Output:
         self.label = label
         self.unbuffered = unbuffered
         self.held = b""
-        self.unheard_since_s = 0.0
+        self.no_reader_since_s = 0.0
 
     def pump(self) -> bool:
-        """Passes on what is there; False at the end of the stream."""
+        """Pass on the available data. Return False at the end of the stream."""
         data = os.read(self.source, CHUNK_BYTES)
         if not data:
             if self.held:
@@ -46,18 +50,18 @@ class Output:
         return write_all(self.target, ready) or self._goes_on()
 
     def _goes_on(self) -> bool:
-        """`| head` leaves the tasks time to end by themselves; one that writes without end is then
-        told by SIGPIPE."""
+        """Return True for a while after the reader left (`| head`), so that tasks can end
+        themselves. Then close the stream, so that SIGPIPE ends a task that still writes."""
         now_s = time.monotonic()
-        self.unheard_since_s = self.unheard_since_s or now_s
-        if now_s - self.unheard_since_s < UNHEARD_S:
+        self.no_reader_since_s = self.no_reader_since_s or now_s
+        if now_s - self.no_reader_since_s < NO_READER_S:
             return True
         os.close(self.source)
         return False
 
 
 def write_all(descriptor: int, data: bytes) -> bool:
-    """Waits for a slow reader; gives up where there is none (False), or where the disk is full."""
+    """Write all data. Return False if there is no reader. If the disk is full, drop the rest."""
     while data:
         try:
             data = data[os.write(descriptor, data) :]
@@ -68,46 +72,111 @@ def write_all(descriptor: int, data: bytes) -> bool:
     return True
 
 
-class Input:
-    """Copies our standard input to those tasks that are to have it."""
+def feed(targets: list[int]) -> None:
+    """Copy srun's standard input to the tasks in a thread, and close their inputs at its end."""
 
-    def __init__(self, source: int, targets: list[int]) -> None:
-        self.source = source
-        self.targets = targets
+    def copy() -> None:
+        left = targets
+        while left and (data := _typed()):
+            left = [target for target in left if write_all(target, data)]
         for target in targets:
-            os.set_blocking(target, False)
-        self.held = {target: b"" for target in targets}
-
-    def wants_more(self) -> bool:
-        return bool(self.held) and not any(self.held.values())
-
-    def pump(self) -> bool:
-        """False at the end of the input, or when no task reads any more."""
-        try:
-            data = os.read(self.source, CHUNK_BYTES)
-        except OSError:
-            data = b""
-        if not data:
-            return False
-        for target in list(self.held):
-            self.held[target] += data
-            self.flush(target)
-        return bool(self.held)
-
-    def flush(self, target: int) -> None:
-        try:
-            written = os.write(target, self.held[target])
-        except BlockingIOError:
-            return
-        except OSError:  # the task closed its input, or ended
-            self.drop(target)
-            return
-        self.held[target] = self.held[target][written:]
-
-    def drop(self, target: int) -> None:
-        del self.held[target]
-        with contextlib.suppress(OSError):
             os.close(target)
 
-    def waiting(self) -> list[int]:
-        return [target for target, data in self.held.items() if data]
+    if targets:
+        threading.Thread(target=copy, daemon=True).start()
+
+
+def _typed() -> bytes:
+    try:
+        select.select(
+            [0], [], []
+        )  # reading before there is any input would stop an srun in the background
+        return os.read(0, CHUNK_BYTES)
+    except OSError:
+        return b""
+
+
+def describe(status: int) -> str:
+    """Return srun's text for a wait status other than 0."""
+    if os.WIFSIGNALED(status):
+        text = signal.strsignal(os.WTERMSIG(status)) or f"Unknown signal {os.WTERMSIG(status)}"
+        return f"{text} (core dumped)" if os.WCOREDUMP(status) else text
+    return f"Exited with exit code {os.WEXITSTATUS(status)}"
+
+
+def code_of(status: int) -> int:
+    """Return the exit code that srun reports for a task's wait status."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+class Report:
+    """Collects ends at about the same time, to print one line per node."""
+
+    def __init__(self, nodes: list[str], tasks: list[list[int]]) -> None:
+        self.node_of = {
+            task: node for node, of_node in zip(nodes, tasks, strict=True) for task in of_node
+        }
+        self.pending: dict[tuple[str, int], list[int]] = {}
+
+    def add(self, task: int, status: int) -> None:
+        if status:
+            self.pending.setdefault((self.node_of[task], status), []).append(task)
+
+    def flush(self) -> None:
+        for (node, status), tasks in self.pending.items():
+            word = "task" if len(tasks) == 1 else "tasks"
+            say(f"error: {node}: {word} {arrays.written(tasks)}: {describe(status)}")
+        self.pending.clear()
+
+
+def say(text: str) -> None:
+    write_all(2, f"srun: {text}\n".encode(errors="surrogateescape"))
+
+
+class NoFile(Exception):
+    """An output or input file could not be opened. A message was already printed."""
+
+
+class Sinks:
+    """Opens the output of the tasks. Output that several tasks share is relayed by srun."""
+
+    def __init__(self, values: list[dict[str, str]], append: bool, label: bool) -> None:
+        self.values, self.label = values, label
+        self.flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC)
+        self.shared: dict[bytes, int] = {}
+
+    def target(self, choice: str, default: int, task: int, stream: str) -> tuple[int, bool]:
+        """Return a descriptor to write to, and whether the task gets it or srun relays to it."""
+        if choice in ("", "all"):
+            return default, False
+        if choice == "none" or (choice.isdigit() and int(choice) != task):
+            return self._open(b"/dev/null", stream), False
+        if choice.isdigit():
+            return default, False
+        pattern = os.fsencode(choice)
+        path = filename_patterns.fill(pattern, self.values[task])
+        direct = filename_patterns.depends_on_task(pattern) and not self.label
+        return self._open(path, stream), direct
+
+    def _open(self, path: bytes, stream: str) -> int:
+        if path not in self.shared:
+            try:
+                self.shared[path] = os.open(path, self.flags, 0o666)
+            except OSError as error:
+                say(f"error: Could not open {stream} file: {error.strerror}")
+                raise NoFile from error
+        return self.shared[path]
+
+
+def input_of(choice: str, task: int, values: dict[str, str]) -> int | None:
+    """Return a descriptor to read from, or None if srun passes on its own input."""
+    if choice in ("", "all") or (choice.isdigit() and int(choice) == task):
+        return None
+    path = b"/dev/null"
+    if choice != "none" and not choice.isdigit():
+        path = filename_patterns.fill(os.fsencode(choice), values)
+    try:
+        return os.open(path, os.O_RDONLY)
+    except OSError as error:
+        say(f"error: Could not open stdin file: {error.strerror}")
+        raise NoFile from error

@@ -1,1 +1,1 @@
-"""The process that answers for a running job, from its nodes to its last line in the queue."""
+"""The supervisor: one process per running job, which creates its nodes and reports its end."""

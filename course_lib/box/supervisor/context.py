@@ -1,32 +1,123 @@
-"""What the parts of a supervisor share: its job, the job's processes, the loop, the outcome."""
+"""State shared by the parts of a supervisor, and writes that are repeated on a full disk."""
 
 from __future__ import annotations
 
 import os
 import socket
+import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from course_lib.box.process_tree.step_daemon import Usage
+from course_lib.box import state_folder
 from course_lib.box.processes import finding
 from course_lib.box.processes.event_loop import Loop
+from course_lib.box.processes.spawner import Usage
 from course_lib.box.queue import state
-from course_lib.box.queue.records import Allocation, Job
+from course_lib.box.queue.records import Allocation, Job, StepRecord
+from course_lib.box.queue.store import HomeGone, StateError
 from course_lib.box.settings import Settings
-from course_lib.box.supervisor.state_writes import LaterWrites
+from course_lib.box.state_folder import note
 from course_lib.box.supervisor.variables import JobVariables
 
+PATIENCE_S = 60.0
+# Time-out for actions that somebody waits for but that are not essential.
+BRIEF_S = 3.0
+# Time-out for actions without which a job cannot start, or whose data exists nowhere else.
+LASTING_S = 24 * 3600.0
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
+
+Result = TypeVar("Result")
+
+
+def retry(action: Callable[[], Result], patience_s: float = PATIENCE_S) -> Result | None:
+    """Repeat an action until it works. Return None if the disk or the state file failed for too
+    long (the log says so), or if the state folder was removed."""
+    deadline = time.monotonic() + patience_s
+    wait_s = FIRST_WAIT_S
+    said = ""
+    while True:
+        try:
+            return action()
+        except HomeGone:
+            return None
+        except (StateError, OSError) as error:
+            if not isinstance(error, StateError) and not state_folder.is_failing(error):
+                raise
+            if str(error) != said:
+                said = str(error)
+                note(said)
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(wait_s)
+            wait_s = min(wait_s * 1.5, LONGEST_WAIT_S)
+
+
+class LaterWrites:
+    """A queue that writes events of a job in order, as soon as possible.
+
+    The job does not wait for it. If the disk is full, its steps begin and end, and they are in the
+    state file once there is space.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.waiting: deque[Callable[[], object]] = deque()
+        self.next_step = 0
+
+    def post(self, action: Callable[[], object]) -> None:
+        self.waiting.append(action)
+        if len(self.waiting) == 1:
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            while self.waiting:
+                self.waiting[0]()
+                self.waiting.popleft()
+        except HomeGone:
+            self.waiting.clear()
+        except StateError as error:
+            note(str(error))
+            if "constraint" in str(error):  # the row exists: an earlier attempt wrote it
+                self.waiting.popleft()
+            self.loop.after(LONGEST_WAIT_S, self._write)
+
+    def begin_step(self, values: dict[str, object]) -> StepRecord | None:
+        """Begin a step with the next number. Return None if the queue has ended the job."""
+        values = {**values, "step": str(self.next_step), "start_s": time.time()}
+        record: StepRecord | None = StepRecord(**values)
+        try:
+            if self.waiting:
+                self.post(lambda: state.add_step(values))
+            else:
+                record = state.add_step(values)
+        except HomeGone:
+            return None
+        except StateError:
+            self.post(lambda: state.add_step(values))
+        self.next_step += record is not None
+        return record
+
+    def drain(self) -> None:
+        """Write all waiting events at the end of the job, with a long time-out."""
+        while self.waiting:
+            retry(self.waiting[0], LASTING_S)
+            self.waiting.popleft()
+
+
 OUT_OF_MEMORY_CODE = 125
+# The script, or the srun that the job was made for, ended by itself.
 ENDED = "ended"
-"""Decided by nobody: the script, or the srun that the job was made for, ended by itself."""
 
 
 @dataclass
 class Outcome:
-    """What is known so far of how the job ends."""
+    """The current knowledge about how the job ends."""
 
+    # Why the job is being ended, as its log says; empty while the job runs.
     decided: str = ""
-    """Why the job is being ended, as its log says it; empty while it runs."""
     state: str = ""
     status: int = 0
     out_of_memory: bool = False
@@ -42,7 +133,7 @@ class Outcome:
         return os.WEXITSTATUS(status), 0
 
     def job_state(self, status: int) -> str:
-        """Of a job that ends by itself."""
+        """Return the final state of a job that ends by itself."""
         if self.out_of_memory:
             return "OUT_OF_MEMORY"
         return "COMPLETED" if status == 0 else "FAILED"
@@ -55,19 +146,17 @@ class Outcome:
 
 
 class JobProcesses(NamedTuple):
-    """Those between the supervisor and the steps, and the line to the second of them."""
+    """The processes between the supervisor and the steps, and the line to the first job process."""
 
     guard: int
     first: int
     line: socket.socket
-    bash_start_file: str
-    """Brings the commands back where a shell has set PATH anew; empty where every PATH has them."""
 
 
 @dataclass
 class JobContext:
+    # The job as the queue knows it. It is replaced when the queue changes it.
     job: Job
-    """As the queue knows it; replaced when the queue changes it."""
     parts: list[Allocation]
     box: Settings
     folder: str
@@ -81,16 +170,16 @@ class JobContext:
 
     @property
     def host(self) -> str:
-        """The node of the script."""
+        """Return the node of the script."""
         return self.parts[0].node
 
     def node_failed(self) -> None:
-        """The job ends; where a namespace held its processes, all of them have ended already."""
+        """End the job after a node failure. All processes of a namespace have ended already."""
         self.outcome.decide("node failure", "NODE_FAIL")
         self.loop.stop()
 
     def nodes_are_gone(self) -> bool:
-        """Whether a daemon died with its nodes, and not alone; then the job has failed."""
+        """Return True if a daemon died together with its nodes. The job has then failed."""
         if not finding.is_ending(self.processes.first):
             return False
         self.node_failed()

@@ -1,4 +1,4 @@
-"""How a job ends: by itself, by a cancel, at its time limit, or by the death of its nodes."""
+"""The end of a job: by itself, by a cancel, at its time limit or after a node failure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import signal
 import time
 from collections.abc import Callable
 
-from course_lib.box.dispatch import passes
+from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import state
 from course_lib.box.supervisor.batch_script import STEP, BatchScript
-from course_lib.box.supervisor.context import ENDED, JobContext
-from course_lib.box.supervisor.job_steps import JobSteps
-from course_lib.box.supervisor.running_step import cancelled_text
-from course_lib.box.supervisor.state_writes import LASTING_S, insist
+from course_lib.box.supervisor.context import ENDED, LASTING_S, JobContext, retry
+from course_lib.box.supervisor.job_steps import JobSteps, cancelled_text
 
 REQUEUED = " DUE TO JOB REQUEUE"
+# Text for a step that still runs when the script of its job has failed.
 FAILED_TEXT = "FAILED (non-zero exit code or other failure mode)"
-"""What a step is told that outlives the script of a job which failed."""
 
 
 class Ending:
@@ -34,13 +32,13 @@ class Ending:
             script.on_exit, script.on_gone = self.ended_by_itself, self._leave_if_idle
 
     def set_alarms(self) -> None:
-        """The time limit, and the signal before it; again whenever the limit changes."""
+        """Set timers for the time limit and the signal before it; repeated if the limit changes."""
         self.alarms += 1
         mine, job, loop = self.alarms, self.context.job, self.context.loop
         if job.time_limit_min < 0:
             return
         limit_s = job.time_limit_min * 60
-        # by the clock, which goes on while the machine sleeps; but not later if it is set back
+        # wall time, which continues during sleep; the monotonic clock covers a clock set back
         ran_s = max(time.time() - job.start_s, time.monotonic() - self.begun)
         left_s = limit_s - ran_s
         loop.after(left_s, lambda: self._time_is_up(mine))
@@ -67,7 +65,7 @@ class Ending:
             self._stop(why, "CANCELLED")
 
     def exceeded_memory(self) -> None:
-        """As the kernel would: no warning, no time to end."""
+        """Kill the job without warning, as the kernel does when memory runs out."""
         if self.outcome.out_of_memory:
             return
         self.outcome.out_of_memory = True
@@ -84,12 +82,12 @@ class Ending:
         )
 
     def forget(self) -> None:
-        """The queue does not know this job any more: nothing is left to report to."""
+        """End a job that the queue no longer knows, without a report."""
         self.forgotten = True
         self._kill()
 
     def _stop(self, why: str, final: str) -> None:
-        """SIGCONT and SIGTERM to everything, SIGKILL to what is left after KillWait."""
+        """Send SIGCONT and SIGTERM to all processes, and SIGKILL to the rest after KillWait."""
         self.outcome.decide(why or "cancelled", final)
         self.on_stop()
         text = cancelled_text(why)
@@ -110,7 +108,7 @@ class Ending:
             self.script.kill()
 
     def ended_by_itself(self, status: int) -> None:
-        """The script has; or the srun that the job was made for, with its worst task's status."""
+        """Handle the end of the script or of the job's srun, with its tasks' worst status."""
         outcome = self.outcome
         outcome.status = status
         if not outcome.decided:
@@ -128,7 +126,7 @@ class Ending:
             self._leave_if_idle()
 
     def _leave_if_idle(self) -> None:
-        """Nothing runs any more but, perhaps, what the script left behind."""
+        """End the job if no step runs. Processes that the script left behind are killed first."""
         if self.steps.active:
             return
         if self.script and self.script.running:
@@ -141,5 +139,5 @@ class Ending:
         if not self.forgotten:
             job_id, final = self.context.job.id, self.outcome.state
             code, number = self.outcome.code_and_signal(self.outcome.status)
-            insist(lambda: state.finish(job_id, final, code, number), LASTING_S)
-        insist(passes.run_pass)
+            retry(lambda: state.finish(job_id, final, code, number), LASTING_S)
+        retry(upkeep.run_pass)

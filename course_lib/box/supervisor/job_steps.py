@@ -1,20 +1,269 @@
-"""The steps of a job, and the sruns that wait for one."""
+"""The steps of a job: running steps, and sruns that wait for a step."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
+import time
 from collections.abc import Callable
 
+from course_lib.box.hostlist import compress
 from course_lib.box.processes import messages
-from course_lib.box.scheduling.step_devices import Busy, DeviceRequest, Impossible, JobDevices
-from course_lib.box.scheduling.step_placement import StepRequest, allot
+from course_lib.box.processes.spawner import StepDaemon, Usage
+from course_lib.box.processes.task import Order
+from course_lib.box.scheduling import step_placement
+from course_lib.box.scheduling.step_placement import (
+    Busy,
+    DeviceRequest,
+    Impossible,
+    JobDevices,
+    Layout,
+    StepRequest,
+    allot,
+)
+from course_lib.box.settings import UNLIMITED
+from course_lib.box.steps.streams import code_of
+from course_lib.box.supervisor import batch_script, limits
 from course_lib.box.supervisor.context import JobContext
-from course_lib.box.supervisor.running_step import JOB_IS_OVER, RunningStep
+from course_lib.box.supervisor.variables import OF_DEVICES, encoded, without
+
+JOB_IS_OVER = "Job/step already completing or completed"
+# Time for an srun to report after its step ended with the job. A stopped srun does not report.
+LAST_WORDS_S = 2.0
+
+
+def cancelled_text(why: str = "") -> str:
+    return f"CANCELLED AT {time.strftime('%Y-%m-%dT%H:%M:%S')}{why}"
+
+
+class RunningStep:
+    """A step that runs. `holds` means that other steps cannot use its CPUs (no --overlap)."""
+
+    def __init__(
+        self,
+        context: JobContext,
+        connection: socket.socket,
+        message: messages.Message,
+        layout: Layout,
+        holds: bool,
+        on_end: Callable[[RunningStep], None],
+    ) -> None:
+        self.context = context
+        self.connection = connection
+        self.message = message
+        self.layout = layout
+        self.holds = holds
+        self.on_end = on_end
+        self.parts = [context.parts[place] for place in layout.places]
+        self.left = layout.total
+        self.worst_status = 0
+        self.final = ""
+        self.announced = False
+        self.launched = False
+        self.over = False
+        self.usage = Usage()
+        record = context.writes.begin_step(self._record())
+        if record is None:
+            raise Impossible(JOB_IS_OVER)
+        self.name = record.step
+
+    def _record(self) -> dict[str, object]:
+        return {
+            "job_id": self.context.job.id,
+            "name": self.message["name"],
+            "nodes": compress([part.node for part in self.parts]),
+            "node_count": len(self.parts),
+            "tasks": self.layout.total,
+            "cpus": sum(self.layout.cpus),
+            "devices": sum(map(len, self.layout.devices)),
+            "time_limit_min": self.message.get("time_min") or UNLIMITED,
+            "submit_line": self.message["line"],
+        }
+
+    def begin(self) -> None:
+        loop, line = self.context.loop, self.context.processes.line
+        self.daemon = StepDaemon(loop, line, self.name, self._exited, self._gone)
+        loop.on_input(self.connection, self._on_message)
+        names = [part.node for part in self.parts]
+        self._tell({"step": self.name, "nodes": names, "tasks": self.layout.tasks})
+        if minutes := self.message.get("time_min"):
+            loop.after(minutes * 60, self._time_is_up)
+
+    def _on_message(self) -> None:
+        try:
+            message, files = messages.receive(self.connection)
+        except messages.Gone:
+            self._client_died()
+            return
+        do = message.get("do")
+        if do == "launch":
+            self._launch(files)
+        elif do == "signal":
+            self._signal_tasks(int(message["signal"]))
+        elif do == "terminate":
+            self._end_it(cancelled_text())
+        elif do == "kill" and not self.context.outcome.decided:
+            self.signal(signal.SIGKILL)
+        messages.close_all(files)
+
+    def _client_died(self) -> None:
+        """End the step, because srun was killed or could not open a file."""
+        self._close()
+        self.final = self.final or "CANCELLED"
+        if self.launched:
+            self.kill()
+        else:
+            self.left = 0
+            self.daemon.end()
+
+    def _launch(self, files: list[int]) -> None:
+        self.launched = True
+        variables, message = self.context.variables, self.message
+        label, distribution = message["label"], message["distribution"]
+        of_step = variables.step(self.name, self.layout, label, distribution)
+        if b"SLURM_JOB_NAME" in message["environment"]:
+            del of_step["SLURM_JOB_NAME"]  # srun's -J, or the name that the script set
+        own = batch_script.with_commands(message["environment"], self.context.folder)
+        shared = {**without(OF_DEVICES, own), **encoded(of_step)}
+        has_device = any(self.layout.devices)
+        own_limits = limits.of_process(self.context.job, has_device, variables.gpus)
+        for task in range(self.layout.total):
+            order = self._order(task, shared, own_limits)
+            self.daemon.spawn(str(task), order, files[3 * task : 3 * task + 3])
+
+    def _order(self, task: int, shared: dict[bytes, bytes], own_limits: limits.Limits) -> Order:
+        message = self.message
+        node = self.layout.node_of(task)
+        on_node = self.layout.tasks_on(node)
+        place, per_task = on_node.index(task), message["per_task"]
+        devices, said = step_placement.devices_of_task(
+            self.layout.devices[node], place, len(on_node), per_task
+        )
+        variables = self.context.variables
+        own = variables.task(self.layout, task, devices)
+        if per_task and devices and len(on_node) > 1:
+            own["SLURMD_TRES_BIND"] = f"gpu:per_task:{per_task}"
+        return Order(
+            node=self.layout.places[self.layout.node_of(task)],
+            argv=message["argv"],
+            environment={**(variables.pace if devices else {}), **shared, **encoded(own)},
+            folder=message["folder"],
+            umask=message["umask"],
+            limits={**message["limits"], **own_limits},
+            said=said,
+            terminal=bool(message["terminal"]) and task == 0,
+        )
+
+    def _tell(self, message: messages.Message) -> None:
+        with contextlib.suppress(messages.Gone):
+            messages.send(self.connection, message)
+
+    def say(self, text: str) -> None:
+        """Send a line of slurmstepd, which srun prints as if task 0 had written it."""
+        self._tell({"say": f"slurmstepd: error: {text}"})
+
+    def _time_is_up(self) -> None:
+        if self.left:
+            self.final = "TIMEOUT"
+            self._end_it(cancelled_text(" DUE TO TIME LIMIT"))
+
+    def _end_it(self, text: str) -> None:
+        """End the step alone, on its own request or at its time limit. The job goes on."""
+        self._stop(text, self_inflicted=True)
+        self.context.loop.after(self.context.box.kill_wait_s, self.kill)
+
+    def signal(self, number: int) -> None:
+        """Handle a signal from scancel. SIGKILL ends the step at once; others go to the tasks."""
+        if number == signal.SIGKILL:
+            self._announce(cancelled_text())
+            self.final = self.final or "CANCELLED"
+            self.kill()
+        else:
+            self._signal_tasks(number)
+
+    def _signal_tasks(self, number: int) -> None:
+        if number == signal.SIGKILL:
+            self.kill()
+        else:
+            for task in range(self.layout.total):
+                self.daemon.signal(number, str(task))
+
+    def _announce(self, text: str, self_inflicted: bool = False) -> None:
+        if self.announced:
+            return
+        self.announced = True
+        job = self.context.job
+        self.say(f"*** STEP {job.id}.{self.name} ON {self.parts[0].node} {text} ***")
+        if not self_inflicted and job.kind == "batch":
+            self._tell({"aborted": int(self.context.box.kill_wait_s) + 2})
+
+    def stop(self, text: str) -> None:
+        """Stop the step together with its job. The caller sends SIGKILL later."""
+        self._stop(text)
+        self.final = self.final or "CANCELLED"
+
+    def _stop(self, text: str, self_inflicted: bool = False) -> None:
+        self._announce(text, self_inflicted)
+        self.daemon.signal(signal.SIGCONT)
+        self.daemon.signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.daemon.signal(signal.SIGKILL)
+
+    def _exited(self, key: str, status: int, usage: Usage) -> None:
+        self.left -= 1
+        self.worst_status = max(self.worst_status, status, key=code_of)
+        self.usage = self.usage.plus(usage)
+        self._tell({"exited": int(key), "status": status})
+        if self.left == 0:
+            self.daemon.end()
+
+    def _gone(self) -> None:
+        """Finish the step when its daemon and all its processes are gone."""
+        if self.left and self.context.nodes_are_gone():
+            return
+        if self.left:  # the daemon itself was killed
+            self.worst_status = max(self.worst_status, int(signal.SIGKILL))
+            self.final = self.final or "FAILED"
+        self.context.finish_step(self.name, self._state(), self.worst_status, self.usage)
+        self._tell({"done": True, "lost": self.left})
+        if self.context.outcome.decided and self.connection.fileno() >= 0:
+            # the end of the script kills its srun, which must still report how the tasks ended
+            self.context.loop.forget(self.connection)
+            self.context.loop.on_input(self.connection, self._on_last_message)
+            self.context.loop.after(LAST_WORDS_S, self._over)
+        else:
+            self._over()
+
+    def _on_last_message(self) -> None:
+        try:
+            messages.close_all(messages.receive(self.connection)[1])
+        except messages.Gone:
+            self._over()
+
+    def _over(self) -> None:
+        if not self.over:
+            self.over = True
+            self._close()
+            self.on_end(self)
+
+    def _state(self) -> str:
+        status, outcome = self.worst_status, self.context.outcome
+        told = self.final if os.WIFSIGNALED(status) or self.final != "CANCELLED" else ""
+        if not status or not told or outcome.out_of_memory:
+            return outcome.step_state(status)
+        return told
+
+    def _close(self) -> None:
+        if self.connection.fileno() >= 0:
+            self.context.loop.forget(self.connection)
+            self.connection.close()
 
 
 class JobSteps:
-    """Tells the end of each to whoever sets `on_end`."""
+    """All steps of a job. Calls `on_end` after each step ends."""
 
     on_end: Callable[[], None]
 
@@ -41,7 +290,7 @@ class JobSteps:
         connection.close()
 
     def _try(self, connection: socket.socket, message: messages.Message) -> bool:
-        """False while other steps hold what it needs."""
+        """Try to start a step. Return False while other steps hold resources that it needs."""
         try:
             step = self._make(connection, message)
         except Busy:
@@ -87,7 +336,7 @@ class JobSteps:
         ]
 
     def _over(self, step: RunningStep) -> None:
-        """The first that waits gets what is free; who came after it waits on."""
+        """Start waiting steps in order until one does not fit. Later ones keep waiting."""
         self.active.remove(step)
         self.worst_status = max(self.worst_status, step.worst_status)
         waiting, self.waiting = self.waiting, []
@@ -100,7 +349,7 @@ class JobSteps:
         self.on_end()
 
     def signal(self, number: int, name: str | None = None) -> None:
-        """scancel of one step, or of all of them."""
+        """Signal one step, or all of them, for scancel."""
         for step in list(self.active):
             if name is None or step.name == name:
                 step.signal(number)

@@ -1,34 +1,53 @@
-"""Resource limits of the processes of a job."""
+"""Resource limits of a job's processes, including device memory if a device is a process."""
 
 from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
+from importlib.util import find_spec
 
+from course_lib.box.processes import finding
 from course_lib.box.queue.records import Job
-from course_lib.box.supervisor import imported_torch
+from course_lib.box.supervisor.context import JobContext
 
+# Data segment of a process that has imported torch: a CPU build and a GPU build (measured with
+# torch 2.13; the GPU build is for CUDA 13).
+OF_PROCESSORS_BYTES = 218 * 2**20
+OF_GPUS_BYTES = 766 * 2**20
+LIBRARIES_FOR_GPUS = ("libtorch_cuda.so", "libtorch_hip.so", "libtorch_xpu.so")
+
+
+def data_bytes() -> int:
+    found = find_spec("torch")
+    for folder in (found and found.submodule_search_locations) or []:
+        paths = (os.path.join(folder, "lib", name) for name in LIBRARIES_FOR_GPUS)
+        if any(map(os.path.exists, paths)):
+            return OF_GPUS_BYTES
+    return OF_PROCESSORS_BYTES
+
+
+# Memory that gloo and DDP add to the data segment of a Python process with torch before its first
+# tensor (measured: 97 to 102 MiB).
 BEYOND_IMPORT_BYTES = 102 * 2**20
-"""What gloo and DDP add to the data segment of a Python process with torch, before its first
-tensor (measured: 97 to 102 MiB)."""
+# Memory per CPU: stacks and heaps of one OpenMP thread and one thread of autograd or gloo.
 THREAD_BYTES = 2 * (8 * 2**20 + 2**20)
-"""Per CPU: the stacks and heaps of a worker thread of OpenMP and one of autograd or gloo."""
 
 Limits = dict[str, tuple[int, int]]
 
 
 def of_process(job: Job, has_device: bool, gpus: int) -> Limits:
-    """The soft limits of the submitting shell, and device memory where a slot is a CPU rank.
+    """Return the soft limits of the submitting shell, and device memory if a slot is a CPU rank.
 
-    A device is one process: whoever allocates more than the device has gets the allocator's own
-    error. What the process needs to exist at all (a launcher needs the same) is not counted, as
-    on a GPU it would lie in the memory of the host. The kernel counts what is reserved for
-    writing, not what is touched, as a GPU does.
+    A device is one process. If the process allocates more than the device has, it gets the
+    allocator's own error. The limit excludes the memory that every such process needs (a launcher
+    needs the same), because on a GPU this would be host memory. The kernel counts memory that is
+    reserved for writing, even if it is not touched, as a GPU does.
     """
     found = dict(_of_shell(job.rlimits))
     if has_device and not gpus:
         device_bytes = int(job.memory_per_device_gib * 2**30)
-        base_bytes = imported_torch.data_bytes() + BEYOND_IMPORT_BYTES
+        base_bytes = data_bytes() + BEYOND_IMPORT_BYTES
         most = device_bytes + base_bytes + THREAD_BYTES * (os.cpu_count() or 1)
         found["RLIMIT_DATA"] = (most, most)
     return found
@@ -43,3 +62,63 @@ def _of_shell(lines: bytes) -> Limits:
         if kind is not None and soft.lstrip("-").isdigit():
             found[name] = (int(soft), resource.getrlimit(kind)[1])
     return found
+
+
+class MemoryWatch:
+    """A check of memory limits. A slow, exact measurement follows if a fast one is too high."""
+
+    def __init__(self, context: JobContext, on_exceeded: Callable[[], None]) -> None:
+        self.guard = context.processes.guard
+        self.on_exceeded = on_exceeded
+        per_node = [
+            memory_limit_bytes(context.job, len(part.cpus), len(part.devices))
+            for part in context.parts
+        ]
+        # All nodes are on one machine, so only their total can be measured
+        self.most_bytes = None if None in per_node else sum(n for n in per_node if n)
+
+    def look(self) -> None:
+        most = self.most_bytes
+        if most is None:
+            return
+        if resident_bytes(self.guard) > most and private_bytes(self.guard) > most:
+            self.on_exceeded()
+
+
+def memory_limit_bytes(job: Job, cpus_on_node: int, devices_on_node: int) -> int | None:
+    """Return the memory that the job's --mem options allow on one node, or None for no limit."""
+    for text, times in (
+        (job.memory, 1),
+        (job.memory_per_cpu, cpus_on_node),
+        (job.memory_per_gpu, devices_on_node),
+    ):
+        if text and text != "0":
+            return int(text) * times * 2**20
+    return None
+
+
+def resident_bytes(root: int) -> int:
+    """Return the memory of all descendants of a process. Shared pages count for each. Fast."""
+    return sum(_resident(pid) for pid in finding.descendants(root))
+
+
+def private_bytes(root: int) -> int:
+    """Return the memory without shared pages, such as pages of the warm process. Slow."""
+    return sum(_private(pid) for pid in finding.descendants(root))
+
+
+def _resident(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _private(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            kib = [int(line.split()[1]) for line in file if line.startswith("Private_")]
+    except (OSError, ValueError):
+        return 0
+    return sum(kib) * 1024

@@ -1,25 +1,17 @@
-"""The variables that Slurm 22.05 gives to a batch script and to the tasks of a step."""
+"""The variables that Slurm 22.05 sets for a batch script and for the tasks of a step."""
 
 from __future__ import annotations
 
 import os
 
-from course_lib.box import gpus, settings
-from course_lib.box.dispatch import temporary_files
+from course_lib.box import gpus, settings, state_folder
 from course_lib.box.hostlist import compress
 from course_lib.box.nodes import device_pace
 from course_lib.box.nodes.namespaces import address
-from course_lib.box.processes import job_mark
+from course_lib.box.processes import control
+from course_lib.box.queue import arrays
 from course_lib.box.queue.records import Allocation, Job
-from course_lib.box.scheduling.task_layout import Layout
-from course_lib.box.supervisor.job_variables import (
-    Variables,
-    array_variables,
-    asked_for,
-    job_and_nodes,
-    repeated,
-    spread_over_nodes,
-)
+from course_lib.box.scheduling.step_placement import Layout
 
 LAUNCHER_PORT = 60001
 Devices = tuple[int, ...]
@@ -31,28 +23,28 @@ OF_ANOTHER_JOB = OF_DEVICES | {b"SLURM_JOB_GPUS", b"NCCL_HOSTID", b"COURSE_DEVIC
 
 
 class JobVariables:
-    """Works out the variables of one job."""
+    """Computes the environment variables of one job."""
 
     def __init__(self, job: Job, parts: list[Allocation]) -> None:
         self.job = job
         self.parts = parts
         self.box = settings.load()
-        self.machine = gpus.lent(gpus.find(), self.box.gpus, self.box.slots)
+        self.machine = gpus.usable(gpus.find(), self.box.gpus, self.box.slots)
         self.pace = device_pace.variables(self.box)
         chosen = job.variables().get(settings.COMPILED_CODE.encode(), b"")
-        # torch sets the one in /tmp in its own environment, as in a notebook that submits
+        # torch sets the folder in /tmp in its own environment, as in a notebook that submits
         self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen
 
     @property
     def gpus(self) -> int:
-        """GPUs of this machine; the box then gives them out instead of CPU ranks."""
+        """Return the number of GPUs. If there are any, the box allots them instead of CPU ranks."""
         return len(self.machine.names)
 
     def common(self) -> Variables:
-        """What is the same in the script and in every task."""
+        """Return the variables that the script and every task share."""
         job, parts = self.job, self.parts
         found = {
-            job_mark.MARKER: job_mark.marker(job.id, settings.state_home()),
+            control.MARKER: control.marker(job.id, settings.state_home()),
             **job_and_nodes(job, parts, self.box.cluster),
             "SLURM_JOB_GID": str(job.gid),
             "SLURM_JOB_UID": str(job.uid),
@@ -60,7 +52,7 @@ class JobVariables:
             "SLURM_PRIO_PROCESS": "0",
             "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
             "SLURM_WORKING_CLUSTER": f"{self.box.cluster}:box:0:9728:109",
-            "TMPDIR": temporary_files.of_job(job.id),
+            "TMPDIR": state_folder.temporary_folder(job.id),
         }
         if job.kind == "batch":
             found["SLURM_NODE_ALIASES"] = "(null)"
@@ -95,7 +87,7 @@ class JobVariables:
         return found
 
     def of_node(self, place: int, number: int, cpus: int) -> Variables:
-        """`place` in the job's nodes, `number` in the step's."""
+        """Return the variables of a node. `place` counts the job's nodes, `number` the step's."""
         node = self.parts[place].node
         return {
             "SLURMD_NODENAME": node,
@@ -107,7 +99,7 @@ class JobVariables:
     def devices(
         self, place: int, held: Devices | None = None, own: Devices | None = None
     ) -> Variables:
-        """`held`: of the job's devices on the node, those of the step; `own`: of a task."""
+        """Return the device variables. `held` are the step's devices, `own` a task's."""
         part = self.parts[place]
         held = part.devices if held is None else held
         own = held if own is None else own
@@ -122,22 +114,23 @@ class JobVariables:
         if self.job.kind == "batch":
             found["SLURM_JOB_GPUS"] = logical
         if self.gpus:
-            # NCCL takes processes with different host ids for processes on different machines
+            # NCCL treats processes with different host ids as processes on different machines
             return {**found, "NCCL_HOSTID": f"course-box-{self.job.id}-{part.node}"}
         limit_bytes = int(self.job.memory_per_device_gib * 2**30)
         return {**found, "COURSE_DEVICE_MEMORY_BYTES": str(limit_bytes)}
 
     def _physical(self, node: str, devices: Devices) -> list[str]:
-        """Each node begins at a share of its own, so that nodes with few slots in use do not meet
-        on one GPU; they share where the machine has fewer than the cluster has slots."""
-        if not self.gpus:  # as Slurm names them, but never a real one that is not ours to give
+        """Return the physical GPUs of a node's slots. Each node starts at its own share, so nodes
+        with few used slots do not meet on one GPU. Nodes share GPUs if the machine has fewer GPUs
+        than the cluster has slots."""
+        if not self.gpus:  # numbered as in Slurm, but never a real GPU that the box may not use
             return [] if self.machine.maker else [str(device) for device in devices]
         place = self.box.node_names.index(node) if node in self.box.node_names else 0
         first = place * self.gpus // len(self.box.node_names)
         return self.machine.of_slots([first + device for device in devices])
 
     def step(self, step: str, layout: Layout, label: bool, distribution: str) -> Variables:
-        """The same for all tasks of a step, over the environment of its srun."""
+        """Return the variables that a step's tasks share. They override srun's environment."""
         counts = layout.counts
         total = str(sum(counts))
         of_job = [part.node for part in self.parts]
@@ -163,16 +156,17 @@ class JobVariables:
         return {**found, "SLURM_LABELIO": "1"} if label else found
 
     def _inside(self, distribution: str) -> Variables:
-        """What only a step of a batch job has, and not an srun outside of any job."""
+        """Return the variables that differ between a step of a batch job and a lone srun."""
         if self.job.kind != "batch":
-            return spread_over_nodes(self.job.distribution)
+            chosen = self.job.distribution.lower()
+            return {"SLURM_DISTRIBUTION": chosen} if chosen else {}
         return {
-            **spread_over_nodes(distribution),
+            "SLURM_DISTRIBUTION": distribution.lower(),
             "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": repeated([len(p.cpus) for p in self.parts]),
         }
 
     def _launcher(self, step: int) -> Variables:
-        """Where Slurm's own messages to srun would go; ours take another way, nobody listens."""
+        """Return the address for Slurm's messages to srun, which the box does not use."""
         number = self.box.node_names.index(self.parts[0].node) + 1
         host, port = address(number), str(LAUNCHER_PORT + step % 1000)
         return {
@@ -183,7 +177,7 @@ class JobVariables:
         }
 
     def task(self, layout: Layout, task: int, own: Devices) -> Variables:
-        """`own`: the devices that it sees."""
+        """Return the variables of a task. `own` are the devices that it sees."""
         node = layout.node_of(task)
         on_node = layout.tasks_on(node)
         place = layout.places[node]
@@ -197,9 +191,73 @@ class JobVariables:
 
 
 def without(names: set[bytes], environment: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """What the submission, or the job of a step, says of devices is not true of what it starts."""
+    """Remove variables that describe the submission or the job, not the program that starts."""
     return {name: text for name, text in environment.items() if name not in names}
 
 
 def encoded(variables: Variables) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(text) for name, text in variables.items()}
+
+
+Variables = dict[str, str]
+
+
+def job_and_nodes(job: Job, parts: list[Allocation], cluster: str) -> Variables:
+    """Return the job's id and name, its cluster and its nodes."""
+    nodes = compress([part.node for part in parts])
+    given = {
+        "SLURM_JOB_ACCOUNT": job.account,
+        "SLURM_JOB_QOS": job.qos,
+    }
+    return {
+        "COURSE_BOX_HOME": settings.state_home(),
+        "SLURM_CLUSTER_NAME": cluster,
+        "SLURM_JOBID": str(job.id),
+        "SLURM_JOB_CPUS_PER_NODE": repeated([len(part.cpus) for part in parts]),
+        "SLURM_JOB_ID": str(job.id),
+        "SLURM_JOB_NAME": job.name,
+        "SLURM_JOB_NODELIST": nodes,
+        "SLURM_JOB_NUM_NODES": str(len(parts)),
+        "SLURM_JOB_PARTITION": job.partition,
+        "SLURM_NODELIST": nodes,
+        **{name: text for name, text in given.items() if text},
+    }
+
+
+def array_variables(job: Job) -> Variables:
+    if not job.array_job_id:
+        return {}
+    found = {f"TASK_{name}": number for name, number in arrays.described(job.array_asked).items()}
+    found |= {"JOB_ID": job.array_job_id, "TASK_ID": job.array_task}
+    return {f"SLURM_ARRAY_{name}": str(number) for name, number in found.items()}
+
+
+def repeated(counts: list[int]) -> str:
+    """Write a number per node as Slurm does, such as `2(x2),1`."""
+    parts: list[list[int]] = []
+    for count in counts:
+        if parts and parts[-1][0] == count:
+            parts[-1][1] += 1
+        else:
+            parts.append([count, 1])
+    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in parts)
+
+
+def asked_for(job: Job) -> Variables:
+    """Return the variables that come from options of the submission."""
+    found = {
+        "SLURM_CPUS_PER_TASK": str(job.cpus_per_task) if job.cpus_per_task else "",
+        "SLURM_GPUS": job.gpus,
+        "SLURM_GPUS_PER_NODE": job.gpus_per_node,
+        "SLURM_GPUS_PER_TASK": job.gpus_per_task,
+        "SLURM_DISTRIBUTION": job.distribution.lower(),
+        "SLURM_MEM_PER_NODE": job.memory if job.memory != "0" else "",
+        "SLURM_MEM_PER_CPU": job.memory_per_cpu,
+        "SLURM_MEM_PER_GPU": job.memory_per_gpu,
+        "SLURM_OVERCOMMIT": "1" if job.overcommit else "",
+    }
+    if job.tasks_given or job.tasks_per_node:
+        found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}
+    if job.tasks_per_node:
+        found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
+    return {name: text for name, text in found.items() if text}

@@ -1,4 +1,4 @@
-"""What a command asks of the warm process. Imported by every command: keep it light."""
+"""Requests of a command to the warm process. Every command imports this, so it loads fast."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from course_lib.box import settings
 
 LOG = "warm.log"
 ANSWER_S = 0.5
+# `0` starts every program cold. `force` keeps a warm process even on a machine with GPUs.
 SWITCH = "COURSE_BOX_WARM"
-"""`0` starts everything cold; `force` keeps a warm process also where there are GPUs."""
 
 
 def wanted() -> bool:
@@ -24,40 +24,41 @@ def wanted() -> bool:
 
 
 def paths() -> tuple[str, str]:
-    """Its socket and its lock, named after what it has loaded: the forks of a course that was
-    changed since, or of another one on this machine, would run other code."""
+    """Return the paths of the socket and the lock, named after the loaded code. Forks of a changed
+    course, or of a different course on this machine, would run different code."""
     named = os.path.join(settings.state_home(), f"warm-{_versions():08x}")
     return f"{named}.sock", f"{named}.lock"
 
 
 def _versions() -> int:
-    """Of the libraries beside the interpreter, which has several names, and of the box."""
+    """Return a checksum of the distributions beside the interpreter and of the box's sources."""
     environment = os.path.dirname(os.path.dirname(sys.executable))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     libraries = os.path.join(environment, "lib", version, "site-packages")
     box = os.path.dirname(settings.__file__)
-    known = (libraries, _changed_ns(libraries), box, max(_sources_changed_ns(box)))
+    known = (libraries, _distributions(libraries), sorted(_sources(box)))
     return crc32(repr(known).encode(errors="surrogateescape"))
 
 
-def _changed_ns(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
+def _distributions(libraries: str) -> list[str]:
+    """Return names with versions. The folder's own time changes with every added file."""
+    with suppress(OSError):
+        names = os.listdir(libraries)
+        return sorted(name for name in names if name.endswith((".dist-info", ".egg-info")))
+    return []
 
 
-def _sources_changed_ns(folder: str) -> Iterator[int]:
-    yield _changed_ns(folder)
+def _sources(folder: str) -> Iterator[tuple[str, int]]:
     for entry in os.scandir(folder):
         if entry.name.endswith(".py"):
-            yield _changed_ns(entry.path)
+            with suppress(OSError):  # an editor marks an open file with a broken link
+                yield entry.path, entry.stat().st_mtime_ns
         elif entry.name != "__pycache__" and entry.is_dir():
-            yield from _sources_changed_ns(entry.path)
+            yield from _sources(entry.path)
 
 
 def supervise(job_id: int) -> int:
-    """Asks the warm process to fork the supervisor of a job; its number, or 0 if it cannot."""
+    """Ask the warm process to fork a job's supervisor. Return its process id, or 0 on failure."""
     if not wanted():
         return 0
     path, _ = paths()
@@ -79,7 +80,7 @@ def supervise(job_id: int) -> int:
 
 
 def ensure() -> None:
-    """Starts the warm process where none is alive; returns at once."""
+    """Start the warm process if none is alive, and return at once."""
     from course_lib.box.processes import detached
 
     if not wanted() or detached.is_locked(paths()[1]):

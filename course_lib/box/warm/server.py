@@ -1,4 +1,4 @@
-"""The warm process: one per state folder and course, with torch loaded and not yet used."""
+"""The warm process: one per state folder and course, with torch loaded but not used."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from collections.abc import Callable
 from course_lib.box import settings
 from course_lib.box.nodes import host_names, probe
 from course_lib.box.processes import detached, libc, messages, roles
-from course_lib.box.warm import client
-from course_lib.box.warm.loaded import Loaded, WatchedEnvironment
+from course_lib.box.warm import client, program
+from course_lib.box.warm.program import Loaded
 
 IDLE_S = 15 * 60.0
 LOOK_S = 5.0
+# Modules that torchrun and a DDP program have imported after the program's first step.
 MODULES = (
     "torch", "torch._dynamo", "torch.distributed", "torch.distributed.run", "torch.nn.parallel",
     "torch.optim", "torch.profiler._cupti_monitor", "torch.utils.data", "torch.utils.tensorboard",
 )  # fmt: skip
-"""What a program that trains with DDP has imported after its first step, and torchrun."""
 QUESTION_S = 0.02
+# glibc's thread cache (tcache) would keep remainders of large tensors and give them to small,
+# long-lived objects. The next tensor would then not fit there. The memory of the same job would
+# vary by chance, so the cache is switched off.
 ALLOCATOR, NO_SHELF = b"GLIBC_TUNABLES", b"glibc.malloc.tcache_count=0"
-"""Off-cuts of large tensors would come onto that shelf and be handed out to small things that stay.
-Then the next tensor finds no place there: by chance, and the same job needs more memory."""
 
 
 class Server:
-    """`supervise(job number, what is loaded)` is what its forks do."""
+    """The server. Its forks call `supervise(job number, loaded modules)`."""
 
     def __init__(self, root: str, supervise: Callable[[int, Loaded], None]) -> None:
         self.supervise = supervise
@@ -48,7 +49,7 @@ class Server:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return  # another one was faster
+            return  # another process was faster
         self._start_as_needed()
         forget_dead(self.lock)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -60,8 +61,8 @@ class Server:
         self._serve()
 
     def _start_as_needed(self) -> None:
-        """What counts at the start of a process only: we start once more, with it. A library for
-        the names of nodes in flat mode, and an allocator that has no shelf for small blocks."""
+        """Restart with settings that count only at the start of a process. These are a library for
+        node names in flat mode, and an allocator without a cache for small blocks."""
         box, environment = settings.load(), {ALLOCATOR: NO_SHELF, **os.environb}
         if probe.describe(box)[0] == probe.FLAT:
             library = host_names.library(box, probe.stamp())
@@ -69,7 +70,7 @@ class Server:
         if environment != dict(os.environb):
             os.execve(sys.executable, sys.orig_argv, environment)
         if os.environb[ALLOCATOR] == NO_SHELF:
-            del os.environb[ALLOCATOR]  # no program can tell, and none has to start cold for it
+            del os.environb[ALLOCATOR]  # programs cannot see it; none must start cold
 
     def _serve(self) -> None:
         ended = roles.watch_children()
@@ -89,7 +90,7 @@ class Server:
             os.unlink(self.lock)
 
     def _is_ours(self) -> bool:
-        """False when the state folder was removed, or another process took our place."""
+        """Return False if the state folder was removed or another process replaced this one."""
         try:
             return os.stat(self.path).st_ino == self.identity
         except OSError:
@@ -118,8 +119,7 @@ class Server:
 
 
 def forget_dead(ours: str) -> None:
-    """Those of other courses, and of this one before it was changed, may have been killed: nobody
-    else would ask for their names again."""
+    """Remove files of killed warm processes. No process would use their names again."""
     for lock in glob.glob(os.path.join(glob.escape(os.path.dirname(ours)), "warm-*.lock")):
         if lock != ours and not detached.is_locked(lock):
             for path in (lock.removesuffix(".lock") + ".sock", lock):
@@ -128,27 +128,27 @@ def forget_dead(ours: str) -> None:
 
 
 def preload(root: str) -> Loaded:
-    """Imports what jobs will need, and notes which variables that read."""
+    """Import the modules that jobs will need."""
     import importlib
 
-    before = dict(os.environ)  # torch itself sets a few, and makes the folder that this one names
+    before = dict(os.environ)  # torch sets some itself and creates the folder named here
     os.environ[settings.COMPILED_CODE] = settings.compiled_code()
-    with WatchedEnvironment() as watched:
-        for module in MODULES:
-            with contextlib.suppress(ImportError):
-                importlib.import_module(module)
+    os.environ[program.LOG_LEVEL] = program.COURSE_LEVEL
+    for module in MODULES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     hurry_rendezvous()
     base = list(sys.path)
     base.remove(root)
-    loaded = Loaded(before, watched.absent, base)
+    loaded = Loaded(before, base)
     gc.collect()
     gc.freeze()
     return loaded
 
 
 def hurry_rendezvous() -> None:
-    """Launchers of torchrun ask only once a second who has come, which spares the store of a large
-    cluster; in the box that second would be most of a job's start."""
+    """Shorten torchrun's polling interval. Its launchers poll once a second to spare the store of a
+    large cluster. In the box, this second would be most of a job's start time."""
     rendezvous = sys.modules.get("torch.distributed.elastic.rendezvous.dynamic_rendezvous")
     if rendezvous is not None:
         vars(rendezvous)["_delay"] = lambda seconds: time.sleep(QUESTION_S)

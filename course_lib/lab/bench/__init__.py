@@ -1,9 +1,9 @@
 """The benchmark of lesson 15: how long a large model takes for 20 million tokens.
 
 from course_lib import Lab, bench
-bench.plan("175")                          # nobody needs 96 nodes for this
+bench.plan("175")                          # a plan needs no nodes
 bench.script("175", "juwels-booster", partition="booster", account="me")
-bench.run(Lab(), "box")                    # for real, with a model of the box's size
+bench.run(Lab(), "box")                    # a real run, with a model of the box's size
 """
 
 from course_lib.lab.bench.cases import ACCEPTED_S, CASES, Case, case, time_to_report_s

@@ -1,33 +1,34 @@
-"""Which model, in which layout, on how many nodes, and what was published for it."""
+"""Cases of the benchmark: model, layout and nodes, with their published results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, PlanError, preset
-from course_lib.plan.numbers import not_whole, whole
+from course_lib.plan.numbers import whole
+from course_lib.words import _
 
 TOKENS_TO_REPORT = 20e6
-# By tag and nodes, on JUWELS Booster: results and strong-scaling table on the benchmark's pages.
+# Results by tag and nodes on JUWELS Booster, from the benchmark's pages and strong-scaling table.
 PUBLISHED_TOKENS_PER_S = {
     ("13", 8): 60777.68,
     ("175", 48): 14620.74,
     ("175", 96): 36055.39,
     ("175", 192): 52315.10,
 }
+# Longest time to report with which a machine passes. Only the large model counts.
 ACCEPTED_S = {"175": 560.0}
-"""Longest time to report with which a machine passes; only the large model counts."""
 FREE = ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
 
 
 @dataclass(frozen=True)
 class Case:
-    """`machine` is the cluster of the planner on which the published result was measured. The
-    model is fixed by the rules; the layout and the number of nodes are not."""
+    """A benchmark case. The rules fix the model, but not the layout and the number of nodes.
+    `machine` is the planner's cluster on which the published result was measured."""
 
     tag: str
     title: str
@@ -41,7 +42,11 @@ class Case:
     def __post_init__(self) -> None:
         if self.layout.devices % self.devices_per_node:
             raise RecipeError(
-                f"{self.layout.devices} devices do not fill nodes of {self.devices_per_node}"
+                _(
+                    "{devices} devices do not fill nodes of {devices_per_node}",
+                    devices=self.layout.devices,
+                    devices_per_node=self.devices_per_node,
+                )
             )
 
     @property
@@ -54,32 +59,31 @@ class Case:
 
     @property
     def is_reference(self) -> bool:
-        """Neither layout nor number of nodes was changed."""
+        """Return True if neither the layout nor the number of nodes was changed."""
         return self == CASES[self.tag]
 
     @property
     def is_layout_of_reference(self) -> bool:
-        """The same but for the number of nodes, with which the batch grows."""
+        """Return True if only the number of nodes, and with it the batch, was changed."""
         return self.is_reference or self == CASES[self.tag]._with(nodes=self.nodes)
 
     def but(self, **changes: Any) -> Any:
-        """The same model with other values of the free parameters (0: as they are); data ranks and
-        batch follow. With a gap among the values it is an Unfinished, as of a recipe."""
+        """Return the case with other values of the free parameters (0: unchanged). Data ranks and
+        batch follow. Return an Unfinished if a value is a gap."""
         if wrong := sorted(set(changes) - set(FREE)):
             raise RecipeError(
-                f"{', '.join(wrong)}: not free in this benchmark; free are {', '.join(FREE)}"
+                _(
+                    "{wrong}: not free in this benchmark; free are {free}",
+                    wrong=", ".join(wrong),
+                    free=", ".join(FREE),
+                )
             )
         if missing := gaps(changes):
-            return Unfinished(f"the case of {self.title}", missing)
+            return Unfinished(_("the case of {title}", title=self.title), missing)
         sizes = {name: whole(value) for name, value in changes.items()}
-        known = {name: size for name, size in sizes.items() if size is not None and size >= 0}
-        if wrong := [
-            f"{name} {value!r} {not_whole(value)}; use 0 or more"
-            for name, value in changes.items()
-            if name not in known
-        ]:
-            raise RecipeError(listed(wrong))
-        return self._with(**known)
+        if wrong := [name for name, size in sizes.items() if size is None or size < 0]:
+            raise RecipeError(_("{wrong}: use whole numbers", wrong=", ".join(wrong)))
+        return self._with(**{name: size or 0 for name, size in sizes.items()})
 
     def _with(
         self, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,
@@ -92,9 +96,17 @@ class Case:
         ranks = chosen["tensor"] * chosen["pipeline"]
         if ranks < 1 or devices % ranks:
             raise RecipeError(
-                f"tensor {chosen['tensor']} × pipeline {chosen['pipeline']} = {ranks} does not "
-                f"divide the {devices} devices of {nodes or self.nodes} nodes × "
-                f"{self.devices_per_node}; nodes × devices must be tensor × pipeline × data"
+                _(
+                    "tensor {chosen} × pipeline {chosen2} = {ranks} does not divide the "
+                    "{devices} devices of {value} nodes × {devices_per_node}; nodes × "
+                    "devices must be tensor × pipeline × data",
+                    chosen=chosen["tensor"],
+                    chosen2=chosen["pipeline"],
+                    ranks=ranks,
+                    devices=devices,
+                    value=nodes or self.nodes,
+                    devices_per_node=self.devices_per_node,
+                )
             )
         data = devices // ranks
         steps = accumulation or usual.micro_batches
@@ -113,7 +125,7 @@ class Case:
 
 
 def _layout(data: int, tensor: int, pipeline: int, steps: int, precision: str) -> Layout:
-    """Micro batch 1; the fused kernel keeps no scores, which is what "selective" asks for."""
+    """Return a layout with micro-batch 1. The fused kernel makes recompute="selective" needless."""
     return Layout(
         data=data, tensor=tensor, pipeline=pipeline, global_batch=data * steps, zero=1,
         sequence_parallel=True, precision=precision,
@@ -138,15 +150,17 @@ CASES = {
 
 @explained("bench.case", whatever=True)
 def case(tag: str | Case) -> Case:
-    """The reference case of this name."""
+    """Return the reference case of this name."""
     if isinstance(tag, Case):
         return tag
     if tag not in CASES:
-        raise RecipeError(f"no benchmark {tag!r}; there are: {', '.join(CASES)}")
+        raise RecipeError(
+            _("no benchmark {tag!r}; there are: {cases}", tag=tag, cases=", ".join(CASES))
+        )
     return CASES[tag]
 
 
 @explained("bench.time_to_report_s", whatever=True)
 def time_to_report_s(tokens_per_s: float) -> float:
-    """Seconds that 20 million tokens would take at this rate."""
+    """Return the seconds that 20 million tokens would take at this rate."""
     return TOKENS_TO_REPORT / tokens_per_s

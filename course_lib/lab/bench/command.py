@@ -14,19 +14,22 @@ from course_lib.lab.bench.results import Result
 from course_lib.lab.commands.common import add_site, parser
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt
-from course_lib.lab.job.recipes.flags import spelt
+from course_lib.lab.job.recipes.keywords import flag_of
 from course_lib.lab.lab import Lab
 from course_lib.plan import CLUSTERS, PlanError
+from course_lib.words import N_, _
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EPILOG = """examples
-  course bench --tag 175                                planned, beside the published result
-  course bench --tag box                                run here, with a model of the box's size
-  course bench --tag 13 --tensor 4 --pipeline 2         another layout, planned
-  course bench --tag 175 --script --site juwels-booster --partition booster --account me
-  course bench --tag 13 --jube > gpt-13.xml             the same as a JUBE workflow"""
+EPILOG = N_(
+    "examples\n  course bench --tag 175                                planned, beside "
+    "the published result\n  course bench --tag box                                run "
+    "here, with a model of the box's size\n  course bench --tag 13 --tensor 4 --pipeline "
+    "2         another layout, planned\n  course bench --tag 175 --script --site "
+    "juwels-booster --partition booster --account me\n  course bench --tag 13 --jube > "
+    "gpt-13.xml             the same as a JUBE workflow"
+)
 
 
 def main(argv: list[str]) -> int:
@@ -40,23 +43,27 @@ def main(argv: list[str]) -> int:
 
 def _options() -> argparse.ArgumentParser:
     options = parser("bench", __doc__.splitlines()[0], EPILOG)
-    options.add_argument("--tag", choices=list(CASES), help="billions of parameters, or the box")
+    options.add_argument("--tag", choices=list(CASES), help=_("billions of parameters, or the box"))
     for name in FREE:
         options.add_argument(
-            spelt(name), type=int, default=0, metavar="N", help="instead of the usual"
+            flag_of(name), type=int, default=0, metavar="N", help=_("instead of the usual")
         )
     machines = ", ".join(CLUSTERS)
-    options.add_argument("--machine", default="", help=f"to plan for: {machines}")
+    options.add_argument(
+        "--machine", default="", help=_("to plan for: {machines}", machines=machines)
+    )
     add_site(options)
-    options.add_argument("--partition", default="", help="of the site, where its usual is small")
-    options.add_argument("--account", default="", help="who pays, where the site asks")
-    options.add_argument("--program", default=gpt.PROGRAM, help="Megatron-LM's, by its path")
-    options.add_argument("--submit", action="store_true", help="run it at the site, and wait")
-    options.add_argument("--log", type=Path, help="copy the log of the run to this file")
+    options.add_argument("--partition", default="", help=_("of the site, where its usual is small"))
+    options.add_argument("--account", default="", help=_("who pays, where the site asks"))
+    options.add_argument("--program", default=gpt.PROGRAM, help=_("Megatron-LM's, by its path"))
+    options.add_argument("--submit", action="store_true", help=_("run it at the site, and wait"))
+    options.add_argument("--log", type=Path, help=_("copy the log of the run to this file"))
     what = options.add_mutually_exclusive_group()
-    what.add_argument("--script", action="store_true", help="print the job script")
-    what.add_argument("--jube", action="store_true", help="print a JUBE file")
-    what.add_argument("--rules", action="store_true", help="what may be changed, what goes wrong")
+    what.add_argument("--script", action="store_true", help=_("print the job script"))
+    what.add_argument("--jube", action="store_true", help=_("print a JUBE file"))
+    what.add_argument(
+        "--rules", action="store_true", help=_("what may be changed, what goes wrong")
+    )
     options.set_defaults(tag="box")
     return options
 
@@ -84,7 +91,7 @@ def _run(one: Case, given: argparse.Namespace) -> int:
     assert result.run is not None
     print(f"Run on {result.where}: job {result.run.job_id}, {result.run.log_file}\n")
     _print([result])
-    # For JUBE, and whoever else looks for a number after its name.
+    # Format for JUBE and other programs that look for a number after its name.
     print(f"\ntokens/s: {result.tokens_per_s:.2f}")
     print(f"time to report (s): {result.time_to_report_s:.2f}")
     if given.log:
@@ -115,5 +122,6 @@ def _print(results: Iterable[Result]) -> None:
 
 def _paragraphs(table: pd.DataFrame) -> str:
     return "\n".join(
-        f"{seen}\n    why:   {why}\n    cure:  {cure}" for seen, why, cure in table.to_numpy()
+        _("{seen}\n    why:   {why}\n    cure:  {cure}", seen=seen, why=why, cure=cure)
+        for seen, why, cure in table.to_numpy()
     )

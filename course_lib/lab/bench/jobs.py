@@ -23,9 +23,9 @@ MEGATRON = {
     "distributed_backend": "nccl",
 }
 ENVIRONMENT = {
-    # One queue of work per device: communication keeps its place between the kernels.
+    # One work queue per device keeps communication in its place between the kernels.
     "CUDA_DEVICE_MAX_CONNECTIONS": "1",
-    # A rank that waits in vain ends the job, instead of holding 384 devices until the time limit.
+    # A rank that waits too long ends the job, which otherwise holds 384 devices to the limit.
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
 }  # fmt: skip
 BUILD = "from megatron.core.datasets.utils import compile_helpers; compile_helpers()"
@@ -33,8 +33,8 @@ BUILD = "from megatron.core.datasets.utils import compile_helpers; compile_helpe
 
 @explained("bench.recipe", whatever=True)
 def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recipe:
-    """The training run of a case. `program` may be the path of Megatron-LM's pretrain_gpt.py;
-    `more` goes on to `gpt.recipe`."""
+    """Return the training run of a case. `program` may be the path of Megatron-LM's
+    pretrain_gpt.py. `more` goes on to `gpt.recipe`."""
     one = case(tag)
     flags: dict[str, Any] = dict(OPTIMIZER)
     layout, megatron = one.layout, program != gpt.PROGRAM
@@ -64,8 +64,8 @@ def _digits(one: Case) -> str:
 
 
 def _build_step(program: str) -> str:
-    """Megatron-LM compiles its helpers when they are first used; done here once, or else every
-    rank of every node would start compiling into the same folder."""
+    """Return a command that compiles Megatron-LM's helpers once. Otherwise every rank of every node
+    would compile them into the same folder at first use."""
     from course_lib.lab.job.quote import word
 
     folder = program.rpartition("/")[0] or "."
@@ -77,17 +77,11 @@ def script(
     tag: str | Case, site: str | Site, *, program: str = gpt.PROGRAM, partition: str = "",
     account: str = "", **more: Any,
 ) -> Script:  # fmt: skip
-    """The batch script of a case at a site, or at a preset by its name. Presets name the partition
-    for lessons; a `partition` given here is taken to lend as many nodes as the case needs."""
+    """Return the batch script of a case at a site or preset. Presets name the partition for
+    lessons, which may be too small; `partition` names a different one."""
     where = preset(site) if isinstance(site, str) else site
     if partition:
-        where = where.but(partition=partition, max_nodes=0, max_minutes=0)
+        where = where.but(partition=partition)
     if account:
         where = where.but(account=account)
-    made = recipe(tag, program=program, **more)
-    if where.max_nodes and made.nodes > where.max_nodes:
-        raise RecipeError(
-            f"{made.name} needs {made.nodes} nodes, and partition {where.partition!r} of "
-            f"{where.name} lends {where.max_nodes} at once; name a larger one: partition=…"
-        )
-    return render(made, where)
+    return render(recipe(tag, program=program, **more), where)

@@ -1,4 +1,4 @@
-"""The result of a case: planned, published or measured, in one form and one table."""
+"""The result of a case: planned, published or measured, in the same form and table."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from course_lib.lab.bench.cases import (
     time_to_report_s,
 )
 from course_lib.lab.bench.jobs import recipe
-from course_lib.lab.errors import LabError, RecipeError
+from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.runs.run import Run
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Estimate, cluster, predict
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from course_lib.lab.lab import Lab
 
+# Software of the published results: sequence parallelism and the first fused kernel.
 STACK = "megatron-2023"
-"""What the published results were measured with: sequence parallelism, the first fused kernel."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """`how` is "planned", "published" or "measured"; `where` names the machine; `low_s` and
-    `high_s` bound the time to report of a plan in four of five cases."""
+    """The result of a case. `how` is "planned", "published" or "measured"; `where` is the machine.
+    In four of five cases, the time to report lies between a plan's `low_s` and `high_s`."""
 
     case: Case
     how: str
@@ -55,7 +56,7 @@ class Result:
 
     @property
     def accepted(self) -> bool | None:
-        """None where the rules set no limit: only the large model counts."""
+        """Return whether the result is accepted, or None if the model has no limit."""
         limit_s = ACCEPTED_S.get(self.case.tag)
         return None if limit_s is None else self.time_to_report_s <= limit_s
 
@@ -87,7 +88,7 @@ class Result:
 
 @explained("bench.table", whatever=True)
 def table(results: Iterable[Result | Unfinished]) -> pd.DataFrame:
-    """The result table of the benchmark, one row per result that there is."""
+    """Return the result table of the benchmark with one row per result."""
     import pandas as pd
 
     rows = [result.row for result in results if isinstance(result, Result)]
@@ -96,7 +97,7 @@ def table(results: Iterable[Result | Unfinished]) -> pd.DataFrame:
 
 @explained("bench.published", whatever=True)
 def published(tag: str | Case) -> Result | None:
-    """What was published for this layout on so many nodes, if anything."""
+    """Return the published result for this layout and number of nodes, or None."""
     one = case(tag)
     rate = PUBLISHED_TOKENS_PER_S.get((one.tag, one.nodes)) if one.is_layout_of_reference else None
     return None if rate is None else Result(one, "published", one.machine, rate)
@@ -104,14 +105,9 @@ def published(tag: str | Case) -> Result | None:
 
 @explained("bench.plan", whatever=True)
 def plan(tag: str | Case, machine: str = "") -> Result:
-    """What the planner expects, on the machine of the published result or another one."""
+    """Return the planner's estimate for the machine of the published result or for `machine`."""
     one = case(tag)
     where = machine or one.machine
-    if where == "box":
-        raise RecipeError(
-            "the speed of the box is that of the machine it runs on: the planner must be "
-            "calibrated first, and running takes seconds; use run(lab, 'box')"
-        )
     there = cluster(where, one.layout.devices)
     one = replace(one, devices_per_node=there.devices_per_node)
     estimate = predict(one.model, one.layout, there, STACK)
@@ -127,31 +123,28 @@ def plan(tag: str | Case, machine: str = "") -> Result:
 def run(
     lab: Lab, tag: str | Case | Unfinished, *, program: str = gpt.PROGRAM, **more: Any
 ) -> Any:  # fmt: skip
-    """Runs a case at the lab's site and waits for its Result; of a case with gaps nothing is run.
-    On the box only its own case fits."""
+    """Run a case at the lab's site and return its Result. The box can run only its own case."""
     if isinstance(tag, Unfinished):
         print(tag)
         return tag
     one = case(tag)
-    if lab.site.box and one.tag != "box":
-        raise RecipeError(
-            f"the box has no {one.layout.devices} devices for {one.title}: use plan({one.tag!r}), "
-            "or run(lab, 'box') for a model of its size"
-        )
     done = lab.submit(recipe(one, program=program, **more))
     assert isinstance(done, Run)  # the recipe of a case has no gaps
     return measured(one, done.require())
 
 
 def measured(tag: str | Case, done: Run) -> Result:
-    """The rate of a run that has ended: over all iterations but those of the first line, in which
-    memory is taken and connections are made."""
+    """Return the rate of an ended run. The first line of iterations is excluded, because it
+    includes memory allocation and connection setup."""
     one, iterations = case(tag), done.log.iterations
     times_ms = iterations["elapsed_ms"].dropna()[1:]
     if not len(times_ms):
         raise LabError(
-            f"{done.log_file} has fewer than two lines with a time per iteration, too few for a "
-            "rate; run more iterations, or log more often"
+            _(
+                "{log_file} has fewer than two lines with a time per iteration, too few "
+                "for a rate; run more iterations, or log more often",
+                log_file=done.log_file,
+            )
         )
     batch = int(iterations["global_batch_size"].iloc[-1])
     rate = batch * one.model.sequence / (float(times_ms.mean()) / 1e3)

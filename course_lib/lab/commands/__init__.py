@@ -1,1 +1,1 @@
-"""The subcommands of `course` that mirror what a notebook does with a `Lab`."""
+"""Subcommands of `course` that do in a terminal what a notebook does with a `Lab`."""

@@ -1,26 +1,27 @@
-"""What the subcommands share: the lab, and recipes named on a command line."""
+"""Shared parts of the subcommands: options, and recipes named on a command line."""
 
 from __future__ import annotations
 
 import argparse
 import ast
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.job import value_types
-from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipe import Recipe, read_text
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.lab import Lab
+from course_lib.words import N_, _
 
-WHAT = """what to run is one of
-  a file            recipe.toml (every run folder has one), or a batch script
-  a run             its name or its job id: the same recipe again
-  gpt NAME …        training: gpt dp4 nodes=2 gpus_per_node=2 micro_batch=2 global_batch=8
-  links NAME …      the speed of the links: links roads nodes=2
-  shell NAME …      commands: shell hello 'commands=srun hostname' nodes=2"""
+WHAT = N_(
+    "what to run is one of\n  a file            recipe.toml (every run folder has one), "
+    "or a batch script\n  a run             its name or its job id: the same recipe "
+    "again\n  gpt NAME …        training: gpt dp4 nodes=2 gpus_per_node=2 micro_batch=2 "
+    "global_batch=8\n  links NAME …      the speed of the links: links roads nodes=2\n  "
+    "shell NAME …      commands: shell hello 'commands=srun hostname' nodes=2"
+)
 BUILDERS = ("gpt", "links", "shell")
 SHELL_LINES = ("commands", "before")
 
@@ -33,11 +34,11 @@ def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def add_site(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--site", help="a preset, instead of the workspace's site.toml")
+    options.add_argument("--site", help=_("a preset, instead of the workspace's site.toml"))
 
 
 def recipe_of(words: Sequence[str], lab: Lab) -> Recipe:
-    """The recipe that the words name; see WHAT."""
+    """Return the recipe that the words name; see WHAT."""
     recipe = _build(words) if words[0] in BUILDERS else _find(words, lab)
     if isinstance(recipe, Unfinished):
         raise RecipeError(str(recipe))
@@ -45,66 +46,66 @@ def recipe_of(words: Sequence[str], lab: Lab) -> Recipe:
 
 
 def _build(words: Sequence[str]) -> Recipe | Unfinished:
-    from course_lib.lab.job.recipes import gpt, links, shell
-
     if len(words) < 2 or "=" in words[1]:
-        raise RecipeError(f"{words[0]} needs a name for the run: {words[0]} NAME key=value …")
-    builders: dict[str, Callable[..., Recipe | Unfinished]] = {
-        "gpt": gpt.recipe,
-        "links": links.recipe,
-        "shell": shell.recipe,
-    }
+        raise RecipeError(
+            _("{words} needs a name for the run: {words} NAME key=value …", words=words[0])
+        )
     pairs = [word.partition("=") for word in words[2:]]
-    if wrong := [key for key, equals, _ in pairs if not equals]:
-        raise RecipeError(f"{wrong[0]!r} is not of the form key=value")
+    if wrong := [key for key, equals, _unused in pairs if not equals]:
+        raise RecipeError(_("{wrong!r} is not of the form key=value", wrong=wrong[0]))
+    make = import_module(f"course_lib.lab.job.recipes.{words[0]}").recipe
     try:
-        return builders[words[0]](words[1], **{key: _value(key, text) for key, _, text in pairs})
+        made: Recipe | Unfinished = make(
+            words[1], **{key: _value(key, text) for key, _unused, text in pairs}
+        )
     except TypeError as error:
         raise RecipeError(f"{words[0]} {words[1]}: {error}") from error
+    return made
 
 
 def _find(words: Sequence[str], lab: Lab) -> Recipe | Unfinished:
     from course_lib.lab.job.recipes import shell
 
     if len(words) > 1:
-        raise RecipeError(f"{words[1]!r} after {words[0]!r} is not understood\n{WHAT}")
+        raise RecipeError(
+            _(
+                "{words!r} after {words2!r} is not understood\n{what}",
+                words=words[1],
+                words2=words[0],
+                what=WHAT,
+            )
+        )
     path = Path(words[0])
     if not _is_file(path):
         return lab.run(which(words[0])).recipe
-    text = value_types.read_text(path, RecipeError)
+    text = read_text(path, RecipeError)
     if path.suffix == ".toml":
         return Recipe.from_toml(text, str(path))
     return shell.script(path.stem, text)
 
 
 def _is_file(path: Path) -> bool:
-    """A name too long for a file, or one below a folder that is closed to us, is none."""
+    """Return True for an existing file. Names that are too long or not accessible are not files."""
     try:
         return path.is_file()
     except (OSError, ValueError):
         return False
 
 
-def warn_of_full_disk(lab: Lab) -> None:
-    """What is read may then lack its end: logs stop where the disk was full."""
-    if said := lab.workspace.full_disk():
-        print(f"course: note: {said}", file=sys.stderr)
-
-
 def which(word: str) -> str | int:
-    """Job ids have few digits; what is longer can only be a name."""
+    """Convert a job id to a number. A longer number can only be a name."""
     return int(word) if word.isdecimal() and len(word) < 20 else word
 
 
 def count(word: str) -> int:
-    """For options that say how many: a whole number from 1."""
+    """Read a count from an option: a whole number from 1."""
     if not word.isdecimal() or len(word) > 9 or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word!r} is no whole number from 1")
+        raise argparse.ArgumentTypeError(_("{word!r} is no whole number from 1", word=word))
     return int(word)
 
 
 def _value(key: str, text: str) -> Any:
-    """Numbers, True, False, None and lists as Python writes them; all else is text."""
+    """Read numbers, True, False, None and lists in Python's notation. Anything else is text."""
     if key in SHELL_LINES:
         return text
     try:

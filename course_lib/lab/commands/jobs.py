@@ -1,8 +1,9 @@
-"""The commands that mirror what a notebook does with a `Lab`."""
+"""Commands that do in a terminal what a notebook does with a `Lab`."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,21 +13,22 @@ from course_lib.lab.commands.common import (
     count,
     parser,
     recipe_of,
-    warn_of_full_disk,
     which,
 )
-from course_lib.lab.errors import UnknownRunError
+from course_lib.lab.errors import LabError
 from course_lib.lab.lab import Lab
-from course_lib.lab.queue.states import UNKNOWN
+from course_lib.lab.queue.slurm import UNKNOWN
 from course_lib.lab.runs.run import Run
 from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, plain
+from course_lib.read.prefix import visible
+from course_lib.words import _
 
 GLANCE_S = 0.3
 
 
 def render(argv: list[str]) -> int:
-    options = parser("render", "Prints the batch script exactly as it would be submitted.", WHAT)
-    options.add_argument("what", nargs="+", help="see below")
+    options = parser("render", _("Prints the batch script exactly as it would be submitted."), WHAT)
+    options.add_argument("what", nargs="+", help=_("see below"))
     add_site(options)
     given = options.parse_args(argv)
     lab = Lab(site=given.site, quiet=True)
@@ -37,12 +39,12 @@ def render(argv: list[str]) -> int:
 def submit(argv: list[str]) -> int:
     options = parser(
         "submit",
-        "Submits a recipe. One that has run here already is not submitted again.", WHAT,
+        _("Submits a recipe. One that has run here already is not submitted again."), WHAT,
     )  # fmt: skip
-    options.add_argument("what", nargs="+", help="see below")
-    options.add_argument("--again", action="store_true", help="submit it once more all the same")
+    options.add_argument("what", nargs="+", help=_("see below"))
+    options.add_argument("--again", action="store_true", help=_("submit it once more all the same"))
     options.add_argument(
-        "--watch", action="store_true", help="wait for its end; exit code 1 if it ends badly"
+        "--watch", action="store_true", help=_("wait for its end; exit code 1 if it ends badly")
     )
     add_site(options)
     given = options.parse_args(argv)
@@ -52,81 +54,66 @@ def submit(argv: list[str]) -> int:
         return 0
     run.watch()
     if error := run.error:
-        print(f"\n{error}")
+        print(f"\n{visible(error)}")
     return 0 if run.ok else 1
 
 
 def runs(argv: list[str]) -> int:
-    options = parser("runs", "Lists the runs of this workspace, the newest first.")
-    options.add_argument("-n", "--last", type=count, default=0, help="only so many")
+    options = parser("runs", _("Lists the runs of this workspace, the newest first."))
+    options.add_argument("-n", "--last", type=count, default=0, help=_("only so many"))
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
     rows = lab.run_rows()
-    warn_of_full_disk(lab)
-    print(plain(RUN_COLUMNS, rows[: given.last or None]) if rows else "no runs yet")
+    print(plain(RUN_COLUMNS, rows[: given.last or None]) if rows else _("no runs yet"))
     return 0
 
 
 def queue(argv: list[str]) -> int:
-    options = parser("queue", "Lists your jobs that have not ended, and why they wait.")
+    options = parser("queue", _("Lists your jobs that have not ended, and why they wait."))
     options.parse_args(argv)
     rows = Lab(quiet=True).queue_rows()
-    print(plain(QUEUE_COLUMNS, rows) if rows else "no jobs in the queue")
+    print(plain(QUEUE_COLUMNS, rows) if rows else _("no jobs in the queue"))
     return 0
 
 
 def log(argv: list[str]) -> int:
-    options = parser("log", "Prints the log of a run; exit code 1 if the run ended badly.")
-    options.add_argument("run", nargs="?", help="name or job id; default: the newest run")
-    options.add_argument("-n", "--lines", type=count, default=0, help="only the last so many lines")
-    options.add_argument("-f", "--follow", action="store_true", help="go on until the run ends")
+    options = parser("log", _("Prints the log of a run; exit code 1 if the run ended badly."))
+    options.add_argument("run", help=_("name or job id"))
+    options.add_argument(
+        "-n", "--lines", type=count, default=0, help=_("only the last so many lines")
+    )
+    options.add_argument("-f", "--follow", action="store_true", help=_("go on until the run ends"))
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
-    run = lab.run(which(given.run)) if given.run is not None else _newest(lab)
-    warn_of_full_disk(lab)
+    run = lab.run(which(given.run))
     if given.follow:
         return _follow(run, given.lines)
-    print(run.tail(given.lines) if given.lines else run.text.removesuffix("\n"))
+    print(run.tail(given.lines or sys.maxsize))
     return 0 if not run.ended or run.ok else 1
 
 
-def _newest(lab: Lab) -> Run:
-    kept = [record for record in lab.jobs.registry.all() if not record.cleaned]
-    if not kept:
-        raise UnknownRunError(f"no runs yet in {lab.workspace.runs}; `course submit` makes one")
-    run = lab.run(kept[-1].job_id)
-    print(f"course log: {run.name} (job {run.job_id}), the newest run", file=sys.stderr)
-    return run
-
-
 def _follow(run: Run, lines: int) -> int:
-    """Prints what is there and what comes, then one line that says how it ended."""
+    """Print the log so far and each new line, then one line about the end."""
     if lines:
         print(run.tail(lines))
     position = run.log_file.stat().st_size if lines and run.log_file.exists() else 0
     while True:
         is_over = run.ended or run.state == UNKNOWN
-        position = _copy(run, position)
+        if run.log_file.is_file():
+            with run.log_file.open("rb") as file:
+                file.seek(position)
+                while (line := file.readline()).endswith(b"\n") or (line and is_over):
+                    print(visible(line.decode("utf-8", "replace")), end="", flush=True)
+                    position += len(line)
         if is_over:
             print(f"{run.name}: {run.reason}", file=sys.stderr)
             return 0 if run.ok else 1
         run.pause(GLANCE_S)
 
 
-def _copy(run: Run, position: int) -> int:
-    if not run.log_file.is_file():
-        return position
-    with run.log_file.open("rb") as file:
-        file.seek(position)
-        while chunk := file.read(1 << 16):
-            sys.stdout.write(chunk.decode("utf-8", "replace"))
-        sys.stdout.flush()
-        return file.tell()
-
-
 def cancel(argv: list[str]) -> int:
-    options = parser("cancel", "Ends runs of this workspace. Other jobs of yours: scancel.")
-    options.add_argument("run", nargs="+", help="name or job id")
+    options = parser("cancel", _("Ends runs of this workspace. Other jobs of yours: scancel."))
+    options.add_argument("run", nargs="+", help=_("name or job id"))
     given = options.parse_args(argv)
     Lab().cancel([which(word) for word in given.run])
     return 0
@@ -135,12 +122,15 @@ def cancel(argv: list[str]) -> int:
 def clean(argv: list[str]) -> int:
     options = parser(
         "clean",
-        "Shows which runs of this workspace would be deleted, and deletes them with --yes. Only\n"
-        "what the course made is touched; without names, all runs that have ended.",
+        _(
+            "Shows which runs of this workspace would be deleted, and deletes them with "
+            "--yes. Only\nwhat the course made is touched; without names, all runs that "
+            "have ended."
+        ),
     )
-    options.add_argument("run", nargs="*", help="name or job id")
+    options.add_argument("run", nargs="*", help=_("name or job id"))
     options.add_argument("--only", action="append", default=[], metavar="PART",
-                         help="only this part of the runs, such as checkpoints")  # fmt: skip
+                         help=_("only this part of the runs, such as checkpoints"))  # fmt: skip
     options.add_argument("--yes", action="store_true", help="delete")
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
@@ -150,33 +140,37 @@ def clean(argv: list[str]) -> int:
 
 
 def budget(argv: list[str]) -> int:
-    options = parser("budget", "Shows the device-hours of this workspace, or sets their limit.")
-    options.add_argument("hours", nargs="?", help='a number, or "none" to lift the limit')
+    options = parser("budget", _("Shows the device-hours of this workspace, or sets their limit."))
+    options.add_argument("hours", nargs="?", help=_('a number, or "none" to lift the limit'))
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
     if given.hours is not None:
         try:
             limit = None if given.hours == "none" else float(given.hours)
         except ValueError:
-            options.error(f'{given.hours!r} is no number of device-hours; use 20 or "none"')
+            options.error(
+                _('{hours!r} is no number of device-hours; use 20 or "none"', hours=given.hours)
+            )
         lab.set_budget(limit)
     print(lab.budget.words)
     return 0
 
 
 def shell(argv: list[str]) -> int:
-    options = parser("shell", "Opens a shell with the cluster's commands on its PATH.")
-    options.add_argument("-c", dest="command", help="run this and come back")
+    options = parser("shell", _("Opens a shell with the cluster's commands on its PATH."))
+    options.add_argument("-c", dest="command", help=_("run this and come back"))
     add_site(options)
     given = options.parse_args(argv)
-    lab = Lab(site=given.site, quiet=bool(given.command))
-    # `course` and `python` are to be found as well where the environment was not activated.
+    try:
+        lab = Lab(site=given.site, quiet=bool(given.command))
+        os.environ["COURSE_WORKSPACE"] = str(lab.workspace)
+    except LabError as error:  # a terminal of JupyterLab must open even then
+        print(f"course: {error}", file=sys.stderr)
+    # Makes `course` and `python` available even if the environment was not activated.
     here = str(Path(sys.executable).parent)
     if here not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] += os.pathsep + here
-    os.environ["COURSE_WORKSPACE"] = str(lab.workspace)
-    program = os.environ.get("SHELL") or "/bin/sh"
+    program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
     if given.command:
         os.execl(program, program, "-c", given.command)
-    print("`exit` comes back.", flush=True)
     os.execl(program, program)

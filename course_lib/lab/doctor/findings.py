@@ -1,11 +1,11 @@
-"""What an examination finds, and how it is told."""
+"""Findings of an examination, and their report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from course_lib.words import told
+from course_lib.words import N_, _
 
 GOOD, FAIR, BAD = "good", "fair", "bad"
 SIGNS = {GOOD: "✓", FAIR: "!", BAD: "✗"}
@@ -13,7 +13,7 @@ SIGNS = {GOOD: "✓", FAIR: "!", BAD: "✗"}
 
 @dataclass(frozen=True)
 class Finding:
-    """`fair` is worth knowing and stops nothing; `bad` means that a job would not run."""
+    """One finding. `fair` means that jobs still run, `bad` that a job would not run."""
 
     level: str
     what: str
@@ -33,21 +33,25 @@ def bad(what: str, cure: str) -> Finding:
 
 
 def report(
-    findings: Iterable[Finding], *, quiet: bool = False, well: str = "A job would run."
+    findings: Iterable[Finding], *, quiet: bool = False, well: str = N_("A job would run.")
 ) -> tuple[str, bool]:
-    """Text, and whether a job would run."""
+    """Return the report, and whether a job would run."""
     found = list(findings)
     lines = []
     for finding in found:
         if quiet and finding.level == GOOD:
             continue
-        lines.append(f"{SIGNS[finding.level]} {told(finding.what)}")
+        lines.append(f"{SIGNS[finding.level]} {finding.what}")
         if finding.cure:
-            lines.append(f"  → {told(finding.cure)}")
+            lines.append(f"  → {finding.cure}")
     faults = sum(finding.level == BAD for finding in found)
     if faults:
-        said = f"{faults} of these stop{'s' if faults == 1 else ''} jobs from running."
-        lines.append(f"\n{told(said)}")
+        said = _(
+            "{faults} of these stop{s} jobs from running.",
+            faults=faults,
+            s="s" if faults == 1 else "",
+        )
+        lines.append(f"\n{said}")
     else:
-        lines.append(f"{chr(10) if not quiet or lines else ''}{told(well)}")
+        lines.append(f"{chr(10) if not quiet or lines else ''}{well}")
     return "\n".join(lines), faults == 0

@@ -1,4 +1,4 @@
-"""A small job that looks at the cluster from inside."""
+"""A small job that checks the cluster from inside."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from course_lib.lab.job.recipes import shell
 from course_lib.lab.job.site import Site
 from course_lib.lab.lab import Lab
 from course_lib.lab.runs.run import Run
+from course_lib.words import N_, _
 
 PATIENCE_S = 300.0
 LOOK = """\
@@ -22,21 +23,24 @@ srun bash -c '
     echo "HERE $(hostname)"'
 """
 CURES = {
-    "name": "nodes do not find each other by this name; set host_suffix in site.toml, or ask the "
-    "administrators",
-    "folder": "the workspace must lie on a file system that all nodes share; set COURSE_WORKSPACE",
-    "torch": "load the software in site.toml: [setup] commands, venv or container",
+    "name": N_(
+        "nodes do not find each other by this name; set host_suffix in site.toml, or ask "
+        "the administrators"
+    ),
+    "folder": N_(
+        "the workspace must lie on a file system that all nodes share; set COURSE_WORKSPACE"
+    ),
+    "torch": N_("load the software in site.toml: [setup] commands, venv or container"),
 }
 
-CURE_OF_THE_BOX = (
-    "install a C compiler (cc), with which the box makes names known to programs in flat mode; "
-    "programs of the course do without"
+CURE_OF_THE_BOX = N_(
+    "install a C compiler (cc), with which the box makes names known to programs in "
+    "flat mode; programs of the course do without"
 )
 
 
-def job(site: Site, *, leave_it: bool = True) -> Iterator[Finding]:
-    """`leave_it`: where it waits for too long, it may still run later, and tell."""
-    nodes = min(2, site.max_nodes or 2)
+def job(site: Site, nodes: int = 2, *, leave_it: bool = True) -> Iterator[Finding]:
+    """Run the test job. With `leave_it`, a job that waits for too long stays in the queue."""
     devices = 1 if site.ask != "none" else 0
     recipe = shell.recipe(
         "doctor", LOOK.replace("@SUFFIX@", site.host_suffix), nodes=nodes, gpus_per_node=devices
@@ -49,7 +53,10 @@ def job(site: Site, *, leave_it: bool = True) -> Iterator[Finding]:
     except StillRunningError as error:
         if not leave_it:
             lab.cancel(run)
-        yield bad(str(error), f"`course log {run.job_id} -f` follows it; `course queue` says why")
+        yield bad(
+            str(error),
+            _("`course log {job_id} -f` follows it; `course queue` says why", job_id=run.job_id),
+        )
         return
     yield from _judge(run, nodes, site.box)
     lab.clean(run, yes=True)
@@ -63,19 +70,22 @@ def _judge(run: Run, nodes: int, box: bool) -> Iterator[Finding]:
     here = [line for line in run.text.splitlines() if line.startswith("HERE")]
     seen = [run.folder / f"seen-by-{number}" for number in range(nodes)]
     if not all(path.exists() for path in seen) and not stopped:
-        yield bad(f"the files of only {sum(p.exists() for p in seen)} nodes are seen here",
-                  CURES["folder"])  # fmt: skip
+        there = sum(path.exists() for path in seen)
+        yield bad(_("the files of only {value} nodes are seen here", value=there), CURES["folder"])
     elif not run.ok:
-        yield bad(f"the test job: {run.reason}\n{run.tail(5)}", "see its lines above")
+        yield bad(
+            _("the test job: {reason}\n{value}", reason=run.reason, value=run.tail(5)),
+            _("see its lines above"),
+        )
     elif not stopped:
         hosts = ", ".join(sorted(line.split()[1] for line in here))
-        what = "shared folder and torch" if told else "names, shared folder and torch"
-        yield good(f"a job ran on {hosts}: {what} are in order")
+        what = _("shared folder and torch") if told else _("names, shared folder and torch")
+        yield good(_("a job ran on {hosts}: {what} are in order", hosts=hosts, what=what))
 
 
 def _fault(line: str, box: bool) -> Finding:
-    _, kind, *rest = line.split()
-    text = f"in a job: {kind} {' '.join(rest)}"
+    _unused, kind, *rest = line.split()
+    text = _("in a job: {kind} {rest}", kind=kind, rest=" ".join(rest))
     if box and kind == "name":
         return fair(text, CURE_OF_THE_BOX)
     return bad(text, CURES.get(kind, ""))

@@ -1,1 +1,1 @@
-"""What is submitted: a recipe, at a site, as the text of a script."""
+"""Recipes, sites, and the scripts made from both."""

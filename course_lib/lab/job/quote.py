@@ -1,19 +1,20 @@
-"""The one place where values of recipes and sites become text of a shell script.
+"""Quoting of values of recipes and sites for a shell script, all in this module.
 
-The template may print nothing but `Quoted`: a value that did not pass through one of the
-functions below stops the rendering instead of reaching a shell.
+The template may print only `Quoted`. A value that did not pass through a function below stops the
+rendering and never reaches a shell.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Iterable
 from pathlib import PurePath
 
 from course_lib.lab.errors import RecipeError
-from course_lib.lab.job.recipe import RUN_FOLDER, own_number
-from course_lib.plan.numbers import real
+from course_lib.lab.job.recipe import RUN_FOLDER
+from course_lib.words import _
 
 PLAIN_DIRECTIVE = re.compile(r"[\w@%+=:,./*|&!\[\]-]+")
 RUN_VARIABLE = '"$COURSE_RUN_DIR"'
@@ -21,16 +22,18 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 class Quoted(str):
-    """Text that is safe where the template puts it."""
+    """Text that is safe at its place in the template."""
 
     __slots__ = ()
 
 
 def word(value: object) -> Quoted:
-    """One word of the shell, whatever it holds."""
+    """Quote a value as one word of the shell."""
     text = str(value)
     if "\0" in text:
-        raise RecipeError(f"{text!r} holds a NUL byte, which no program can be given; remove it")
+        raise RecipeError(
+            _("{text!r} holds a NUL byte, which no program can be given; remove it", text=text)
+        )
     return Quoted(shlex.quote(text))
 
 
@@ -39,7 +42,7 @@ def words(values: Iterable[object]) -> Quoted:
 
 
 def argument(value: object) -> Quoted:
-    """A word in which `{run}` stands for the folder of the run, which is known in the job only."""
+    """Quote a word in which `{run}` stands for the run's folder, which is known only in the job."""
     before, run, after = str(value).partition(RUN_FOLDER)
     if not run:
         return word(value)
@@ -51,20 +54,23 @@ def arguments(values: Iterable[object]) -> Quoted:
 
 
 def number(value: object) -> Quoted:
-    """A number that we computed ourselves; text in its place would be a mistake of ours."""
-    own = own_number(value)
-    if real(own) is None:
-        raise TypeError(f"{value!r} is no number")
-    return Quoted(f"{own:g}" if isinstance(own, float) else str(own))
+    """Format a number that the course computed. A text here would be an error in the course."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
+        raise TypeError(_("{value!r} is no number", value=value))
+    return Quoted(f"{value:g}" if isinstance(value, float) else str(value))
 
 
 def directive(value: object) -> Quoted:
-    """A value in an #SBATCH line. sbatch splits it itself: no shell sees it, so `$` is a letter."""
+    """Quote a value of an #SBATCH line. No shell reads this line, so `$` is an ordinary letter."""
     text = str(value)
     if CONTROL.search(text):
         raise RecipeError(
-            f"{text!r} cannot stand in an #SBATCH line, which ends where the line ends; "
-            "remove the line break or control character"
+            _(
+                "{text!r} cannot stand in an #SBATCH line, which ends where the line "
+                "ends; remove the line break or control character",
+                text=text,
+            )
         )
     if PLAIN_DIRECTIVE.fullmatch(text):
         return Quoted(text)
@@ -72,28 +78,24 @@ def directive(value: object) -> Quoted:
 
 
 def comment(value: object) -> Quoted:
-    """Text after a `#`: kept on its line."""
+    """Keep the text of a `#` comment on its line."""
     return Quoted(CONTROL.sub(" ", str(value)))
 
 
 def verbatim(value: str) -> Quoted:
-    """Shell lines that the author of a recipe wrote as shell lines."""
+    """Pass on shell lines that the author of a recipe wrote."""
     return Quoted(value.rstrip("\n"))
 
 
 def file_pattern(folder: PurePath | str) -> str:
-    """A folder in `--output`: sbatch replaces `%` there, and a `\\` would switch that off."""
-    text = str(folder)
-    if "\\" in text:
-        raise RecipeError(
-            f"the workspace {text!r} has a backslash in its name, with which sbatch cannot write "
-            "a log file; work in a folder without one"
-        )
-    return text.replace("%", "%%")
+    """Escape a folder for `--output`, in which sbatch replaces `%`."""
+    return str(folder).replace("%", "%%")
 
 
 def only_quoted(value: object) -> str:
-    """Jinja's `finalize`: sees every value just before it is printed."""
+    """Check every value before the template prints it (Jinja's `finalize`)."""
     if isinstance(value, Quoted):
         return value
-    raise TypeError(f"the template prints {value!r} without saying how it is to be quoted")
+    raise TypeError(
+        _("the template prints {value!r} without saying how it is to be quoted", value=value)
+    )

@@ -1,49 +1,63 @@
-"""What to run: a program with its arguments, and how much of a cluster it needs."""
+"""A recipe: a program with its arguments, and how much of a cluster it needs."""
 
 from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.job import recipe_rules, value_types
-from course_lib.lab.job.recipe_text import as_call, as_html, as_text
+from course_lib.lab.errors import LabError, RecipeError, listed
 from course_lib.lab.job.unfinished import Unfinished
+from course_lib.lab.workspace import plain
 from course_lib.mistakes.arguments import explained_methods
+from course_lib.mistakes.kinds import is_truth_value, shown
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan import Layout, Model
 from course_lib.plan.numbers import real, whole
+from course_lib.words import N_, _
 
 RUN_FOLDER = "{run}"
+# Placeholders in arguments for the run folder, known only in the job, and for the sample text.
 DATA_FOLDER = "{data}"
-"""Stand in arguments for the folder of the run, known in the job only, and of the sample text."""
+# Tells a program how much device memory it may use, if that is less than all of it.
 DEVICE_MEMORY = "COURSE_DEVICE_MEMORY_BYTES"
-"""Tells a program how much memory its device has, where that is less than all of it."""
 EMPTY: Mapping[str, str] = MappingProxyType({})
 TABLES = ("environment", "directives")
+# Modules whose `recipe` function makes recipes. `Recipe.but` calls it again.
 MAKERS = ("fault", "gpt", "links", "program", "shell", "trial")
-"""Modules whose `recipe` makes recipes, which `but` asks once more."""
+
+
+LAUNCHERS = ("torchrun", "srun")
+# A letter has up to four bytes and a file name up to 255. Folders and records add up to 40 bytes.
+NAME = re.compile(r"\w[\w.+-]{0,47}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DIRECTIVE = re.compile(r"[a-z][a-z0-9-]*")
+LEAST = {"nodes": 1, "gpus_per_node": 0, "cpus_per_task": 0, "time_limit_minutes": 1}
+SHOWN_OF_A_VALUE = 60
+NOT_TOLD = ("name", "made_by", "keywords", "model", "layout", "arguments")
 
 
 @answers_misspelt
 @explained_methods("recipe", "__init__", only_failures=True)
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Recipe:
-    """`program` is a file of `code/` or a path; `commands` are shell lines to run instead of one;
-    `script` is a whole batch script to submit as it stands. `before` are shell lines that the job
-    runs once before the program's processes start.
+    """A program or script, its arguments and the resources it needs.
 
-    `files` are programs of the workspace that the run takes along, copied into its folder.
+    `program` is a file of `code/` or a path. `commands` are shell lines to run instead of a
+    program. `script` is a whole batch script, submitted unchanged. `before` are shell lines that
+    the job runs once before the program's processes start. `files` are programs of the workspace
+    that are copied into the run's folder.
 
-    `launcher`: "torchrun" starts one launcher per node, which starts one process per device;
-    "srun" starts the processes itself. `directives` are further #SBATCH lines, by long name.
-    `model` and `layout` are what the arguments of a training run were made from; `made_by` and
-    `keywords` say which function made the recipe of what, so that `but` can change any of it.
+    `launcher`: "torchrun" starts one launcher per node, which starts one process per device; "srun"
+    starts the processes itself. `directives` are further #SBATCH lines, by long name. `model` and
+    `layout` are the source of a training run's arguments. `made_by` and `keywords` record the
+    function that made the recipe and its keywords, so that `but` can change them.
     """
 
     name: str
@@ -69,26 +83,17 @@ class Recipe:
     keywords: Mapping[str, Any] = field(default_factory=lambda: EMPTY, compare=False)
 
     def __post_init__(self) -> None:
-        if wrong := [*value_types.problems(self), *value_types.no_texts(self)]:
+        if wrong := wrong_kinds(self):
             raise RecipeError(listed(wrong))
-        for name in recipe_rules.LEAST:
+        for name in LEAST:
             object.__setattr__(self, name, own_number(getattr(self, name)))
         for name in ("arguments", "files"):
             object.__setattr__(self, name, tuple(str(value) for value in getattr(self, name)))
         freeze_tables(self)
         kept = {name: _kept(value) for name, value in self.keywords.items()}
         object.__setattr__(self, "keywords", MappingProxyType(kept))
-        if problems := recipe_rules.problems(self):
+        if problems := recipe_problems(self):
             raise RecipeError(listed(problems))
-        if self.layout and self.layout.devices != self.devices:
-            object.__setattr__(self, "layout", self._fitted(self.layout))
-
-    def _fitted(self, layout: Layout) -> Layout:
-        """The data ranks are what the other axes leave of the devices, in a recipe varied too."""
-        try:
-            return layout.but(data=self.devices // (layout.devices // layout.data))
-        except ValueError as error:
-            raise RecipeError(str(error)) from error
 
     @property
     def devices(self) -> int:
@@ -96,7 +101,7 @@ class Recipe:
 
     @property
     def device_hours(self) -> float:
-        """What the run may cost at most: its time limit on all its devices."""
+        """Return the highest possible cost: the time limit on all devices."""
         return self.devices * self.time_limit_minutes / 60
 
     @property
@@ -106,7 +111,7 @@ class Recipe:
 
     @property
     def flags(self) -> dict[str, str | bool]:
-        """The arguments as a table: `--bf16` → True, `--seed 1` → "1", `--a b c` → "b c"."""
+        """Return a table of arguments: `--bf16` → True, `--seed 1` → "1", `--a b c` → "b c"."""
         table: dict[str, str | bool] = {}
         name = ""
         for argument in self.arguments:
@@ -119,7 +124,7 @@ class Recipe:
         return table
 
     def but(self, **changes: Any) -> Recipe | Unfinished:
-        """The same recipe with some values changed: any that its function takes, as in
+        """Return the same recipe with changed values. Any keyword of its function is allowed, as in
         `recipe.but(name="longer", iterations=100)`."""
         if self.made_by not in MAKERS:
             return replace(self, **changes)
@@ -130,20 +135,15 @@ class Recipe:
     def __repr__(self) -> str:
         return as_call(self)
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        is_alone = len(getattr(printer, "stack", ())) <= 1  # not one of a list
-        printer.text(as_text(self) if is_alone else as_call(self))
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, those left at their default omitted."""
+        """Return plain values and omit defaults."""
         return table_of(self)
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
-        """Reads what `to_dict` wrote; values that a later version added are passed over."""
+        """Read the table that `to_dict` wrote. Values from a later version are ignored."""
+        if not isinstance(table, Mapping):
+            raise RecipeError(_("recipe = {table} is no table", table=reprlib.repr(table)))
         values = {"name": "", **_known(cls, table)}
         for name, kind in (("model", Model), ("layout", Layout)):
             if name in values:
@@ -156,19 +156,16 @@ class Recipe:
 
     @classmethod
     def from_toml(cls, text: str, source: str = "recipe.toml") -> Recipe:
-        table = value_types.parse(text, source, RecipeError)
-        inner = table.get("recipe", table)
-        if not isinstance(inner, Mapping):
-            raise RecipeError(f"{source}: recipe = {reprlib.repr(inner)} is no table: [recipe]")
+        table = parse_toml(text, source, RecipeError)
         try:
-            return cls.from_dict(inner)
+            return cls.from_dict(table.get("recipe", table))
         except RecipeError as error:
             raise RecipeError(f"{source}: {error}") from error
 
 
 def own_number(value: Any) -> Any:
-    """Python's own number where this is a number in any form (numpy's, a fraction, a Series of
-    one), so that keys, files and scripts do not depend on it; else the value itself."""
+    """Convert any kind of number (numpy's, a fraction, a Series of one) to Python's own. Return
+    other values unchanged. Keys, files and scripts then do not depend on the number's type."""
     number: float | None = whole(value)
     if number is None:
         number = real(value)
@@ -176,14 +173,14 @@ def own_number(value: Any) -> Any:
 
 
 def freeze_tables(made: Any) -> None:
-    """The tables of a recipe or a site as text, not to be changed any more."""
+    """Convert the tables of a recipe or a site to read-only tables of text."""
     for name in TABLES:
         values = {str(key): str(value) for key, value in getattr(made, name).items()}
         object.__setattr__(made, name, MappingProxyType(values))
 
 
 def table_of(made: Any) -> dict[str, Any]:
-    """Plain values of a recipe or a site, those left at their default omitted."""
+    """Return plain values of a recipe or a site and omit defaults."""
     values = {entry: getattr(made, entry.name) for entry in fields(made)}
     return {
         entry.name: _plain(value)
@@ -193,7 +190,7 @@ def table_of(made: Any) -> dict[str, Any]:
 
 
 def _kept(value: Any) -> Any:
-    """A keyword in a form that its file can hold and give back."""
+    """Convert a keyword to a form that a file can store and restore."""
     value = own_number(value)
     if isinstance(value, Mapping):
         return {str(name): _kept(inner) for name, inner in value.items()}
@@ -203,7 +200,7 @@ def _kept(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """As a file can hold it."""
+    """Convert a value to a form that a file can hold."""
     if is_dataclass(value):
         return {entry.name: inner for entry in fields(value)
                 if (inner := getattr(value, entry.name)) is not None}  # fmt: skip
@@ -220,10 +217,168 @@ def _known(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made(kind: type, name: str, table: Any) -> Any:
-    """A model or a layout out of what a file holds."""
+    """Make a model or a layout from a file's table."""
     if not isinstance(table, Mapping):
-        raise RecipeError(f"{name} = {reprlib.repr(table)} is no table: [recipe.{name}]")
+        raise RecipeError(
+            _("{name} = {table} is no table: [recipe.{name}]", name=name, table=reprlib.repr(table))
+        )
     try:
         return kind(**_known(kind, table))
     except (TypeError, ValueError) as error:
         raise RecipeError(f"{name}: {error}") from error
+
+
+def recipe_problems(recipe: Recipe) -> list[str]:
+    return [*_name_problems(recipe), *_size_problems(recipe), *_what_problems(recipe)]
+
+
+def _name_problems(recipe: Recipe) -> list[str]:
+    problems = []
+    if not NAME.fullmatch(recipe.name):
+        works = re.sub(r"[^\w.+-]+", "-", str(recipe.name)).strip("-.+")[:48]
+        problems.append(
+            _(
+                "name {name!r} would name a job and a folder: use letters, digits, `-`, "
+                '`_`, `.` and `+`, at most 48, such as "{works}"',
+                name=recipe.name,
+                works=works or "run1",
+            )
+        )
+    return [*problems, *name_problems(recipe.environment, recipe.directives)]
+
+
+def _size_problems(recipe: Recipe) -> list[str]:
+    problems = []
+    for name, low in LEAST.items():
+        value = getattr(recipe, name)
+        if value < low:
+            problems.append(_("{name} {value}; use {low} or more", name=name, value=value, low=low))
+    if recipe.launcher not in LAUNCHERS:
+        problems.append(
+            _(
+                "launcher {launcher} is unknown; use {launchers}",
+                launcher=shown(recipe.launcher),
+                launchers=" or ".join(LAUNCHERS),
+            )
+        )
+    if recipe.program and recipe.gpus_per_node == 0:
+        problems.append(_("gpus_per_node 0 leaves the program no process; use 1 or more"))
+    return problems
+
+
+def _what_problems(recipe: Recipe) -> list[str]:
+    given = [what for what in ("program", "commands", "script") if getattr(recipe, what)]
+    if len(given) != 1:
+        found = " and ".join(given) or _("none of them")
+        return [
+            _("a recipe has a program, or commands, or a script; this one has {found}", found=found)
+        ]
+    if any("\0" in text for text in (*recipe.arguments, *recipe.environment.values())):
+        return [_("a value holds a NUL byte, which no program can be given; remove it")]
+    return []
+
+
+def read_text(path: Path, kind: type[LabError]) -> str:
+    try:
+        return plain(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise kind(
+            _(
+                "{path} cannot be read: it is no text (byte {start} is not UTF-8)",
+                path=path,
+                start=error.start,
+            )
+        ) from error
+    except OSError as error:
+        raise kind(
+            _("{path} cannot be read: {strerror}", path=path, strerror=error.strerror)
+        ) from error
+
+
+def parse_toml(text: str, source: str, kind: type[LabError]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise kind(_("{source} is not valid TOML: {error}", source=source, error=error)) from error
+
+
+def wrong_kinds(made: Any) -> list[str]:
+    """Return a sentence for each field of a recipe or a site whose value has a wrong type."""
+    found = []
+    for entry in fields(made):
+        is_right, kind = KINDS_OF_FIELDS.get(str(entry.type), (bool, ""))
+        value = getattr(made, entry.name)
+        if kind and not is_right(value):
+            found.append(
+                _(
+                    "{name} = {value} is not {kind}",
+                    name=entry.name,
+                    value=reprlib.repr(value),
+                    kind=kind,
+                )
+            )
+    return found
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is not None and not isinstance(value, Mapping | list | tuple | set)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_scalar, value))
+
+
+KINDS_OF_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "str": (lambda value: isinstance(value, str) and "\0" not in value, N_("a text")),
+    "bool": (is_truth_value, N_("true or false")),
+    "int": (lambda value: (whole(value) or 0) >= 0 and whole(value) is not None,
+            N_("a whole number of at least 0")),
+    "float": (lambda value: (real(value) or 0) >= 0 and real(value) is not None,
+              N_("a number of at least 0")),
+    "tuple[str, ...]": (_is_list, N_('a list of words, such as ["one", "two"]')),
+    "tuple[tuple[str, ...], ...]": (
+        lambda value: isinstance(value, list | tuple) and all(map(_is_list, value)),
+        N_('a list of commands, each a list of words, such as [["module", "load", "cuda"]]'),
+    ),
+    "Mapping[str, str]": (
+        lambda value: isinstance(value, Mapping) and all(map(_is_scalar, value.values())),
+        N_('a table of names and values, such as { NAME = "value" }'),
+    ),
+    "Mapping[str, Any]": (lambda value: isinstance(value, Mapping), N_("a table")),
+}  # fmt: skip
+
+
+def name_problems(environment: Iterable[str], directives: Iterable[str]) -> list[str]:
+    """Return problems with names that no variable or no long option of sbatch can have."""
+    return [
+        _("environment: {key!r} is no variable name", key=key)
+        for key in environment
+        if not VARIABLE.fullmatch(key)
+    ] + [
+        _(
+            "directives or skip: {key!r} is no long option of sbatch; write it without dashes in "
+            'front, such as "constraint"',
+            key=key,
+        )
+        for key in directives
+        if not DIRECTIVE.fullmatch(key)
+    ]
+
+
+def as_call(recipe: Recipe) -> str:
+    """Return the call that makes the recipe again."""
+    given = _given(recipe)
+    words = ", ".join(f"{name}={_short(value)}" for name, value in given.items())
+    function = f"{recipe.made_by}.recipe" if recipe.made_by else "Recipe"
+    return f"{function}({', '.join(filter(None, [repr(recipe.name), words]))})"
+
+
+def _given(recipe: Recipe) -> dict[str, Any]:
+    if recipe.made_by:
+        return {name: value for name, value in recipe.keywords.items() if name != "name"}
+    return {name: value for name, value in recipe.to_dict().items() if name not in NOT_TOLD}
+
+
+def _short(value: Any) -> str:
+    text = f"<model {value.name}>" if hasattr(value, "layers") else repr(value)
+    return text if len(text) <= SHOWN_OF_A_VALUE else f"{text[: SHOWN_OF_A_VALUE - 1]}…"

@@ -1,19 +1,18 @@
-"""Recipe and site to the text of a batch script: a pure function, and one template."""
+"""Rendering of a recipe and a site as a batch script: a pure function and one template."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job import quote
 from course_lib.lab.job.recipe import DATA_FOLDER, Recipe
-from course_lib.lab.job.run_paths import RunPaths, folder_name
 from course_lib.lab.job.site import Site
+from course_lib.lab.workspace import RunPaths, folder_name
 from course_lib.mistakes.names import answers_misspelt
 
 if TYPE_CHECKING:
@@ -21,16 +20,19 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).parent / "job.sbatch.j2"
 AS_FAR_IN_AS_OUTPUT = "padding-left: 0.6em"
+# Fields of a recipe that do not affect the run. The arguments already contain model and layout.
+NOT_WHAT_IS_RUN = ("note", "model", "layout", "made_by", "keywords")
 IN_THE_JOB = RunPaths(Path("$COURSE_RUN_DIR"))
 
 
 @answers_misspelt
 @dataclass(frozen=True)
 class Script:
-    """The text that is submitted. In a notebook it shows itself with its colours."""
+    """The text of a job's script. A notebook shows it with syntax colours."""
 
     name: str
     text: str
+    language: str = "bash"
 
     def __str__(self) -> str:
         return self.text
@@ -39,24 +41,18 @@ class Script:
         printer.text(self.text)
 
     def _repr_html_(self) -> str:
-        return coloured(self.text, "bash")
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import get_lexer_by_name
 
-
-def coloured(text: str, language: str) -> str:
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import get_lexer_by_name
-
-    formatter = HtmlFormatter(
-        noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
-    )
-    return str(highlight(text, get_lexer_by_name(language), formatter))
+        formatter = HtmlFormatter(
+            noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
+        )
+        return str(highlight(self.text, get_lexer_by_name(self.language), formatter))
 
 
 def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
-    """The script of a recipe at a site, exactly as it will be submitted."""
-    if problems := misfits(recipe, site):
-        raise RecipeError(f"{recipe.name} on {site.name}: {listed(problems)}")
+    """Return the script of a recipe at a site, exactly as it will be submitted."""
     if recipe.script:
         return Script(recipe.name, recipe.script)
     cpus = recipe.cpus_per_task or site.cpus_per_device * _processes_per_task(recipe)
@@ -76,33 +72,15 @@ def render(recipe: Recipe, site: Site, template: Path = TEMPLATE) -> Script:
 
 
 def key(recipe: Recipe, site: Site) -> str:
-    """Names what would be run, and where: equal keys are the same run. Comments do not count,
-    nor model and layout, which the arguments tell, nor the place where the course lies."""
-    what = replace(recipe, note="", model=None, layout=None, made_by="", keywords={}).to_dict()
+    """Return a key that identifies what runs and where. Equal keys mean the same run. The key
+    ignores notes, the paths of this machine, and model and layout, which the arguments contain."""
+    what = {k: v for k, v in recipe.to_dict().items() if k not in NOT_WHAT_IS_RUN}
     text = json.dumps([what, site.to_dict(place=False)], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def misfits(recipe: Recipe, site: Site) -> list[str]:
-    """What this site cannot give this recipe; each with what it can."""
-    problems = []
-    if site.max_nodes and recipe.nodes > site.max_nodes:
-        problems.append(f"nodes {recipe.nodes} is more than the {site.max_nodes} it lends at once")
-    if site.devices_per_node and recipe.gpus_per_node > site.devices_per_node:
-        problems.append(
-            f"gpus_per_node {recipe.gpus_per_node} is more than a node has; "
-            f"use at most {site.devices_per_node}"
-        )
-    if site.max_minutes and recipe.time_limit_minutes > site.max_minutes:
-        problems.append(
-            f"time_limit_minutes {recipe.time_limit_minutes} is more than the {site.max_minutes} "
-            "that this partition or QOS allows"
-        )
-    return problems
-
-
 def argument_lines(arguments: tuple[str, ...]) -> list[list[str]]:
-    """One line per flag with its values, as one reads them."""
+    """Return one line per flag with its values."""
     lines: list[list[str]] = []
     for argument in arguments:
         starts_flag = argument.startswith("-") and not argument[1:2].isdecimal()
@@ -122,7 +100,7 @@ def _with_data(arguments: tuple[str, ...], site: Site) -> tuple[str, ...]:
 
 
 def log_pattern(runs: Path, name: str) -> str:
-    """The log of a run for `--output`, where `%j` is the number that the job will have."""
+    """Return the log's path for `--output`. `%j` stands for the job's future number."""
     return str(RunPaths.of(Path(quote.file_pattern(runs)), name, "%j").log)
 
 
@@ -136,7 +114,7 @@ def _run_folder(recipe: Recipe, site: Site) -> quote.Quoted:
 
 
 def _directives(recipe: Recipe, site: Site, cpus: int) -> dict[str, str]:
-    """All #SBATCH lines by long name: the lab's, the site's over them, the recipe's over those."""
+    """Return the #SBATCH options by long name. The recipe's override the site's and the lab's."""
     hours, minutes = divmod(recipe.time_limit_minutes, 60)
     table = {
         "job-name": recipe.name,

@@ -1,23 +1,29 @@
-"""A recipe with gaps: what a learner's notebook holds before the exercise is done."""
+"""A recipe with gaps, from an exercise that is not solved yet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from course_lib.words import _
+
 
 class Unfinished:
-    """Stands where a recipe or a run will stand. It runs nothing and says what is missing, so that
-    the cells below an unsolved exercise can be run."""
+    """A placeholder for a recipe or run with gaps. It runs nothing and says what is missing, so
+    that the cells below an unsolved exercise can be run."""
 
     def __init__(self, name: str, missing: tuple[str, ...]):
         self.name, self.missing = name, missing
 
     def __repr__(self) -> str:
-        return f"{self.name}: still to fill in: {', '.join(self.missing)}; nothing is submitted"
+        return _(
+            "{name}: still to fill in: {missing}; nothing is submitted",
+            name=self.name,
+            missing=", ".join(self.missing),
+        )
 
     def but(self, **changes: Any) -> Unfinished:
-        """Still with its gaps."""
+        """Return the same unfinished recipe, because its gaps remain."""
         return self
 
     def wait(self, timeout_s: float | None = None) -> str:
@@ -31,7 +37,7 @@ class Unfinished:
 
 
 def gaps(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the values that are still `...`, also within lists and tables."""
+    """Return the names of values that are still `...`, including values within lists and tables."""
     return tuple(name for name, value in values.items() if _has_gap(value))
 
 

@@ -1,6 +1,5 @@
-"""What an exported page needs to be whole by itself: formulas that are drawn already, the figures
-of the lessons, and what stands in for widgets. For the template in `deploy/jupyter/data`, which
-loads no scripts."""
+"""Preparation of notebooks for self-contained pages: formulas are drawn, figures are embedded, and
+widgets are replaced. The template in `deploy/jupyter/data` loads no scripts."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from typing import Any
 from nbconvert.preprocessors import Preprocessor
 
 from course_lib.lab.workspace import PACKAGE
+from course_lib.words import _
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -26,17 +26,17 @@ CODE_OR_FORMULA = re.compile(
 )
 FIGURES = PACKAGE.parent / "images"
 FIGURE = re.compile(r"(?P<begin>!\[[^\]]*\]\()\.\./images/(?P<name>[\w-]+\.\w+)\)")
+# A style element would apply to the whole page.
 NOT_OF_THE_PICTURE = re.compile(
     r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL
 )
-"""Its style would hold for the whole page."""
 DISPLAY_PT, INLINE_PT = 15, 12
+# Placeholder for the colour of the text around the formula.
 INK = "#010203"
-"""Stands for the colour of the text around the formula."""
 
 
 class SelfContained(Preprocessor):  # type: ignore[misc]
-    """Of nbconvert; changes a copy of the notebook."""
+    """A preprocessor of nbconvert that changes a copy of the notebook."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         saved = saved_widgets(nb)
@@ -50,12 +50,12 @@ class SelfContained(Preprocessor):  # type: ignore[misc]
 
 
 def saved_widgets(nb: Any) -> Any:
-    """By the name of the model: as the notebook was saved with them."""
+    """Return the widgets that the notebook was saved with, by model name."""
     return nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
 
 
 def say_in_place_of_widgets(cell: Any, saved: Any) -> None:
-    """What they showed last, or what their output has beside them."""
+    """Replace widgets by the last HTML that they showed, or by the other data of their output."""
     for output in cell.get("outputs", []):
         data = output.get("data", {})
         if WIDGET in data and len(data) > 1:
@@ -65,7 +65,7 @@ def say_in_place_of_widgets(cell: Any, saved: Any) -> None:
 
 
 def last_shown(saved: Any, model: str) -> str:
-    """The HTML in a widget and those within it, as the notebook was saved with them."""
+    """Return the HTML of a widget and of the widgets within it, as saved in the notebook."""
     state = saved.get(model, {}).get("state", {})
     inner = [last_shown(saved, name.removeprefix(REFERENCE)) for name in state.get("children", [])]
     value = state.get("value", "")
@@ -73,7 +73,7 @@ def last_shown(saved: Any, model: str) -> str:
 
 
 def attach_figures(cell: Any) -> None:
-    """nbconvert puts in what lies below the notebook, which the figures of the course do not."""
+    """Attach the course's figures. nbconvert embeds only files below the notebook's folder."""
 
     def attached(found: re.Match[str]) -> str:
         file = FIGURES / found["name"]
@@ -88,7 +88,7 @@ def attach_figures(cell: Any) -> None:
 
 
 def with_drawn_formulas(markdown: str) -> str:
-    """Each formula becomes a picture; code is left alone."""
+    """Replace each formula by a picture. Code is unchanged."""
     return CODE_OR_FORMULA.sub(_drawn, markdown)
 
 
@@ -98,12 +98,12 @@ def _drawn(found: re.Match[str]) -> str:
     if found["inline"]:
         return _formula(found["inline"], INLINE_PT, "vertical-align:middle")
     formula = _formula(found["display"], DISPLAY_PT, "max-width:100%;height:auto")
-    # Between blank lines: Markdown goes on after it.
-    return f'\n\n<div style="text-align:center">{formula}</div>\n\n'
+    # Blank lines around the HTML let Markdown continue after it.
+    return _('\n\n<div style="text-align:center">{formula}</div>\n\n', formula=formula)
 
 
 def _formula(tex: str, size_pt: int, style: str) -> str:
-    """As SVG in the colour of the text; as TeX where matplotlib does not know the commands."""
+    """Draw a formula as SVG, or keep the TeX text if matplotlib does not know its commands."""
     tex = " ".join(tex.split())
     try:
         picture = _svg(tex, size_pt)

@@ -1,8 +1,8 @@
 """`python -m course_lib.lab.jupyter.kernel`: IPython's kernel without any TCP port.
 
-IPython's own opens one for what forked processes print, and one more for its debugger, through
-which every account of the machine could run code as the learner. The first is a Unix socket here,
-beside the kernel's others; the debugger is off, and JupyterLab does not offer it.
+IPython's kernel opens one port for the output of forked processes and one for its debugger. Through
+these, every account of the machine could run code as the learner. Here, the first port is a Unix
+socket beside the kernel's other sockets. The debugger is off, and JupyterLab does not offer it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from ipykernel import kernelapp
 from ipykernel.iostream import IOPubThread
 from zmq.eventloop.zmqstream import ZMQStream
 
-from course_lib.lab.compiled_code import COMPILED_CODE, is_chosen
-from course_lib.mistakes.display import install
-from course_lib.words.notebook import install as speak
+from course_lib import set_up_shell
+from course_lib.lab.workspace import COMPILED_CODE, is_chosen
 
 
 class PrivateOutput(IOPubThread):  # type: ignore[misc]
-    """Takes what forked processes print by a socket in the folder of the kernel's sockets."""
+    """Receives the output of forked processes by a socket in the folder of the kernel's sockets."""
 
     def _setup_pipe_in(self) -> None:
         self._pipe_uuid = os.urandom(16)
@@ -36,7 +35,7 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
         self._pipe_in.on_recv(self._handle_pipe_msg)
 
     def _setup_pipe_out(self) -> tuple[zmq.Context[zmq.Socket[bytes]], zmq.Socket[bytes]]:
-        context = zmq.Context()  # of its own after a fork
+        context = zmq.Context()  # a fork needs its own context
         outgoing = context.socket(zmq.PUSH)
         outgoing.linger = 3000
         outgoing.connect(self._forks_address)
@@ -44,7 +43,7 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
 
 
 def somebody_listens(record: logging.LogRecord) -> bool:
-    """False of a cell that was stopped by ending its kernel, and has nobody left to answer."""
+    """Return False for an error after a kernel was ended to stop a cell: no client is left."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, zmq.ZMQError) and error.errno == zmq.ENOTSOCK)
 
@@ -53,8 +52,7 @@ class CourseKernel(kernelapp.IPKernelApp):  # type: ignore[misc]
     def init_shell(self) -> None:
         getattr(self.log, "logger", self.log).addFilter(somebody_listens)
         super().init_shell()  # type: ignore[no-untyped-call]
-        install()  # the import of this module was too early for them
-        speak()
+        set_up_shell()  # too early when the package was imported
 
 
 def main() -> None:
@@ -68,14 +66,15 @@ def main() -> None:
 
 
 def compiled_code() -> Path:
-    """Where torch makes a folder as soon as a cell imports it: else in `/tmp`, by a name that
-    another account can guess. Jobs have their own: submissions know torch's default by its name."""
+    """Return a private folder for torch's compiled code. torch creates its folder as soon as a cell
+    imports it. Its default in `/tmp` has a name that another account can guess. Jobs have their own
+    folder: a submission recognizes torch's default by its name."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     return cache.expanduser() / "course" / "torchinductor_notebooks"
 
 
 def _without_debugger() -> None:
-    """IPython looks once whether debugpy can be imported; the learner's own code still may."""
+    """Hide debugpy from IPython's only check. The learner's code can still import it."""
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     import ipykernel.debugger  # noqa: F401
 

@@ -1,7 +1,7 @@
-"""Kernels that speak over Unix sockets in a private folder.
+"""Kernels that communicate over Unix sockets in a private folder.
 
-Jupyter's default is TCP on loopback, where every account of the machine can subscribe to what a
-kernel prints: messages are signed, not encrypted.
+Jupyter's default is TCP on loopback. Every account of the machine can then subscribe to a kernel's
+output, because messages are signed but not encrypted.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from jupyter_client.manager import AsyncKernelManager, KernelManager
 from jupyter_server.services.kernels.kernelmanager import ServerKernelManager
 
 from course_lib.lab.errors import LabError
+from course_lib.words import _
 
 PREFIX = "course-kernels-"
 KERNEL = "course_lib.lab.jupyter.kernel"
+# The longest name of a socket: the kernel's number in this process, and a suffix.
 LONGEST_NAME = "99999-5f"
-"""Number of the kernel in this process, and of its socket."""
-LONGEST_SOCKET_PATH_BYTES = 103
-"""On macOS; on Linux 107."""
 _numbers = count(1)
 
 
 class Private:
-    """The part of a kernel manager that chooses where its kernel listens."""
+    """Mixin of a kernel manager that makes its kernel listen in a private folder."""
 
     def __init__(self, *arguments: Any, **values: Any) -> None:
         super().__init__(*arguments, **{"transport": "ipc", **values})
@@ -44,75 +43,58 @@ class Private:
 
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         command: list[str] = super().format_kernel_cmd(extra_arguments)  # type: ignore[misc]
-        if command[0] != sys.executable:  # of another environment, where there is no course
+        if command[0] != sys.executable:  # a different environment without the course
             return command
         return [KERNEL if word == "ipykernel_launcher" else word for word in command]
 
 
 class ServerKernels(Private, ServerKernelManager):  # type: ignore[misc]
-    """Of a Jupyter server."""
+    """Kernels of a Jupyter server."""
 
 
 class NotebookKernels(Private, AsyncKernelManager):
-    """Of nbclient, which runs a whole notebook."""
+    """Kernels of nbclient, which runs a whole notebook."""
 
 
 class BlockingKernels(Private, KernelManager):
-    """Of nbval."""
+    """Kernels of nbval."""
 
 
 @cache
 def sockets_folder() -> Path:
-    """Of this process; goes when it ends.
+    """Return a folder of this process, which is removed when the process ends.
 
-    Not Jupyter's runtime folder: below a long home its sockets' names would be too long, and home
-    may lie on a file system that has no sockets.
+    Jupyter's runtime folder is not used. Under a long home path, the sockets' names would be too
+    long, and home may lie on a file system without sockets.
     """
     candidates = dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp"))
     for base in map(Path, candidates):
         with contextlib.suppress(OSError):
             return _made_in(base)
     raise LabError(
-        f"no private folder for the sockets of kernels could be made in {', '.join(candidates)}. "
-        "It needs a short path on a local disk where you may write; TMPDIR names another one"
+        _(
+            "no private folder for the sockets of kernels could be made in {candidates}. "
+            "It needs a short path on a local disk where you may write; TMPDIR names "
+            "another one",
+            candidates=", ".join(candidates),
+        )
     )
 
 
 def _made_in(base: Path) -> Path:
-    """Raises OSError where a folder is not private, its path too long, or sockets impossible."""
-    _remove_left_behind(base)
+    """Create a folder. Raise OSError if it is not private, or if sockets in it do not work."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))  # mode 0700, a name nobody guesses
     try:
-        # Held as long as this process lives: tells the next one, and what tidies /tmp.
+        # Locked while this process lives, because programs that clean /tmp skip locked folders.
         fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
         facts = folder.stat()
         if facts.st_uid != os.getuid() or facts.st_mode & 0o077:
-            raise PermissionError(f"{folder} is not private on its file system")
-        _try_socket(folder / LONGEST_NAME)
+            raise PermissionError(_("{folder} is not private on its file system", folder=folder))
+        with socket.socket(socket.AF_UNIX) as trial:  # its path may be too long
+            trial.bind(str(folder / LONGEST_NAME))
+        (folder / LONGEST_NAME).unlink()
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _try_socket(path: Path) -> None:
-    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH_BYTES:
-        raise OSError(f"{path} is too long for a socket")
-    with socket.socket(socket.AF_UNIX) as trial:
-        trial.bind(str(path))
-    path.unlink()
-
-
-def _remove_left_behind(base: Path) -> None:
-    """Folders of processes that were killed: nobody holds them any more."""
-    for folder in base.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-                continue
-            held = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(held)

@@ -1,1 +1,1 @@
-"""Asking Slurm: its client, what it says of jobs, and how a job is submitted."""
+"""The client of Slurm, the state of jobs, and the submission of a job."""

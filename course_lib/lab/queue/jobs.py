@@ -1,7 +1,7 @@
-"""The jobs of a workspace: Slurm is asked once for all of them, and ever less often.
+"""The jobs of a workspace. One query to Slurm serves all of them, at growing intervals.
 
-The state comes from squeue, then from sacct, then from the exit code that the script's trap
-wrote; if none of them knows, the state is UNKNOWN.
+The state comes from squeue, then from sacct, then from the exit code that the script's trap wrote.
+If none of these has it, the state is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from functools import cached_property
 
 from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.queue.records import Record, Registry
-from course_lib.lab.queue.slurm import QueueRow, Slurm
-from course_lib.lab.queue.states import UNKNOWN, Status
+from course_lib.lab.queue.slurm import UNKNOWN, QueueRow, Slurm, Status
+from course_lib.words import _
 
 PAUSES_S = (0.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 PAUSES_ON_THE_BOX_S = (0.0, 0.3, 0.5, 1.0, 1.0, 2.0)
+# Time-out for a controller that is restarted or overloaded. Jobs continue meanwhile.
 PATIENCE_WITH_SLURM_S = 120.0
-"""A controller that is restarted or overloaded does not answer for a while; jobs go on."""
 
 
 @dataclass
 class Jobs:
-    """Shared by all runs of a lab and by all its threads; `say` tells whoever sits there."""
+    """The jobs that all runs and threads of a lab share. `say` shows messages to the user."""
 
     registry: Registry
     pauses_s: tuple[float, ...] = PAUSES_S
@@ -38,11 +38,11 @@ class Jobs:
 
     @cached_property
     def cluster(self) -> str:
-        """Name of the cluster, by which its job ids are told from another's."""
+        """Return the cluster's name, because job ids of different clusters may be equal."""
         return self.slurm.cluster()
 
     def records(self) -> list[Record]:
-        """All records, after a look at those whose jobs had not ended."""
+        """Return all records, after an update of records whose jobs had not ended."""
         records = self.registry.all()
         if any(record.status is None for record in records):
             self.statuses(records)
@@ -50,7 +50,7 @@ class Jobs:
         return records
 
     def look(self, record: Record, max_age_s: float | None = None) -> tuple[Status, Record]:
-        """Status and record of one job as they are now."""
+        """Return the current status and record of one job."""
         if record.status is not None:
             return record.status, record
         status = self.statuses([record], max_age_s)[record.token]
@@ -60,33 +60,36 @@ class Jobs:
 
     def cancel(self, record: Record) -> None:
         status, record = self.look(record)
-        job = f"{record.name}: job {record.job_id}"
+        job = _("{name}: job {job_id}", name=record.name, job_id=record.job_id)
         if status.ended:
-            self.say(f"{job} has ended already: {status.words}")
+            self.say(_("{job} has ended already: {words}", job=job, words=status.words))
             return
         if not record.token or record.cluster != self.cluster:
             raise LabError(
-                f"{job} was not submitted from here to this cluster, where its number may be "
-                "another's job; cancel it where it runs"
+                _(
+                    "{job} was not submitted from here to this cluster, where its number "
+                    "may be another's job; cancel it where it runs",
+                    job=job,
+                )
             )
         self.registry.update(record, cancel_asked=True)
         self.slurm.cancel([record.job_id])
         self.forget()
-        self.say(f"{job} is being cancelled")
+        self.say(_("{job} is being cancelled", job=job))
 
     def pause_s(self, looks: int) -> float:
-        """How long to wait before the look of this number (0, 1, 2 …)."""
+        """Return the pause before a query with this number (0, 1, 2 …)."""
         return self.pauses_s[min(looks, len(self.pauses_s) - 1)]
 
     @property
     def fresh_s(self) -> float:
-        """How old an answer may be for those who ask in passing: the first pause there is."""
+        """Return the highest age of an answer for occasional queries: the first pause above 0."""
         return self.pause_s(1)
 
     def statuses(
         self, records: Iterable[Record], max_age_s: float | None = None
     ) -> dict[str, Status]:
-        """Token → status, with at most one squeue and one sacct for all that have not ended."""
+        """Return status by token, with at most one squeue and one sacct for all open jobs."""
         max_age_s = self.fresh_s if max_age_s is None else max_age_s
         table = {record.token: record.status for record in records}
         open_records = [record for record in records if table[record.token] is None]
@@ -102,7 +105,7 @@ class Jobs:
             return list(self._rows.values())
 
     def forget(self) -> None:
-        """The next question goes to Slurm: something was just submitted, released or cancelled."""
+        """Make the next query go to Slurm, after a submission, release or cancellation."""
         self._asked_at_s = -1e9
 
     def _look(self, max_age_s: float) -> None:
@@ -129,7 +132,8 @@ class Jobs:
         return {r.token: self._settled(r, (table | elsewhere)[r.token]) for r in records}
 
     def _from_queue(self, record: Record) -> Status | None:
-        """A job with this id but another mark is another cluster's, or of a box made anew."""
+        """Return the status in the queue. A job with this id but another mark is not this record's
+        job: it belongs to another cluster, or to a box that was created again."""
         row = self._rows.get(record.job_id)
         if row is None or (row.comment and row.comment != record.mark):
             return None
@@ -149,7 +153,7 @@ class Jobs:
         return Status()
 
     def _settled(self, record: Record, status: Status | None) -> Status:
-        """Ended is ended: written down, because Slurm forgets its jobs after some minutes."""
+        """Save a final status, because Slurm forgets its jobs after some minutes."""
         status = status or Status()
         if status.ended:
             if status.exit_code is None:

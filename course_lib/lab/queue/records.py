@@ -1,35 +1,30 @@
-"""What the lab remembers of every job that it submitted, one small file each.
+"""Records of all jobs that the lab submitted, one small file each.
 
-A folder under `runs/` counts as the course's own only if such a record names it.
+A folder under `runs/` belongs to the course only if a record names it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, UnknownRunError, WorkspaceError
-from course_lib.lab.job import value_types
-from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.run_paths import RunPaths
-from course_lib.lab.plain_files import plain
-from course_lib.lab.queue.states import UNKNOWN, Status
-from course_lib.lab.workspace import Workspace, write_json, writing
+from course_lib.lab.job.recipe import Recipe, read_text
+from course_lib.lab.queue.slurm import UNKNOWN, Status
+from course_lib.lab.workspace import RunPaths, Workspace, plain, write_json, writing
+from course_lib.words import _
 
-LATEST_UNIX_S = 1e11
-"""The year 5138: later is no time of a submission, and more than calendars can say."""
-INTENT = ".intent.json"
+# Replaces a cluster's name if the run was made elsewhere and handed out from a recording.
 RECORDED = "recorded"
-"""In place of a cluster's name: the run was made elsewhere, and handed out from a recording."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """`token` is the mark that the job carries as its comment; `final` is its last status, kept
-    because Slurm forgets; `released` is false between submission and the folder being there."""
+    """The record of a submitted job. `token` is the mark in the job's comment. `job_id` is 0 until
+    sbatch has answered. The job is held until it is `released`. `final` is its last status, which
+    is kept because Slurm forgets its jobs."""
 
     token: str
     name: str
@@ -46,8 +41,8 @@ class Record:
     cancel_asked: bool = False
     cleaned: bool = False
     final: Mapping[str, Any] | None = None
+    # Where and when a run was recorded elsewhere.
     origin: str = ""
-    """Of a run that was recorded elsewhere: where and when."""
 
     @property
     def mark(self) -> str:
@@ -55,17 +50,12 @@ class Record:
 
     @property
     def status(self) -> Status | None:
-        """The final status, if the job is known to have ended."""
+        """Return the final status, or None if the job is not known to have ended."""
         return Status(**self.final) if self.final else None
 
     @property
-    def unfinished(self) -> bool:
-        """Submitted, and as far as we know still held: whoever submitted it was killed."""
-        return not self.released and self.status is None
-
-    @property
     def device_hours(self) -> float:
-        """Used, if it has ended; else what it may use at most."""
+        """Return the used device-hours of an ended job, or else the highest possible number."""
         status = self.status
         if status is None or status.elapsed_s is None:
             ended_unstarted = status is not None and status.state == "CANCELLED"
@@ -74,55 +64,30 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What goes into the folder of a run before it starts."""
-
-    recipe_toml: str
-    script: str
-    files: Mapping[str, bytes]
-
-
-@dataclass(frozen=True)
 class Registry:
     workspace: Workspace
 
     def all(self) -> list[Record]:
-        """Submitted jobs, the newest last. A damaged file is passed over: it names nothing."""
-        records = [_read(path) for path in self._files("*.json") if not path.name.endswith(INTENT)]
-        found = [record for record in records if record and record.job_id]
-        return sorted(found, key=lambda record: (record.submitted_unix_s, record.job_id))
+        """Return the records of submitted jobs, newest last."""
+        return [record for record in self._records() if record.job_id]
 
-    def intents(self) -> list[Record]:
-        """Submissions that were begun and not recorded as done."""
-        records = [_read(path) for path in self._files(f"*{INTENT}")]
-        return [record for record in records if record]
-
-    def told(self, intent: Record) -> Told:
-        table = json.loads(plain(self.intent_path(intent)).read_text(encoding="utf-8"))
-        files = table.get("files", {})
-        content = {name: text.encode("latin-1") for name, text in files.items()}
-        return Told(table["recipe_toml"], table["script"], content)
-
-    def intend(self, record: Record, told: Told) -> None:
-        # Latin-1 has a letter for every byte, so that files come back as they were.
-        files = {name: content.decode("latin-1") for name, content in told.files.items()}
-        table = {"recipe_toml": told.recipe_toml, "script": told.script, "files": files}
-        write_json(self.intent_path(record), asdict(record) | table)
-
-    def drop_intent(self, record: Record) -> None:
-        with writing(self.intent_path(record)):
-            self.intent_path(record).unlink(missing_ok=True)
+    def unfinished(self) -> list[Record]:
+        """Return submissions that were not completed, because the notebook was killed."""
+        return [r for r in self._records() if not r.released and r.status is None]
 
     def save(self, record: Record) -> Record:
-        name = f"{record.name}-{record.job_id}-{record.token}.json"
-        write_json(self.workspace.records / name, asdict(record))
+        write_json(self._path(record), asdict(record))
         return record
+
+    def forget(self, record: Record) -> None:
+        with writing(self._path(record)):
+            self._path(record).unlink(missing_ok=True)
 
     def update(self, record: Record, **changes: Any) -> Record:
         return self.save(replace(record, **changes))
 
     def settle(self, record: Record, status: Status) -> Record:
-        """On a full disk it is written down at a later look."""
+        """Record that a job has ended. If the disk is full, a later query records it."""
         try:
             return self.update(record, final=asdict(status))
         except WorkspaceError:
@@ -131,27 +96,28 @@ class Registry:
     def paths(self, record: Record) -> RunPaths:
         return RunPaths(self.workspace.runs / record.folder)
 
-    def unfinished(self) -> bool:
-        """Whether a submission was begun and not finished."""
-        return bool(self.intents()) or any(record.unfinished for record in self.all())
-
     def owner_of(self, folder: Path) -> Record | None:
-        """The record that names this folder, if the course made it."""
+        """Return the record that names this folder, or None."""
         return next((r for r in self.all() if r.folder == folder.name and not r.cleaned), None)
 
-    def intent_path(self, record: Record) -> Path:
-        return self.workspace.records / f"{record.token}{INTENT}"
+    def _path(self, record: Record) -> Path:
+        return self.workspace.records / f"{record.name}-{record.token}.json"
 
-    def _files(self, pattern: str) -> list[Path]:
-        return sorted(self.workspace.records.glob(pattern))
+    def _records(self) -> list[Record]:
+        """Return all readable records. Damaged files are skipped."""
+        read = map(_read, self.workspace.records.glob("*.json"))
+        found = [record for record in read if record]
+        return sorted(found, key=lambda record: (record.submitted_unix_s, record.job_id))
 
 
 def recorded(folder: Path) -> Record:
-    """For a run folder that no record names: what the folder itself tells."""
+    """Make a record from a run folder that has no record."""
     paths = RunPaths(folder.resolve())
     if not paths.recipe.is_file():
-        raise UnknownRunError(f"{folder} is no run folder: it has no {paths.recipe.name}")
-    text = value_types.read_text(paths.recipe, RecipeError)
+        raise UnknownRunError(
+            _("{folder} is no run folder: it has no {name}", folder=folder, name=paths.recipe.name)
+        )
+    text = read_text(paths.recipe, RecipeError)
     recipe = Recipe.from_toml(text, str(paths.recipe))
     number = folder.name.rpartition("-")[2]
     code = paths.read_exit_code()
@@ -173,6 +139,4 @@ def _read(path: Path) -> Record | None:
             msgspec.convert(asdict(Status(**record.final)), Status)
     except (OSError, ValueError, TypeError, RecursionError):
         return None
-    is_below_runs = Path(record.folder).name == record.folder != ".."
-    is_a_time = 0 <= record.submitted_unix_s < LATEST_UNIX_S
-    return record if is_below_runs and is_a_time else None
+    return record if Path(record.folder).name == record.folder != ".." else None

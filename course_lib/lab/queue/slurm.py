@@ -1,12 +1,7 @@
-"""The client: starts Slurm's commands and reads their text.
-
-Formats are named and fields are parted by a character that no job name holds; `--json` is not
-used, because its layout changes with every release.
-"""
+"""The Slurm client: starts Slurm's commands and reads their text."""
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import subprocess
@@ -15,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.errors import SlurmError
-from course_lib.lab.queue.states import Status, normal
-from course_lib.read.slurm_output.states_and_times import seconds
+from course_lib.read.slurm_output.field_values import job_state, seconds
+from course_lib.words import N_, _
 
 UNIT = "\x1f"
 TIMEOUT_S = 60
-QUEUE_FIELDS = "%i %T %r %M %l %D %N %P %u %k %j"
+QUEUE_FORMAT = UNIT.join(["%i", "%T", "%r", "%M", "%l", "%D", "%N", "%k", "%j"])
 ACCOUNTING_FIELDS = "JobIDRaw,State,ExitCode,ElapsedRaw,NodeList,Reason,JobName"
 DROPPED = re.compile(
     r"(SLURM|SLURMD|SRUN|SQUEUE|SINFO|SACCT|SCANCEL|SALLOC|PMI|PMIX|JPY|PYDEVD|TORCHELASTIC)_\w*"
     r"|SBATCH_\w+|MPLBACKEND|PYTHONSTARTUP|MASTER_(ADDR|PORT)|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)"
 )
+# Variables with which a user changes what the commands print or ask.
 HABITS = re.compile(r"(SQUEUE|SINFO|SACCT|SCANCEL|SCONTROL)_")
-"""Variables by which a user changes what the commands print or ask."""
 KEPT = frozenset({"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT"})
 DEFAULTS_OF_THE_USER = {
     "SBATCH_ACCOUNT": "account",
@@ -36,47 +31,55 @@ DEFAULTS_OF_THE_USER = {
     "SBATCH_RESERVATION": "reservation",
 }
 HINTS = (
-    ("invalid account", "ask which account to use with `sacctmgr show associations user=$USER`, "
-     "then write it into site.toml"),
-    ("invalid partition", "`sinfo` lists the partitions; write one into site.toml"),
-    ("invalid qos", "write a QOS of yours into site.toml, or leave it out"),
-    ("invalid generic resource", "this cluster asks for devices in another way: set `ask` in "
-     "site.toml to gres, gpus-per-task or none"),
-    ("configuration is not available", "no node has so many devices or cores; `sinfo -N -o '%N %c "
-     "%G'` shows what they have"),
-    ("node count specification invalid", "the partition has fewer nodes; `sinfo` shows how many"),
-    ("time limit", "`sinfo -o '%P %l'` shows the longest time of each partition"),
-    ("unable to contact slurm controller", "the cluster does not answer at the moment; try again"),
-    ("socket timed out", "the cluster is slow to answer; nothing is lost, call again"),
-    ("could not establish a configuration", "Slurm is installed here but not set up: without a "
-     "cluster, remove site.toml and the box is used"),
-    ("permission denied", "you may not do this on this cluster; ask its administrators"),
-)  # fmt: skip
-CANNOT_START = {
-    errno.EAGAIN: "you have as many processes as you may: end some (`ps x` lists them), or raise "
-    "`ulimit -u`",
-    errno.ENOMEM: "the memory of this machine is used up: end what is not needed",
-    errno.EMFILE: "this process has too many files open: restart the kernel of the notebook",
-}
+    (
+        "invalid account",
+        N_(
+            "ask which account to use with `sacctmgr show associations user=$USER`, then "
+            "write it into site.toml"
+        ),
+    ),
+    ("invalid partition", N_("`sinfo` lists the partitions; write one into site.toml")),
+    ("invalid qos", N_("write a QOS of yours into site.toml, or leave it out")),
+    (
+        "invalid generic resource",
+        N_(
+            "this cluster asks for devices in another way: set `ask` in site.toml to gres, "
+            "gpus-per-task or none"
+        ),
+    ),
+    (
+        "configuration is not available",
+        N_(
+            "too few nodes that work have so many devices or cores; `sinfo -N -o '%N %t %c %G'` "
+            "shows what they have"
+        ),
+    ),
+    (
+        "node count specification invalid",
+        N_("the partition has fewer nodes; `sinfo` shows how many"),
+    ),
+    (
+        "unable to contact slurm controller",
+        N_("the cluster does not answer at the moment; try again"),
+    ),
+)
 
 
 @dataclass(frozen=True)
 class QueueRow:
-    """One job of `squeue`; `comment` holds the mark by which the lab knows its own."""
+    """One job of `squeue`. `comment` holds the mark by which the lab recognizes its own jobs."""
 
     job_id: int
     status: Status
     time_limit: str
     node_count: int
-    partition: str
-    user: str
     comment: str
     name: str
 
 
 @dataclass(frozen=True)
 class Slurm:
-    """The commands, as found on the PATH of `environment` (that of this process if none)."""
+    """Slurm's commands, found on the PATH of `environment` or else of this process."""
 
     environment: Mapping[str, str] | None = None
 
@@ -88,7 +91,7 @@ class Slurm:
         self, *command: str, stdin: str = "", environment: Mapping[str, str] | None = None,
         folder: Path | None = None, keep_open: Sequence[int] = (),
     ) -> str:  # fmt: skip
-        """Standard output; a command that fails becomes a SlurmError in its own words."""
+        """Return standard output. Raise a SlurmError with the command's own message if it fails."""
         here = environment or self.here
         variables = {key: value for key, value in here.items() if not HABITS.match(key)}
         try:
@@ -98,14 +101,17 @@ class Slurm:
                 cwd=folder, check=False,
             )  # fmt: skip
         except FileNotFoundError as error:
-            hint = "Slurm's commands are not on the PATH; `course doctor` tells more"
-            raise SlurmError(command, 127, "command not found", hint) from error
+            hint = _("Slurm's commands are not on the PATH; `course doctor` tells more")
+            raise SlurmError(command, 127, _("command not found"), hint) from error
         except OSError as error:
-            hint = CANNOT_START.get(error.errno or 0, "")
-            raise SlurmError(command, 126, f"cannot be started: {error.strerror}", hint) from error
+            said = _("cannot be started: {strerror}", strerror=error.strerror)
+            raise SlurmError(command, 126, said) from error
         except subprocess.TimeoutExpired as error:
             raise SlurmError(
-                command, None, f"no answer within {TIMEOUT_S} s", "try again"
+                command,
+                None,
+                _("no answer within {timeout_s} s", timeout_s=TIMEOUT_S),
+                _("try again"),
             ) from error
         said = done.stderr.decode("utf-8", "replace")
         if done.returncode != 0:
@@ -116,7 +122,7 @@ class Slurm:
         self, text: str, options: Sequence[str], environment: Mapping[str, str],
         folder: Path, keep_open: Sequence[int] = (),
     ) -> int:  # fmt: skip
-        """The job id. The text goes in by standard input: it is submitted as it was shown."""
+        """Submit a script and return the job id. The text goes in by standard input, unchanged."""
         command = ("sbatch", "--parsable", *options)
         said = self.call(
             *command, stdin=text, environment=environment, folder=folder, keep_open=keep_open
@@ -124,7 +130,12 @@ class Slurm:
         for line in reversed(said.splitlines()):
             if found := re.fullmatch(r"\s*(\d+)(;\S*)?\s*", line):
                 return int(found[1])
-        raise SlurmError(command, 0, said, "sbatch named no job id; see what it said above")
+        raise SlurmError(command, 0, said, _("sbatch named no job id; see what it said above"))
+
+    def test(self, text: str, environment: Mapping[str, str], folder: Path | None = None) -> None:
+        """Raise a SlurmError if the cluster would never run this script. Slurm would accept such a
+        job on hold and never start it."""
+        self.call("sbatch", "--test-only", stdin=text, environment=environment, folder=folder)
 
     def release(self, job_id: int) -> None:
         self.call("scontrol", "release", str(job_id))
@@ -133,12 +144,12 @@ class Slurm:
         self.call("scancel", *map(str, job_ids))
 
     def queue(self) -> list[QueueRow]:
-        """All jobs of this user, those that ended a moment ago included."""
-        text = self.call("squeue", "--me", "--noheader", "--states=all", "-o", queue_format())
+        """Return all jobs of this user, including jobs that ended a moment ago."""
+        text = self.call("squeue", "--me", "--noheader", "--states=all", "-o", QUEUE_FORMAT)
         return [row for line in text.splitlines() if (row := parse_queue_line(line))]
 
     def accounting(self, job_ids: Sequence[int]) -> dict[int, tuple[str, Status]]:
-        """Job id → name and status; empty where the cluster keeps no accounts."""
+        """Return name and status by job id; empty if the cluster keeps no accounts."""
         command = ("sacct", "-X", "-n", "-P", f"--delimiter={UNIT}", "-S", "2020-01-01")
         try:
             text = self.call(*command, "-j", ",".join(map(str, job_ids)), "-o", ACCOUNTING_FIELDS)
@@ -148,22 +159,18 @@ class Slurm:
         return {row[0]: row[1:] for row in rows if row}
 
     def cluster(self) -> str:
-        """Names the cluster, so that its job 12 is not taken for the job 12 of another."""
+        """Return a name of the cluster, so that job ids of different clusters are not confused."""
         text = self.call("scontrol", "show", "config")
         found = re.findall(r"^(?:ClusterName|StateSaveLocation)\s*=\s*(\S+)", text, re.MULTILINE)
         return "@".join(found) or "unnamed"
 
 
-def queue_format() -> str:
-    return UNIT.join(QUEUE_FIELDS.split())
-
-
 def parse_queue_line(line: str) -> QueueRow | None:
-    """None for what is no job: the rest of a job name with a line break in it."""
-    parts = line.split(UNIT, 10)
-    if len(parts) != 11 or not (number := re.match(r"\d+", parts[0])):
+    """Read a line of squeue. Return None for a continuation of a job name with a line break."""
+    parts = line.split(UNIT, 8)
+    if len(parts) != 9 or not (number := re.match(r"\d+", parts[0])):
         return None
-    state, reason, elapsed, limit, count, nodes, partition, user, comment, name = parts[1:]
+    state, reason, elapsed, limit, count, nodes, comment, name = parts[1:]
     empty = ("", "(null)", "n/a", "N/A")
     return QueueRow(
         job_id=int(number[0]),
@@ -173,8 +180,6 @@ def parse_queue_line(line: str) -> QueueRow | None:
         ),
         time_limit=limit,
         node_count=int(count) if count.isdecimal() else 0,
-        partition=partition,
-        user=user,
         comment="" if comment in empty else comment,
         name=name,
     )  # fmt: skip
@@ -185,7 +190,7 @@ def parse_accounting_line(line: str) -> tuple[int, str, Status] | None:
     if len(parts) != 7 or not parts[0].isdecimal():
         return None
     number, state, code, elapsed, nodes, reason, name = parts
-    exit_code, _, signal = code.partition(":")
+    exit_code, _unused, signal = code.partition(":")
     status = Status(
         state=normal(state),
         reason="" if reason == "None" else reason,
@@ -206,11 +211,11 @@ def hint_for(said: str) -> str:
 def job_environment(
     environment: Mapping[str, str], decided: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What a job inherits from a notebook.
+    """Return the variables that a job inherits from a notebook.
 
-    A notebook that itself runs in a job carries that job's SLURM_* variables, which would bend
-    the new one; SBATCH_* variables would silently overrule the script that was shown, so only
-    those stay whose directive the script leaves open.
+    A notebook that runs in a job has SLURM_* variables of that job, which would change the new job.
+    SBATCH_* variables would silently override the submitted script. A SBATCH_* variable is kept
+    only if the script does not set its directive.
     """
     table = {key: value for key, value in environment.items() if not DROPPED.fullmatch(key)}
     table |= {key: value for key, value in environment.items() if key in KEPT}
@@ -218,3 +223,135 @@ def job_environment(
         if variable in environment and not (decided or {}).get(name):
             table[variable] = environment[variable]
     return table
+
+
+UNKNOWN = "UNKNOWN"
+WAITING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"})
+ENDED_WELL = frozenset({"COMPLETED"})
+ENDED_BADLY = frozenset(
+    {
+        "BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "LAUNCH_FAILED", "NODE_FAIL",
+        "OUT_OF_MEMORY", "PREEMPTED", "RECONFIG_FAIL", "REVOKED", "TIMEOUT",
+    }
+)  # fmt: skip
+ENDED = ENDED_WELL | ENDED_BADLY
+
+STATES = {
+    "PENDING": N_("waiting in the queue"),
+    "CONFIGURING": N_("its nodes are being made ready"),
+    "RUNNING": N_("running"),
+    "COMPLETING": N_("ending; its last processes are being cleared away"),
+    "SUSPENDED": N_("suspended by the cluster"),
+    "STOPPED": N_("stopped by a signal, its devices kept"),
+    "REQUEUED": N_("back in the queue"),
+    "COMPLETED": N_("completed"),
+    "FAILED": N_("failed: its script ended with an error"),
+    "CANCELLED": N_("cancelled"),
+    "TIMEOUT": N_("ended by its time limit"),
+    "DEADLINE": N_("ended by its deadline"),
+    "OUT_OF_MEMORY": N_("ended by the node: it used more memory than it was given"),
+    "NODE_FAIL": N_("lost: one of its nodes stopped answering"),
+    "BOOT_FAIL": N_("lost: its nodes did not start"),
+    "LAUNCH_FAILED": N_("its first process could not be started on the node"),
+    "PREEMPTED": N_("ended to make room for a job of higher priority"),
+    UNKNOWN: N_("not known to Slurm any more, and it left no exit code"),
+}
+
+REASONS = {
+    "Resources": N_("nodes or devices that it needs are in use; it is next when they are free"),
+    "Priority": N_("jobs before it in the queue come first"),
+    "Dependency": N_("it waits for another job to end"),
+    "DependencyNeverSatisfied": N_("the job it waits for did not end as asked; cancel it"),
+    "JobHeldUser": N_("it is held by its owner; `scontrol release` lets it go"),
+    "JobHeldAdmin": N_("it is held by an administrator; ask them"),
+    "BeginTime": N_("its start time has not come"),
+    "PartitionNodeLimit": N_("it asks for more nodes than its partition lends"),
+    "PartitionTimeLimit": N_("it asks for more time than its partition lends"),
+    "PartitionDown": N_("its partition takes no jobs at the moment"),
+    "PartitionInactive": N_("its partition starts no jobs at the moment"),
+    "ReqNodeNotAvail": N_("nodes that it needs are down, reserved or not there"),
+    "Reservation": N_("its reservation has not begun"),
+    "Licenses": N_("a licence that it needs is in use"),
+    "NodeDown": N_("a node that it needs is down"),
+    "BadConstraints": N_("no node has what it asks for; cancel it and ask for something else"),
+    "InvalidAccount": N_("its account does not exist or may not use this partition"),
+    "InvalidQOS": N_("its QOS does not exist or is not open to its account"),
+}
+
+FAMILIES = (
+    (re.compile(r"Assoc.*(Minutes|RunMins|Mins)"), N_("its account has too few device-hours left")),
+    (re.compile(r"QOS.*(Minutes|RunMins|Mins)"), N_("its QOS has too few device-hours left")),
+    (re.compile(r"QOS.*(PerUser|PerAccount)"), N_("you have as much running as its QOS allows")),
+    (re.compile(r"(QOS|Assoc).*(Limit|Grp|Max)"), N_("a limit of its account or QOS is reached")),
+    (
+        re.compile(r"Nodes required for job are DOWN"),
+        N_("nodes that it needs are down or reserved"),
+    ),
+    (re.compile(r"JobArrayTaskLimit"), N_("as many of its array's tasks run as may run at once")),
+)
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a job and its source: squeue, sacct, its exit code file, or none."""
+
+    state: str = UNKNOWN
+    reason: str = ""
+    exit_code: int | None = None
+    elapsed_s: float | None = None
+    nodes: str = ""
+    source: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def waiting(self) -> bool:
+        return self.state in WAITING
+
+    @property
+    def words(self) -> str:
+        """Return one clause, such as `waiting in the queue: jobs before it come first`."""
+        state = STATES.get(
+            self.state, _("in state {state}, which Slurm's manual explains", state=self.state)
+        )
+        if self.state == "FAILED" and self.exit_code:
+            return _(
+                "failed: its script ended with exit code {exit_code}", exit_code=self.exit_code
+            )
+        if not self.waiting:
+            return state
+        reason = explain(self.reason)
+        return f"{state}: {reason}" if reason else state
+
+
+def explain(reason: str) -> str:
+    """Explain a pending reason in a clause. An unknown reason is quoted as Slurm's."""
+    name = reason.strip("() ").partition(",")[0].strip("() ")
+    if name in ("", "None", "N/A"):
+        return ""
+    if name in REASONS:
+        return REASONS[name]
+    for pattern, words in FAMILIES:
+        if pattern.search(name):
+            return f"{words} ({name})"
+    return _("Slurm gives the reason {name}", name=name)
+
+
+def normal(state: str) -> str:
+    """Normalize a state: `CANCELLED by 1000` and `CANCELLED+` → CANCELLED, `` → UNKNOWN."""
+    return job_state(state) or UNKNOWN
+
+
+PACE = re.compile(r"Comment=device_pace=(?P<factor>[\d.]+) \((?P<why>.*)\)")
+
+
+def pace_line() -> re.Match[str] | None:
+    """Find the device pace in Slurm's node list. Return None if slots are not slowed down."""
+    return PACE.search(Slurm().call("scontrol", "show", "node"))
+
+
+def told_pace() -> float:
+    told = pace_line()
+    return float(told["factor"]) if told else 1.0

@@ -1,41 +1,46 @@
-"""Submitting so that nothing is submitted twice and nothing is lost, whenever we are killed.
+"""Submission that never submits a run twice or loses one, even if the process is killed.
 
-The job is submitted held, with a mark as its comment; then its folder is made, then the record,
-then it is released. Whatever was left half done is found by its mark and finished by the next
-call:
+The folder and the record are created first, without a job number. The job is submitted on hold,
+with a mark as its comment. Folder and record get the job's number, and then the job is released.
+The next call completes an interrupted submission:
 
-    killed before sbatch          the intent names no job: forgotten
-    killed before the record      the job is in the queue with the mark: adopted
-    killed before the release     the record says so: released
+    killed before sbatch          no job has the mark: folder and record are removed
+    killed before the number      the job is in the queue with the mark: its number is taken
+    killed before the release     the record says so: the job is released
 """
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from course_lib.lab.compiled_code import COMPILED_CODE, is_chosen
-from course_lib.lab.errors import SlurmError, WorkspaceError
-from course_lib.lab.job import own_files
+from course_lib.lab.errors import SlurmError
+from course_lib.lab.job.program_files import digest, read_files
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
-from course_lib.lab.job.run_paths import RunPaths
 from course_lib.lab.job.script import Script, key, log_pattern, render
 from course_lib.lab.job.site import Site
-from course_lib.lab.job.sources import digest
 from course_lib.lab.queue.jobs import Jobs
-from course_lib.lab.queue.records import Record, Told
+from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.slurm import DEFAULTS_OF_THE_USER, QueueRow, job_environment
-from course_lib.lab.workspace import Workspace, write_atomically, write_bytes_atomically, writing
-
-PATIENCE_WITH_SBATCH_S = 20.0
+from course_lib.lab.workspace import (
+    COMPILED_CODE,
+    RunPaths,
+    Workspace,
+    is_chosen,
+    write_atomically,
+    write_bytes_atomically,
+    writing,
+)
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A recipe at a site, and what follows from the two, each computed once: the script, the key
-    that names what would be run, the learner's own files, and the version of all programs."""
+    """A recipe at a site, with values that follow from both: the script, a key that identifies the
+    run, the learner's own files and the version of all programs. Each is computed once."""
 
     recipe: Recipe
     site: Site
@@ -46,15 +51,15 @@ class Submission:
 
     @classmethod
     def of(cls, recipe: Recipe, site: Site) -> Submission:
-        files = own_files.read(recipe, site)
+        files = read_files(recipe, site)
         version = digest(recipe, site, files)
         return cls(recipe, site, render(recipe, site), key(recipe, site), files, version)
 
 
-def submit(jobs: Jobs, wanted: Submission) -> Record:
-    """Submits in any case; the caller holds the lock and has decided that it shall be."""
-    recipe, text = wanted.recipe, wanted.script.text
-    intent = Record(
+def submit(jobs: Jobs, wanted: Submission, lock: int) -> Record:
+    """Submit a run without further checks. The caller holds the lock and has decided to submit."""
+    recipe = wanted.recipe
+    record = Record(
         token=uuid.uuid4().hex[:16],
         name=recipe.name,
         key=wanted.key,
@@ -65,48 +70,29 @@ def submit(jobs: Jobs, wanted: Submission) -> Record:
         devices=recipe.devices,
         time_limit_minutes=recipe.time_limit_minutes,
     )
-    jobs.registry.intend(intent, Told(recipe_toml(recipe, wanted.site), text, wanted.files))
+    inherited = _inherited(jobs, wanted)
+    jobs.slurm.test(wanted.script.text, inherited, jobs.registry.workspace.folder)
+    _prepare(jobs, record, wanted)
     try:
-        job_id = _sbatch(jobs, intent, wanted)
+        job_id = _sbatch(jobs, record, wanted, inherited, lock)
     except SlurmError as error:
-        # "Socket timed out" may come after the job was taken: look before giving up.
-        row = _in_queue(jobs, intent) if error.exit_code != 127 else None
+        # "Socket timed out" may come after Slurm accepted the job, so look in the queue first.
+        row = _in_queue(jobs, record) if error.exit_code != 127 else None
         if row is None:
-            jobs.registry.drop_intent(intent)
+            _drop(jobs, record)
             raise
         job_id = row.job_id
-    return _finish(jobs, intent, job_id)
+    return _finish(jobs, replace(record, job_id=job_id))
 
 
-def repair(jobs: Jobs) -> list[Record]:
-    """Finishes what an earlier call, killed in between, left half done; mostly nothing."""
-    repaired = []
-    intents = jobs.registry.intents()
-    if intents:
-        _await_sbatch(jobs.registry.workspace)
-    for intent in intents:
-        try:
-            repaired += _repaired(jobs, intent)
-        except (WorkspaceError, ValueError, KeyError, TypeError) as error:
-            jobs.say(  # what cannot be finished is in nobody's way
-                f"{intent.name}: a submission that was left half done cannot be finished: {error}. "
-                f"To forget it, remove {jobs.registry.intent_path(intent)}"
-            )
-    for record in jobs.registry.all():
-        if record.unfinished:
-            is_held = _in_queue(jobs, record) is not None
-            released = _release(jobs, record)
-            repaired += [released] if is_held else []
-    return repaired
-
-
-def _repaired(jobs: Jobs, intent: Record) -> list[Record]:
-    done = next((r for r in jobs.registry.all() if r.token == intent.token), None)
-    row = None if done else _in_queue(jobs, intent)
-    if row is not None:
-        return [_finish(jobs, intent, row.job_id)]
-    jobs.registry.drop_intent(intent)
-    return []
+def repair(jobs: Jobs) -> None:
+    """Complete submissions of earlier calls that were killed. Usually there are none."""
+    for record in jobs.registry.unfinished():
+        row = _in_queue(jobs, record)
+        if job_id := record.job_id or (row.job_id if row else 0):
+            _finish(jobs, replace(record, job_id=job_id))
+        else:
+            _drop(jobs, record)
 
 
 def recipe_toml(recipe: Recipe, site: Site) -> str:
@@ -116,24 +102,45 @@ def recipe_toml(recipe: Recipe, site: Site) -> str:
     return tomli_w.dumps(table, multiline_strings=True)
 
 
-def _sbatch(jobs: Jobs, intent: Record, wanted: Submission) -> int:
-    options = ["--hold", f"--comment={intent.mark}"]
+def _prepare(jobs: Jobs, record: Record, wanted: Submission) -> None:
+    """Write all files of the run to a temporary folder, renamed when the job number is known."""
+    paths = RunPaths(_prepared(jobs, record))
+    write_atomically(paths.recipe, recipe_toml(wanted.recipe, wanted.site))
+    write_atomically(paths.script, wanted.script.text)
+    for name, content in wanted.files.items():
+        write_bytes_atomically(paths.program / name, content)
+    jobs.registry.save(record)
+
+
+def _prepared(jobs: Jobs, record: Record) -> Path:
+    return jobs.registry.workspace.runs / f".submitting-{record.token}"
+
+
+def _drop(jobs: Jobs, record: Record) -> None:
+    shutil.rmtree(_prepared(jobs, record), ignore_errors=True)
+    jobs.registry.forget(record)
+
+
+def _sbatch(
+    jobs: Jobs, record: Record, wanted: Submission, inherited: Mapping[str, str], lock: int
+) -> int:  # fmt: skip
+    options = ["--hold", f"--comment={record.mark}"]
     workspace, name = jobs.registry.workspace, wanted.recipe.name
     if wanted.recipe.script:
         options += [f"--job-name={name}", f"--output={log_pattern(workspace.runs, name)}"]
-    with workspace.submitting() as descriptor:
-        here = dict(jobs.slurm.here)
-        if not is_chosen(here):
-            here[COMPILED_CODE] = str(workspace.compiled_code())
-        inherited = environment(here, wanted.recipe, wanted.site)
-        return jobs.slurm.submit(
-            wanted.script.text, options, inherited, workspace.folder, (descriptor,)
-        )
+    return jobs.slurm.submit(wanted.script.text, options, inherited, workspace.folder, (lock,))
+
+
+def _inherited(jobs: Jobs, wanted: Submission) -> dict[str, str]:
+    here = dict(jobs.slurm.here)
+    if not is_chosen(here):
+        here[COMPILED_CODE] = str(jobs.registry.workspace.compiled_code())
+    return environment(here, wanted.recipe, wanted.site)
 
 
 def environment(here: Mapping[str, str], recipe: Recipe, site: Site) -> dict[str, str]:
-    """What the job inherits; a link or device memory chosen for the box goes along. Its nodes
-    set the variable of a device's memory themselves, so that of a recipe has to reach them."""
+    """Return the variables that the job inherits, with a link or device memory chosen for the box.
+    The box's nodes set the device memory themselves, so a recipe's value is passed on to them."""
     decided = {name: getattr(site, name) for name in DEFAULTS_OF_THE_USER.values()}
     table = job_environment(here, decided)
     if site.link_gbit:
@@ -147,46 +154,35 @@ def environment(here: Mapping[str, str], recipe: Recipe, site: Site) -> dict[str
     return table
 
 
-def _finish(jobs: Jobs, intent: Record, job_id: int) -> Record:
-    """Folder, record, release, in this order; every step may be done again."""
-    told = jobs.registry.told(intent)
-    paths = RunPaths.of(jobs.registry.workspace.runs, intent.name, job_id)
-    with writing(paths.folder):
-        _make_room(jobs, paths)
-        paths.folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(paths.recipe, told.recipe_toml)
-    write_atomically(paths.script, told.script)
-    for name, content in told.files.items():
-        write_bytes_atomically(paths.program / name, content)
-    record = jobs.registry.save(replace(intent, job_id=job_id, folder=paths.folder.name))
-    jobs.registry.drop_intent(intent)
-    return _release(jobs, record)
+def _finish(jobs: Jobs, record: Record) -> Record:
+    """Rename the folder, save the record and release the job. Every step can be repeated safely."""
+    runs, prepared = jobs.registry.workspace.runs, _prepared(jobs, record)
+    folder = RunPaths.of(runs, record.name, record.job_id).folder
+    if prepared.exists():
+        with writing(folder):
+            _make_room(jobs, folder)
+            prepared.rename(folder)
+    return _release(jobs, jobs.registry.save(replace(record, folder=folder.name)))
 
 
-def _make_room(jobs: Jobs, paths: RunPaths) -> None:
-    """A box made anew counts its jobs from 1 again; the older run steps aside."""
-    folder, older = paths.folder, jobs.registry.owner_of(paths.folder)
-    if not folder.exists() or (older is None and _is_empty_start(paths)):
+def _make_room(jobs: Jobs, folder: Path) -> None:
+    """Rename an older run's folder with the same number. A new box counts its jobs from 1 again."""
+    if not folder.exists():
         return
     number = 1
     while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
         number += 1
+    older = jobs.registry.owner_of(folder)
     folder.rename(aside)
     if older is not None:
         jobs.registry.update(older, folder=aside.name)
-
-
-def _is_empty_start(paths: RunPaths) -> bool:
-    """What `_finish` itself leaves when it is killed in between."""
-    names = {path.name for path in paths.folder.iterdir() if not path.name.startswith(".")}
-    return names <= {paths.recipe.name, paths.script.name, paths.program.name}
 
 
 def _release(jobs: Jobs, record: Record) -> Record:
     try:
         jobs.slurm.release(record.job_id)
     except SlurmError:
-        # Released before by the call that was killed, cancelled by hand, or already over.
+        # Released by the call that was killed, cancelled by hand, or already over.
         row = _in_queue(jobs, record)
         if row is not None and row.status.reason.startswith("JobHeld"):
             raise
@@ -197,13 +193,6 @@ def _release(jobs: Jobs, record: Record) -> Record:
 def _in_queue(jobs: Jobs, record: Record) -> QueueRow | None:
     rows = jobs.slurm.queue()
     return next((row for row in rows if row.comment == record.mark), None)
-
-
-def _await_sbatch(workspace: Workspace) -> None:
-    """An sbatch that outlived its notebook may still be about to submit."""
-    end_s = time.monotonic() + PATIENCE_WITH_SBATCH_S
-    while workspace.sbatch_is_at_work() and time.monotonic() < end_s:
-        time.sleep(0.1)
 
 
 def check_writable(workspace: Workspace) -> None:

@@ -1,1 +1,1 @@
-"""Runs that were made elsewhere, handed back in place of jobs where no cluster answers."""
+"""Runs that were recorded elsewhere and replace jobs if no cluster answers."""

@@ -1,60 +1,58 @@
-"""On what machine something was measured, and when: in words, without host, account or path."""
+"""Descriptions of a machine without host, account or path."""
 
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
-from course_lib.words import spoken
+from course_lib.words import _
 
 GIB = 1 << 30
-MONTHS = spoken(
-    "{day} January {year}",
-    "{day} February {year}",
-    "{day} March {year}",
-    "{day} April {year}",
-    "{day} May {year}",
-    "{day} June {year}",
-    "{day} July {year}",
-    "{day} August {year}",
-    "{day} September {year}",
-    "{day} October {year}",
-    "{day} November {year}",
-    "{day} December {year}",
+RECORDED = re.compile(r"recorded on (?P<day>[\d-]+) on (?P<where>.+)")
+MACHINE = re.compile(
+    r"a machine with (?P<cores>\d+) cores?(?P<name>.*), (?P<gib>\d+) GiB of memory and "
+    r"(?P<gpus>.*), (?P<system>\w*)"
 )
-"""Each form whole, for languages in which the year comes first."""
-
-
-def day(date: str) -> str:
-    """`23 November 2026`; what is no date stays as it is."""
-    try:
-        when = time.strptime(date, "%Y-%m-%d")
-    except ValueError:
-        return date
-    return MONTHS[when.tm_mon - 1].format(day=when.tm_mday, year=when.tm_year)
 
 
 def machine() -> str:
-    """`a machine with 2 cores (AMD EPYC …), 23 GiB of memory and no GPU`, as far as it tells."""
+    """Describe this machine as far as possible, such as `a machine with 2 cores (AMD EPYC …), 23
+    GiB of memory and no GPU`. The text is stored, so it is in English."""
     import psutil
 
     cores = len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else 0
     cores = cores or psutil.cpu_count() or 1
-    memory_gib = psutil.virtual_memory().total / GIB
+    name = f" ({named})" if (named := processor_name()) else ""
     return (
-        f"a machine with {_computes(cores)}, {memory_gib:.0f} GiB of memory and "
-        f"{gpus()}, {platform.system()}"
+        f"a machine with {cores} core{'' if cores == 1 else 's'}{name}, "
+        f"{psutil.virtual_memory().total / GIB:.0f} GiB of memory and {gpus()}, {platform.system()}"
     )
 
 
-def _computes(cores: int) -> str:
-    """Each form whole: a translation cannot tell two parts that stand side by side."""
-    if name := processor_name():
-        return f"1 core ({name})" if cores == 1 else f"{cores} cores ({name})"
-    return "1 core" if cores == 1 else f"{cores} cores"
+def recorded_words(origin: str) -> str:
+    """Return the banner of a recorded run in the reader's language."""
+    found = RECORDED.fullmatch(origin)
+    if not found:
+        return origin
+    return _("recorded on {last} on {where}", last=found["day"], where=described(found["where"]))
+
+
+def described(machine: str) -> str:
+    """Translate a description of a machine into the reader's language."""
+    found = MACHINE.fullmatch(machine)
+    if not found:
+        return machine
+    cores = _("1 core") if found["cores"] == "1" else _("{cores} cores", cores=found["cores"])
+    return _(
+        "a machine with {cores}, {memory_gib} GiB of memory and {value}, {system}",
+        cores=f"{cores}{found['name']}",
+        memory_gib=found["gib"],
+        value=_("no GPU") if found["gpus"] == "no GPU" else found["gpus"],
+        system=found["system"],
+    )
 
 
 def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
@@ -67,7 +65,7 @@ def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def gpus() -> str:
-    """Of the machine where the notebook ran; a login node has none, and its jobs may."""
+    """Return the GPUs of the notebook's machine, which may be a login node without GPUs."""
     path = shutil.which("nvidia-smi")
     if path is None:
         return "no GPU"

@@ -1,59 +1,53 @@
-"""Packs runs that have ended into one file: what the course reads of them, without the rest."""
+"""Packing of ended runs into one file with all data that the course reads of them."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import os
 import re
+import tarfile
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.job import value_types
-from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.run_paths import RunPaths
-from course_lib.lab.plain_files import plain
+from course_lib.lab.job.recipe import Recipe, parse_toml
 from course_lib.lab.queue.records import Record
-from course_lib.lab.recorded import paths
+from course_lib.lab.recorded import anonymous
 from course_lib.lab.recorded.machine import machine
 from course_lib.lab.recorded.recording import (
-    FORMAT,
     INDEXED,
     LARGEST_PART_BYTES,
-    PACKED_ONCE,
-    Head,
+    MANIFEST,
+    ZIPPED,
+    Manifest,
     RecordedFile,
     RecordedRun,
-    Recording,
     may_be_recorded,
 )
-from course_lib.lab.workspace import Workspace, write_bytes_atomically
+from course_lib.lab.workspace import RunPaths, Workspace, folder_name, plain, write_bytes_atomically
+from course_lib.words import _
 
+# Size limit of one file of recorded runs, so that all files together are a small download.
 LARGEST_BYTES = 3 << 20
-"""Of one file of recorded runs, so that all of them are a small download."""
+# Arguments of operators in a trace that neither the course nor TensorBoard's profiler tab reads.
+# They make up a large part of a trace.
 NOT_READ = frozenset(
     {"Ev Idx", "Record function id", "Concrete Inputs", "Input Strides"}
     | {"Fwd thread id", "Sequence number"}
 )
-"""Of the arguments of an operator in a trace: much of its bytes, and nobody asks for them, neither
-a reader of the course nor the profiler's tab of TensorBoard."""
 PRESET = 6
 RANK = re.compile(r"rank(\d{1,6})")
-XZ_OVER_ZLIB = 0.5
-"""How much smaller xz makes what zlib does in a hurry, as found for traces."""
-Place = tuple[int, str]
-"""Number of a run, name of a file."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +56,8 @@ class Source:
     folder: Path
 
 
-@dataclass(frozen=True)
-class Packed:
-    path: Path
-    runs: int
-    size_bytes: int
-    left_out: tuple[str, ...]
-
-    def __str__(self) -> str:
-        text = f"{self.path}: {self.runs} runs, {self.size_bytes / 2**20:.2f} MiB"
-        if self.left_out:
-            text += f"; left out for their size: {len(self.left_out)} files"
-        return text
-
-
 def sources(workspace: Workspace, records: Sequence[Record]) -> list[Source]:
-    """Of runs that have ended and are still there, also where a lesson cleaned them."""
+    """Find runs that have ended and still exist, even if a lesson cleaned them."""
     found = []
     for record in records:
         places = (workspace.runs / record.folder, workspace.kept / record.folder)
@@ -93,126 +73,127 @@ def pack(
     device_pace: float,
     target: Path,
     site_name: str = "",
-) -> Packed:
-    """One file of these runs. With a `site_name` they are told as of another cluster than runs of
-    the same site elsewhere, such as of the box on a machine with GPUs."""
-    told = [_told(source, paths.folders(workspace.folder)) for source in runs]
+) -> str:
+    """Write these runs to one file and return a summary. With a `site_name`, the runs are stored
+    under another cluster name. This separates them from runs of the same site elsewhere, such as
+    the box on a machine with GPUs."""
+    clean_runs = [_clean_run(source, anonymous.folders(workspace.folder)) for source in runs]
     if site_name:
-        told = [replace(one, site={**one.site, "name": site_name}) for one in told]
-    room = LARGEST_BYTES
-    while True:
-        content = _packed(told, _fitting(told, room), device_pace)
+        clean_runs = [replace(one, site={**one.site, "name": site_name}) for one in clean_runs]
+    turns = {_turn(name) for one in clean_runs for name in one.files}
+    for last_turn in sorted(turns, reverse=True):
+        manifest, content = _packed(clean_runs, last_turn, device_pace)
         if len(content) <= LARGEST_BYTES:
             break
-        room = int(room * 0.95 * LARGEST_BYTES / len(content))  # it was guessed how well xz does
-        if room < LARGEST_BYTES // 8:
-            raise LabError(f"{target.name}: logs and recipes of its runs have more than 3 MiB")
+    else:
+        raise LabError(
+            _("{name}: logs and recipes of its runs have more than 3 MiB", name=target.name)
+        )
     write_bytes_atomically(target, content)
-    head = Recording(target).head
-    left_out = tuple(f"{run.folder}/{name}" for run in head.runs for name in run.left_out)
-    return Packed(target, len(head.runs), len(content), left_out)
+    left_out = sum(len(run.left_out) for run in manifest.runs)
+    return _(
+        "{path}: {runs} runs, {size_mib:.2f} MiB; {left_out} files left out for their size",
+        path=target,
+        runs=len(manifest.runs),
+        size_mib=len(content) / 2**20,
+        left_out=left_out,
+    )
 
 
-def _packed(told: list[_Told], fitting: set[Place], device_pace: float) -> bytes:
-    body, packed = lzma.LZMACompressor(format=lzma.FORMAT_XZ, preset=PRESET), bytearray()
-    entries = []
-    for number, one in enumerate(told):
+def _packed(
+    clean_runs: list[_CleanRun], last_turn: int, device_pace: float
+) -> tuple[Manifest, bytes]:
+    """Pack the files up to a turn, the same for all runs, so that they can be compared."""
+    entries, contents = [], {}
+    for one in clean_runs:
         files, left_out = [], []
         for name, content in one.files.items():
-            if (number, name) in fitting:
-                sha256 = hashlib.sha256(content).hexdigest()
-                files.append(RecordedFile(name, len(content), sha256))
-                packed += body.compress(content)
-            else:
+            if _turn(name) > last_turn or len(content) > LARGEST_PART_BYTES:
                 left_out.append(name)
+                continue
+            files.append(RecordedFile(name, len(content), hashlib.sha256(content).hexdigest()))
+            contents[f"{folder_name(one.record.name, one.record.job_id)}/{name}"] = content
         entries.append(_entry(one, files, left_out))
-    packed += body.flush()
     date = time.strftime("%Y-%m-%d")
-    head = Head(machine=machine(), date=date, device_pace=device_pace, runs=entries)
-    line = msgspec.json.encode(head) + b"\n"
-    first = f"{FORMAT} {hashlib.sha256(line).hexdigest()}\n".encode()
-    return first + line + bytes(packed)
+    manifest = Manifest(machine=machine(), date=date, device_pace=device_pace, runs=entries)
+    return manifest, archive({MANIFEST: msgspec.json.encode(manifest)} | contents)
 
 
-def _fitting(told: list[_Told], room: int) -> set[Place]:
-    """Traces are the large ones: those of rank 0 go in first, then the others', as long as there is
-    room; of a rank all or none, so that runs can be compared."""
-    files = [(number, name) for number, one in enumerate(told) for name in one.files]
-    taken = 0
-    fitting: set[Place] = set()
-    for turn, group in groupby(sorted(files, key=_turn), key=_turn):
-        places = [p for p in group if len(told[p[0]].files[p[1]]) <= LARGEST_PART_BYTES]
-        contents = (told[number].files[name] for number, name in places)
-        taken += int(XZ_OVER_ZLIB * sum(len(zlib.compress(content, 1)) for content in contents))
-        if turn > 0 and taken > room:
-            break
-        fitting.update(places)
-    return fitting
+def archive(contents: Mapping[str, bytes]) -> bytes:
+    """Return a tar.xz of plain files without owner or time."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as file:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
+    return lzma.compress(packed.getvalue(), preset=PRESET)
 
 
-def _turn(place: Place) -> int:
-    """Later ones are left out first."""
-    folder, _, rest = place[1].partition("/")
+def _turn(name: str) -> int:
+    """Return the turn of a file. Files with a later turn are left out first. Traces are large and
+    come last; rank 0's traces are kept longest."""
+    folder, _unused, rest = name.partition("/")
     if folder == "profile":
         found = RANK.match(rest)
         return 2 + (int(found[1]) if found else 0)
-    large = folder in ("memory", "monitor", "tensorboard") or place[1].endswith(INDEXED)
+    large = folder in ("memory", "monitor", "tensorboard") or name.endswith(INDEXED)
     return 1 if large else 0
 
 
 @dataclass(frozen=True)
-class _Told:
+class _CleanRun:
     record: Record
     recipe: dict[str, Any]
     site: dict[str, Any]
     files: dict[str, bytes]
 
 
-def _told(source: Source, folders: dict[str, str]) -> _Told:
-    """A run as others may read it: without folders, accounts and secrets of this machine."""
+def _clean_run(source: Source, folders: dict[str, str]) -> _CleanRun:
+    """Read a run and remove folders, accounts and secrets of this machine."""
     asked_in = RunPaths(source.folder).recipe
-    asked = value_types.parse(asked_in.read_text(encoding="utf-8"), str(asked_in), LabError)
+    asked = parse_toml(asked_in.read_text(encoding="utf-8"), str(asked_in), LabError)
     recipe, site = Recipe.from_dict(asked.get("recipe", asked)), dict(asked.get("site", {}))
-    words = folders | paths.private_words(recipe, site)
-    here = ("workspace", "programs", "data", "path", "venv", "recorded", *paths.PRIVATE)
+    words = folders | anonymous.folders_of_run(site) | anonymous.private_words(recipe, site)
+    here = ("workspace", "programs", "data", "path", "venv", "recorded", *anonymous.PRIVATE)
     site = {name: value for name, value in site.items() if name not in here}
     files = {name: _clean(name, content, words) for name, content in _files(source.folder)}
     plainly = recipe.to_dict()
     plainly.pop("keywords", None)
     plainly.pop("made_by", None)
-    return _Told(source.record, _without(plainly, words), _without(site, words), files)
+    return _CleanRun(source.record, _without(plainly, words), _without(site, words), files)
 
 
 def _without(table: dict[str, Any], words: dict[str, str]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(json.dumps(table))
-    return {name: paths.in_table(value, words) for name, value in told.items()}
+    plain_table: dict[str, Any] = json.loads(json.dumps(table))
+    return {name: anonymous.in_table(value, words) for name, value in plain_table.items()}
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Links are not followed: what they lead to is not of this run."""
-    for place, _, names in sorted(os.walk(folder, followlinks=False)):
+    """Yield the files of a run without links, whose targets are not part of the run."""
+    for place, _unused, names in sorted(os.walk(folder, followlinks=False)):
         for name in sorted(names):
             path = Path(place, name)
-            told = path.relative_to(folder).as_posix()
-            if may_be_recorded(told) and not path.is_symlink():
+            name_in_run = path.relative_to(folder).as_posix()
+            if may_be_recorded(name_in_run) and not path.is_symlink():
                 content = plain(path).read_bytes()
-                if not told.endswith(PACKED_ONCE):
-                    yield told, content
+                if not name_in_run.endswith(ZIPPED):
+                    yield name_in_run, content
                     continue
-                with contextlib.suppress(EOFError, OSError, zlib.error):  # a job that was killed
-                    yield told, gzip.decompress(content)
+                with contextlib.suppress(EOFError, OSError, zlib.error):  # the job was killed
+                    yield name_in_run, gzip.decompress(content)
 
 
 def _clean(name: str, content: bytes, words: dict[str, str]) -> bytes:
     if name.startswith("tensorboard/"):
-        return content  # its numbers have checksums of their own
+        return content  # its numbers have their own checksums
     if name.startswith("profile/"):
         content = _slim(content)
-    return paths.in_bytes(content, words)
+    return anonymous.in_bytes(content, words)
 
 
 def _slim(trace: bytes) -> bytes:
-    """A trace without what no reader of the course asks for; as it is where it is none."""
+    """Remove data from a trace that no reader of the course uses."""
     try:
         table = msgspec.json.decode(trace)
         for event in table["traceEvents"]:
@@ -225,7 +206,7 @@ def _slim(trace: bytes) -> bytes:
     return bytes(msgspec.json.encode(table))
 
 
-def _entry(one: _Told, files: list[RecordedFile], left_out: list[str]) -> RecordedRun:
+def _entry(one: _CleanRun, files: list[RecordedFile], left_out: list[str]) -> RecordedRun:
     record = one.record
     status = asdict(record.status) if record.status else {}
     return RecordedRun(

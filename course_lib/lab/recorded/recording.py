@@ -1,11 +1,10 @@
-"""The file of recorded runs: read as if an enemy had written it.
+"""The file of recorded runs: a tar.xz that is read as untrusted data.
 
-    course-recording-1 <sha256 of the next line>
-    {"machine": …, "runs": [{"recipe": …, "files": [[path, bytes, sha256], …]}, …]}
-    <all files one after the other, as xz>
+    manifest.json                 {"machine": …, "runs": [{"recipe": …, "files": […], …}, …]}
+    dp4-17/recipe.toml            and all other files, as the manifest lists them, in its order
 
-It is data: nothing in it is run, imported or unpickled. A file that is not whole, or holds what no
-recording holds, is refused in words, and nothing of it is written.
+Nothing in it is run, imported or unpickled. An incomplete file, or a file with content that its
+manifest does not list, is refused with a message.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import gzip
 import hashlib
 import lzma
 import re
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -23,39 +23,36 @@ import msgspec
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.run_paths import folder_name
 from course_lib.lab.job.site import Site
-from course_lib.lab.plain_files import plain
-from course_lib.lab.queue.states import ENDED
+from course_lib.lab.queue.slurm import ENDED
+from course_lib.lab.workspace import folder_name, plain
+from course_lib.words import _
 
-FORMAT = "course-recording-1"
 ENDING = ".runs"
+MANIFEST = "manifest.json"
 LARGEST_FILE_BYTES = 16 << 20
-LARGEST_HEAD_BYTES = 4 << 20
-LARGEST_BODY_BYTES = 512 << 20
-"""Of all files together, unpacked."""
+# Limit for all unpacked files together.
+LARGEST_BODY_BYTES = 256 << 20
+# Limit for one unpacked file, because one file at a time is held in memory.
 LARGEST_PART_BYTES = 64 << 20
-"""Of one file, unpacked: so much may be in memory at once."""
 MOST_FILES = 5000
-UNPACKING_MEMORY_BYTES = 128 << 20
-PIECE_BYTES = 1 << 20
 ALONE = ("recipe.toml", "job.sbatch", "out.log", "exit_code", "links.json")
 IN_FOLDERS = (
     *("program", "verdict", "tensorboard", "profile", "memory", "monitor"),
     *("diary", "stacks", "flight"),
 )
-CHECKPOINTS, TOLD_BY_CHECKPOINTS = "checkpoints", (".json", ".txt", ".lock")
-"""Their names and what they say of themselves; weights are large, and pickled."""
+# Checkpoints: only their small text files are recorded, because weights are large.
+CHECKPOINTS, CHECKPOINT_TEXTS = "checkpoints", (".json", ".txt", ".lock")
+# A text that a run has converted to tokens.
 INDEXED = (".idx", ".bin")
-"""A text that a run has made into tokens."""
 PART = re.compile(r"[\w+-][\w.+-]{0,150}", re.ASCII)
-PACKED_ONCE = ".gz"
-"""Such files lie in a recording as what is in them, which xz packs better, and become .gz again."""
+# These files are stored unzipped, because xz packs them better. Unpacking makes them .gz again.
+ZIPPED = ".gz"
 PICKLED = (".pickle", ".pkl", ".pt", ".pth")
 
 
 class RecordingError(LabError):
-    """A file of recorded runs that is damaged, or is none."""
+    """A file of recorded runs that is damaged or has a wrong format."""
 
 
 class RecordedFile(msgspec.Struct, array_like=True, frozen=True):
@@ -79,7 +76,7 @@ class RecordedRun(msgspec.Struct, frozen=True, kw_only=True):
         return folder_name(self.name, self.job_id)
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     date: str
     device_pace: float
@@ -87,140 +84,134 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recording:
-    """`head` is checked when this is made, the files when they are unpacked."""
+    """A file of recorded runs. The constructor checks `manifest`; `unpack` checks each file."""
 
     def __init__(self, path: Path):
         self.path = path
-        with self._opened() as file:
-            self.head = _head(path, file)
-            self._body_starts = file.tell()
-        for run in self.head.runs:
-            _check_run(path, run)
-        sizes = [file.size_bytes for run in self.head.runs for file in run.files]
-        if len(sizes) > MOST_FILES or sum(sizes) > LARGEST_BODY_BYTES:
-            raise _refused(path, f"it would unpack to {len(sizes)} files of {sum(sizes)} bytes")
+        with self._opened() as archive:
+            first = archive.next()
+            if first is None or first.name != MANIFEST or not first.isreg():
+                raise self._refused(f"it does not begin with {MANIFEST}")
+            self.manifest = msgspec.json.decode(_content(archive, first), type=Manifest)
+        files = [file for run in self.manifest.runs for file in run.files]
+        size = sum(file.size_bytes for file in files)
+        if len(files) > MOST_FILES or size > LARGEST_BODY_BYTES:
+            raise self._refused(f"it would unpack to {len(files)} files of {size} bytes")
+        for run in self.manifest.runs:
+            self._check_names(run)
 
     def unpack(self, wanted: RecordedRun, folder: Path) -> None:
-        """The files of one run into a new folder, each compared with its checksum."""
-        with self._opened() as file:
-            file.seek(self._body_starts)
-            body = _Body(self.path, file)
-            for run in self.head.runs:
-                for entry in run.files:
-                    content = body.next(entry)
-                    if run == wanted:
-                        _write(folder / entry.path, content)
-                if run == wanted:
-                    return
+        """Write the files of one run into a new folder and check their checksums."""
+        self._check_recipe(wanted)
+        for run, entry, content in self._files():
+            if run is wanted:
+                target = folder / entry.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                zipped = target.suffix == ZIPPED
+                target.write_bytes(gzip.compress(content, 1) if zipped else content)
 
     def check(self) -> None:
-        """Every byte, to its end."""
-        with self._opened() as file:
-            file.seek(self._body_starts)
-            body = _Body(self.path, file)
-            for run in self.head.runs:
+        """Read every byte and every recipe."""
+        for run in self.manifest.runs:
+            self._check_recipe(run)
+        for _unused in self._files():
+            pass
+
+    def _files(self) -> Iterator[tuple[RecordedRun, RecordedFile, bytes]]:
+        """Yield all files in order: regular files with names and sizes as in the manifest."""
+        with self._opened() as archive:
+            archive.next()  # the manifest
+            for run in self.manifest.runs:
                 for entry in run.files:
-                    body.next(entry)
-            body.has_ended()
+                    found, name = archive.next(), f"{run.folder}/{entry.path}"
+                    if found is None:
+                        raise self._refused(f"it ends before {name}")
+                    listed = found.name == name and found.size == entry.size_bytes
+                    if not (listed and found.isreg()):
+                        raise self._refused(f"{found.name[:80]!r} lies where {name} is listed")
+                    content = _content(archive, found)
+                    if hashlib.sha256(content).hexdigest() != entry.sha256:
+                        raise self._refused(f"{name} is not what was recorded (its checksum)")
+                    yield run, entry, content
+            if archive.next() is not None or _rest(archive).strip(b"\0"):
+                raise self._refused("there is more in it than its manifest lists")
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
+    def _opened(self) -> Iterator[tarfile.TarFile]:
         try:
             size = plain(self.path).stat().st_size
             if size > LARGEST_FILE_BYTES:
-                raise _refused(self.path, f"it has {size} bytes, a recording at most 16 MiB")
-            with self.path.open("rb") as file:
-                yield file
+                raise self._refused(_("it has {size} bytes, a recording at most 16 MiB", size=size))
+            with (
+                lzma.open(self.path) as file,
+                tarfile.open(fileobj=_Limited(file), mode="r|") as archive,  # type: ignore[call-overload]
+            ):
+                yield archive
         except OSError as error:
-            raise _refused(self.path, error.strerror or str(error)) from error
+            raise self._refused(error.strerror or str(error)) from error
+        except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, RecursionError) as error:
+            raise self._refused(str(error)) from error
 
+    def _check_names(self, run: RecordedRun) -> None:
+        if run.recipe.get("name") != run.name or not PART.fullmatch(run.folder) or run.job_id < 0:
+            raise self._refused(_("a run has the name {name!r}", name=run.name[:80]))
+        if run.status.get("state") not in ENDED:
+            raise self._refused(_("{folder} had not ended", folder=run.folder))
+        names = [file.path for file in run.files]
+        for name in names:
+            if not may_be_recorded(name):
+                raise self._refused(_("{name!r} is no file of a run", name=name[:80]))
+        if len(set(names)) < len(names):
+            raise self._refused(f"two files of {run.folder} have one name")
+        if not all(0 <= file.size_bytes <= LARGEST_PART_BYTES for file in run.files):
+            raise self._refused(
+                _("a file of {folder} would have more than 64 MiB", folder=run.folder)
+            )
 
-def _head(path: Path, file: IO[bytes]) -> Head:
-    name, _, told = file.readline(200).decode("ascii", "replace").strip().partition(" ")
-    if name != FORMAT:
-        raise _refused(path, f"it does not begin with {FORMAT!r}")
-    line = file.readline(LARGEST_HEAD_BYTES)
-    if not line.endswith(b"\n") or hashlib.sha256(line).hexdigest() != told:
-        raise _refused(path, "its table of contents is damaged, cut off or too long")
-    try:
-        return msgspec.json.decode(line, type=Head)
-    except (ValueError, RecursionError) as error:
-        raise _refused(path, f"its table of contents is none: {error}") from error
+    def _check_recipe(self, run: RecordedRun) -> None:
+        try:
+            Recipe.from_dict(run.recipe)
+            Site(**{"name": "recorded", **run.site})
+        except (LabError, TypeError, ValueError, AttributeError) as error:
+            raise self._refused(f"recipe or site of {run.folder}: {error}") from error
 
-
-def _check_run(path: Path, run: RecordedRun) -> None:
-    try:
-        recipe = Recipe.from_dict(run.recipe)
-        Site(**{"name": "recorded", **run.site})
-    except (LabError, TypeError, ValueError, AttributeError) as error:
-        raise _refused(path, f"recipe or site of a run: {error}") from error
-    if recipe.name != run.name or not PART.fullmatch(run.folder) or run.job_id < 0:
-        raise _refused(path, f"a run has the name {run.name[:80]!r}")
-    if run.status.get("state") not in ENDED:
-        raise _refused(path, f"{run.folder} had not ended")
-    names = [file.path for file in run.files]
-    for name in names:
-        if not may_be_recorded(name):
-            raise _refused(path, f"{name[:80]!r} is no file of a run")
-    if len(set(names)) < len(names):
-        raise _refused(path, f"the files of {run.folder} are not told apart")
-    if not all(0 <= file.size_bytes <= LARGEST_PART_BYTES for file in run.files):
-        raise _refused(path, f"a file of {run.folder} would have more than 64 MiB")
+    def _refused(self, why: str) -> RecordingError:
+        return RecordingError(
+            _("{name} is no recording that can be used: {why}", name=self.path.name, why=why)
+        )
 
 
 def may_be_recorded(name: str) -> bool:
-    """Names below the folder of a run, of the kinds that the course reads as data."""
+    """Return True for a path in a run's folder that the course reads as data."""
     parts = name.split("/")
     if not all(PART.fullmatch(part) for part in parts) or PurePosixPath(name).suffix in PICKLED:
         return False
     suffix = PurePosixPath(name).suffix
     if len(parts) == 1:
         return name in ALONE or suffix in INDEXED
-    told = parts[0] == CHECKPOINTS and suffix in TOLD_BY_CHECKPOINTS
-    return (parts[0] in IN_FOLDERS or told) and len(parts) <= 5
+    of_checkpoint = parts[0] == CHECKPOINTS and suffix in CHECKPOINT_TEXTS
+    return (parts[0] in IN_FOLDERS or of_checkpoint) and len(parts) <= 5
 
 
-def _write(target: Path, content: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    packed = target.suffix == PACKED_ONCE
-    target.write_bytes(gzip.compress(content, 1) if packed else content)
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(member)
+    return file.read() if file else b""
 
 
-class _Body:
-    """The files in their order; never more in memory than the one that is read."""
-
-    def __init__(self, path: Path, file: IO[bytes]):
-        self._path, self._file = path, file
-        memory = UNPACKING_MEMORY_BYTES
-        self._xz = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=memory)
-
-    def next(self, entry: RecordedFile) -> bytes:
-        content = bytearray()
-        while len(content) < entry.size_bytes:
-            if not (piece := self._read(entry.size_bytes - len(content))):
-                raise _refused(self._path, f"it ends within {entry.path}")
-            content += piece
-        if hashlib.sha256(content).hexdigest() != entry.sha256:
-            raise _refused(self._path, f"{entry.path} is not what was recorded (its checksum)")
-        return bytes(content)
-
-    def has_ended(self) -> None:
-        if self._read(1) or self._file.read(1):
-            raise _refused(self._path, "there is more in it than its table of contents tells")
-
-    def _read(self, most: int) -> bytes:
-        while not self._xz.eof:
-            more = self._file.read(PIECE_BYTES) if self._xz.needs_input else b""
-            if self._xz.needs_input and not more:
-                return b""
-            try:
-                piece = self._xz.decompress(more, max_length=min(most, PIECE_BYTES))
-            except lzma.LZMAError as error:
-                raise _refused(self._path, f"it is damaged: {error}") from error
-            if piece:
-                return piece
-        return b""
+def _rest(archive: tarfile.TarFile) -> bytes:
+    """Return the bytes after the last file, normally zeros."""
+    return b"".join(iter(lambda: archive.fileobj.read(tarfile.RECORDSIZE), b""))
 
 
-def _refused(path: Path, why: str) -> RecordingError:
-    return RecordingError(f"{path.name} is no recording that can be used: {why}")
+class _Limited:
+    """A reader with a size limit, because a small file can unpack to any size."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file, self._left = file, LARGEST_BODY_BYTES
+
+    def read(self, size: int) -> bytes:
+        piece = self._file.read(size)
+        self._left -= len(piece)
+        if self._left < 0:
+            raise ValueError(f"it unpacks to more than {LARGEST_BODY_BYTES} bytes")
+        return piece

@@ -1,1 +1,1 @@
-"""What became of jobs: following, reading, comparing and deleting them."""
+"""Runs: following, reading, comparing and deleting them."""

@@ -1,4 +1,4 @@
-"""Device-hours: what a run may cost, what was spent, and a limit that refuses."""
+"""Device-hours: the possible cost of a run, the hours used, and a limit on submissions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from course_lib.lab.errors import BudgetError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.site import Site
-from course_lib.lab.plain_files import plain
 from course_lib.lab.queue.records import RECORDED, Record
-from course_lib.lab.workspace import Workspace, write_atomically
+from course_lib.lab.workspace import Workspace, plain, write_atomically
 from course_lib.plan.numbers import real
+from course_lib.words import _
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Device-hours of this workspace. `reserved` is what jobs that have not ended may still use;
-    `limit` None sets no limit."""
+    """Device-hours of this workspace. `reserved` is the most that open jobs may still use."""
 
     limit: float | None
     used: float
@@ -33,26 +32,44 @@ class Budget:
 
     @property
     def words(self) -> str:
-        spent = f"{self.used:.2f} device-hours used, {self.reserved:.2f} reserved by open jobs"
+        spent = _(
+            "{used:.2f} device-hours used, {reserved:.2f} reserved by open jobs",
+            used=self.used,
+            reserved=self.reserved,
+        )
         if self.limit is None:
-            return f"{spent}; no limit set"
-        return f"{spent}; {max(self.left, 0):.2f} left of {self.limit:.2f}"
+            return _("{spent}; no limit set", spent=spent)
+        return _(
+            "{spent}; {left:.2f} left of {limit:.2f}",
+            spent=spent,
+            left=max(self.left, 0),
+            limit=self.limit,
+        )
 
     def admit(self, recipe: Recipe) -> None:
-        """Raises where the run could cost more than is left."""
+        """Raise an error if the run could cost more than is left."""
         if recipe.device_hours <= self.left + 1e-9:
             return
         minutes = int(max(self.left, 0) * 60 / recipe.devices)
         way = (
-            f"ask for at most {minutes} minutes, or fewer devices"
+            _("ask for at most {minutes} minutes, or fewer devices", minutes=minutes)
             if minutes
-            else "cancel a job that is not needed"
+            else _("cancel a job that is not needed")
         )
         raise BudgetError(
-            f"{recipe.name} could cost {cost(recipe)}, and {max(self.left, 0):.2f} of the "
-            f"workspace's {self.limit:.2f} device-hours are left ({self.used:.2f} used, "
-            f"{self.reserved:.2f} reserved by jobs that have not ended). Nothing was submitted: "
-            f"{way}, or raise the limit with lab.set_budget(…)"
+            _(
+                "{name} could cost {recipe}, and {left:.2f} of the workspace's "
+                "{limit:.2f} device-hours are left ({used:.2f} used, {reserved:.2f} "
+                "reserved by jobs that have not ended). Nothing was submitted: {way}, or "
+                "raise the limit with lab.set_budget(…)",
+                name=recipe.name,
+                recipe=cost(recipe),
+                left=max(self.left, 0),
+                limit=self.limit,
+                used=self.used,
+                reserved=self.reserved,
+                way=way,
+            )
         )
 
 
@@ -60,7 +77,7 @@ def budget(workspace: Workspace, records: Iterable[Record]) -> Budget:
     used = reserved = 0.0
     for record in records:
         if record.cluster == RECORDED:
-            continue  # somebody else's device-hours
+            continue  # these device-hours belong to somebody else
         if record.status is None:
             reserved += record.device_hours
         else:
@@ -76,19 +93,24 @@ def set_limit(workspace: Workspace, device_hours: float | None) -> None:
     hours = real(device_hours)
     if hours is None or hours < 0:
         raise BudgetError(
-            f"a budget of {device_hours!r} device-hours cannot be; use a number from 0, or None to "
-            "lift the limit"
+            _(
+                "a budget of {device_hours!r} device-hours cannot be; use a number from "
+                "0, or None to lift the limit",
+                device_hours=device_hours,
+            )
         )
     write_atomically(path, f"device_hours = {hours}\n")
 
 
 def cost(recipe: Recipe, site: Site | None = None) -> str:
-    """`at most 4 devices × 10 min = 0.67 device-hours`, with the price where it is known."""
-    if not recipe.devices:
-        return f"no devices, at most {recipe.time_limit_minutes} min"
-    ending = "" if recipe.devices == 1 else "s"
-    text = f"{recipe.devices} device{ending} × {recipe.time_limit_minutes} min"
-    text = f"at most {text} = {recipe.device_hours:.2f} device-hours"
+    """Return `at most 4 devices × 10 min = 0.67 device-hours`, with the price if it is known."""
+    text = _(
+        "at most {devices} device{s} × {minutes} min = {device_hours:.2f} device-hours",
+        devices=recipe.devices,
+        s="" if recipe.devices == 1 else "s",
+        minutes=recipe.time_limit_minutes,
+        device_hours=recipe.device_hours,
+    )
     if site and site.price_per_device_hour:
         text += (
             f" = {recipe.device_hours * site.price_per_device_hour:.2f} {site.currency}".rstrip()
@@ -101,12 +123,15 @@ def _limit(workspace: Workspace) -> float | None:
     try:
         hours = real(tomllib.loads(plain(path).read_text(encoding="utf-8"))["device_hours"])
         if hours is None or hours < 0:
-            raise ValueError("no number of hours")
+            raise ValueError(_("no number of hours"))
         return hours
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BudgetError(
-            f"{path} does not say how many device-hours may be spent; it should hold one line such "
-            "as `device_hours = 20.0`"
+            _(
+                "{path} does not say how many device-hours may be spent; it should hold "
+                "one line such as `device_hours = 20.0`",
+                path=path,
+            )
         ) from error

@@ -1,4 +1,4 @@
-"""Deleting runs: only what the course made, shown before it is done."""
+"""Deleting runs. Only files that the course made are deleted, and they are shown first."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.records import Record, Registry
 from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
-from course_lib.words import told
+from course_lib.words import _
 
 MIB = 1 << 20
+# Set by `course run --keep`: whole runs are then moved to the folder that `course record` reads.
 KEEP = "COURSE_KEEP_RUNS"
-"""Set by `course run --keep`: whole runs are then moved to where `course record` looks for them."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What is deleted, or would be."""
+    """Files that are deleted, or would be deleted."""
 
     targets: tuple[Target, ...]
     refused: tuple[str, ...] = ()
@@ -42,22 +42,30 @@ class Cleaning:
         return sum(target.size_bytes for target in self.targets)
 
     def __repr__(self) -> str:
-        return told(self.words("clean(…, yes=True)"))
+        return self.words("clean(…, yes=True)")
 
     def words(self, what_deletes: str) -> str:
-        lines = [_deleted(target, self.done) for target in self.targets]
-        lines += [f"left alone: {text}" for text in self.refused]
+        deleted = _("deleted") if self.done else _("would delete")
+        lines = [f"{deleted} {_label(target)}" for target in self.targets]
+        lines += [_("left alone: {text}", text=text) for text in self.refused]
         if not self.targets:
-            lines.append("nothing to delete")
+            lines.append(_("nothing to delete"))
         elif not self.done:
-            lines.append(f"{self.size_bytes / MIB:.1f} MiB in all; {what_deletes} deletes it")
+            lines.append(
+                _(
+                    "{size_bytes:.1f} MiB in all; {what_deletes} deletes it",
+                    size_bytes=self.size_bytes / MIB,
+                    what_deletes=what_deletes,
+                )
+            )
         return "\n".join(lines)
 
 
 def select(
     runs: Sequence[Run], which: Sequence[Run | Unfinished | str | int]
 ) -> tuple[list[Run], list[str]]:
-    """The runs meant, and what names none: a lesson cleans up after exercises left undone too."""
+    """Return the selected runs, and a message for each name without a run. Unfinished exercises are
+    skipped, because a lesson also cleans up after them."""
     if not which:
         return [run for run in runs if run.ended and run.folder.exists()], []
     chosen: dict[int, Run] = {}
@@ -67,12 +75,12 @@ def select(
             continue
         found = [run for run in runs if _is_meant(run, one)]
         chosen |= {id(run): run for run in found}
-        unknown += [] if found else [f"no run {one!r} here"]
+        unknown += [] if found else [_("no run {one!r} here", one=one)]
     return list(chosen.values()), unknown
 
 
 def _is_meant(run: Run, one: Run | str | int) -> bool:
-    """Numbers of jobs repeat where runs of several clusters, or recorded ones, lie together."""
+    """Return True if `one` means this run. Job ids repeat between clusters and recordings."""
     if isinstance(one, Run):
         return run.folder == one.folder
     return one in (run.name, run.job_id)
@@ -81,12 +89,19 @@ def _is_meant(run: Run, one: Run | str | int) -> bool:
 def plan(
     workspace: Workspace, runs: Iterable[Run], only: Sequence[str], refused: Sequence[str] = ()
 ) -> Cleaning:
-    """Every folder is proven to be ours before anything is deleted."""
+    """Return what would be deleted. Every folder is first proven to be a run of the course."""
     targets: list[Target] = []
     refused = list(refused)
     for run in runs:
         if problem := _not_ours(workspace, run):
-            refused.append(f"{run.name} (job {run.job_id}): {problem}")
+            refused.append(
+                _(
+                    "{name} (job {job_id}): {problem}",
+                    name=run.name,
+                    job_id=run.job_id,
+                    problem=problem,
+                )
+            )
         elif only:
             targets += _parts(run, only)
         else:
@@ -97,7 +112,7 @@ def plan(
 def clean(registry: Registry, cleaning: Cleaning) -> Cleaning:
     for target in cleaning.targets:
         if target.whole:
-            # First the name goes, so that a run half deleted is never taken for a run.
+            # Rename first, so that a partly deleted run is never mistaken for a run.
             doomed = target.path.with_name(f".deleting-{target.path.name}")
             target.path.rename(doomed)
             registry.update(target.record, cleaned=True)
@@ -118,12 +133,12 @@ def keep(workspace: Workspace, doomed: Path, name: str) -> None:
 
 
 def size_bytes(path: Path) -> int:
-    """Links are counted as links: what they point to is not deleted either."""
+    """Return the size of a path. Links count as links, because their targets are not deleted."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size
     return sum(
         (Path(folder) / name).lstat().st_size
-        for folder, _, names in os.walk(path, followlinks=False)
+        for folder, _unused, names in os.walk(path, followlinks=False)
         for name in names
     )
 
@@ -133,13 +148,17 @@ def _not_ours(workspace: Workspace, run: Run) -> str:
     try:
         mode = folder.lstat().st_mode
     except FileNotFoundError:
-        return "its folder is gone already"
+        return _("its folder is gone already")
     if not run.ended and run.state != "UNKNOWN":
-        return f"it has not ended ({run.reason})"
+        return _("it has not ended ({reason})", reason=run.reason)
     if not stat.S_ISDIR(mode) or folder.resolve().parent != workspace.runs.resolve():
-        return f"{folder} is a link or lies outside {workspace.runs}"
+        return _("{folder} is a link or lies outside {runs}", folder=folder, runs=workspace.runs)
     if not recipe.is_file():
-        return f"{folder} has no {recipe.name}, so the course cannot prove that it made it"
+        return _(
+            "{folder} has no {name}, so the course cannot prove that it made it",
+            folder=folder,
+            name=recipe.name,
+        )
     return ""
 
 
@@ -148,21 +167,18 @@ def _parts(run: Run, only: Sequence[str]) -> list[Target]:
     for name in only:
         if name in proofs or Path(name).name != name or name in ("", ".", "..") or "\0" in name:
             raise LabError(
-                f"only={name!r} is not a part that can be deleted alone; use names within a run "
-                'folder such as "checkpoints", "profile", "memory", "tensorboard"'
+                _(
+                    "only={name!r} is not a part that can be deleted alone; use names "
+                    'within a run folder such as "checkpoints", "profile", "memory", '
+                    '"tensorboard"',
+                    name=name,
+                )
             )
     paths = [run.folder / name for name in only]
     found = [path for path in paths if path.exists() or path.is_symlink()]
     return [Target(run._record, path, False, size_bytes(path)) for path in found]
 
 
-def _deleted(target: Target, done: bool) -> str:
-    size_mib = target.size_bytes / MIB
-    if done:
-        return f"deleted {_label(target)} ({size_mib:.1f} MiB)"
-    return f"would delete {_label(target)} ({size_mib:.1f} MiB)"
-
-
 def _label(target: Target) -> str:
     within = "" if target.whole else f"{target.path.parent.name}/"
-    return f"{within}{target.path.name}"
+    return f"{within}{target.path.name} ({target.size_bytes / MIB:.1f} MiB)"

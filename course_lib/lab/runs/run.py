@@ -1,49 +1,372 @@
-"""What happened: one submitted job and its folder, as a notebook holds it."""
+"""A submitted job and its folder, as a notebook uses them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from course_lib.lab.errors import RunFailedError
-from course_lib.lab.queue import states
+from course_lib.lab.errors import (
+    DeletedRunError,
+    NotRecordedError,
+    RecipeError,
+    RunFailedError,
+)
+from course_lib.lab.job.recipe import Recipe, parse_toml, read_text
+from course_lib.lab.job.script import Script
+from course_lib.lab.queue.jobs import Jobs
+from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.slurm import ENDED_BADLY, ENDED_WELL, UNKNOWN, Status
+from course_lib.lab.recorded.machine import recorded_words
 from course_lib.lab.runs.compare import Comparison, compare
-from course_lib.lab.runs.outputs import RunOutputs
-from course_lib.lab.watching.watch import watch
+from course_lib.lab.watching import progress, watch
+from course_lib.lab.workspace import RunPaths, plain
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
+from course_lib.words import N_, _
 
 if TYPE_CHECKING:
     from course_lib.read import Stacks
 
-NOT_OFFERED = ("look", "pause", "pause_until_look_s", "submitted_unix_s")
-"""By completion: the lab asks a run for them, no learner does."""
+# Interval at which `wait` checks for the exit code file. The check costs almost nothing.
+GLANCE_S = 0.1
+
+
+LAST_LINES, LONG_LINE_BYTES = 15, 400
+ASK = N_("a run whose recipe has {0}=True, as run.recipe.but({0}=True), and that gets so far")
+# Records by name in the run folder: their label, and which runs write them.
+RECORDED = {
+    "memory": (N_("memory trace"), ASK.format("memory")),
+    "profile": ("profile", ASK.format("profile")),
+    "diary": ("diary", ASK.format("diary")),
+    "flight": (
+        N_("flight record"),
+        N_(
+            'a run that fails, and whose recipe has environment={"TORCH_FR_BUFFER_SIZE": "200"}: '
+            "each rank writes it when it gives up"
+        ),
+    ),
+    "monitor": ("load", ASK.format("monitor")),
+    "links": (N_("times of links"), N_("a run of links.recipe(…)")),
+}
 
 
 @answers_misspelt
 @explained_methods("run", "require", "wait", "watch", "compare", "stacks", "tail", "cancel")
-class Run(RunOutputs):
-    """`state` is Slurm's word, `reason` says it in ours; `log`, `memory`, `profile`, `links`,
-    `nccl` and `monitor` are what the run left behind, as data."""
+class Run:
+    """A submitted run. `state` is Slurm's word, and `reason` explains it. `log`, `memory`,
+    `profile`, `links`, `nccl` and `monitor` return the run's records as data."""
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in NOT_OFFERED]
+    def __init__(self, jobs: Jobs, record: Record):
+        self._jobs, self._record = jobs, record
+        # A reader's result is kept until the file or folder that it read changes.
+        self._read: dict[str, tuple[object, Any]] = {}
+
+    def __repr__(self) -> str:
+        origin = f", {self.origin}" if self.origin else ""
+        return f"<Run {self.name}, job {self.job_id}: {self.reason}{origin}>"
+
+    @property
+    def name(self) -> str:
+        return self._record.name
+
+    @property
+    def job_id(self) -> int:
+        return self._record.job_id
+
+    @property
+    def submitted_unix_s(self) -> float:
+        return self._record.submitted_unix_s
+
+    @property
+    def paths(self) -> RunPaths:
+        return self._jobs.registry.paths(self._record)
+
+    @property
+    def folder(self) -> Path:
+        return self.paths.folder
+
+    @property
+    def log_file(self) -> Path:
+        return self.paths.log
+
+    @property
+    def status(self) -> Status:
+        """Return the state of the job. Calls within a moment share one answer of Slurm."""
+        return self.look()
+
+    @property
+    def state(self) -> str:
+        return self.status.state
+
+    @property
+    def reason(self) -> str:
+        return self.status.words
+
+    @property
+    def ended(self) -> bool:
+        return self.status.ended
+
+    @property
+    def ok(self) -> bool:
+        return self.state in ENDED_WELL
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.status.exit_code
+
+    @property
+    def elapsed_s(self) -> float | None:
+        return self.status.elapsed_s
+
+    @property
+    def origin(self) -> str:
+        """Return date and machine of a run that was recorded elsewhere, otherwise ""."""
+        return recorded_words(self._record.origin)
+
+    @property
+    def devices(self) -> int:
+        return self._record.devices
+
+    @property
+    def device_hours(self) -> float:
+        self.look()
+        return self._record.device_hours
+
+    def look(self, max_age_s: float | None = None) -> Status:
+        """Return the status, at most `max_age_s` old."""
+        status, self._record = self._jobs.look(self._record, max_age_s)
+        return status
+
+    def wait(self, timeout_s: float | None = None) -> str:
+        """Wait for the end and return the final state. A changing line shows the progress. A
+        time-out is reported and does not stop the job."""
+        return watch.wait(self, timeout_s).state
+
+    def pause(self, seconds: float) -> None:
+        """Wait until the next query to Slurm, or until the exit code appears."""
+        end_s = time.monotonic() + seconds
+        marker = self.paths.exit_code
+        if marker.exists():
+            time.sleep(min(seconds, 2 * GLANCE_S))
+            return
+        while (left_s := end_s - time.monotonic()) > 0 and not marker.exists():
+            time.sleep(min(GLANCE_S, left_s))
+
+    def pause_until_look_s(self, looks: int) -> float:
+        return self._jobs.pause_s(looks)
+
+    def cancel(self) -> None:
+        self._jobs.cancel(self._record)
 
     def require(self, timeout_s: float | None = None) -> Run:
-        """Waits, and raises with the cause if the run did not end well."""
-        if self.wait(timeout_s) not in states.ENDED_WELL:
+        """Wait, and raise an error with the cause if the run did not succeed."""
+        if self.wait(timeout_s) not in ENDED_WELL:
             raise RunFailedError(self.error)
         return self
 
     def watch(self, timeout_s: float | None = None) -> None:
-        """Shows the run until it has ended: a panel in a notebook, lines in a terminal."""
-        watch(self, timeout_s)
+        """Show the run until it ends: a panel in a notebook, lines in a terminal."""
+        watch.watch(self, timeout_s)
 
     def stacks(self, wait_s: float = 10.0) -> Stacks:
-        """Where every rank is at this moment; the run goes on."""
-        from course_lib.lab.runs.ask_stacks import ask_stacks
+        """Return where every rank is now. The run continues."""
+        from course_lib.lab.runs.stacks import ask_stacks
 
         return ask_stacks(self, wait_s)
 
     def compare(self, other: Run) -> Comparison:
-        """Recipe, script and results, field by field: what differs."""
+        """Compare recipe, script and results field by field, and show the differences."""
         return compare(self, other)
+
+    @property
+    def deleted(self) -> bool:
+        return not self.folder.is_dir()
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return Recipe.from_dict(self._asked.get("recipe", self._asked))
+
+    @cached_property
+    def site(self) -> dict[str, Any]:
+        """Return the site as it was when this run was submitted."""
+        return dict(self._asked.get("site", {}))
+
+    @cached_property
+    def _asked(self) -> dict[str, Any]:
+        path = self._kept(self.paths.recipe)
+        return parse_toml(read_text(path, RecipeError), str(path), RecipeError)
+
+    @cached_property
+    def script(self) -> Script:
+        return Script(self.name, plain(self._kept(self.paths.script)).read_text(encoding="utf-8"))
+
+    @property
+    def text(self) -> str:
+        """Return the log so far; empty before the job has started."""
+        path = self._result(self.log_file)
+        try:
+            return plain(path).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def tail(self, lines: int = LAST_LINES) -> str:
+        """Return the last lines of the log; empty before the job has started."""
+        text = progress.end_of(self.log_file, LONG_LINE_BYTES * lines)
+        return "\n".join(text.splitlines()[-lines:])
+
+    def last_lines(self, lines: int = LAST_LINES) -> str:
+        """Return the last lines for a message. The job's own output is not translated."""
+        if tail := self.tail(lines):
+            indented = "".join(f"\n  {line}" for line in tail.splitlines())
+            return _(
+                "The last lines of {log_file}:{indented}", log_file=self.log_file, indented=indented
+            )
+        return _("It printed nothing ({log_file}).", log_file=self.log_file)
+
+    @property
+    def error(self) -> str:
+        """Describe a run that failed: its cause and the end of its log; otherwise ""."""
+        status = self.status
+        if status.state in ENDED_WELL or not (status.ended or status.state == UNKNOWN):
+            return ""
+        if self.cancelled:
+            return self._was_cancelled
+        text = _(
+            "{name} (job {job_id}) {words}.", name=self.name, job_id=self.job_id, words=status.words
+        )
+        if cause := self.failure:
+            text += f"\n\n{cause}"
+        return f"{text}\n\n{self.last_lines()}"
+
+    @property
+    def cancelled(self) -> bool:
+        """Return True if the run was cancelled. It has no result; `tail` shows its output."""
+        return self.state == "CANCELLED"
+
+    @property
+    def _was_cancelled(self) -> str:
+        return _(
+            "{name} (job {job_id}) was cancelled and has no result. Run the cell "
+            "that submits it once more; it makes a new run",
+            name=self.name,
+            job_id=self.job_id,
+        )
+
+    @property
+    def has_no_result(self) -> bool:
+        """Return True if the run was cancelled, or failed before its first iteration."""
+        if self.status.state not in ENDED_BADLY:
+            return False
+        is_there = self.log_file.is_file() and not self.cancelled
+        return not is_there or _is_empty(self._reader("training_log", self.log_file))
+
+    @property
+    def failure(self) -> Any:
+        """Return the first cause of a failed run, or None."""
+        path = self._result(self.log_file)
+        return self._reader("failure", path) if path.is_file() else None
+
+    @property
+    def log(self) -> Any:
+        """Return the training log's tables: `log.world`, `log.iterations`, `log.evaluations` …"""
+        status, log = self.status, self._reader("training_log", self._printed())
+        if _is_empty(log) and (status.state in ENDED_BADLY or not status.ended):
+            raise self._not_recorded(_("iteration"))
+        return log
+
+    @property
+    def nccl(self) -> Any:
+        return self._reader("nccl", self._printed())
+
+    @property
+    def memory(self) -> Any:
+        return self._reader("memory", self._recorded(self.paths.memory))
+
+    @property
+    def profile(self) -> Any:
+        return self._reader("profile", self._recorded(self.paths.profile))
+
+    @property
+    def diary(self) -> Any:
+        return self._reader("diary", self._recorded(self.paths.diary))
+
+    @property
+    def flight(self) -> Any:
+        """Return the last collectives of each rank of a failed run."""
+        return self._reader("flight", self._recorded(self.paths.flight))
+
+    @property
+    def links(self) -> Any:
+        return self._reader("links", self._recorded(self.paths.links))
+
+    @property
+    def monitor(self) -> Any:
+        return self._reader("monitor", self._recorded(self.paths.monitor))
+
+    def _kept(self, path: Path) -> Path:
+        if self.deleted:
+            raise DeletedRunError(
+                _(
+                    "{name} (job {job_id}) was deleted, {name2} with it: {folder} is "
+                    "gone. Run the cell that submits it once more; it makes a new run",
+                    name=self.name,
+                    job_id=self.job_id,
+                    name2=path.name,
+                    folder=self.folder,
+                )
+            )
+        return path
+
+    def _result(self, path: Path) -> Path:
+        if self.cancelled:
+            raise NotRecordedError(self._was_cancelled)
+        return path
+
+    def _printed(self) -> Path:
+        if not self._result(self._kept(self.paths.log)).exists():
+            raise self._not_recorded("log")
+        return self.paths.log
+
+    def _recorded(self, path: Path) -> Path:
+        """Return the path of a record, or raise an error that explains which recipe writes it."""
+        self._result(self._kept(path))
+        if path.is_file() or (path.is_dir() and any(path.iterdir())):
+            return path
+        raise self._not_recorded(*RECORDED[path.stem])
+
+    def _not_recorded(self, what: str, how: str = "") -> NotRecordedError:
+        text = _(
+            "{name} (job {job_id}) has no {what}: it is {reason}",
+            name=self.name,
+            job_id=self.job_id,
+            what=what,
+            reason=self.reason,
+        )
+        if not self.ended:
+            return NotRecordedError(_("{text}. run.wait() waits for its end", text=text))
+        if how:
+            return NotRecordedError(_("{text}. One is left by {how}", text=text, how=how))
+        return NotRecordedError(
+            _("{text}. Run the cell that submits it once more; it makes a new run", text=text)
+        )
+
+    def _reader(self, name: str, path: Path) -> Any:
+        from course_lib import read
+
+        stamp = _stamp(path)
+        if name not in self._read or self._read[name][0] != stamp:
+            self._read[name] = (stamp, getattr(read, name)(path))
+        return self._read[name][1]
+
+
+def _is_empty(log: Any) -> bool:
+    """Return True if the log has neither iterations nor epochs. Some trainers print only epochs."""
+    return bool(log.iterations.empty and log.epochs.empty)
+
+
+def _stamp(path: Path) -> object:
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    stats = [(file.name, file.stat()) for file in files if file.exists()]
+    return [(name, stat.st_mtime_ns, stat.st_size) for name, stat in stats]

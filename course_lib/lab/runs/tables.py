@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_lib.lab.queue.records import Record
-from course_lib.lab.queue.slurm import QueueRow
-from course_lib.lab.queue.states import Status
-
-if TYPE_CHECKING:
-    pass
+from course_lib.lab.queue.slurm import QueueRow, Status
 
 RUN_COLUMNS = [
     "name", "job_id", "state", "reason", "site", "devices", "submitted", "elapsed_s",
@@ -48,7 +44,7 @@ def queue_row(row: QueueRow, ours: bool) -> dict[str, Any]:
 
 
 def plain(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    """The same table for a terminal, without pandas, which takes longer to load than to print."""
+    """Format a table for a terminal. Loading pandas would take longer than printing."""
     cells = [columns, *([_cell(row[name]) for name in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     return "\n".join(

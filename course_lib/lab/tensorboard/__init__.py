@@ -1,25 +1,33 @@
-"""TensorBoard beside the notebooks, with the profiler tab, for its user alone and without internet.
+"""TensorBoard beside the notebooks, with the profiler tab, private to its user, without internet.
 
-The Jupyter server starts `python -m course_lib.lab.tensorboard` on the first click and hands on
-the pages; the process listens on a Unix socket in a folder that only its user may enter.
+The Jupyter server starts `python -m course_lib.lab.tensorboard` on the first click and forwards the
+pages.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from course_lib.lab.tensorboard.link import Link, tensorboard
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.words import _
 
-__all__ = ["Link", "proxy_entry", "tensorboard"]
-
-STARTUP_LIMIT_S = 60
+STARTUP_LIMIT_S = 180
+LOSS_IN_FRONT = quote('[{"plugin":"scalars","tag":"lm loss"}]')
+# Endings of the address. The loss is pinned, because other curves would come before it.
+TABS = {
+    "scalars": f"?pinnedCards={LOSS_IN_FRONT}#timeseries",
+    "profiler": "#pytorch_profiler",
+}
 
 
 def proxy_entry() -> dict[str, Any]:
-    """What jupyter-server-proxy asks for (entry point `jupyter_serverproxy_servers`)."""
+    """Return the entry for jupyter-server-proxy (entry point `jupyter_serverproxy_servers`)."""
     return {
         "command": _command,
         "unix_socket": True,  # in a new folder of mode 0700
@@ -29,12 +37,70 @@ def proxy_entry() -> dict[str, Any]:
         "launcher_entry": {
             "title": "TensorBoard",
             "icon_path": str(Path(__file__).with_name("web") / "icon.svg"),
-            "category": "Notebook",  # JupyterLab draws no icon in any other
+            "category": "Notebook",  # JupyterLab draws icons only there
         },
     }
 
 
 def _command(unix_socket: str) -> list[str]:
-    """Braces would be taken for fields of jupyter-server-proxy's templates."""
-    values = ["--socket", unix_socket, "--parent", str(os.getpid())]
-    return [sys.executable.replace("{", "{{").replace("}", "}}"), "-m", __name__, *values]
+    """Return the command, with braces doubled for the templates of jupyter-server-proxy."""
+    python = sys.executable.replace("{", "{{").replace("}", "}}")
+    return [python, "-m", __name__, "--socket", unix_socket, "--parent", str(os.getpid())]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to TensorBoard. `url` is a path on the Jupyter server, or "" without such a server."""
+
+    url: str
+    title: str = "TensorBoard"
+
+    def __repr__(self) -> str:
+        if self.url:
+            return _(
+                "{title}: {url} on the address of your Jupyter server",
+                title=self.title,
+                url=self.url,
+            )
+        return _(
+            "{title}: open this notebook in JupyterLab, whose launcher shows it too",
+            title=self.title,
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        if not self.url:
+            return {"text/plain": str(self)}
+        anchor = (
+            f'<a href="{escape(self.url)}" target="_blank" rel="noopener">'
+            f"{escape(self.title)}</a> opens in a new tab; the first time it takes some seconds."
+        )
+        return {"text/plain": str(self), "text/html": anchor}
+
+
+def tensorboard(tab: str = "") -> Link:
+    """Return a link to TensorBoard for the server's workspace. `tab` is a key of TABS, or ""."""
+    if tab and tab not in TABS:
+        raise ArgumentError(
+            _(
+                "TensorBoard has no tab {tab!r} here; use one of {tabs}",
+                tab=tab,
+                tabs=", ".join(TABS),
+            )
+        )
+    base = _base_url()
+    return Link(f"{base}tensorboard/{TABS[tab] if tab else ''}" if base else "")
+
+
+def _base_url() -> str:
+    """Return the address of the Jupyter server that started this kernel, or "" (in a terminal)."""
+    path = os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "")
+    if not path:
+        from jupyter_server.serverapp import list_running_servers
+
+        parent = os.environ.get("JPY_PARENT_PID", "")
+        ours = (one for one in list_running_servers() if str(one.get("pid")) == parent)
+        if (server := next(ours, None)) is None:
+            return ""
+        path = str(server.get("base_url", "/"))
+    inner = quote(path.strip("/"), safe="/%@~")
+    return f"/{inner}/" if inner else "/"

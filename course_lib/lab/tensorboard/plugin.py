@@ -1,21 +1,17 @@
-"""torch-tb-profiler 0.4.3, mended at launch: without internet, without orphans, and following
-folders that are still being written.
-
-What is changed, each where its name says: the processes that it starts (`mortal`), the two
-scripts that it loads from the web (`static_file_route`), when it reads traces (`_monitor_runs`),
-what becomes of a run whose traces cannot be read (`_load_run`), and of messages without types
-(`_analysed`).
-"""
+"""Changes to torch-tb-profiler 0.4.3 at launch: it works without internet and without own
+processes, and it follows folders that are still being written."""
 
 from __future__ import annotations
 
 import os
+import queue
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch_tb_profiler
@@ -23,21 +19,33 @@ import torch_tb_profiler.multiprocessing as profiler_processes
 import werkzeug
 from werkzeug.exceptions import NotFound
 
-from course_lib.lab.tensorboard import mortal
 
-# The modules imported below copy these names, so they are replaced first.
-profiler_processes.Process = mortal.MortalProcess
-profiler_processes.Manager = mortal.mortal_manager
+class OneAtATime(threading.Thread):
+    """Reads one trace at a time. The tab would start a process for each trace, 64 for 64 ranks."""
+
+    turn = threading.Lock()
+
+    def run(self) -> None:
+        with self.turn:
+            super().run()
+
+
+# Replace these names first, because the modules imported below copy them.
+profiler_processes.Process = OneAtATime
+profiler_processes.Queue, profiler_processes.Lock = queue.Queue, threading.Lock
+profiler_processes.Manager = lambda: SimpleNamespace(dict=dict, shutdown=lambda: None)
 
 from torch_tb_profiler import utils  # noqa: E402
 from torch_tb_profiler.plugin import TorchProfilerPlugin  # noqa: E402
 from torch_tb_profiler.profiler import RunLoader, communication  # noqa: E402
 from torch_tb_profiler.profiler import data as profiler_data  # noqa: E402
 
+from course_lib.words import _  # noqa: E402
+
 
 def _analysed(messages: list[Any]) -> Any:
-    """A trace may tell the shape of a message and not its type, as some that were recorded do: then
-    its bytes are unknown, and all else is shown."""
+    """Analyse messages even if a trace has a message's shape without its type, as some recordings
+    do. The bytes of that message are unknown, and the rest is shown."""
     for message in messages:
         if message.input_type is None:
             message.input_shape = None
@@ -53,12 +61,12 @@ GOOGLE_CHARTS = "https://www.gstatic.com/charts/loader.js"
 WEBCOMPONENTS = "https://cdnjs.cloudflare.com/ajax/libs/webcomponentsjs/0.7.24/webcomponents.min.js"
 RESCAN_S = 2.0
 SETTLED_S = 4.0
+# Name, bytes and time of writing of every trace in a folder.
 Traces = tuple[tuple[str, int, float], ...]
-"""Name, bytes and time of writing of every trace in a folder."""
 
 
 def webcomponents_file() -> Path | None:
-    """Installed by set-up where npm is there (deploy/webcomponents)."""
+    """Return the file that set-up installs if npm is available (deploy/webcomponents), or None."""
     root = os.environ.get("COURSE_WEBCOMPONENTS") or f"{sys.prefix}/share/course/webcomponents"
     file = Path(root) / "node_modules/webcomponents.js/webcomponents.min.js"
     return file if file.is_file() else None
@@ -75,14 +83,14 @@ class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
         try:
             content = _static(name)
         except FileNotFoundError:
-            return NotFound(f"no such file: {name}")(environ, start_response)
+            return NotFound(_("no such file: {name}", name=name))(environ, start_response)
         kind = kinds.get(Path(name).suffix, "application/octet-stream")
         response = werkzeug.Response(content, content_type=kind, headers=self.headers)
         return response(environ, start_response)
 
     def _monitor_runs(self) -> None:
-        """Reads a folder when its traces have not been written to for a while, and again when
-        others have joined them: the ranks of a job do not finish writing together."""
+        """Load a folder when its traces have not changed for a while, and again after new traces.
+        The ranks of a job do not finish writing at the same time."""
         loaded: dict[str, Traces] = {}
         while True:
             for folder in set(self._get_run_dirs()):
@@ -90,7 +98,7 @@ class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
                     state = _traces(folder)
                 except OSError:  # removed meanwhile
                     continue
-                age_s = time.time() - max((written_s for _, _, written_s in state), default=0.0)
+                age_s = time.time() - max((written_s for *_unused, written_s in state), default=0.0)
                 if state and state != loaded.get(folder) and not 0 <= age_s < SETTLED_S:
                     loaded[folder] = state
                     self._start_loading(folder)
@@ -121,9 +129,9 @@ def _static(name: str) -> bytes:
         if file is None:
             raise FileNotFoundError(name)
         return file.read_bytes()
-    if name == "course_charts.js":  # one scope for all, so that no name of ours leaks
-        parts = sorted((OURS / "charts").glob("*.js"))
-        return b"(() => {\n" + b"\n".join(part.read_bytes() for part in parts) + b"})();\n"
+    if name == "course_charts.js":
+        parts = (OURS / part for part in ("chart.umd.min.js", "charts.js"))
+        return b"\n".join(part.read_bytes() for part in parts)
     if name.startswith("course_"):
         return (OURS / name.removeprefix("course_")).read_bytes()
     content = (STATIC / name).read_bytes()

@@ -1,1 +1,1 @@
-"""What a person sees of a run while it goes on: a line, a panel, the replay of a recorded one."""
+"""Views of a run in progress: a line, a panel, the replay of a recorded run."""

@@ -1,22 +1,45 @@
-"""Watching a run until it ends: a panel in a notebook, lines in a terminal, one line in a test."""
+"""Watching a run until its end: a panel in a notebook, lines in a terminal, one line in a test."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from course_lib.lab.errors import StillRunningError
-from course_lib.lab.queue.states import UNKNOWN, Status
-from course_lib.lab.watching.audience import in_notebook, is_plain
-from course_lib.lab.watching.progress import Follower, Progress, details, last_line
-from course_lib.lab.watching.replay import replay
-from course_lib.words import told
+from course_lib.lab.queue.slurm import UNKNOWN, Status
+from course_lib.lab.watching.progress import (
+    Clock,
+    Follower,
+    Progress,
+    doing,
+    last_line,
+)
+from course_lib.words import _
 
 if TYPE_CHECKING:
-    from course_lib.lab.runs.outputs import RunOutputs
+    from course_lib.lab.runs.run import Run
+
 
 REFRESH_S = 0.5
-STEPS_OF_A_BAR = 10
+# A shorter wait shows nothing.
+PATIENCE_S = 2.0
+PATIENCE_WITH_UNKNOWN_S = 10.0
+CLEAR_LINE = "\r\x1b[K"
+
+
+def is_plain() -> bool:
+    """Return True with COURSE_PLAIN=1: only last lines are printed, because tests compare text."""
+    return os.environ.get("COURSE_PLAIN", "") not in ("", "0")
+
+
+def in_notebook() -> bool:
+    """Return True in a notebook's kernel. This does not import IPython in other programs."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and hasattr(shell, "kernel")
 
 
 class View(Protocol):
@@ -24,76 +47,123 @@ class View(Protocol):
     def close(self, line: str, status: Status, progress: Progress) -> None: ...
 
 
-def watch(run: RunOutputs, timeout_s: float | None = None) -> None:
-    follower, view = Follower(run), choose_view(run)
-    start_s = time.monotonic()
+def watch(run: Run, timeout_s: float | None = None) -> None:
+    """Show a panel in a notebook or a changing line in a terminal. One line remains at the end."""
+    view: View = LastLine()
+    if in_notebook() and not is_plain():
+        from course_lib.lab.watching.panel import Panel
+
+        view = Panel(run)
+    elif not is_plain():
+        view = OneLine(run, patience_s=0.0)
     try:
-        if run.origin and not is_plain():
-            replay(run, view)
-        status = _follow(run, follower, view, timeout_s)
+        _follow(run, view, timeout_s)
     except KeyboardInterrupt:
         view.close(
-            f"{run.name}: no longer watched, the job goes on; run.watch() comes back to it, "
-            "run.cancel() ends it", run.status, follower.progress,
-        )  # fmt: skip
-        return
-    if not status.ended and status.state != UNKNOWN:
-        view.close(f"{run.name}: still {status.words}", status, follower.progress)
-        raise StillRunningError(
-            f"{run.name} (job {run.job_id}) has not ended after {time.monotonic() - start_s:.0f} s"
+            _(
+                "{name}: no longer watched, the job goes on; run.watch() comes back to it, "
+                "run.cancel() ends it",
+                name=run.name,
+            ),
+            run.status,
+            Progress(),
         )
-    progress = follower.look()
-    view.close(last_line(run, status, progress), status, progress)
 
 
-def _follow(run: RunOutputs, follower: Follower, view: View, timeout_s: float | None) -> Status:
-    """Looks at the log twice a second and at Slurm as seldom as the poller says."""
+def wait(run: Run, timeout_s: float | None = None) -> Status:
+    """Wait like `watch`, with one line instead of the panel, or none for a short wait."""
+    return _follow(run, Silent() if is_plain() else OneLine(run), timeout_s)
+
+
+def _follow(run: Run, view: View, timeout_s: float | None) -> Status:
+    """Read the log twice a second, and query Slurm less and less often."""
+    follower = Follower(run.log_file)
     start_s = asked_s = time.monotonic()
     looks, status = 0, run.look(0.2)
-    while True:
-        view.show(status, follower.look())
-        if status.ended or (status.state == UNKNOWN and looks > 3):
-            return status
-        if timeout_s is not None and time.monotonic() - start_s >= timeout_s:
-            return status
-        run.pause(REFRESH_S)
+    unknown_since_s = None
+    while not status.ended:
+        now_s = time.monotonic()
+        unknown_since_s = (unknown_since_s or now_s) if status.state == UNKNOWN else None
+        if unknown_since_s and now_s - unknown_since_s > PATIENCE_WITH_UNKNOWN_S:
+            break
+        progress = follower.look()
+        view.show(status, progress)
+        left_s = REFRESH_S if timeout_s is None else min(REFRESH_S, start_s + timeout_s - now_s)
+        if left_s <= 0:
+            view.close(
+                _("{name}: still {words}", name=run.name, words=status.words), status, progress
+            )
+            raise StillRunningError(
+                _(
+                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is {words}. It "
+                    "goes on; run.watch() shows it, run.cancel() ends it",
+                    name=run.name,
+                    job_id=run.job_id,
+                    timeout_s=timeout_s,
+                    words=status.words,
+                )
+            )
+        run.pause(left_s)
         has_news = run.paths.exit_code.exists() or (status.waiting and run.log_file.exists())
         if has_news or time.monotonic() - asked_s >= run.pause_until_look_s(looks + 1):
             looks, asked_s = looks + 1, time.monotonic()
             status = run.look(0.0)
+    progress = follower.look()
+    view.close(last_line(run, status, progress), status, progress)
+    return status
 
 
-def choose_view(run: RunOutputs) -> View:
-    if is_plain():
-        return LastLine()
-    if in_notebook():
-        from course_lib.lab.watching.panel import Panel
-
-        return Panel(run)
-    return Lines(run.name)
-
-
-class LastLine:
+class Silent:
     def show(self, status: Status, progress: Progress) -> None:
         pass
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
-        print(told(line))
+        pass
 
 
-class Lines:
-    """A line whenever the state changes and at every tenth of the way."""
+class LastLine(Silent):
+    def close(self, line: str, status: Status, progress: Progress) -> None:
+        print(line)
 
-    def __init__(self, name: str):
-        self._name, self._shown = name, ("", -1)
+
+class OneLine:
+    """One line that changes in place and shows the run's progress and times."""
+
+    def __init__(self, run: Run, patience_s: float = PATIENCE_S):
+        self._run, self._clock = run, Clock(run)
+        self._begin_s = time.monotonic() + patience_s
+        self._handle: Any = None
+        self._shown = ""
 
     def show(self, status: Status, progress: Progress) -> None:
-        now = (status.words, int(progress.share * STEPS_OF_A_BAR))
-        if now != self._shown and not status.ended:
-            self._shown = now
-            rest = ", ".join(f"{told(label)} {told(value)}" for label, value in details(progress))
-            words = told(status.words)
-            print(f"{self._name}: {words}{f' ({rest})' if rest else ''}", flush=True)
+        """Show a line such as `dp4: running, iteration 8 of 12 (34 s, about 16 s left)`."""
+        if time.monotonic() < self._begin_s:
+            return
+        at = doing(self._run, status, progress)
+        words = f"{status.words}, {at}" if at else status.words
+        times = self._clock.words(status, progress)
+        self._write(_("{name}: {words} ({times})", name=self._run.name, words=words, times=times))
 
     def close(self, line: str, status: Status, progress: Progress) -> None:
-        print(told(line), flush=True)
+        if self._shown or time.monotonic() >= self._begin_s:
+            self._write(line, is_last=True)
+            if not in_notebook() and sys.stderr.isatty():
+                print(file=sys.stderr)
+
+    def _write(self, text: str, *, is_last: bool = False) -> None:
+        """Write to one output of a cell, or on one line of a terminal. A file cannot replace a
+        line, so it gets only the first and the last."""
+        if in_notebook():
+            from IPython.display import display
+
+            data = {"text/plain": text}
+            if self._handle is None:
+                self._handle = display(data, raw=True, display_id=True)
+            else:
+                self._handle.update(data, raw=True)
+        elif sys.stderr.isatty():
+            width = shutil.get_terminal_size().columns - 1
+            print(f"{CLEAR_LINE}{text[:width]}", end="", file=sys.stderr, flush=True)
+        elif is_last or not self._shown:
+            print(text, file=sys.stderr, flush=True)
+        self._shown = text

@@ -9,6 +9,7 @@ from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.checks import (
+    MOST_PARTS,
     PlanError,
     expect,
     expect_each,
@@ -16,11 +17,15 @@ from course_lib.plan.checks import (
     keep_numbers,
     keep_whole,
     positive,
+    whole_number,
 )
 from course_lib.plan.hardware import efficiency as c
+from course_lib.plan.shapes.layout import WHOLE_PRECISIONS
+from course_lib.words import _
 
 _MAY_BE_UNKNOWN = (
     *("memory_gib", "memory_gb_per_s", "fp32_tflops", "tf32_tflops", "fp16_tflops", "bf16_tflops"),
+    *("fp8_tflops", "fp4_tflops"),
     *("achievable_tflops", "units", "power_watt", "lasting_share"),
 )
 
@@ -53,15 +58,30 @@ class Device:
     lasting_share: float | None = None
     flash_shares: tuple[tuple[str, float], ...] = ()
     matmul_ramp_length: float = c.MATMUL_RAMP_LENGTH
+    fp8_tflops: float | None = None
+    fp4_tflops: float | None = None
 
     def __post_init__(self) -> None:
         expect(str, "name", self.name, '"A100-40GB"')
         keep_numbers(self, *_MAY_BE_UNKNOWN, above=True, unknown=True)
         keep_numbers(self, "matmul_ramp_length")
-        for share in expect_each(tuple, "flash_shares", self.flash_shares, '("bf16", 0.4)'):
+        for share in expect_each(tuple, "flash_shares", self.flash_shares, '("bf16", 0.4)', 0):
             if len(share) != 2:
-                raise PlanError(f"flash_shares {shown(share)} is no pair; use (precision, share)")
-            positive(f"flash share of {share[0]}", share[1])
+                raise PlanError(
+                    _("flash_shares {share} is no pair; use (precision, share)", share=shown(share))
+                )
+            positive(_("flash share of {share}", share=share[0]), share[1])
+        if self.flash_shares and {name for name, _unused in self.flash_shares} != set(
+            WHOLE_PRECISIONS
+        ):
+            raise PlanError(
+                _(
+                    "flash_shares {flash_shares} is not of every precision; use a pair "
+                    "for each of {precisions}",
+                    flash_shares=shown(self.flash_shares),
+                    precisions=", ".join(WHOLE_PRECISIONS),
+                )
+            )
 
     def peaks(self) -> dict[str, float]:
         """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
@@ -69,22 +89,43 @@ class Device:
             "fp32": self.tf32_tflops or self.fp32_tflops,
             "fp16": self.fp16_tflops,
             "bf16": self.bf16_tflops,
+            "fp8": self.fp8_tflops,
+            # Scales of blocks of 32 came with the units that multiply 4 bits.
+            "mxfp8": self.fp8_tflops if self.fp4_tflops else None,
+            "nvfp4": self.fp4_tflops,
         }
         return {name: value for name, value in known.items() if value is not None}
 
     def peak_tflops(self, precision: str) -> float:
         known = self.peaks()
         if precision not in known:
-            works = f"use {' or '.join(known)}" if known else "set it on the Device"
-            raise PlanError(f"no {precision} peak of {self.name} is known; {works}")
+            works = (
+                _("use {known}", known=" or ".join(known))
+                if known
+                else _(
+                    "use dataclasses.replace(device, {precision}_tflops=100)", precision=precision
+                )
+            )
+            raise PlanError(
+                _(
+                    "no {precision} peak of {name} is known; {works}",
+                    precision=precision,
+                    name=self.name,
+                    works=works,
+                )
+            )
         return known[precision]
 
     def need(self, name: str) -> float:
         value = getattr(self, name)
         if value is None:
             raise PlanError(
-                f"{name} of {self.name} is unknown, and this answer needs it; measure it and use "
-                f"dataclasses.replace(device, {name}=…)"
+                _(
+                    "{name} of {name2} is unknown, and this answer needs it; measure it "
+                    "and use dataclasses.replace(device, {name}=100), say",
+                    name=name,
+                    name2=self.name,
+                )
             )
         return float(value)
 
@@ -151,6 +192,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         keep_whole(self, "devices_per_node", "nodes")
+        whole_number("nodes × devices_per_node =", self.devices, most=MOST_PARTS)
         keep_whole(self, "processors", least=0)
         keep_numbers(self, "reduce_gain", above=True)
         keep_numbers(self, "stall_ms", "turn_us")
@@ -159,11 +201,11 @@ class Cluster:
         for name in ("within", "across"):
             expect(Link, name, getattr(self, name), "plan.Link(latency_us=5, gb_per_s=240)")
         object.__setattr__(
-            self, "tiers", expect_each(Tier, "tiers", self.tiers, "plan.Tier(32, 0.5)")
+            self, "tiers", expect_each(Tier, "tiers", self.tiers, "plan.Tier(32, 0.5)", 0)
         )
 
     def share_over(self, nodes: int) -> float:
-        """Of the bandwidth between nodes, for a group that reaches over so many."""
+        """Share of the bandwidth between nodes that a group over so many nodes gets."""
         return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
 
     def crowded(self, ranks: int) -> Cluster:

@@ -1,4 +1,4 @@
-"""What the processor of this machine multiplies fast: the box's devices are its cores."""
+"""Number formats that the processor of this machine multiplies fast."""
 
 from __future__ import annotations
 

@@ -10,11 +10,29 @@ from __future__ import annotations
 # measured ones, in machines.py, lie between 0.51 and 0.87).
 UNMEASURED_ACHIEVABLE_SHARE = 0.78
 
-# Share of that best rate which lasts through training, by family: power and clock limits.
-# Fitted: A100 on Megatron-LM's runs of 2021, H100 on nanotron's and llm-foundry's.
-# An H100 held to 500 W instead of 700 keeps about (500 / 700) ** 0.5 of its rate.
-SUSTAINED_SHARE = {"V100": 0.93, "A100": 0.92, "H100": 0.73, "H100 at 500 W": 0.62}
+# Share of that best rate which lasts through training, by family of devices and by the year of the
+# libraries that multiply: power and clock limits, and how well the libraries know the device.
+# Fitted: A100 on Megatron-LM's runs of 2021; H100 of 2023 on nanotron's and llm-foundry's, of 2024
+# on NeMo's; B200 of 2024 on Megatron-LM 0.14's, of 2025 and GB300 on Megatron-Bridge's. An H100
+# held to 500 W instead of 700 keeps about (500 / 700) ** 0.5.
+SUSTAINED_SHARE = {
+    "V100": {2020: 0.93},
+    "A100": {2020: 0.92},
+    "H100": {2023: 0.73, 2024: 0.82},
+    "H100 at 500 W": {2023: 0.62},
+    "B200": {2024: 0.58, 2025: 0.80},
+    "GB300": {2025: 0.95},
+}
 UNMEASURED_SUSTAINED_SHARE = 0.80
+
+# The same for products of 8 and 4 bits, relative to bf16: they draw more power, and scales of small
+# blocks have to be applied. Fitted: fp8 on NeMo's runs on H100, the others on Megatron-Bridge's.
+LINEAR_SHARE = {"fp8": 0.88, "mxfp8": 0.85, "nvfp4": 0.60}
+
+# Bytes moved to bring one element of an operand into the format: read in bf16, written row by row
+# and column by column. Scales of MXFP8 differ in both directions, so that it is read twice; NVFP4
+# is also rotated, which takes a pass of its own.
+CAST_BYTES = {"fp8": 4.0, "mxfp8": 6.0, "nvfp4": 8.0}
 
 # Inner length at which a matrix product reaches half its rate: filling the pipeline of a tile.
 MATMUL_RAMP_LENGTH = 200
@@ -24,13 +42,17 @@ MATMUL_RAMP_LENGTH = 200
 MEMORY_SHARE = 0.80
 
 # Share of the peak that fused attention reaches on long sequences, forward; by kernel and family
-# (FlashAttention-2, arXiv 2307.08691, Fig. 4-7; FlashAttention-3, arXiv 2407.08608, Fig. 5).
+# (FlashAttention-2, arXiv 2307.08691, Fig. 4-7; FlashAttention-3, arXiv 2407.08608, Fig. 5, where
+# cuDNN reaches 0.6 alone; 0.55 within training, fitted to NeMo's runs).
 FLASH_SHARE = {
     ("flash1", "A100"): 0.35,
     ("flash1", "H100"): 0.20,
     ("flash2", "A100"): 0.55,
     ("flash2", "H100"): 0.34,
-    ("flash3", "H100"): 0.60,
+    ("cudnn", "A100"): 0.55,
+    ("cudnn", "H100"): 0.55,
+    ("cudnn", "B200"): 0.50,
+    ("cudnn", "GB300"): 0.50,
     ("flash2", "H100 at 500 W"): 0.30,
 }
 UNMEASURED_FLASH_SHARE = 0.30

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.plan.checks import PlanError
 from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.hardware.cluster import Cluster, Link
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,13 +31,15 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
     found = {}
     for name, rows in (("within", pairs[~crossing]), ("across", pairs[crossing])):
         if len(rows):
-            lines = [line(pair) for _, pair in rows.groupby(["source", "destination"])]
+            lines = [line(pair) for _unused, pair in rows.groupby(["source", "destination"])]
             latency, bandwidth = (median(values) for values in zip(*lines, strict=True))
             found[name] = Link(max(0.0, latency), bandwidth, "measured")
     if not found:
         raise PlanError(
-            "the measurement has no point_to_point pairs; run measure_links.py with two or more "
-            "ranks, and on two nodes to learn the link between them"
+            _(
+                "the measurement has no point_to_point pairs; run measure_links.py with "
+                "two or more ranks, and on two nodes to learn the link between them"
+            )
         )
     linked = cluster.but(**found, paced=_paced(ranks))
     return linked.but(turn_us=_turn_us(linked, measured, len(node)))
@@ -68,7 +71,7 @@ def _quickest_us(rows: pd.DataFrame) -> pd.Series:
 
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
-    """What a small all-reduce over everyone takes beyond its messages, for each step. In the
+    """Time of a small all-reduce beyond its messages, for each step. In the
     measurement ranks do nothing else. Those that keep a pace come from computing, each a little
     sooner or later: that is told by the quickest tries, which nothing else has disturbed."""
     if not 0 < cluster.processors < ranks or "size_bytes" not in measured:

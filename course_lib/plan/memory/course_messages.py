@@ -35,7 +35,7 @@ class Held:
 
 @dataclass(frozen=True)
 class _Place:
-    """Of a stage in its pipeline: which steps of it have a stage before or after them."""
+    """Place of a stage in its pipeline: which steps of it have a stage before or after them."""
 
     stages: int
     stage: int

@@ -1,4 +1,4 @@
-"""What the course's own program holds at its peak, in the parts that its memory traces name.
+"""Peak memory of the course's own program, in the parts that its memory traces name.
 
 The program is short enough to be counted buffer by buffer. The peak lies where the first of the
 last forward passes' activations is taken down, at the loss or in the stage's topmost layer; or, of
@@ -63,7 +63,7 @@ def _at_loss(sizes: StageSizes, kept: float) -> Parts:
 
 
 def _waiting(sizes: StageSizes, kept: float) -> tuple[float, float]:
-    """What micro-batches hold that wait for their backward pass, and messages."""
+    """Bytes of micro-batches that wait for their backward pass, and of messages."""
     activations, temporary = alive(sizes.layout, sizes.stage) * kept, 0.0
     if sizes.layout.pipeline > 1:
         held = held_by(sizes)

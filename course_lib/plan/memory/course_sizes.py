@@ -16,8 +16,8 @@ from course_lib.plan.time.kernels import ELEMENT_BYTES
 WIDE = 4  # bytes of a float32
 # At the loss: the gradient of the last norm's output, and its input's; and the two themselves.
 LOSS_ROWS = 2
+# Activations, logits and temporary bytes.
 Parts = tuple[float, float, float]
-"""Activations, logits and temporary bytes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class StageSizes:
         return ELEMENT_BYTES[self.layout.precision]
 
     def bytes(self, widths: float) -> float:
-        """Of so many numbers for each token."""
+        """Bytes of so many numbers for each token."""
         return float(self.tokens * widths * self.element)
 
     @property
@@ -50,7 +50,7 @@ class StageSizes:
 
     @property
     def is_last(self) -> bool:
-        return self.stage == head_rank(self.model, self.layout.pipeline)
+        return self.stage == head_rank(self.model, self.layout)
 
     @property
     def vocabulary(self) -> int:
@@ -63,7 +63,7 @@ class StageSizes:
 
     @property
     def loss(self) -> float:
-        """What a micro-batch's loss keeps for backward, with the last norm."""
+        """Bytes that a micro-batch's loss keeps for backward, with the last norm."""
         return self.logits + (LOSS_ROWS + rows_of_rms(self.model, self.layout)) * self.whole_row
 
     @property
@@ -97,11 +97,11 @@ class StageSizes:
 
     @property
     def layers(self) -> int:
-        return layers_of_stages(self.model, self.layout.pipeline)[self.stage]
+        return layers_of_stages(self.model, self.layout)[self.stage]
 
 
 def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
-    """What a layer keeps here for each token beyond what fused kernels would, whole and cut over
+    """Numbers that a layer keeps for each token beyond fused kernels, whole and cut over
     the tensor group: what RMSNorm does, SwiGLU's gate before and after its function, and of
     attention queries and keys as they were turned, or queries that were taken from between the
     keys of several groups."""
@@ -120,7 +120,7 @@ def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
 
 
 def rows_of_rms(model: Model, layout: Layout) -> int:
-    """What an RMSNorm keeps beyond its input and its output: its quotient; in half precision, this
+    """Numbers that an RMSNorm keeps beyond input and output: its quotient; in half precision, this
     and the input in float32."""
     if model.norm != "rmsnorm":
         return 0

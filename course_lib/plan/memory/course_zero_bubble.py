@@ -1,4 +1,4 @@
-"""What zero-bubble keeps in the course's program: the weights' half of a backward pass, put off."""
+"""Memory of zero-bubble in the course's program: the weights' half of backward, put off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDS = {False: 1, True: 2}
 
 
 def _put_off(sizes: StageSizes) -> tuple[float, float]:
-    """Of one micro-batch whose weights' half waits, inputs of the products of its layers, and
+    """Bytes of one micro-batch whose weights' half waits: inputs of the products of its layers, and
     gradients of their outputs. The last stage keeps the gradient of the logits, which in float32
     lies where these were."""
     model, cut = sizes.model, 1 / sizes.layout.tensor
@@ -32,7 +32,7 @@ def _put_off(sizes: StageSizes) -> tuple[float, float]:
 
 
 def deferred(sizes: StageSizes, held: Held) -> tuple[float, float]:
-    """What zero-bubble keeps of micro-batches whose weights wait, and of the layer at work: in the
+    """Bytes of micro-batches whose weights wait, and of the layer at work: in the
     topmost one, and on the last stage at the loss, or in float32 after it."""
     if sizes.layout.schedule != "zero-bubble":
         return 0.0, 0.0

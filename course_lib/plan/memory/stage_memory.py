@@ -12,7 +12,7 @@ from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 from course_lib.plan.shapes.parameter_counts import layer, on_rank
 from course_lib.plan.shapes.stages import head_rank, layers_of_stages
-from course_lib.plan.time.kernels import ELEMENT_BYTES
+from course_lib.plan.time.kernels import ELEMENT_BYTES, OPERAND_BYTES
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class StageMemory:
         return named + self.activations + self.logits + self.temporary
 
     def reserved(self, stack: Stack) -> float:
-        """What the caching allocator holds: more than is allocated, as blocks do not fit."""
+        """Bytes that the caching allocator holds: more than is allocated, as blocks do not fit."""
         return self.allocated * (1 + stack.reserve_share)
 
     @property
@@ -57,8 +57,8 @@ def memory_of_stages(model: Model, layout: Layout, stack: Stack) -> tuple[StageM
 def peak_stage(model: Model, layout: Layout, stack: Stack) -> StageMemory:
     """The fullest stage: the first holds most micro-batches, the last the logits; a rank in
     between only counts where the layers are dealt unevenly."""
-    last = head_rank(model, layout.pipeline, stack.stage_rule)
-    layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)
+    last = head_rank(model, layout)
+    layers = layers_of_stages(model, layout)
     stages = {0, last, layers.index(max(layers))}
     found = [memory_of_stage(model, layout, stack, stage) for stage in sorted(stages)]
     return max(found, key=lambda stage: stage.allocated)
@@ -69,9 +69,9 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
     recomputed layer, whichever needs more."""
     if stack.counted:
         return _counted(model, layout, stack, stage)
-    held = float(on_rank(model, layout, stage, stack.stage_rule).total)
-    layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)[stage]
-    is_last = stage == head_rank(model, layout.pipeline, stack.stage_rule)
+    held = float(on_rank(model, layout, stage).total)
+    layers = layers_of_stages(model, layout)[stage]
+    is_last = stage == head_rank(model, layout)
     tokens = layout.micro_batch * model.sequence // layout.context
     weights, gradients, state = _bytes_per_parameter(layout, stack)
     kept, working = _activations(model, layout, stack, layers)
@@ -155,12 +155,17 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
     tokens = layout.micro_batch * model.sequence // layout.context
     element = ELEMENT_BYTES[layout.precision]
     mask = 2 if stack.dropout else 0
-    path = float(tokens * model.hidden * (4 * element + mask))
+    # Inputs of linear layers are kept in the format in which they were multiplied.
+    operand = OPERAND_BYTES[layout.precision]
+    narrower = (element - operand) / element
+    path = float(tokens * model.hidden * (4 * element - 2 * (element - operand) + mask))
     whole_share = stack.whole_share
     if layout.sequence_parallel:
         whole_share = 2 * element / (4 * element + mask) if stack.keeps_gathered else 0.0
     widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
-    widths += model.ffn * (3 if model.activation == "swiglu" else 2)
+    widths += model.ffn * ((3 if model.activation == "swiglu" else 2) - narrower)
+    if narrower:  # attention needs its output in bf16, the projection behind it in fewer bits
+        widths += model.query_width * (1 - narrower)
     if stack.counted:
         whole, cut = course_sizes.widths_more(model, layout)
         path, widths = path + tokens * whole * element, widths + cut
@@ -172,8 +177,8 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
 
 
 def _scores(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
-    """What attention keeps: the softmax (and dropout's mask and output), or with a fused kernel
-    one number per row; nothing if it is recomputed."""
+    """Bytes that attention keeps: the softmax (and dropout's mask and output), or with a fused
+    kernel one number per row; nothing if it is recomputed."""
     heads = model.heads / layout.tensor
     if layout.flash:
         return tokens * heads * 4

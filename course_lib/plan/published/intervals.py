@@ -1,23 +1,30 @@
 """How far measured runs lie from predictions: the source of every interval.
 
 `measured_over_predicted.json` holds, for each code base and size of run, the tenth and ninetieth
-percentile over published runs; `benchmarks/planner.py --write-residuals` makes it.
+percentile over published runs, how many they are, the most devices that one had, and the median of
+their errors; `benchmarks/planner.py --write-residuals` makes it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import lru_cache
+from math import log2, prod
 from pathlib import Path
 from typing import NamedTuple
 
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware.cluster import Cluster
-from course_lib.plan.shapes.layout import Layout
+from course_lib.plan.shapes.layout import LINEAR_PRECISIONS, Layout
+from course_lib.words import _
 
 UNKNOWN = "unknown"
 RESIDUALS = Path(__file__).with_name("measured_over_predicted.json")
+
+# An interval grows by these factors at both ends for each way in which a run is unlike all that
+# were measured. Each is what the error grew to when the benchmark first met such runs: 25 % on
+# B200 and GB300; up to 20 % from bf16 to fp8; 3 % for each doubling of the devices.
+OTHER_DEVICE, OTHER_PRECISION, DOUBLED_DEVICES = 1.25, 1.2, 1.03
 
 
 class Interval(NamedTuple):
@@ -25,66 +32,112 @@ class Interval(NamedTuple):
     high: float
 
 
+class Evidence(NamedTuple):
+    """The measured runs from which an interval comes: their key in the table, how many they are,
+    and the median of their errors. `unlike` says what sets the planned run apart from them."""
+
+    key: str
+    runs: int
+    median_error: float
+    unlike: tuple[str, ...]
+
+    def __str__(self) -> str:
+        kind = self.key.removeprefix("time/").replace("/", ", ") if "/" in self.key else _("all")
+        text = _(
+            "{runs} measured runs ({kind}), median error {error:.0%}",
+            runs=self.runs,
+            kind=kind,
+            error=self.median_error,
+        )
+        if not self.unlike:
+            return text
+        return _("{text}; never held against {unlike}", text=text, unlike=", ".join(self.unlike))
+
+
+def _bits(layout: Layout) -> str:
+    return layout.precision if layout.precision in LINEAR_PRECISIONS else "16 bits"
+
+
 def time_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
     """From the most to the least specific kind of run. What runs of other code bases teach about
     an unknown one is how far code bases lie apart, whatever the size of the run."""
     if stack.name == UNKNOWN:
-        return [f"time/{UNKNOWN}"]
-    family = cluster.device.family
-    general = [f"time/{stack.name}", f"time/any/{family}", "time"]
-    return [*_own_keys(layout, cluster, stack), *general]
-
-
-def _own_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
-    """Of this code base on this hardware."""
+        return [f"time/{UNKNOWN}", f"time/device/{cluster.device.family}"]
     nodes = -(-layout.devices // cluster.devices_per_node)
     size = "1" if nodes == 1 else "2-8" if nodes <= 8 else "9-31" if nodes <= 31 else "32+"
     kind = "piped" if layout.pipeline > 1 else "flat"
-    own = f"time/{stack.name}/{cluster.device.family}"
-    return [f"{own}/{size} nodes/{kind}", f"{own}/{size} nodes", own]
+    own = f"time/{stack.program}/{cluster.device.family}"
+    narrow = f"{own}/{_bits(layout)}"
+    sized = f"{narrow}/{size} nodes"
+    return [f"{sized}/{kind}", sized, narrow, own, f"time/{stack.program}", f"time/{UNKNOWN}"]
 
 
 def memory_keys(layout: Layout, stack: Stack) -> list[str]:
     split = "split" if layout.tensor > 1 else "whole"
-    return [f"memory/{stack.name}/{split}", f"memory/{stack.name}", "memory"]
+    return [f"memory/{stack.program}/{split}", f"memory/{stack.program}", "memory"]
 
 
 @lru_cache(maxsize=1)
-def _residuals() -> dict[str, tuple[float, float]]:
+def _residuals() -> dict[str, dict[str, float]]:
     if not RESIDUALS.exists():
         return {}
-    table = json.loads(RESIDUALS.read_text(encoding="utf-8"))
-    return {key: (float(row["low"]), float(row["high"])) for key, row in table.items()}
+    table: dict[str, dict[str, float]] = json.loads(RESIDUALS.read_text(encoding="utf-8"))
+    return table
 
 
-def _first(keys: list[str]) -> tuple[float, float] | None:
-    table = _residuals()
-    return next((table[key] for key in keys if key in table), None)
+def _first(keys: list[str]) -> str | None:
+    return next((key for key in keys if key in _residuals()), None)
 
 
-def _around(value: float, share: tuple[float, float] | None) -> Interval:
-    low, high = share or (1 / 2, 2)
-    return Interval(value * low, value * high)
+def evidence(layout: Layout, cluster: Cluster, stack: Stack) -> Evidence | None:
+    """The nearest kind of run that was measured; None if there is no table."""
+    key = _first(time_keys(layout, cluster, stack))
+    if key is None:
+        return None
+    row = _residuals()[key]
+    return Evidence(
+        key, int(row["runs"]), row["median"], tuple(_unlike(key, layout, cluster, stack))
+    )
 
 
-def _never_measured(layout: Layout, cluster: Cluster, stack: Stack) -> tuple[float, float] | None:
-    """From the least to the most that this code base shows on any hardware, and any code base on
-    this one (on all, where nobody measured it): what is unknown is no surer than what is known."""
-    table = _residuals()
-    names = {key.split("/")[2] for key in table if key.startswith("time/any/")}
-    machines = [replace(cluster, device=replace(cluster.device, family=name)) for name in names]
-    own = [_first(_own_keys(layout, machine, stack)) for machine in machines]
-    here = f"time/any/{cluster.device.family}"
-    general = [here] if here in table else ["time", *(f"time/any/{name}" for name in names)]
-    found = [*own, *(table.get(key) for key in (f"time/{stack.name}", *general))]
-    known = [share for share in found if share]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+def _unlike(key: str, layout: Layout, cluster: Cluster, stack: Stack) -> dict[str, float]:
+    """What no measured run of the kind shares with the planned one, and the factor that it costs.
+    The table knows a device if any code base was measured on it."""
+    found: dict[str, float] = {}
+    parts = key.split("/")
+    families = {name.split("/")[2] for name in _residuals() if name.startswith("time/device/")}
+    family = cluster.device.family
+    if key == f"time/{UNKNOWN}":
+        if stack.name != UNKNOWN:
+            found[stack.name] = 1.0
+        if family not in families:
+            found[_a_device(cluster)] = OTHER_DEVICE
+    elif len(parts) == 2:
+        found[_a_device(cluster)] = OTHER_DEVICE
+    if len(parts) == 3 or (len(parts) == 2 and _bits(layout) != "16 bits"):
+        found[layout.precision] = OTHER_PRECISION
+    most = _residuals()[key]["devices"]
+    if layout.devices > most:
+        found[_("{devices} devices", devices=layout.devices)] = DOUBLED_DEVICES ** log2(
+            layout.devices / most
+        )
+    return found
+
+
+def _a_device(cluster: Cluster) -> str:
+    return _("a device such as {name}", name=cluster.device.name)
 
 
 def time_interval(seconds: float, layout: Layout, cluster: Cluster, stack: Stack) -> Interval:
-    keys = [f"time/{UNKNOWN}"] if stack.name == UNKNOWN else _own_keys(layout, cluster, stack)
-    return _around(seconds, _first(keys) or _never_measured(layout, cluster, stack))
+    """Of the nearest kind of run that was measured, the wider the less it is like this one."""
+    key = _first(time_keys(layout, cluster, stack))
+    if key is None:
+        return Interval(seconds / 2, seconds * 2)
+    row, wider = _residuals()[key], prod(_unlike(key, layout, cluster, stack).values())
+    return Interval(seconds * row["low"] / wider, seconds * row["high"] * wider)
 
 
 def memory_interval(gib: float, layout: Layout, stack: Stack) -> Interval:
-    return _around(gib, _first(memory_keys(layout, stack)))
+    key = _first(memory_keys(layout, stack))
+    low, high = (_residuals()[key][end] for end in ("low", "high")) if key else (1 / 2, 2.0)
+    return Interval(gib * low, gib * high)

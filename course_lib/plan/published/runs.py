@@ -13,6 +13,7 @@ from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
+from course_lib.words import _
 
 COLUMNS = (
     *("source", "model", "hardware", "software", "devices_per_node"),
@@ -20,7 +21,16 @@ COLUMNS = (
     *("pad_vocabulary_to", "tied", "positions", "activation", "norm", "bias"),
     *("data", "tensor", "pipeline", "context", "virtual", "micro_batch", "global_batch", "zero"),
     *("sequence_parallel", "recompute", "recompute_method", "recompute_layers", "schedule"),
-    *("precision", "flash", "order", "iteration_s", "tokens_per_s", "peak_gib", "memory_of"),
+    *(
+        "precision",
+        "flash",
+        "order",
+        "stages",
+        "iteration_s",
+        "tokens_per_s",
+        "peak_gib",
+        "memory_of",
+    ),
     *("memory_kind", "overflowed"),
 )
 
@@ -62,8 +72,13 @@ def read_runs(path: Path) -> list[MeasuredRun]:
     missing = [name for name in REQUIRED if name not in rows[0]]
     if missing:
         raise PlanError(
-            f"{path} has no column {', '.join(missing)}; a measured run needs at least "
-            f"{', '.join(REQUIRED)} and iteration_s, tokens_per_s or peak_gib"
+            _(
+                "{path} has no column {missing}; a measured run needs at least "
+                "{required} and iteration_s, tokens_per_s or peak_gib",
+                path=path,
+                missing=", ".join(missing),
+                required=", ".join(REQUIRED),
+            )
         )
     found: list[MeasuredRun] = []
     skipped: list[str] = []
@@ -71,18 +86,34 @@ def read_runs(path: Path) -> list[MeasuredRun]:
         try:
             found.append(from_row({name: text for name, text in row.items() if name and text}))
         except (PlanError, ValueError) as error:
-            skipped.append(f"line {number}: {error}")
+            skipped.append(_("line {number}: {error}", number=number, error=error))
     if skipped and not found:
-        raise PlanError(f"{path} has no run that can be planned; {skipped[0]}")
+        raise PlanError(
+            _("{path} has no run that can be planned; {skipped}", path=path, skipped=skipped[0])
+        )
     if skipped:
         left = "\n  ".join(skipped)
-        warn(f"{path}: {len(skipped)} of {len(rows)} runs are left out\n  {left}", stacklevel=2)
+        warn(
+            _(
+                "{path}: {skipped} of {rows} runs are left out\n  {left}",
+                path=path,
+                skipped=len(skipped),
+                rows=len(rows),
+                left=left,
+            ),
+            stacklevel=2,
+        )
     return found
 
 
 def from_row(row: dict[str, str]) -> MeasuredRun:
     if missing := [name for name in REQUIRED if name not in row]:
-        raise PlanError(f"{', '.join(missing)} is empty; use a value in every required column")
+        raise PlanError(
+            _(
+                "{missing} is empty; use a value in every required column",
+                missing=", ".join(missing),
+            )
+        )
     model, layout = _model(row), _layout(row)
     machine = cluster(row["hardware"], layout.devices)
     machine.device.peak_tflops(layout.precision)  # refuses what the device cannot compute
@@ -118,7 +149,9 @@ def _number(row: dict[str, str], name: str) -> float:
     try:
         value = float(row[name])
     except ValueError:
-        raise PlanError(f"{name} = {row[name]!r} is not a number; use one such as 8") from None
+        raise PlanError(
+            _("{name} = {row!r} is not a number; use one such as 8", name=name, row=row[name])
+        ) from None
     return int(value) if value.is_integer() else value
 
 
@@ -144,5 +177,5 @@ def _model(row: dict[str, str]) -> Model:
 def _layout(row: dict[str, str]) -> Layout:
     whole = "data tensor pipeline context virtual micro_batch global_batch zero recompute_layers"
     numbers, flags = _whole(row, whole), _flags(row, "sequence_parallel flash")
-    words = _words(row, "recompute recompute_method schedule precision order")
+    words = _words(row, "recompute recompute_method schedule precision order stages")
     return Layout(**numbers, **flags, **words)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a pipeline schedule costs: the bubble, and micro-batches whose activations are alive."""
+"""Cost of a pipeline schedule: the bubble, and micro-batches whose activations are alive."""
 
 from __future__ import annotations
 

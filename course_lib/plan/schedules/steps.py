@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from course_lib.plan.checks import PlanError, multiple_of, one_of, whole_number
+from course_lib.words import _
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Step:
 
 
 Steps = Iterator[Step]
+# The steps of each stage.
 Orders = list[list[Step]]
-"""The steps of each stage."""
 
 
 def naive(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
@@ -97,16 +98,20 @@ SCHEDULES: dict[str, Callable[[int, int, int, int], Steps]] = {
 
 
 def orders(name: str, stages: int, micro_batches: int, chunks: int = 0) -> Orders:
-    """What every stage does; `chunks` 0 means two if interleaved, else one."""
+    """Steps of every stage; `chunks` 0 means two if interleaved, else one."""
     one_of("schedule", name, SCHEDULES)
     stages = whole_number("stages", stages)
     micro_batches = whole_number("micro_batches", micro_batches)
     chunks = whole_number("chunks", chunks, least=0) or (2 if name == "interleaved" else 1)
     if name == "interleaved":
-        text = f"stages {stages}, as the interleaved schedule needs"
-        multiple_of("number of micro-batches", micro_batches, text, stages)
+        text = _("stages {stages}, as the interleaved schedule needs", stages=stages)
+        multiple_of(_("number of micro-batches"), micro_batches, text, stages)
     elif chunks > 1:
         raise PlanError(
-            f'schedule "{name}" has one chunk on a stage, not {chunks}; use "interleaved"'
+            _(
+                'schedule "{name}" has one chunk on a stage, not {chunks}; use "interleaved"',
+                name=name,
+                chunks=chunks,
+            )
         )
     return [list(SCHEDULES[name](stages, s, micro_batches, chunks)) for s in range(stages)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import PlanError
 from course_lib.plan.schedules.steps import Orders, Step
+from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 COLUMNS = ["start", "end", "stage", "micro_batch", "chunk", "phase"]
 DURATIONS = {"forward": 1.0, "backward": 2.0, "input": 1.0, "weight": 1.0}
 
+# Stage, phase, micro-batch and chunk.
 Key = tuple[int, str, int, int]
-"""Stage, phase, micro-batch and chunk."""
 
 
 def timed(
@@ -61,9 +62,12 @@ class _Clock:
     @property
     def deadlock(self) -> str:
         (stage, step), *others = self.waiting
-        return (
-            f"this schedule never ends: stage {stage} waits for the input of {step}, and so do "
-            f"{len(others)} others; a real job would hang here"
+        return _(
+            "this schedule never ends: stage {stage} waits for the input of {step}, "
+            "and so do {others} others; a real job would hang here",
+            stage=stage,
+            step=step,
+            others=len(others),
         )
 
     def run(self, stage: int) -> bool:

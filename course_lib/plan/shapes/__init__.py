@@ -1,1 +1,1 @@
-"""What a model and a layout are, and what follows from them by counting alone."""
+"""Models and layouts, and the numbers that follow from them by counting alone."""

@@ -16,7 +16,7 @@ from course_lib.plan.shapes.model import Model
 
 @dataclass(frozen=True)
 class Flops:
-    """Of one iteration of all devices together, or of one sequence: the function says which."""
+    """FLOPs of one iteration of all devices, or of one sequence: the function says which."""
 
     projections: float  # forward: queries, keys, values and the output of attention
     attention: float  # forward: scores and their product with the values

@@ -9,21 +9,29 @@ from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.checks import (
+    MOST_PARTS,
     PlanError,
     divides,
     expect,
+    expect_each,
     keep_flags,
     keep_whole,
     multiple_of,
     one_of,
+    whole_number,
 )
 from course_lib.plan.numbers import whole
 from course_lib.plan.shapes.model import Model
+from course_lib.words import _
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
 RECOMPUTE_METHODS = ("uniform", "block")
-PRECISIONS = ("fp32", "fp16", "bf16")
+WHOLE_PRECISIONS = ("fp32", "fp16", "bf16")
+# Formats in which only the linear layers of the transformer multiply: the rest is done in bf16.
+LINEAR_PRECISIONS = ("fp8", "mxfp8", "nvfp4")
+PRECISIONS = (*WHOLE_PRECISIONS, *LINEAR_PRECISIONS)
+STAGES = ("even", "nearly-even", "ends-count", "by-cost")
 DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
 
 
@@ -33,7 +41,13 @@ DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
 class Layout:
     """`global_batch` 0 means one micro-batch per data rank; `schedule` "" means 1f1b, or
     interleaved if there are virtual stages. `zero`: 0 plain data parallelism, 1 optimizer state
-    sharded (distributed optimizer), 2 gradients too, 3 parameters too (FSDP)."""
+    sharded (distributed optimizer), 2 gradients too, 3 parameters too (FSDP).
+
+    `stages` says which layers a pipeline stage holds: "even": as many as any other; "nearly-even":
+    the earlier ones one more where it does not divide; "ends-count": embedding and head count as a
+    layer each (BLOOM, Llama 3.1 405B); "by-cost": a stage takes blocks until its share of the
+    matrix products is passed, with the head as one block (nanotron). Or the number of layers of
+    every stage, those of the first virtual stages first."""
 
     data: int = 1
     tensor: int = 1
@@ -51,25 +65,50 @@ class Layout:
     precision: str = "bf16"
     flash: bool = True
     order: str = "tp-cp-ep-dp-pp"
+    stages: str | tuple[int, ...] = "even"
 
     def __post_init__(self) -> None:
         keep_whole(self, "data", "tensor", "pipeline", "context", "virtual", "micro_batch")
         keep_whole(self, "recompute_layers")
+        whole_number("data × tensor × pipeline × context =", self.devices, most=MOST_PARTS)
         keep_whole(self, "global_batch", least=0)
         if whole(self.zero) not in (0, 1, 2, 3):
-            raise PlanError(f"zero stage {shown(self.zero)} is unknown; use 0, 1, 2 or 3")
+            raise PlanError(
+                _("zero stage {zero} is unknown; use 0, 1, 2 or 3", zero=shown(self.zero))
+            )
         keep_whole(self, "zero", least=0)
         keep_flags(self, "sequence_parallel", "flash")
         one_of("recompute", self.recompute, RECOMPUTE)
         one_of("recompute_method", self.recompute_method, RECOMPUTE_METHODS)
         one_of("precision", self.precision, PRECISIONS)
+        if isinstance(self.stages, str):
+            one_of("stages", self.stages, STAGES)
+        else:
+            self._keep_stages(expect_each(int, "stages", self.stages, "8"))
         self._settle_batch()
         self._settle_schedule()
         self._check_order()
         if self.sequence_parallel and self.tensor == 1:
             raise PlanError(
-                "sequence_parallel splits the sequence over the tensor ranks, and tensor is 1; "
-                "use tensor 2 or more, or sequence_parallel False"
+                _(
+                    "sequence_parallel splits the sequence over the tensor ranks, and "
+                    "tensor is 1; use tensor 2 or more, or sequence_parallel False"
+                )
+            )
+
+    def _keep_stages(self, layers: tuple[int, ...]) -> None:
+        kept = tuple(whole_number("stages", count, 0, MOST_PARTS) for count in layers)
+        object.__setattr__(self, "stages", kept)
+        if len(kept) != self.pipeline * self.virtual:
+            raise PlanError(
+                _(
+                    "stages lists {count} numbers for pipeline {pipeline} × virtual {virtual} = "
+                    "{stages} stages; use one number of layers for each",
+                    count=len(kept),
+                    pipeline=self.pipeline,
+                    virtual=self.virtual,
+                    stages=self.pipeline * self.virtual,
+                )
             )
 
     def _settle_batch(self) -> None:
@@ -86,32 +125,51 @@ class Layout:
         one_of("schedule", self.schedule, SCHEDULES)
         if self.virtual > 1 and self.schedule != "interleaved":
             raise PlanError(
-                f"schedule {self.schedule!r} has one stage per device and virtual is "
-                f'{self.virtual}; use schedule "interleaved" or virtual 1'
+                _(
+                    "schedule {schedule!r} has one stage per device and virtual is "
+                    '{virtual}; use schedule "interleaved" or virtual 1',
+                    schedule=self.schedule,
+                    virtual=self.virtual,
+                )
             )
         if self.schedule != "interleaved":
             return
         if self.virtual == 1 or self.pipeline == 1:
             raise PlanError(
-                f"an interleaved schedule needs pipeline ≥ 2 and virtual ≥ 2, not pipeline "
-                f'{self.pipeline} and virtual {self.virtual}; use schedule "1f1b" or virtual 2'
+                _(
+                    "an interleaved schedule needs pipeline ≥ 2 and virtual ≥ 2, not "
+                    'pipeline {pipeline} and virtual {virtual}; use schedule "1f1b" or '
+                    "virtual 2",
+                    pipeline=self.pipeline,
+                    virtual=self.virtual,
+                )
             )
-        text = f"pipeline {self.pipeline}, as the interleaved schedule needs"
-        multiple_of("number of micro-batches", self.micro_batches, text, self.pipeline)
+        text = _("pipeline {pipeline}, as the interleaved schedule needs", pipeline=self.pipeline)
+        multiple_of(_("number of micro-batches"), self.micro_batches, text, self.pipeline)
 
     def _check_order(self) -> None:
         words = expect(str, "order", self.order, '"tp-cp-ep-dp-pp"').split("-")
         sizes = {"tp": self.tensor, "cp": self.context, "dp": self.data, "pp": self.pipeline}
         for word in words:
-            one_of("dimension in order", word, DIMENSIONS)
+            one_of(_("dimension in order"), word, DIMENSIONS)
             if words.count(word) > 1:
-                raise PlanError(f"order {self.order!r} names {word} twice; name it once")
+                raise PlanError(
+                    _(
+                        "order {order!r} names {word} twice; name it once",
+                        order=self.order,
+                        word=word,
+                    )
+                )
         missing = [name for name, size in sizes.items() if size > 1 and name not in words]
         if missing:
             works = "-".join(words + missing)
             raise PlanError(
-                f"order {self.order!r} does not say where {', '.join(missing)} belongs; "
-                f'use "{works}"'
+                _(
+                    'order {order!r} does not say where {missing} belongs; use "{works}"',
+                    order=self.order,
+                    missing=", ".join(missing),
+                    works=works,
+                )
             )
 
     @property
@@ -134,27 +192,62 @@ class Layout:
         """Raises a PlanError that says what does not divide, if anything."""
         if devices and devices != self.devices:
             raise PlanError(
-                f"data {self.data} × tensor {self.tensor} × pipeline {self.pipeline} × context "
-                f"{self.context} = {self.devices} devices, and there are {devices}; "
-                + self._devices_that_work(devices)
+                _(
+                    "data {data} × tensor {tensor} × pipeline {pipeline} × context "
+                    "{context} = {devices} devices, and there are {devices2}; {devices3}",
+                    data=self.data,
+                    tensor=self.tensor,
+                    pipeline=self.pipeline,
+                    context=self.context,
+                    devices=self.devices,
+                    devices2=devices,
+                    devices3=self._devices_that_work(devices),
+                )
             )
         divides("tensor", self.tensor, "heads", model.heads)
         divides("tensor", self.tensor, "kv_groups", model.kv_groups)
         divides("tensor", self.tensor, "ffn", model.ffn)
-        stages = self.pipeline * self.virtual
-        divides(
-            f"pipeline {self.pipeline} × virtual {self.virtual} =", stages, "layers", model.layers
-        )
+        self._check_stages(model.layers)
         if self.context > 1:
             # Causal work is balanced by giving each rank one early and one late piece.
             pieces = 2 * self.context if model.causal else self.context
-            divides("pieces of the sequence", pieces, "sequence", model.sequence)
+            divides(_("pieces of the sequence"), pieces, "sequence", model.sequence)
         if self.sequence_parallel:
             local = model.sequence // self.context
-            divides("tensor (with sequence_parallel)", self.tensor, "local sequence", local)
+            divides(_("tensor (with sequence_parallel)"), self.tensor, _("local sequence"), local)
+
+    def _check_stages(self, layers: int) -> None:
+        count = self.pipeline * self.virtual
+        text = _(
+            "pipeline {pipeline} × virtual {virtual} =",
+            pipeline=self.pipeline,
+            virtual=self.virtual,
+        )
+        if self.stages == "even":
+            divides(text, count, "layers", layers)
+        if self.stages == "ends-count":
+            divides(text, count, _("layers and both ends"), layers + 2)
+        if self.stages == "nearly-even" and count > layers:
+            raise PlanError(
+                _(
+                    "{text} {count} stages are more than the {layers} layers; use {layers} or less",
+                    text=text,
+                    count=count,
+                    layers=layers,
+                )
+            )
+        if isinstance(self.stages, tuple) and sum(self.stages) != layers:
+            raise PlanError(
+                _(
+                    "stages hold {held} layers in all and the model has {layers}; use numbers that "
+                    "add up to {layers}",
+                    held=sum(self.stages),
+                    layers=layers,
+                )
+            )
 
     def _devices_that_work(self, devices: int) -> str:
         rest = self.tensor * self.pipeline * self.context
         if devices % rest == 0:
-            return f"use data {devices // rest}"
-        return f"use a tensor × pipeline × context that divides {devices}"
+            return _("use data {devices}", devices=devices // rest)
+        return _("use a tensor × pipeline × context that divides {devices}", devices=devices)

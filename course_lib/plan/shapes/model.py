@@ -7,7 +7,16 @@ from typing import Any
 
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
-from course_lib.plan.checks import divides, expect, keep_flags, keep_whole, one_of, whole_number
+from course_lib.plan.checks import (
+    MOST_PARTS,
+    divides,
+    expect,
+    keep_flags,
+    keep_whole,
+    one_of,
+    whole_number,
+)
+from course_lib.words import _
 
 POSITIONS = ("learned", "rotary", "alibi", "none")
 ACTIVATIONS = ("gelu", "swiglu")
@@ -16,7 +25,7 @@ NORMS = ("layernorm", "rmsnorm")
 
 @dataclass(frozen=True)
 class Patches:
-    """What makes a transformer a ViT: an image in patches instead of tokens of a vocabulary."""
+    """The image of a ViT, cut into patches, in place of tokens of a vocabulary."""
 
     height: int
     width: int
@@ -26,8 +35,8 @@ class Patches:
 
     def __post_init__(self) -> None:
         keep_whole(self, "height", "width", "size", "in_channels", "out_channels", of="patches.")
-        divides("patch size", self.size, "image height", self.height)
-        divides("patch size", self.size, "image width", self.width)
+        divides(_("patch size"), self.size, _("image height"), self.height)
+        divides(_("patch size"), self.size, _("image width"), self.width)
 
     @property
     def count(self) -> int:
@@ -60,7 +69,8 @@ class Model:
     patches: Patches | None = None
 
     def __post_init__(self) -> None:
-        keep_whole(self, "layers", "hidden", "heads", "sequence", "pad_vocabulary_to")
+        keep_whole(self, "layers", most=MOST_PARTS)
+        keep_whole(self, "hidden", "heads", "sequence", "pad_vocabulary_to")
         keep_whole(self, "kv_groups", "ffn", "head_size", "vocabulary", least=0)
         expect(str, "name", self.name, '"13b"')
         keep_flags(self, "tied", "bias")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.checks import PlanError, expect, flag, one_of, whole_number
+from course_lib.plan.checks import PlanError, expect, flag, whole_number
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
-from course_lib.plan.shapes.stages import RULES, head_rank, layers_of_stages
+from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.words import _
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Parameters:
 
     @property
     def layers(self) -> int:
-        """Those of the transformer layers, without the final norm."""
+        """Parameters of the transformer layers, without the final norm."""
         return self.attention + self.mlp + self.norms
 
 
@@ -84,18 +85,22 @@ def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameter
     )
 
 
-def on_rank(model: Model, layout: Layout, stage: int, rule: str = "even") -> Parameters:
-    """What one rank of a pipeline stage holds before any sharding over data ranks. With a
+def on_rank(model: Model, layout: Layout, stage: int) -> Parameters:
+    """Parameters of one rank of a pipeline stage before sharding over data ranks. With a
     pipeline, the last stage has a copy of a tied embedding."""
     expect(Model, "model", model, 'plan.preset("13b")')
     stages = expect(Layout, "layout", layout, "plan.Layout(data=4)").pipeline
     if whole_number("stage", stage, 0) >= stages:
         raise PlanError(
-            f"stage {stage} is too large for pipeline {stages}; use {stages - 1} or less"
+            _(
+                "stage {stage} is too large for pipeline {stages}; use {stages2} or less",
+                stage=stage,
+                stages=stages,
+                stages2=stages - 1,
+            )
         )
-    one_of("rule", rule, RULES)
-    last = head_rank(model, layout.pipeline, rule)
-    layers = layers_of_stages(model, layout.pipeline, rule)[stage]
+    last = head_rank(model, layout)
+    layers = layers_of_stages(model, layout)[stage]
     one = layer(model, layout.tensor)
     is_first, is_last = stage == 0, stage == last
     own_head = is_last and (not model.tied or model.patches is not None or not is_first)

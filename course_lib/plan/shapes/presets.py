@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_lib.mistakes.arguments import explained
 from course_lib.plan.checks import named
 from course_lib.plan.shapes.model import Model, Patches
+from course_lib.words import _
 
 
 def _gpt(name: str, layers: int, hidden: int, heads: int, sequence: int = 2048) -> Model:
@@ -54,7 +55,8 @@ PRESETS: dict[str, Model] = {
         _llama("llama-3b", (28, 3072, 24, 8, 8192)),
         _llama("llama-8b", (32, 4096, 32, 8, 14336)),
         _llama("llama-70b", (80, 8192, 64, 8, 28672)),
-        # The same depth and width with one key head per head: 80 B.
+        _llama("llama-405b", (126, 16384, 128, 8, 53248)),
+        # As wide and deep as the 70 B, with one key head per head: 80 B.
         _llama("llama-80b", (80, 8192, 64, 64, 28672), vocabulary=131072),
         # Weather: 20 fields of 720 × 1440 points, patches of 8.
         Model("vit-weather", 12, 384, 8, 1, patches=Patches(720, 1440, 8, 20, 20)),
@@ -65,4 +67,4 @@ PRESETS: dict[str, Model] = {
 @explained("plan.preset", only_failures=True, whatever=True)
 def preset(name: str) -> Model:
     """The published model of this name."""
-    return named("model preset", name, PRESETS)
+    return named(_("model preset"), name, PRESETS)

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from course_lib.mistakes.kinds import shown
-from course_lib.plan.checks import PlanError
+from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
-
-RULES = ("even", "by-cost", "ends-count")
 
 # Measured times and memories show that where head and layers tie, the head gives way.
 HEAD_WEIGHT = 0.95
 
 
-@lru_cache(maxsize=4096)
-def layers_of_stages(model: Model, pipeline: int, rule: str = "even") -> tuple[int, ...]:
-    """Layers on each pipeline rank (over all its virtual stages).
+def layers_of_stages(model: Model, layout: Layout) -> tuple[int, ...]:
+    """Layers on each pipeline rank, over all its virtual stages, by the `stages` of the layout."""
+    return _layers(model, layout.pipeline, layout.virtual, layout.stages)
 
-    "even": as even as it goes, the earlier ranks holding one more. "ends-count": embedding and
-    head count as a layer each (BLOOM: 70 layers on 12 stages). "by-cost": blocks are dealt until
-    a rank's share of the matrix products is passed, with the head as one block (nanotron); a deep
-    pipeline then has ranks without a layer.
-    """
-    if rule == "even":
-        return _even(model.layers, pipeline)
-    if rule == "ends-count":
-        whole = list(_even(model.layers + 2, pipeline))
-        whole[0] -= 1
-        whole[-1] -= 1
-        return tuple(max(0, layers) for layers in whole)
-    if rule == "by-cost":
+
+@lru_cache(maxsize=4096)
+def _layers(
+    model: Model, pipeline: int, virtual: int, stages: str | tuple[int, ...]
+) -> tuple[int, ...]:
+    if stages == "by-cost":
         return _by_cost(model, pipeline)[0]
-    raise PlanError(f"stage rule {shown(rule)} is unknown; use one of {', '.join(RULES)}")
+    if isinstance(stages, tuple):
+        each = stages
+    elif stages == "ends-count":
+        whole = _even(model.layers + 2, pipeline * virtual)
+        each = (max(0, whole[0] - 1), *whole[1:-1], max(0, whole[-1] - 1))
+    else:
+        each = _even(model.layers, pipeline * virtual)
+    return tuple(sum(each[rank::pipeline]) for rank in range(pipeline))
 
 
 def _even(layers: int, pipeline: int) -> tuple[int, ...]:
@@ -49,7 +46,7 @@ def _by_cost(model: Model, pipeline: int) -> tuple[tuple[int, ...], int]:
     total = model.layers * layer_cost + head_cost
     counts = [0] * pipeline
     rank, done = 0, 0
-    for _ in range(model.layers):
+    for _unused in range(model.layers):
         counts[rank] += 1
         done += layer_cost
         if done * pipeline > total * (rank + 1):
@@ -57,7 +54,8 @@ def _by_cost(model: Model, pipeline: int) -> tuple[tuple[int, ...], int]:
     return tuple(counts), rank
 
 
-def head_rank(model: Model, pipeline: int, rule: str = "even") -> int:
+def head_rank(model: Model, layout: Layout) -> int:
     """Pipeline rank that holds final norm and head: the last, but under "by-cost" a pipeline
     can end in ranks that hold nothing."""
-    return _by_cost(model, pipeline)[1] if rule == "by-cost" else pipeline - 1
+    pipeline = layout.pipeline
+    return _by_cost(model, pipeline)[1] if layout.stages == "by-cost" else pipeline - 1

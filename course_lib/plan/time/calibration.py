@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, inf, log
 
-from course_lib.plan.checks import PlanError, expect, expect_each, keep_numbers
+from course_lib.plan.checks import expect, expect_each, keep_numbers
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 from course_lib.plan.time.iteration import iteration_parts
 from course_lib.plan.time.kernels import sustained_flops_per_s
+from course_lib.words import N_
 
 # A constant may move by this factor up or down; further, the run was not what was said.
 WIDEST = 32.0
@@ -55,7 +56,7 @@ Site = tuple[Cluster, Stack]
 def _faster_products(site: Site, factor: float, precision: str) -> Site:
     cluster, stack = site
     peak = cluster.device.peak_tflops(precision) * 1e12
-    share = sustained_flops_per_s(cluster.device, precision) / peak * factor
+    share = sustained_flops_per_s(cluster.device, precision, stack.libraries) / peak * factor
     return cluster.but(device=replace(cluster.device, lasting_share=share)), stack
 
 
@@ -84,14 +85,14 @@ def _faster_processor(site: Site, factor: float, precision: str) -> Site:
 
 
 CONSTANTS: dict[str, Callable[[Site, float, str], Site]] = {
-    "rate of matrix products": _faster_products,
-    "speed of launching": _faster_host,
-    "memory bandwidth": _faster_memory,
+    N_("rate of matrix products"): _faster_products,
+    N_("speed of launching"): _faster_host,
+    N_("memory bandwidth"): _faster_memory,
 }
 # Where a processor multiplies, moves and launches, a faster one does all of it faster.
 ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
-    "speed of the processor": _faster_processor,
-    "speed of launching": _faster_host,
+    N_("speed of the processor"): _faster_processor,
+    N_("speed of launching"): _faster_host,
 }
 
 
@@ -101,8 +102,6 @@ def calibrate(cluster: Cluster, stack: Stack, runs: Sequence[Observation]) -> Ca
     expect(Cluster, "cluster", cluster, "plan.box()")
     expect(Stack, "stack", stack, 'plan.STACKS["course"]')
     runs = expect_each(Observation, "runs", runs, "plan.Observation(model, layout, seconds)")
-    if not runs:
-        raise PlanError("nothing to calibrate on: give at least one Observation of a short run")
     site: Site = (cluster, stack)
     moved = list(_constants(site))
     if not cluster.processors:
@@ -164,7 +163,7 @@ def _descend(residuals: Residuals, place: list[float]) -> list[float]:
     """Gauss-Newton, each step damped until it helps."""
     import numpy as np
 
-    for _ in range(MOST_STEPS):
+    for _unused in range(MOST_STEPS):
         now = residuals(place)
         slopes = [
             [(b - a) / NUDGE for a, b in zip(now, residuals(_nudged(place, k, NUDGE)), strict=True)]

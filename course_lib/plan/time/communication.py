@@ -34,8 +34,8 @@ def group_of(layout: Layout, cluster: Cluster, dimension: str) -> Group:
 
 
 def bytes_per_s(cluster: Cluster, group: Group) -> float:
-    """Of one direction of a ring through the group. Between nodes, the members on a node pool
-    their share of its network; no more than one link inside carries on."""
+    """Bandwidth of one direction of a ring through the group. Between nodes, the members on a node
+    pool their share of its network, at most what one link inside the node carries."""
     inside = cluster.within.gb_per_s * 1e9
     if not cluster.switched and 1 < group.per_node < cluster.devices_per_node:
         # Without a switch a device's links are divided among its peers.

@@ -57,7 +57,7 @@ def iteration_parts(
     parts["sharing"] = _sharing(layout, cluster, computing_s, parts["bubble"])
     parts["pipeline"] = _pipeline(s, model, layout, stack)
     busy = layout.micro_batches * max(stage_s)
-    held = _largest_stage(model, layout, stack)
+    held = _largest_stage(model, layout)
     parts["data"] = _data(model, layout, cluster, stack, held, busy)
     parts["optimizer"] = _optimizer(layout, cluster, stack, held)
     parts["loop"] = stack.iteration_ms / 1e3
@@ -72,8 +72,8 @@ def _stages(
     """Seconds of each stage for one micro-batch; enters the busiest one's parts."""
     layer, head = layer_passes(s), head_passes(s)
     again = _recompute(layer[0], model, layout, stack)
-    layers = layers_of_stages(model, layout.pipeline, stack.stage_rule)
-    last = head_rank(model, layout.pipeline, stack.stage_rule)
+    layers = layers_of_stages(model, layout)
+    last = head_rank(model, layout)
     one = layer[0].total + layer[1].total + again
     ends = head[0].total + head[1].total
     adding = _accumulation(s)
@@ -148,9 +148,11 @@ def _ends(model: Model, layout: Layout, s: Setting, crosses: bool) -> float:
     return all_reduce_s(s.cluster, pair, words)
 
 
-def _largest_stage(model: Model, layout: Layout, stack: Stack) -> int:
-    last = head_rank(model, layout.pipeline, stack.stage_rule)
-    return max(on_rank(model, layout, stage, stack.stage_rule).total for stage in {0, last})
+def _largest_stage(model: Model, layout: Layout) -> int:
+    last = head_rank(model, layout)
+    layers = layers_of_stages(model, layout)
+    stages = {0, last, layers.index(max(layers))}
+    return max(on_rank(model, layout, stage).total for stage in stages)
 
 
 def _data_group(layout: Layout, cluster: Cluster) -> Group:

@@ -7,34 +7,61 @@ from math import ceil
 
 from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.hardware.cluster import Device
+from course_lib.plan.shapes.layout import LINEAR_PRECISIONS
 
-ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
+# Bytes of what is kept and sent; linear layers in 8 or 4 bits leave everything else in bf16.
+ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, **dict.fromkeys(LINEAR_PRECISIONS, 2)}
+# Bytes of an operand of a linear layer.
+OPERAND_BYTES = ELEMENT_BYTES | {"fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
+
+
+def without_linear(precision: str) -> str:
+    """Precision of all that is no linear layer."""
+    return "bf16" if precision in LINEAR_PRECISIONS else precision
+
 
 # Rows and columns of an output tile, and the share of the best rate at which such tiles run.
 TILES = ((256, 128, 1.0), (128, 128, 0.95), (128, 64, 0.80), (64, 64, 0.60))
 
 
 @lru_cache(maxsize=256)
-def sustained_flops_per_s(device: Device, precision: str) -> float:
-    """Rate of a large matrix product in the middle of training."""
+def sustained_flops_per_s(device: Device, precision: str, libraries: int) -> float:
+    """Rate of a large matrix product in the middle of training, by libraries of that year."""
     if device.lasting_share is not None:
         return device.peak_tflops(precision) * 1e12 * device.lasting_share
     best = c.UNMEASURED_ACHIEVABLE_SHARE
     if device.achievable_tflops is not None and device.bf16_tflops:
         best = device.achievable_tflops / device.bf16_tflops
-    lasting = c.SUSTAINED_SHARE.get(device.family, c.UNMEASURED_SUSTAINED_SHARE)
+    lasting = _lasting_share(device.family, libraries)
+    best *= c.LINEAR_SHARE.get(precision, 1.0)
     return device.peak_tflops(precision) * 1e12 * best * lasting
 
 
+def _lasting_share(family: str, libraries: int) -> float:
+    """Of the latest measured year up to that of the libraries; before all of them, the first."""
+    years = c.SUSTAINED_SHARE.get(family)
+    if years is None:
+        return c.UNMEASURED_SUSTAINED_SHARE
+    return years[max((year for year in years if year <= libraries), default=min(years))]
+
+
 @lru_cache(maxsize=65536)
-def matmul_s(device: Device, precision: str, shape: tuple[int, int, int], batch: int = 1) -> float:
+def matmul_s(
+    device: Device,
+    precision: str,
+    libraries: int,
+    shape: tuple[int, int, int],
+    batch: int = 1,
+) -> float:
     """An m × k by k × n product (`batch` of them in one kernel): the slower of arithmetic, whose
     last wave of tiles is partly empty, and memory."""
     m, n, k = shape
     flops = 2.0 * m * n * k * batch
-    rate = sustained_flops_per_s(device, precision) * k / (k + device.matmul_ramp_length)
+    # Filling the pipeline of a tile takes as many bytes, whatever the format.
+    ramp = device.matmul_ramp_length * ELEMENT_BYTES[precision] / OPERAND_BYTES[precision]
+    rate = sustained_flops_per_s(device, precision, libraries) * k / (k + ramp)
     arithmetic = flops / rate / _best_fill(device.units, m, n, batch)
-    moved = ELEMENT_BYTES[precision] * batch * (float(m) * k + float(k) * n + float(m) * n)
+    moved = OPERAND_BYTES[precision] * batch * (float(m) * k + float(k) * n + float(m) * n)
     return max(arithmetic, memory_s(device, moved))
 
 
@@ -54,7 +81,9 @@ def flash_s(device: Device, precision: str, kernel: str, flops: float, sequence:
     ramp = sequence / (sequence + c.FLASH_RAMP_SEQUENCE)
     if device.flash_shares:
         share = dict(device.flash_shares)[precision]
-        return flops / (sustained_flops_per_s(device, "fp32") * share * ramp)
+        return flops / (
+            device.peak_tflops("fp32") * 1e12 * (device.lasting_share or 1) * share * ramp
+        )
     share = c.FLASH_SHARE.get((kernel, device.family), c.UNMEASURED_FLASH_SHARE)
     return flops / (device.peak_tflops(precision) * 1e12 * share * ramp)
 

@@ -18,7 +18,14 @@ from course_lib.plan.time.communication import (
     ring_all_reduce_s,
     send_s,
 )
-from course_lib.plan.time.kernels import ELEMENT_BYTES, flash_s, matmul_s, memory_s
+from course_lib.plan.time.kernels import (
+    ELEMENT_BYTES,
+    OPERAND_BYTES,
+    flash_s,
+    matmul_s,
+    memory_s,
+    without_linear,
+)
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,13 @@ class Pass:
 
     @property
     def total(self) -> float:
+        shorter, longer = sorted((self.device, self.host))
         sharpness = self.sharpness
-        return float((self.device**sharpness + self.host**sharpness) ** (1 / sharpness))
+        return longer * (1 + (shorter / longer) ** sharpness) ** (1 / sharpness) if longer else 0.0
 
     @property
     def launch(self) -> float:
-        """What the host adds to the device's time."""
+        """Time that the host adds to the device's time."""
         return self.total - self.device
 
 
@@ -60,7 +68,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """Of one micro-batch on one rank."""
+        """Tokens of one micro-batch on one rank."""
         return self.layout.micro_batch * self.model.sequence // self.layout.context
 
     @property
@@ -103,15 +111,31 @@ def _matrices(model: Model, tensor: int) -> tuple[tuple[int, int], ...]:
     )
 
 
-def _products(s: Setting, shapes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+def _products(
+    s: Setting, shapes: tuple[tuple[int, int], ...], precision: str
+) -> tuple[float, float]:
     """Forward and backward; backward multiplies once for the inputs, once for the weights."""
-    device, precision = s.cluster.device, s.layout.precision
+    device, year = s.cluster.device, s.stack.libraries
     forward = backward = 0.0
     for inputs, outputs in shapes:
-        forward += matmul_s(device, precision, (s.tokens, outputs, inputs))
-        backward += matmul_s(device, precision, (s.tokens, inputs, outputs))
-        backward += matmul_s(device, precision, (inputs, outputs, s.tokens))
+        forward += matmul_s(device, precision, year, (s.tokens, outputs, inputs))
+        backward += matmul_s(device, precision, year, (s.tokens, inputs, outputs))
+        backward += matmul_s(device, precision, year, (inputs, outputs, s.tokens))
     return forward, backward
+
+
+def _casts(s: Setting, shapes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+    """Bringing inputs (forward) and gradients of outputs (backward) of linear layers into their
+    format; a tensor that is split over the tensor ranks is cast before it is gathered. Weights are
+    cast once an iteration."""
+    moved = float(s.tokens) * c.CAST_BYTES.get(s.layout.precision, 0.0)
+    split = s.layout.tensor if s.layout.sequence_parallel else 1
+    hidden, device = s.model.hidden, s.cluster.device
+    inputs, outputs = (
+        sum(size / split if size == hidden else size for size in sizes)
+        for sizes in zip(*shapes, strict=True)
+    )
+    return memory_s(device, inputs * moved), memory_s(device, outputs * moved)
 
 
 def _attention(s: Setting) -> tuple[float, float]:
@@ -119,16 +143,17 @@ def _attention(s: Setting) -> tuple[float, float]:
     heads = max(1, model.heads // layout.tensor)
     local = model.sequence // layout.context
     batch = layout.micro_batch * heads
+    precision = without_linear(layout.precision)
     if layout.flash:
         flops = 4.0 * batch * local * model.sequence * model.head_size / (2 if model.causal else 1)
-        one = flash_s(device, layout.precision, s.stack.flash_kernel, flops, model.sequence)
+        one = flash_s(device, precision, s.stack.flash_kernel, flops, model.sequence)
         return one, c.FLASH_BACKWARD_FACTOR * one
     scores, values = (
         (local, model.sequence, model.head_size),
         (local, model.head_size, model.sequence),
     )
-    one = matmul_s(device, layout.precision, scores, batch)
-    one += matmul_s(device, layout.precision, values, batch)
+    one = matmul_s(device, precision, s.stack.libraries, scores, batch)
+    one += matmul_s(device, precision, s.stack.libraries, values, batch)
     cell_bytes = float(batch) * local * model.sequence * s.element_bytes
     # Softmax reads and writes the scores; dropout reads, writes, and keeps a mask of bytes.
     forward, backward = (4.5, 5.5) if s.stack.dropout else (2.0, 3.0)
@@ -165,11 +190,12 @@ def _tensor(s: Setting) -> float:
         all_reduce = all_reduce_s if group.nodes == 1 else ring_all_reduce_s
         return 2 * all_reduce(s.cluster, group, size)
     scatter = reduce_scatter_s(s.cluster, group, size, s.stack.scatters_by_reducing)
-    return 2 * (all_gather_s(s.cluster, group, size) + scatter)
+    gathered = float(s.tokens) * s.model.hidden * OPERAND_BYTES[s.layout.precision]
+    return 2 * (all_gather_s(s.cluster, group, gathered) + scatter)
 
 
 def _late(s: Setting, members: int, computed_s: float) -> float:
-    """What a group that meets in every layer waits for the latest of those that keep a pace."""
+    """Time that a group waits in every layer for its latest rank, if ranks keep a pace."""
     return c.LATE_SHARE * computed_s if s.cluster.paced and members > 1 else 0.0
 
 
@@ -209,10 +235,13 @@ def _host(s: Setting) -> tuple[float, float]:
 @lru_cache(maxsize=65536)
 def layer_passes(s: Setting) -> tuple[Pass, Pass]:
     """Forward and backward of one layer, recomputation apart."""
-    products = _products(s, _matrices(s.model, s.layout.tensor))
-    attention, memory, host = _attention(s), _memory_bound(s), _host(s)
+    matrices = _matrices(s.model, s.layout.tensor)
+    products, casts = _products(s, matrices, s.layout.precision), _casts(s, matrices)
+    attention, pointwise, host = _attention(s), _memory_bound(s), _host(s)
+    memory = pointwise[0] + casts[0], pointwise[1] + casts[1]
     context, tensor = _context(s, attention), _tensor(s)
-    exposed = tensor, tensor * (1 - s.stack.tensor_overlap)
+    hidden = s.stack.tensor_overlap_forward, s.stack.tensor_overlap
+    exposed = tensor * (1 - hidden[0]), tensor * (1 - hidden[1])
 
     def one(i: int) -> Pass:
         computed_s = products[i] + attention[i] + memory[i]
@@ -233,7 +262,7 @@ def head_passes(s: Setting) -> tuple[Pass, Pass]:
     else:
         outputs = model.padded_vocabulary(tensor) // tensor
         moved = s.stack.logit_moved_bytes
-    products = _products(s, ((model.hidden, outputs),))
+    products = _products(s, ((model.hidden, outputs),), without_linear(s.layout.precision))
     loss = memory_s(device, float(s.tokens) * outputs * moved)
     host = _host(s)
     return (

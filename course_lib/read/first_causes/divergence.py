@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.read import lines
 from course_lib.read.files import Source
-from course_lib.read.first_causes.result import Failure
+from course_lib.read.first_causes.causes import Failure
+from course_lib.read.messages import _
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +24,8 @@ _LOST = re.compile(
     rb"(?i)(?:loss|grad[ _]norm)[\"']?\s{0,4}[:=]?\s{0,4}[\"']?[-+]?(?:(?:nan|inf(?:inity)?)\b|"
     rb"1\.#(?:QNAN|IND|INF))"
 )
+# Scales start at 2^16 and above, and settle above 2^8 in a healthy run.
 HOPELESS_SCALE = 8.0
-"""Scales start at 2^16 and above, and settle above 2^8 in a healthy run."""
 
 
 def logged(sources: Sequence[Source]) -> TrainingLog:
@@ -48,7 +49,11 @@ def _counted(log: TrainingLog) -> Failure | None:
     if bad.empty:
         return None
     first = bad.iloc[0]
-    text = f"iteration {int(first.iteration)}: number of nan iterations {int(first.nan_iterations)}"
+    text = _(
+        "iteration {iteration}: number of nan iterations {nan_iterations}",
+        iteration=int(first.iteration),
+        nan_iterations=int(first.nan_iterations),
+    )
     details = {"iteration": int(first.iteration), "nan_iterations": log.nan}
     return _build("nan_loss", first, text, details)
 
@@ -68,7 +73,7 @@ def _lost(log: TrainingLog) -> Failure | None:
     printed = _printed_loss(first)
     if not printed and (not begin or len(bad) < LEAST_WITHOUT_LOSS):
         return None
-    return _to_the_end(first, printed or "no loss is printed any more")
+    return _to_the_end(first, printed or _("no loss is printed any more"))
 
 
 def _without_gradients(log: TrainingLog) -> Failure | None:
@@ -104,13 +109,17 @@ def _end_of_numbers(table: pd.DataFrame, name: str) -> int:
 
 
 def _printed_loss(row: Any) -> str:
-    """What the log says there of a loss or gradient that is no number; empty if nothing."""
+    """Text of the log there about a loss or gradient that is no number; else empty."""
     found = _LOST.search(_text_of(str(row["file"]), int(row["line"])))
     return found[0].decode("utf-8", "replace") if found else ""
 
 
 def _to_the_end(first: Any, said: str) -> Failure:
-    text = f"iteration {int(first.iteration)}: {said}, and so to the end of the log"
+    text = _(
+        "iteration {iteration}: {said}, and so to the end of the log",
+        iteration=int(first.iteration),
+        said=said,
+    )
     return _build("nan_loss", first, text, {"iteration": int(first.iteration)})
 
 
@@ -136,10 +145,12 @@ def _scale(log: TrainingLog) -> Failure | None:
         "overflows": len(falls),
     }
     saw_nan = not log.notes.empty and (log.notes["kind"] == "nan").any()
-    text = (
-        f"{len(falls)} overflows in a row: loss scale {first.new_loss_scale:g} "
-        f"down to {last.new_loss_scale:g}" + (", and NaN in a tensor" if saw_nan else "")
-    )
+    text = _(
+        "{falls} overflows in a row: loss scale {first:g} down to {last:g}",
+        falls=len(falls),
+        first=first.new_loss_scale,
+        last=last.new_loss_scale,
+    ) + (_(", and NaN in a tensor") if saw_nan else "")
     return _build("nan_loss" if saw_nan else "loss_scale", first, text, details)
 
 

@@ -1,72 +1,93 @@
-"""Steps that came after an error, in logs of trainers that are no Megatron.
+"""Steps that came after an error, and the end of a run, in logs of any trainer.
 
-A run that made more of them has survived the error.
+A run that made more steps, or says that it has finished, has survived the error.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from course_lib.read import lines
 from course_lib.read.files import Source
+from course_lib.read.first_causes.quoted_text import is_quoted
 
 _STEP = re.compile(
     rb"(?i)\bglobal_step=(?P<global>\d{1,12})|\bstep=(?P<deepspeed>\d{1,12}), skipped=|"
     rb"\bEpoch (?P<bar>\d{1,9}: {1,4}\d{1,3}%\|[^|\r\n]{0,200}\| {0,4}\d{1,12}/)|"
+    rb"\{'loss': [^{}\r\n]{0,1000}'epoch': '?(?P<epoch>[\d.]{1,30})|"
+    rb"\bBatch (?P<batch>\d{1,12}) Loss: |"
     rb"(?:\bstep|\biter(?:ation)?)[ :=#]{1,3}(?P<said>\d{1,12})\b[^\r\n]{0,200}?\bloss\b|"
-    rb"(?P<end>'train_runtime': |`Trainer\.fit` stopped: `max_|"
-    rb"\btraining (?:has |is |was )?(?:successfully )?(?:finished|done|completed?)\b|"
-    rb"\bfinished training\b)"
+    rb"(?:\bstep|\biter(?:ation)?)[ :=#]{1,20}(?P<of>\d{1,12})/ {0,20}\d"
 )
-_THE_END = 1 << 20
-"""Worth so many steps: who reached the end has survived all before."""
+_TRAINING = (
+    rb"(?:pre-?|fine-?)?(?:train|tun)ing(?: run| loop| job| process| script)?|"
+    rb"(?:run|job|experiment|benchmark|evaluation|all tests?)(?= (?:has |have |is |was )?"
+    rb"(?:been )?(?:successfully|\w{4,9} success))"
+)
+_DONE = rb"(?:finished|done|completed?|ended)"
+# How trainers, launchers and test runs say that they have reached their end.
+_END = re.compile(
+    rb"(?i)[\"']train_runtime[\"']: |`Trainer\.fit` stopped: `max_|\*\* train metrics \*\*|"
+    rb"\bexiting program (?:at|after) .{0,20}\d|"
+    rb"\"run_stop\".{0,200}\"status\": \"success\"|\btotal training time\b|"
+    rb"\btest (?:set|accuracy|results?)\b|"
+    rb"\bCOMPLETED\b.{0,80}\bexit ?code[:=]? ?0\b|"
+    rb"= \d{1,6} passed\b(?!.{0,80}\b(?:failed|error)).{0,80} in \d[\d.]{0,9}s|"
+    rb"(?<!before )(?<!until )(?<!when )(?<!once )\b(?:" + _TRAINING + rb")[ :\]-]{1,3}"
+    rb"(?:has |have |is |was )?(?:been )?(?:now )?(?:successfully )?" + _DONE + rb"\b|"
+    rb"\b(?:finished|completed|done)(?: with)?(?: the)? (?:pre-?|fine-?)?(?:train|tun)ing\b|"
+    rb"\bfinal[ _](?:\w{1,20}[ _]){0,2}(?:loss|acc(?:uracy)?|results?|score|perplexity|metrics)\b|"
+    rb"\b(?:exited|finished|ended|completed|returned)\b.{0,20}\b(?:exit )?(?:code|status):? 0\b|"
+    rb"(?:\bstep|\biter(?:ation)?)[ :=#]{1,20}(\d{1,12})/ {0,20}\1\b"
+)
+
+
+# So many more steps mean that an error was not the end. Where something else ended the run, or it
+# made its last step, fewer will do: of one that was on its way when a rank broke.
+SURVIVED_AFTER, SURVIVED_BEFORE_THE_END = 3, 2
 
 
 @dataclass(frozen=True)
 class LaterSteps:
-    """`after` counts different steps only: many ranks may tell of one."""
+    """`last`: the lines of the last few different steps, since many ranks may tell of one. `end`:
+    the last line that says that the run has finished, 0 without one."""
 
-    at: tuple[int, ...]
-    left: tuple[int, ...]
+    last: tuple[int, ...]
+    end: int
 
     def after(self, line: int) -> int:
-        place = bisect_right(self.at, line)
-        return self.left[place] if place < len(self.left) else 0
+        return sum(line < at for at in self.last)
 
 
 def steps_of(source: Source) -> LaterSteps:
-    told = sorted([*_read_by_trainers(source), *_others(source)], reverse=True)
-    seen: set[object] = set()
-    left, ends = [], 0
-    for _, step in told:
-        seen.add(step)
-        ends += step == "end"
-        left.append(len(seen) + (_THE_END if ends else 0))
-    return LaterSteps(tuple(line for line, _ in reversed(told)), tuple(reversed(left)))
+    ends = [*_matches(source, _END)][::-1]
+    end = next((line for line, match in ends if not _is_quoted(match)), 0)
+    last: dict[bytes, int] = {}
+    for line, step in _matches(source, _STEP):
+        number = step[step.lastgroup or ""]
+        last.pop(number, None)
+        last[number] = line
+        if len(last) > SURVIVED_AFTER:
+            del last[next(iter(last))]
+    return LaterSteps(tuple(last.values()), end)
 
 
-def _read_by_trainers(source: Source) -> Iterator[tuple[int, str]]:
-    from course_lib.read.training_logs.reader import TrainingReader
-
-    reader = TrainingReader()
-    reader.read(source)
-    log = reader.result(last=True)
-    for table in (log.iterations, log.repeated):
-        if not table.empty:
-            for line, step in zip(table["line"], table["iteration"], strict=True):
-                yield int(line), f"{step:g}"
+def _is_quoted(match: re.Match[bytes]) -> bool:
+    text, end = match.string, match.string.find(b"\n", match.end())
+    start = text.rfind(b"\n", 0, match.start()) + 1
+    of_record = match[0][:1] in b"\"'`" or re.search(rb"\{\s*[\"']", text[start : match.start()])
+    return not of_record and is_quoted(text, start, len(text) if end < 0 else end)
 
 
-def _others(source: Source) -> Iterator[tuple[int, str]]:
+def _matches(source: Source, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
+    """Each with the number of its line."""
     line = 1
     for block in lines.blocks(source.path):
         counted = 0
-        for match in _STEP.finditer(block):
+        for match in pattern.finditer(block):
             line += block.count(b"\n", counted, match.start())
             counted = match.start()
-            name = match.lastgroup or ""
-            yield line, "end" if name == "end" else match[name].decode("ascii", "replace")
+            yield line, match
         line += block.count(b"\n", counted)

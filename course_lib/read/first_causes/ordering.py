@@ -1,42 +1,34 @@
-"""Which of the lines that tell of a failure is its cause, and which only follow."""
+"""Order of the lines that tell of a failure: causes first, then those that only follow."""
 
 from __future__ import annotations
 
-import re
+import math
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from course_lib.read.first_causes.doubts import dead_before_victims, with_last_words
-from course_lib.read.first_causes.rules.rule import REPORT, ROOT, WARNING
+from course_lib.read.first_causes.later_steps import SURVIVED_AFTER, SURVIVED_BEFORE_THE_END
+from course_lib.read.first_causes.rules import DIED, REPORT, ROOT, SECONDARY, WARNED, WARNING
 from course_lib.read.first_causes.scanner import FailureLine, Scanner
 
-if TYPE_CHECKING:
-    from course_lib.read.training_logs.result import TrainingLog
-
-SURVIVED_AFTER = 3
-"""So many more iterations in the same log mean that an error was not the end."""
 BY_SCHEDULER = {"time_limit", "cancelled", "preempted", "node_failure"}
 _ENDED_BADLY = {"process_failed", "task_failure", "killed", "crashed", "aborted"}
 _OF_THE_WAITING = {"collective_timeout", "stayed_away"}
-_OF_TORCHRUN = re.compile(r"closing signal SIGTERM|exitcode +: -15|Signal 15 \(SIGTERM\) received")
+# From here on Slurm kills what is left of a step.
+_CLEARED = ("Job step aborted", "Terminating StepId", "Force Terminated")
+# A month that is later than all others.
 _NEVER = (99.0,)
-"""A month that is later than all others."""
+# So many lines may follow an error that went with a warning, if the run ended with it.
+_FEW_LINES = 20
 
 
 def causes_first(scanner: Scanner) -> list[FailureLine]:
-    """Causes before consequences; then by time where several files must be compared.
-
-    What the run survived is left out.
-    """
-    after = 2 if scanner.finished else SURVIVED_AFTER  # two streams may come in another order
-    lasting = [event for event in scanner.events if scanner.steps_after(event) < after]
-    lasting = dead_before_victims(with_last_words(lasting, scanner), scanner)
+    """By tier, and within it by time if several files must be compared. An error that the run
+    survived is left out."""
+    lasting = [*_lasting([*_without_cleaning_up(scanner.events)], scanner)]
     timed = len({event.source.name for event in lasting}) > 1
-    waited = next((event for event in lasting if event.cause == "collective_timeout"), None)
-    if timed and waited is not None:
-        timeouts = [event for event in lasting if event.cause == "collective_timeout"]
-        waited = min(timeouts, key=lambda event: event.moment or _NEVER)
-    lasting = _without_torchruns_own_signals(_without_bare_cancels(lasting))
+    waited = [event for event in lasting if event.cause == "collective_timeout"]
+    if timed:
+        waited.sort(key=lambda event: event.moment or _NEVER)
     keyed = [
         (_tier(event, waited), (event.moment or _NEVER) if timed else (), number, event)
         for number, event in enumerate(lasting)
@@ -44,77 +36,68 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
     return [replace(event, tier=tier) for tier, _, _, event in sorted(keyed, key=lambda k: k[:3])]
 
 
-def after_the_end(ordered: list[FailureLine]) -> list[FailureLine]:
-    """Of a run that has made its last iteration: what Slurm did to it, and what went wrong with
-    what was left to do, such as saving. Words without a traceback count only where a launcher
-    saw a process fail; what ranks say that find their peers gone is the usual end."""
-    failed = any(event.cause in _ENDED_BADLY for event in ordered)
-    return [
-        event
-        for event in ordered
-        if event.cause in BY_SCHEDULER
-        or (event.tier == ROOT and (event.ends_traceback or failed))
-        or event.tier == WARNING
-    ]
-
-
-def without_survived(ordered: list[FailureLine], log: TrainingLog) -> list[FailureLine]:
-    """Of a run that Slurm ended: without what came before its last iterations, of any trainer
-    (one more may be on its way when another rank breaks)."""
-    logged: dict[str, list[int]] = {}
-    if not log.iterations.empty:
-        for file, rows in log.iterations.groupby("file", observed=True):
-            logged[str(file)] = sorted(rows["line"].tolist())[-2:]
-    return [
-        event
-        for event in ordered
-        if event.cause in BY_SCHEDULER
-        or len(last := logged.get(event.source.name, [])) < 2
-        or event.line > last[0]
-    ]
-
-
-def _without_bare_cancels(events: list[FailureLine]) -> list[FailureLine]:
-    """Slurm's bare word of a cancelled step follows when a task has failed, or goes before the
-    word with the reason: then it is a report only."""
+def _without_cleaning_up(events: list[FailureLine]) -> Iterator[FailureLine]:
+    """After Slurm has told of a failed task, it cancels the step, and other ranks find their peer
+    gone; then it kills the other tasks. All of that only follows. A bare word of a cancelled step
+    may also go before the line with the reason."""
     explained = any(event.cause in BY_SCHEDULER - {"cancelled"} for event in events)
-    failed: dict[str, int] = {}
+    failed, cleared = set(), set()
     for event in events:
-        if "task" in event.details:
-            failed.setdefault(event.source.name, event.line)
-    return [
-        replace(event, tier=REPORT)
-        if event.cause == "cancelled"
-        and (explained or failed.get(event.source.name, event.line) < event.line)
-        else event
+        name, by_srun = event.source.name, "task" in event.details
+        follows = (
+            (event.cause == "cancelled" and explained)
+            or (name in failed and (event.cause == "cancelled" or event.tier == SECONDARY))
+            or (name in cleared and by_srun and event.tier == DIED)
+        )
+        yield replace(event, tier=REPORT) if follows else event
+        if by_srun:
+            failed.add(name)
+        if any(word in event.text for word in _CLEARED):
+            cleared.add(name)
+
+
+def _lasting(events: list[FailureLine], scanner: Scanner) -> Iterator[FailureLine]:
+    """Errors after which the run made no further steps.
+
+    Of a run that says that it has finished: what Slurm did to it, and what went wrong with what was
+    left to do, such as saving. Words without a traceback count there only if a launcher saw a
+    process fail; ranks that find their peers gone are the usual end.
+    """
+    stopped = any(event.cause in BY_SCHEDULER and event.tier == ROOT for event in events)
+    failed_after = {
+        event.source.name
         for event in events
-    ]
+        if event.cause in _ENDED_BADLY
+        and event.tier not in (WARNED, WARNING)
+        and not event.ends_traceback
+        and event.line < scanner.steps[event.source.name].end
+        and scanner.steps[event.source.name].after(event.line) < SURVIVED_AFTER
+    }
+    ends = {name: 0 if name in failed_after else steps.end for name, steps in scanner.steps.items()}
+    finished = any(ends.values())
+    failed = any(event.cause in _ENDED_BADLY for event in events)
+    after = SURVIVED_BEFORE_THE_END if finished or stopped else SURVIVED_AFTER
+    reports = {event.source.name: event.line for event in events[::-1] if event.tier == REPORT}
+    for event in events:
+        name = event.source.name
+        survived = scanner.steps[name].after(event.line) >= after or event.line <= ends[name]
+        usual = event.cause in BY_SCHEDULER
+        usual = usual or (event.tier == ROOT and (event.ends_traceback or failed))
+        last = reports.get(name, scanner.lines[name] if event.ends_traceback else math.inf)
+        harmless = event.tier == WARNED and abs(last - event.line) > _FEW_LINES
+        if not (survived or (finished and not usual)):
+            yield replace(event, tier=WARNING) if harmless else event
 
 
-def _without_torchruns_own_signals(events: list[FailureLine]) -> list[FailureLine]:
-    """torchrun tells first that it ends the other ranks, and then of the one that it does so for:
-    in one whose program left with a code of its own, nobody told the job to stop."""
-    left = {"process_failed", "aborted"}
-    failed = any(
-        event.cause in left and "failed (exitcode" in event.text and event.tier >= REPORT
-        for event in events
-    )
-    if not failed:
-        return events
-    return [
-        event
-        for event in events
-        if event.cause != "terminated" or not _OF_TORCHRUN.search(event.text)
-    ]
-
-
-def _tier(event: FailureLine, waited: FailureLine | None) -> int:
-    """What comes after ranks waited in vain for minutes cannot be why they waited."""
-    if waited is None or event.tier >= REPORT or event.cause in _OF_THE_WAITING:
+def _tier(event: FailureLine, waited: list[FailureLine]) -> int:
+    """An error that comes after ranks waited in vain for minutes cannot be why they waited; and a
+    line that only warns tells no more than a report."""
+    if event.tier == WARNED and not event.ends_traceback:
+        return REPORT
+    if not waited or event.tier >= WARNED or event.cause in _OF_THE_WAITING:
         return event.tier
-    if event.source == waited.source:
-        late = event.line > waited.line
+    if event.source == waited[0].source:
+        late = event.line > waited[0].line
     else:
-        known = event.moment and waited.moment
-        late = bool(known and event.moment > waited.moment)  # type: ignore[operator]
+        late = (event.moment or ()) > (waited[0].moment or _NEVER)
     return REPORT if late else event.tier

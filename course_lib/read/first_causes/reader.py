@@ -1,4 +1,4 @@
-"""From the logs of a failed run: the first cause, who had it, what it means, what to try."""
+"""`read.failure`: the first cause in the logs of a run, which ranks had it, and its details."""
 
 from __future__ import annotations
 
@@ -7,25 +7,148 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_lib.read import files
 from course_lib.read.files import PathLike
-from course_lib.read.first_causes.advice.texts import SEVERAL_KILLED, TEXTS
-from course_lib.read.first_causes.details import complete
+from course_lib.read.first_causes.causes import TEXTS, Failure
 from course_lib.read.first_causes.divergence import diverged, logged
-from course_lib.read.first_causes.ordering import (
-    BY_SCHEDULER,
-    after_the_end,
-    causes_first,
-    without_survived,
-)
-from course_lib.read.first_causes.result import Failure
-from course_lib.read.first_causes.rules.rule import REPORT, ROOT, WARNING
+from course_lib.read.first_causes.ordering import BY_SCHEDULER, causes_first
+from course_lib.read.first_causes.rules import REPORT, ROOT, WARNING
 from course_lib.read.first_causes.scanner import FailureLine, Scanner, node_of, rank_of
+from course_lib.read.messages import _
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_PORT = re.compile(
+    r"port: (\d{1,5})|\]:(\d{1,5})\b|\b(?:\d{1,3}\.){3}\d{1,3}:(\d{1,5})|, (\d{1,5})\)"
+)
+_FINGERPRINT = {
+    "sequence": re.compile(r"SequenceNumber=(\d{1,18})"),
+    "op": re.compile(r"OpType=([A-Z_]+)"),
+    "shape": re.compile(r"TensorShape=\[([\d, ]{0,200})\]"),
+}
+_INTEGER = re.compile(r"-?\d{1,18}")
+_INTERNAL = {"mine", "theirs", "timeout_text", "rank", "tried"}
+
+
+def complete(
+    first: FailureLine, same: list[FailureLine], scanner: Scanner, rank: int | None
+) -> dict[str, Any]:
+    """`rank`: who is taken for the cause."""
+    found: dict[str, Any] = {}
+    for name, value in first.details.items():
+        if name not in _INTERNAL:
+            found[name] = int(value) if _INTEGER.fullmatch(value) else value
+    found |= _SPECIAL.get(first.cause, _nothing)(first, same, scanner)
+    waited = [event for event in scanner.events if event.cause == "collective_timeout"]
+    if waited and first.cause != "collective_timeout":
+        found |= _waited_for(waited, scanner)
+    code = scanner.tables.exit_code(rank)
+    if code is not None:
+        found.setdefault("exit_code", code)
+    if "timeout_ms" in found:
+        found["timeout_s"] = found["timeout_ms"] / 1000
+    return found
+
+
+def _nothing(*unused: object) -> dict[str, Any]:
+    return {}
+
+
+def _memory(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
+    """All sizes that were asked for, since ranks differ."""
+    tried = [int(event.details["tried_bytes"]) for event in same if "tried_bytes" in event.details]
+    return {"all_tried_bytes": tuple(tried)} if len(tried) > 1 else {}
+
+
+def _port(first: FailureLine, same: list[FailureLine], _: Scanner) -> dict[str, Any]:
+    ports: list[int] = []
+    for event in same:
+        if match := _PORT.search(event.text):
+            port = int(next(part for part in match.groups() if part))
+            if port not in ports:
+                ports.append(port)
+    return {"port": ports[0], "ports": tuple(ports)} if ports else {}
+
+
+def _mismatch(first: FailureLine, same: list[FailureLine], __: Scanner) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for side, text in (
+        ("", first.details.get("mine", "")),
+        ("other_", first.details.get("theirs", "")),
+    ):
+        for name, pattern in _FINGERPRINT.items():
+            if match := pattern.search(text):
+                found[side + name] = _value(name, match[1])
+    if first.details.get("rank", "").isdecimal():
+        found["collective_rank"] = int(first.details["rank"])
+    return found | _odd_one(same)
+
+
+def _odd_one(same: list[FailureLine]) -> dict[str, int]:
+    """Each rank names the first, counted from 0, that differs from it: those before are like it.
+    Two that are alike outvote one."""
+    for event in same:
+        mine, other = event.details.get("rank", ""), event.details.get("other_rank", "")
+        if mine.isdecimal() and other.isdecimal():
+            alike = {int(mine), *range(min(int(other), 5000))}
+            if len(alike) > 1:
+                return {"odd_rank": int(other)}
+    return {}
+
+
+def _value(name: str, text: str) -> Any:
+    if name == "shape":
+        return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+    return int(text) if text.isdecimal() else text
+
+
+def _waiting(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
+    """Ranks that waited in an operation, ranks furthest behind, ranks that said nothing."""
+    sequences: dict[int, set[int]] = {}
+    for event in same:
+        rank = rank_of(event, scanner)
+        if rank is not None and event.details.get("sequence", "").isdecimal():
+            sequences.setdefault(rank, set()).add(int(event.details["sequence"]))
+    found: dict[str, Any] = {"waiting_ranks": tuple(sorted(sequences))}
+    if len(sequences) > 1:
+        lowest = {rank: min(numbers) for rank, numbers in sequences.items()}
+        if len(set(lowest.values())) > 1:
+            behind = min(lowest, key=lambda rank: lowest[rank])
+            found |= {
+                "rank_behind": behind,
+                "sequences": {r: tuple(sorted(n)) for r, n in sequences.items()},
+            }
+    silent = sorted(set(scanner.nodes) - set(sequences))
+    return found | ({"silent_ranks": tuple(silent)} if silent and sequences else {})
+
+
+def _waited_for(waited: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
+    """In which operation the other ranks waited for the one that failed."""
+    known = {name: waited[0].details.get(name, "") for name in ("op", "sequence", "timeout_ms")}
+    found = {name: int(v) if v.isdecimal() else v for name, v in known.items() if v}
+    return found | _waiting(waited[0], waited, scanner)
+
+
+def _interface(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
+    return {"interface": scanner.interfaces[-1]} if scanner.interfaces else {}
+
+
+_SPECIAL = {
+    "cuda_oom": _memory,
+    "device_shared": _memory,
+    "cpu_oom": _memory,
+    "device_limit": _memory,
+    "port_in_use": _port,
+    "port_forbidden": _port,
+    "collective_mismatch": _mismatch,
+    "collective_timeout": _waiting,
+    "network_interface": _interface,
+}
+
 
 MOST_CONSEQUENCES = 50
 _OWN_LOSS = re.compile(r"[Ll]oss is nan|[Ll]oss is NaN|local forward loss|nan values in its")
@@ -53,20 +176,12 @@ def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
     """
     scanner = scan(paths)
     ordered = causes_first(scanner)
-    if scanner.finished:
-        ordered = after_the_end(ordered)
-    stopped = any(event.cause in BY_SCHEDULER and event.tier == ROOT for event in ordered)
-    if stopped or not ordered or ordered[0].tier >= REPORT:
-        log = logged(_sources(paths))
-        ordered = without_survived(ordered, log) if stopped else ordered
-        nothing_broke = not ordered or ordered[0].tier >= REPORT or ordered[0].cause in BY_SCHEDULER
-        if nothing_broke and (found := diverged(log)):
-            return replace(found, consequences=_consequences(ordered, scanner))
-    if scanner.cut_off and (not ordered or ordered[0].tier >= REPORT):
-        return replace(scanner.cut_off, consequences=_consequences(ordered, scanner))
-    if not ordered or ordered[0].tier == WARNING:
-        return None
-    return _build(ordered, scanner)
+    nothing_broke = not ordered or ordered[0].tier >= REPORT or ordered[0].cause in BY_SCHEDULER
+    if nothing_broke and (found := diverged(logged(_sources(paths)))):
+        return replace(found, consequences=_consequences(ordered, scanner))
+    if scanner.lost and (not ordered or ordered[0].tier >= REPORT):
+        return replace(scanner.lost, consequences=_consequences(ordered, scanner))
+    return _build(ordered, scanner) if ordered and ordered[0].tier < WARNING else None
 
 
 def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
@@ -110,7 +225,8 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
         consequences=_consequences(rest, scanner),
     )
     if first.cause == "killed" and len(ranks) > 1:
-        return replace(found, meaning=SEVERAL_KILLED, remedy=TEXTS["lost_rank"][2])
+        several, lost = TEXTS["killed"]["meaning_of_several"], TEXTS["lost_rank"]["remedy"]
+        return replace(found, meaning=_(several), remedy=_(lost))
     return found
 
 
@@ -159,7 +275,7 @@ def _is_own_loss(event: FailureLine) -> bool:
 def _node(
     first: FailureLine, rank: int | None, all_events: list[FailureLine], scanner: Scanner
 ) -> str | None:
-    """Of the rank; any line may tell where that is."""
+    """Node of the rank; any line may name it."""
     if (rank is None or rank == rank_of(first, scanner)) and (node := node_of(first, scanner)):
         return node
     told = (event for event in all_events if rank is not None and rank_of(event, scanner) == rank)
@@ -171,7 +287,7 @@ def _node(
 
 
 def _by_srun(first: FailureLine, scanner: Scanner) -> tuple[int, ...]:
-    """Who failed first as srun saw it, where the line itself does not say."""
+    """Rank that failed first as srun saw it, if the line itself does not say."""
     follows = first.tier != ROOT and first.cause not in _OF_THE_LAUNCHER
     return () if scanner.launcher or follows else scanner.failed_tasks
 
@@ -180,6 +296,9 @@ def _consequences(events: list[FailureLine], scanner: Scanner) -> tuple[str, ...
     found = []
     for event in events[:MOST_CONSEQUENCES]:
         rank = rank_of(event, scanner)
-        who = f"rank {rank}: " if rank is not None else ""
-        found.append(f"line {event.line}: {who}{TEXTS[event.cause][0]}: {event.text[:200]}")
+        who = _("rank {rank}: ", rank=rank) if rank is not None else ""
+        found.append(
+            _("line {line}: ", line=event.line)
+            + f"{who}{_(TEXTS[event.cause]['title'])}: {event.text[:200]}"
+        )
     return tuple(found)

@@ -1,4 +1,8 @@
-"""Goes through the logs of a run and collects what they say about a failure."""
+"""Collects the lines of a run's logs that tell of a failure, and facts about who printed them.
+
+Only lines with certain words are looked at. A log may end early: a full disk, a killed node, a
+packed file that is damaged.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +12,197 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from course_lib.read import prefix
+from course_lib.read import lines, prefix
 from course_lib.read.files import Source
-from course_lib.read.first_causes.candidate_lines import (
-    BACK_BYTES,
-    Window,
-    candidates,
-    windows,
-)
-from course_lib.read.first_causes.cut_off import cut_off
+from course_lib.read.first_causes.causes import WORDS as LISTED_WORDS
+from course_lib.read.first_causes.causes import Failure
 from course_lib.read.first_causes.later_steps import LaterSteps, steps_of
-from course_lib.read.first_causes.launcher_tables import LauncherTables
-from course_lib.read.first_causes.line_findings import (
+from course_lib.read.first_causes.quoted_text import is_quoted
+from course_lib.read.first_causes.rules import (
+    REPORT,
+    WARNED,
     Finding,
     classify,
     following,
     frame_before,
     moment,
 )
-from course_lib.read.first_causes.result import Failure
-from course_lib.read.first_causes.rules.rule import REPORT, WARNING
-from course_lib.read.first_causes.tracebacks import Harm, Traceback
+from course_lib.read.first_causes.tracebacks import Traceback, tracebacks, unended
+from course_lib.read.lines import UnreadableError
 from course_lib.read.prefix import Prefix
-from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
 
-ITERATION = b"elapsed time per iteration"
+# A line without any of these is not looked at.
+WORDS = tuple(word.encode() for word in LISTED_WORDS)
+# Looked for in the middle of a very long log.
+LONG_WORDS = (
+    b"Traceback (most recent call last)", b"out of memory", b"CANCELLED AT", b"oom-kill event",
+    b"oom_kill event", b"Watchdog caught collective", b"lready in use", b"Exited with exit code",
+    b"slurmstepd: error", b"DUE TO", b"found NaN", b"Root Cause (first", b"terminate called",
+)  # fmt: skip
+EDGE_BYTES = 16 << 20
+BACK_BYTES = 64 << 10
+AHEAD_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class Window:
+    """Bytes around the lines from `begin` to `end`: more before, to look back, some after."""
+
+    text: bytes
+    begin: int
+    end: int
+    line: int
+    words: tuple[bytes, ...]
+
+
+def windows(source: Source) -> Iterator[Window]:
+    size = source.path.stat().st_size if lines.is_plain(source.path) else 0
+    text, begin, line, read_bytes = b"", 0, 1, 0
+    for block in _then_nothing(lines.all_blocks(source.path)):
+        text, read_bytes = text + block, read_bytes + len(block)
+        end = len(text)
+        if block:
+            end = max(begin, text.rfind(b"\n", begin, max(begin, end - AHEAD_BYTES)) + 1)
+        edge = read_bytes <= EDGE_BYTES or size == 0 or size - read_bytes <= EDGE_BYTES
+        yield Window(text, begin, end, line, WORDS if edge else LONG_WORDS)
+        line += text.count(b"\n", begin, end)
+        cut = max(0, end - BACK_BYTES)
+        text, begin = text[cut:], end - cut
+
+
+def _then_nothing(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """An error too comes after what was read."""
+    try:
+        yield from blocks
+    except UnreadableError:
+        yield b""
+        raise
+    yield b""
+
+
+def candidates(window: Window) -> tuple[list[tuple[int, int]], dict[int, Traceback]]:
+    """(start, end) of lines with a word of interest; by the start of its last line, each traceback
+    that ends here."""
+    text = window.text
+    found: dict[int, int] = {}
+    for word in window.words:
+        at = text.find(word, window.begin, window.end)
+        while at >= 0:
+            start = max(text.rfind(b"\n", window.begin, at) + 1, window.begin)
+            end = text.find(b"\n", at, window.end)
+            found[start] = end = window.end if end < 0 else end
+            at = text.find(word, end, window.end)
+    ended = {
+        one.start: one
+        for one in tracebacks(text, max(0, window.begin - AHEAD_BYTES), window.end)
+        if window.begin <= one.start < window.end
+    }
+    found |= {start: one.end for start, one in ended.items()}
+    return sorted(found.items()), ended
+
+
+_ROW = re.compile(
+    rb"host +: (\S{1,100})\s{0,4}\n[^\n]{0,60}?rank +: (\d{1,7}) \(local_rank: (\d{1,5})\)"
+    rb"[^\n]{0,60}\n[^\n]{0,200}?exitcode +: (-?\d{1,5})"
+)
+_ROOT_CAUSE = {
+    "time": re.compile(rb"time +: (\S{1,40})"),
+    "host": re.compile(rb"host +: (\S{1,100})"),
+    "rank": re.compile(rb"rank +: (\d{1,7})"),
+    "exitcode": re.compile(rb"exitcode +: (-?\d{1,5})"),
+}
+_SIGNALS = {"killed": (-9,), "crashed": (-11, -7, -8, -4)}
+_TABLE_BYTES = 3000
+
+
+@dataclass
+class LauncherTables:
+    """`roots`: what each table calls the root cause."""
+
+    roots: list[dict[str, str]] = field(default_factory=list)
+    exit_codes: dict[int, int] = field(default_factory=dict)
+    hosts: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def root(self) -> dict[str, str]:
+        """The earliest."""
+        return min(self.roots, key=lambda root: root.get("time", "~"), default={})
+
+    def first_rank(self, cause: str) -> int | None:
+        """The root cause's; of who was killed or crashed, the first that ended by a signal."""
+        signalled = _SIGNALS.get(cause, ())
+        rank = self.root.get("rank", "")
+        known = int(rank) if rank.isdecimal() else None
+        if not signalled or known is None or self.exit_codes.get(known) in signalled:
+            return known
+        return next((r for r, code in self.exit_codes.items() if code in signalled), known)
+
+    def like(self, rank: int) -> set[int]:
+        """Ranks that ended in the same way."""
+        code = self.exit_codes.get(rank)
+        return {other for other, its in self.exit_codes.items() if its == code}
+
+    def exit_code(self, rank: int | None) -> int | None:
+        """Exit code of a rank, or of the root cause if no rank is known."""
+        if rank is not None:
+            return self.exit_codes.get(rank)
+        code = self.root.get("exitcode")
+        return None if code is None else int(code)
+
+    def read(self, text: bytes, begin: int, end: int) -> None:
+        """`end`: of the line above the root cause, which comes last; the other rows lie behind
+        `begin`."""
+        for row in _ROW.finditer(text, begin, end + _TABLE_BYTES):
+            rank, local_rank = int(row[2]), int(row[3])
+            self.exit_codes[rank] = int(row[4])
+            for other in range(max(0, rank - local_rank), rank + 1):
+                self.hosts[other] = row[1].decode("utf-8", "replace")
+        table = prefix.without_colours(text[end : end + _TABLE_BYTES])
+        found = {name: pattern.search(table) for name, pattern in _ROOT_CAUSE.items()}
+        root = {name: m[1].decode("utf-8", "replace") for name, m in found.items() if m}
+        if root:
+            self.roots.append(root)
+
+
+def cut_off(source: Source, last: Window) -> Failure | None:
+    """The traceback in which a log ends. It counts only if nothing else tells of a failure: the
+    exception is lost, and often another rank has printed it."""
+    found = unended(last.text)
+    if found is None:
+        return None
+    start, who = found
+    line, _, _ = last.text[start:].partition(b"\n")
+    return Failure.of(
+        "cut_off",
+        rank=source.rank if who.rank is None else who.rank,
+        ranks=(),
+        node=who.node,
+        file=source.name,
+        line=last.line + last.text.count(b"\n", last.begin, start),
+        evidence=prefix.without_colours(line).decode("utf-8", "replace").strip(),
+    )
+
+
+def unreadable(source: Source, line: int, error: OSError) -> Failure:
+    """A file that cannot be read further than `line`: the rest may tell of a failure."""
+    return Failure.of(
+        "not_readable",
+        rank=source.rank,
+        ranks=(),
+        node=None,
+        file=source.name,
+        line=line,
+        evidence=str(error),
+    )
+
+
+# For each cause: a cascade repeats itself.
 MOST_EVENTS = 2000
-"""For each cause: a cascade repeats itself."""
 _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
+# One of them is in all that the pattern finds, which takes eight times as long to search for.
 _LAUNCHER_WORDS = (b"torchrun", b"torch.distributed", b"torch/distributed", b"[default")
-"""One of them is in all that the pattern finds, which takes eight times as long to search for."""
 _LAUNCHER = re.compile(
     rb"torchrun|torch[./]distributed[./](?:run|launch|launcher|elastic)\b|\[default"
 )
@@ -52,9 +215,7 @@ _PLACE = re.compile(rb"\(rank (\d{1,7}) on ([\w.-]{1,100})\)$")
 
 @dataclass(frozen=True)
 class FailureLine:
-    """One line that tells of a failure. `moment` orders lines of different files; `iterations`
-    counts the iteration lines before it; `begin` is the first line of the traceback that it ends.
-    `last_tier`: the tier if nothing but the end of the run came afterwards."""
+    """One line that tells of a failure. `moment` orders lines of different files."""
 
     cause: str
     tier: int
@@ -64,10 +225,7 @@ class FailureLine:
     text: str
     details: dict[str, str]
     moment: tuple[float, ...] | None = None
-    iterations: int = 0
     ends_traceback: bool = False
-    last_tier: int = WARNING
-    begin: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,15 +247,8 @@ class _Line:
     def who(self) -> Prefix:
         return self.traceback.who if self.traceback else prefix.parse(self.text)
 
-    @property
-    def begin(self) -> int:
-        """The number of the line in which it begins to tell of the failure."""
-        if self.traceback is None:
-            return self.number
-        return self.number - self.window.text.count(b"\n", self.traceback.begin, self.span[0])
-
     def details(self, found: Finding) -> dict[str, str]:
-        """What the line says, and what stands around it."""
+        """The line's event, and the lines around it."""
         known = found.details
         if place := _PLACE.search(self.text):
             speaker = {"rank": place[1].decode(), "node": place[2].decode()}
@@ -111,15 +262,14 @@ class _Line:
 
 @dataclass
 class Scanner:
-    """What is known of a run after its files were read one by one.
+    """Facts about a run, collected while its files are read one by one.
 
     `failed_tasks` are those that srun saw fail first; with a `launcher` they count launchers, not
-    ranks. `alike` are the ranks that found the same as the rank that told of it. `cut_off` tells of
-    the first log that ends within a traceback.
+    ranks. `alike` are the ranks that found the same as the rank that told of it. `lost` tells of
+    the first log whose end is missing.
     """
 
     events: list[FailureLine] = field(default_factory=list)
-    iterations: Counter[str] = field(default_factory=Counter)
     nodes: dict[int, str] = field(default_factory=dict)
     tables: LauncherTables = field(default_factory=LauncherTables)
     lines: Counter[str] = field(default_factory=Counter)
@@ -128,62 +278,53 @@ class Scanner:
     interfaces: list[str] = field(default_factory=list)
     failed_tasks: tuple[int, ...] = ()
     launcher: bool = False
-    finished: bool = False
-    cut_off: Failure | None = None
+    lost: Failure | None = None
     _seen: Counter[str] = field(default_factory=Counter)
 
     def read(self, source: Source) -> None:
-        for window in windows(source):
-            self._window(source, window)
-        self.cut_off = self.cut_off or cut_off(source, window)
-        told = any(event.source == source for event in self.events)
-        if told and not self.iterations[source.name]:
+        try:
+            for window in windows(source):
+                self._window(source, window)
+            self.lost = self.lost or cut_off(source, window)
+        except UnreadableError as error:
+            self.lost = cut_off(source, window) or unreadable(
+                source, self.lines[source.name], error
+            )
+        if any(event.source == source for event in self.events):
             self.steps[source.name] = steps_of(source)
-
-    def steps_after(self, event: FailureLine) -> int:
-        """How many more iterations the same log tells of, whatever program made them."""
-        if steps := self.steps.get(event.source.name):
-            return steps.after(event.line)
-        return self.iterations[event.source.name] - event.iterations
 
     def _window(self, source: Source, window: Window) -> None:
         text, at, number = window.text, window.begin, window.line
         self.launcher = self.launcher or _tells_of_launcher(text)
         lines, ends = candidates(window)
         for start, end in lines:
-            self.iterations[source.name] += text.count(ITERATION, at, start)
             number += text.count(b"\n", at, start)
             at = start
             self._line(_Line(source, window, (start, end), number, ends.get(start)))
-        self.iterations[source.name] += text.count(ITERATION, at, window.end)
         self.lines[source.name] = number + text.count(b"\n", at, window.end)
-        last = text.rfind(ITERATION, window.begin, window.end)
-        heads = list(HEAD.finditer(text, max(window.begin, last - 300), last)) if last >= 0 else []
-        if heads:
-            self.finished = int(heads[-1][1]) >= int(heads[-1][2])
 
     def _line(self, line: _Line) -> None:
         self._remember(line.text, line.window, line.span[1])
         ahead = following(line.window.text, line.span[1])
-        found = classify(line.text[line.who.length :], ahead, line.traceback is not None)
+        traceback = line.traceback
+        found = classify(line.text[line.who.length :], ahead, traceback is not None)
         if found is None or self._seen[found.cause] >= MOST_EVENTS:
             return
+        if traceback.ignored if traceback else is_quoted(line.window.text, *line.span):
+            return
         self._seen[found.cause] += 1
-        harm = line.traceback.harm if line.traceback else Harm.UNKNOWN
+        warned = traceback is not None and traceback.warned
         self.events.append(
             FailureLine(
                 cause=found.cause,
-                tier=found.tier if harm is Harm.UNKNOWN else WARNING,
+                tier=max(found.tier, WARNED) if warned else found.tier,
                 who=line.who,
                 source=line.source,
                 line=line.number,
                 text=found.text.strip().decode("utf-8", "replace")[:2000],
                 details=line.details(found),
                 moment=moment(line.window.text, line.span),
-                iterations=self.iterations[line.source.name],
-                ends_traceback=line.traceback is not None,
-                last_tier=WARNING if harm is Harm.NONE else found.last_tier,
-                begin=line.begin,
+                ends_traceback=traceback is not None,
             )
         )
 
@@ -216,18 +357,13 @@ def _tasks(text: bytes) -> Iterator[int]:
             yield from range(int(first), min(stop, int(first) + 5000) + 1)
 
 
-def tasks_of(event: FailureLine) -> tuple[int, ...]:
-    """Those that srun names in a line."""
-    return tuple(_tasks(event.details.get("task", "").encode()))
-
-
 def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
     """`named_rank`: of whom the line tells, where somebody else says it."""
     if event.details.get("named_rank", "").isdecimal():
         return int(event.details["named_rank"])
     if event.who.rank is not None:
         return event.who.rank
-    for name in ("rank", "rank2", "group_rank", *(() if scanner.launcher else ("task",))):
+    for name in ("rank", "group_rank", *(() if scanner.launcher else ("task",))):
         if event.details.get(name, "").isdecimal():
             return int(event.details[name])
     if event.source.rank is not None:

@@ -1,26 +1,31 @@
-"""Where tracebacks end, and whether the words around them say that they did no harm."""
+"""Ends of tracebacks, and words around them which say that they did no harm."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 
 from course_lib.read import prefix
 from course_lib.read.prefix import Prefix
 
 WARNS = re.compile(
     rb"(?<!NCCL )\b(?:WARN(?:ING)?|[A-Z]\w*Warning)\b|warnings\.warn|\[W[\d ]|"
-    rb"(?:^|[\]:] ?)(?:W\d{4} |[Ww]arning\b)"
+    rb"(?:^|[\]:] ?)(?:W\d{4} |[Ww]arning\b)",
+    re.MULTILINE,
 )
-_HARMLESS = re.compile(rb"Exception ignored in|--- Logging error ---")
+_IGNORED = re.compile(rb"Exception ignored in|--- Logging error ---")
 _GOES_ON = re.compile(
     rb"(?i)ignoring|skipping|continuing|carrying on|falls? back|falling back|"
     rb"(?:not|non)[ -]fatal|will (?:be )?retr|retrying"
 )
 _CHAINED = (b"another exception occurred:", b"cause of the following exception:")
-_BEGINS = b"Traceback (most"
+# With the rest of its line: source and documentation go on.
+_BEGINS = re.compile(
+    rb"(?<![\"'])Traceback \(most(?: recent call last\)"
+    rb"(?:\x1b\[[\d;]*m|[^\w\"'\\()\n])*$|[a-z ]*\)?\Z)",
+    re.MULTILINE,
+)
 _SPAWNED = re.compile(rb"-- Process (\d{1,6}) terminated with the following error:")
 _CLOCK = re.compile(rb"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _NAMED_RANK = re.compile(rb"\[rank ?\d{1,6}\]")
@@ -28,46 +33,41 @@ _LONGEST_LINES = 300
 _NEAR_BYTES = 2000
 
 
-class Harm(Enum):
-    """`WARNED`: words around it say that it did none, which holds only if the process went on."""
-
-    NONE = "none"
-    WARNED = "warned"
-    UNKNOWN = "unknown"
-
-
 @dataclass(frozen=True)
 class Traceback:
-    """It begins with the line at `begin` and ends with that from `start` to `end`, which `who`
-    printed; `spawned` is the number that torch's spawn gave the process."""
+    """The last line of a traceback, from `start` to `end`, which `who` printed. Words around it may
+    say that nothing was raised (`ignored`), or that the program went on (`warned`); `spawned` is
+    the number that torch's spawn gave the process."""
 
-    begin: int
     start: int
     end: int
     who: Prefix
-    harm: Harm
+    ignored: bool
+    warned: bool
     spawned: int | None = None
 
 
 def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
     """All that begin between two places, where they end in the text."""
-    harm = Harm.UNKNOWN
-    at = text.find(_BEGINS, begin, end)
-    while at >= 0:
+    ignored = warned = False
+    for begins in _BEGINS.finditer(text, begin, end):
+        at = begins.start()
         first = text.rfind(b"\n", 0, at) + 1
         head_of = _heads(text, first, at)
         if last := _last_line(text, at, head_of):
             start, stop, who = last
             said, then = _neighbours(text, first, stop, head_of)
-            harm = _harm(text[first:at], said, then, harm)
+            head = text[first:at] + b"\n" + said
+            if not said.endswith(_CHAINED):  # else it shares the fate of the one before
+                ignored = bool(_IGNORED.search(head))
+                warned = bool(WARNS.search(head) or _GOES_ON.search(said + b" " + then))
             spawned = _SPAWNED.search(said)
             number = int(spawned[1]) if spawned else None
-            yield Traceback(first, start, stop, who, harm, number)
-        at = text.find(_BEGINS, at + 1, end)
+            yield Traceback(start, stop, who, ignored, warned, number)
 
 
+# What stands before a line of the same process; None for lines of others.
 HeadOf = Callable[[bytes], Prefix | None]
-"""What stands before a line of the same process; None for lines of others."""
 
 
 def _heads(text: bytes, first: int, at: int) -> HeadOf:
@@ -114,16 +114,6 @@ def _neighbours(text: bytes, first: int, stop: int, head_of: HeadOf) -> tuple[by
     return nearest(earlier), nearest(text[stop + 1 : stop + _NEAR_BYTES].splitlines())
 
 
-def _harm(head: bytes, said: bytes, then: bytes, before: Harm) -> Harm:
-    """One that happened while another was handled shares the fate of that one (`before`)."""
-    if said.endswith(_CHAINED):
-        return before
-    if _HARMLESS.search(head) or _HARMLESS.search(said):
-        return Harm.NONE
-    warned = WARNS.search(head) or WARNS.search(said) or _GOES_ON.search(said + b" " + then)
-    return Harm.WARNED if warned else Harm.UNKNOWN
-
-
 def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix] | None:
     """The next line of the same process that is not indented."""
     start = at
@@ -141,10 +131,11 @@ def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix]
 
 
 def unended(text: bytes) -> tuple[int, Prefix] | None:
-    """Of a traceback whose end is not in the text: where its last line begins, and of whom."""
-    at = text.rfind(_BEGINS)
-    if at < 0:
+    """Find where the last line of a traceback begins that was cut off, and its rank."""
+    begins = [match.start() for match in _BEGINS.finditer(text)]
+    if not begins:
         return None
+    at = begins[-1]
     head_of = _heads(text, text.rfind(b"\n", 0, at) + 1, at)
     if _last_line(text, at, head_of):
         return None

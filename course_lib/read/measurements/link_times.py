@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from course_lib.mistakes.errors import NoSuchFileError
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.files import PathLike
+from course_lib.read.messages import NoSuchFileError, _
 from course_lib.read.rows import as_numbers
 
 if TYPE_CHECKING:
@@ -35,18 +34,17 @@ FIT_COLUMNS = ("kind", "source", "destination", "alpha_us", "bandwidth_gb_s", "r
 LARGEST_FILE_BYTES = 256 << 20
 MOST_SAMPLES = 1_000_000
 LARGEST_WORLD = 4096
+# Of a message; beyond, a file is damaged.
 SHORTEST_US, LONGEST_US = 1e-6, 1e12
-"""Of a message; beyond, a file is damaged."""
+# Messages that take at least this part of the longest time count as large.
 PART_OF_LONGEST = 1 / 8
-"""Messages that take at least this part of the longest time count as large."""
+# Of what the largest message takes longer than the smallest: a line that gives less of it to the
+# bytes was drawn by noise.
 LEAST_PART = 0.7
-"""Of what the largest message takes longer than the smallest: a line that gives less of it to the
-bytes was drawn by noise."""
+# Times as steep as that of the quickest tries (on a quiet machine they differ by 1 in 200).
 DISTURBED = 1.1
-"""Times as steep as that of the quickest tries (on a quiet machine they differ by 1 in 200)."""
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Links:
     """`samples` has one row for each size and pair; an all-reduce of everyone has no source.
@@ -172,7 +170,7 @@ def _slope(size: Any, time: Any, kinds: Any) -> float:
     """Microseconds for each further byte of the large messages, as these times tell."""
     large = (time >= time.max() * PART_OF_LONGEST) | (size >= kinds[-2])
     weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
-    (_, slope), *_ = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
+    (_unused, slope), *_unused = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
     return float(slope)
 
 
@@ -181,13 +179,15 @@ def links(path: PathLike) -> Links:
     file = Path(path)
     file = file / "links.json" if file.is_dir() else file
     if not file.exists():
-        raise NoSuchFileError(f"no {file}; run measure_links.py as a job, it writes this file")
+        raise NoSuchFileError(
+            _("no {file}; run measure_links.py as a job, it writes this file", file=file)
+        )
     try:
         data = json.loads(file.read_bytes()[:LARGEST_FILE_BYTES])
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        return _build({}, (f"{file} is no links.json: it holds no JSON object",))
+        return _build({}, (_("{file} is no links.json: it holds no JSON object", file=file),))
     return _build(data, ())
 
 
@@ -236,7 +236,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _table(rows: Any, columns: Sequence[str], integers: Sequence[str]) -> pd.DataFrame:
-    """Of the rows that have the right form; what a field holds instead of a number is unknown."""
+    """Read the rows of the right form; a field that is no number is unknown."""
     import pandas as pd
 
     given = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

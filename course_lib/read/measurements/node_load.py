@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read import lines
 from course_lib.read.files import PathLike, found_files
+from course_lib.read.messages import N_
 from course_lib.read.rows import as_integers
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ MOST_LOOKS = 2_000_000
 _COUNTERS = ("network_in_bytes", "network_out_bytes")
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Monitor:
     """`time_s` counts from the first look of any node; rates are since the look before.
@@ -59,7 +58,7 @@ def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) 
 
     `last_bytes`: only about so many at the end of each file, for who looks once a second.
     """
-    missing = "nothing was monitored at {}; give a run folder"
+    missing = N_("nothing was monitored at {path}; give a run folder")
     files = found_files(path, ("monitor",), _is_record, missing)
     looks: list[dict[str, Any]] = []
     for file in files:

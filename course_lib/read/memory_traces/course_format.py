@@ -17,11 +17,12 @@ from course_lib.read.memory_traces.timeline import (
     phase_table,
     steps_from_changes,
 )
+from course_lib.read.messages import _
 
 FORMAT = "course-memory-1"
 MOST_CATEGORIES = 64
+# Of one file, some 4 GB of memory; what is left out is said in the note of the timeline.
 MOST_EVENTS = 20_000_000
-"""Of one file, some 4 GB of memory; what is left out is said in the note of the timeline."""
 LARGEST, LATEST_NS = 2**60, 2**63
 
 
@@ -89,7 +90,7 @@ class _Events:
             self.phases.append((*key, begun, time))
 
     def close(self) -> None:
-        """What is open at the end of the file lasts until its last event."""
+        """Let blocks that are open at the end of the file last until its last event."""
         for key, begun in self.open.items():
             self.phases.append((*key, begun, self.last))
         for block, (begun, size_bytes, category) in self.alive.items():
@@ -127,7 +128,7 @@ def read_course_trace(path: Path) -> MemoryTimeline | None:
     events = _Events(len(names))
     for number, row in enumerate(rows):
         if number == MOST_EVENTS:
-            events.said = f"only the first {MOST_EVENTS:,} events are read"
+            events.said = _("only the first {number:,} events are read", number=MOST_EVENTS)
             break
         if isinstance(row, list) and len(row) >= 3:
             events.add(row)

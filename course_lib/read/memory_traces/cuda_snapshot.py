@@ -22,9 +22,10 @@ from course_lib.read.memory_traces.timeline import (
     alive_at,
     steps_from_changes,
 )
+from course_lib.read.messages import _
 
+# Memory that a snapshot may take: this much, and so many times its size on disk.
 LEAST_BYTES, MOST_GROWTH = 1 << 30, 64
-"""Memory that a snapshot may take: this much, and so many times its size on disk."""
 CATEGORIES = ("before the record", "recorded")
 _OURS = ("torch/", "/torch/", "python3", "<frozen", "importlib")
 
@@ -37,10 +38,18 @@ class PlainUnpickler(pickle.Unpickler):
     """Admits plain types only: any name, whatever it is, is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise RefusedError(f"the file asks to load {module}.{name}; a snapshot holds plain data")
+        raise RefusedError(
+            _(
+                "the file asks to load {module}.{name}; a snapshot holds plain data",
+                module=module,
+                name=name,
+            )
+        )
 
     def persistent_load(self, pid: Any) -> Any:
-        raise RefusedError("the file refers to objects outside of it; a snapshot holds plain data")
+        raise RefusedError(
+            _("the file refers to objects outside of it; a snapshot holds plain data")
+        )
 
 
 def load_plain(path: Path) -> Any:
@@ -119,7 +128,7 @@ def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) ->
         reserved=_reserved(reserved, mine, first),
         fragments=_fragments(mine),
         blocks=alive_at(peak, blocks),
-        note="" if events else "the snapshot was taken without recording its history",
+        note="" if events else _("the snapshot was taken without recording its history"),
     )
 
 

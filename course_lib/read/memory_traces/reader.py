@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from course_lib.read.memory_traces.course_format import FORMAT, read_course_trac
 from course_lib.read.memory_traces.cuda_snapshot import RefusedError, read_snapshot
 from course_lib.read.memory_traces.timeline import Memory, MemoryTimeline
 from course_lib.read.memory_traces.torch_profiler import TooLargeError, from_trace, read_raw
+from course_lib.read.messages import N_, _
 from course_lib.read.profiler_traces.trace_file import read_trace
 
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".pickle", ".pkl", ".raw.gz", ".raw")
@@ -26,7 +26,7 @@ def memory(path: PathLike | Iterable[PathLike]) -> Memory:
     """
     timelines: list[MemoryTimeline] = []
     notes: list[str] = []
-    missing = "no memory trace at {}; give a file or a run folder"
+    missing = N_("no memory trace at {path}; give a file or a run folder")
     for file in found_files(path, ("memory", "profile"), _is_trace, missing):
         try:
             found = _read(file)
@@ -34,7 +34,7 @@ def memory(path: PathLike | Iterable[PathLike]) -> Memory:
             notes.append(f"{file}: {error}")
             continue
         if not found:
-            notes.append(f"{file}: no memory is recorded in it")
+            notes.append(_("{file}: no memory is recorded in it", file=file))
         timelines += found
     timelines.sort(key=lambda item: (item.rank is None, item.rank or 0, item.source, item.device))
     return Memory(tuple(timelines), tuple(notes))
@@ -72,12 +72,14 @@ def _snapshot(path: Path) -> list[MemoryTimeline]:
     except pickle.UnpicklingError:
         raise
     except Exception as error:  # a damaged pickle may raise anything at all
-        raise pickle.UnpicklingError(f"the snapshot is damaged ({type(error).__name__})") from error
+        raise pickle.UnpicklingError(
+            _("the snapshot is damaged ({name})", name=type(error).__name__)
+        ) from error
 
 
 def _head(path: Path) -> bytes:
     try:
         with lines.open_any(path) as file:
             return file.read(4096)
-    except (EOFError, OSError, zlib.error):
+    except OSError:
         return b""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.mistakes.errors import NoSuchEntryError
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.read.messages import ReadError, _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +36,6 @@ def empty_table(columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(columns=list(columns))
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class MemoryTimeline:
     """A step function: from `time_us[i]` on, `bytes_by_category[i]` are in use.
@@ -121,7 +119,13 @@ class MemoryTimeline:
         if category in self.categories:
             return self.categories.index(category)
         known = ", ".join(self.categories)
-        raise NoSuchEntryError(f"no memory of the kind {category!r} in this trace; it has {known}")
+        raise ReadError(
+            _(
+                "no memory of the kind {category!r} in this trace; it has {known}",
+                category=category,
+                known=known,
+            )
+        )
 
     def downsample(self, points: int) -> tuple[Floats, Ints]:
         """At most `points` rows (four or more) that keep the ends, and the highest and lowest total
@@ -140,7 +144,6 @@ class MemoryTimeline:
         return self.time_us[chosen], self.bytes_by_category[chosen]
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Memory:
     """Timelines of all ranks and devices; `notes` says what could not be read, and why."""
@@ -159,10 +162,16 @@ class Memory:
             if timeline.rank == rank:
                 return timeline
         known = [timeline.rank for timeline in self.ranks]
-        raise NoSuchEntryError(f"no memory trace of rank {rank}; there are traces of ranks {known}")
+        raise ReadError(
+            _(
+                "no memory trace of rank {rank}; there are traces of ranks {known}",
+                rank=rank,
+                known=known,
+            )
+        )
 
     def only(self, *categories: str) -> Memory:
-        """Of each rank some kinds of memory alone, "activations" say."""
+        """Keep some kinds of memory of each rank, for example "activations"."""
         return replace(self, ranks=tuple(line.only(*categories) for line in self.ranks))
 
     @property
@@ -177,13 +186,6 @@ class Memory:
         ]
         table = pd.DataFrame(rows)
         return table.reindex(columns=list(dict.fromkeys([*first, *table.columns])))
-
-    @property
-    def bubbles(self) -> pd.DataFrame:
-        """Of each recorded step, how long the stages of a pipeline waited."""
-        from course_lib.read.memory_traces.bubbles import bubbles
-
-        return bubbles(self.ranks)
 
 
 def steps_from_changes(

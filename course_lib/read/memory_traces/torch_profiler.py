@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from course_lib.read.memory_traces.timeline import (
     phase_table,
     steps_from_changes,
 )
+from course_lib.read.messages import _
 from course_lib.read.profiler_traces.step_times import step_number
-from course_lib.read.profiler_traces.trace_file import Trace
-from course_lib.read.profiler_traces.trace_text import Arguments
+from course_lib.read.profiler_traces.trace_file import Arguments, Trace
 
 RAW_CATEGORIES = (
     "parameters",
@@ -142,11 +141,14 @@ def _loaded(path: Path) -> Any:
             content = file.read(LARGEST_RAW_BYTES)
             if file.read(1):
                 raise TooLargeError(
-                    f"it has more than {LARGEST_RAW_BYTES >> 20} MiB, and a raw timeline is read "
-                    "as a whole or not at all; record fewer steps"
+                    _(
+                        "it has more than {limit} MiB, and a raw timeline is read as a whole or "
+                        "not at all; record fewer steps",
+                        limit=LARGEST_RAW_BYTES >> 20,
+                    )
                 )
         return msgspec.json.decode(content)
-    except (msgspec.DecodeError, ValueError, EOFError, OSError, zlib.error, RecursionError):
+    except (msgspec.DecodeError, ValueError, OSError, RecursionError):
         return None
 
 

@@ -1,6 +1,8 @@
-"""Reads NCCL's log (NCCL_DEBUG=INFO), from version 2.2 to today, of any number of ranks.
+"""Reads NCCL's log (NCCL_DEBUG=INFO), from version 2.2 to today, of any number of ranks, and the
+table of nccl-tests.
 
-Its channel lines are read in `channel_lines.py`, all others here.
+Most lines of a large log are channel lines. They differ in their channel number only, so the text
+after the number is parsed once and looked up afterwards.
 """
 
 from __future__ import annotations
@@ -8,23 +10,180 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from course_lib.plan.simulated_nccl.log import MARK
-from course_lib.read import files, prefix
+from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
-from course_lib.read.large_files.file_pieces import Piece
-from course_lib.read.large_files.two_processes import searched
 from course_lib.read.nccl_logs import line_patterns
-from course_lib.read.nccl_logs.benchmark_table import TestTable
-from course_lib.read.nccl_logs.channel_lines import ChannelLines
-from course_lib.read.nccl_logs.channel_search import ChannelBlock, ChannelSearch
 from course_lib.read.nccl_logs.collected import Collected
 from course_lib.read.nccl_logs.result import NcclLog
 
+_NAMES = ("size_bytes", "count", "dtype", "redop", "root")
+_HALF = ("time_us", "algbw_gb_s", "busbw_gb_s", "wrong")
+_COLUMNS = (*_NAMES, *(f"out_{name}" for name in _HALF), *(f"in_{name}" for name in _HALF))
+
+
+class TestTable:
+    """Collects the tokens of a row over as many lines as it takes."""
+
+    def __init__(self, collected: Collected) -> None:
+        self._collected = collected
+        self.inside = False
+        self.tokens: list[bytes] = []
+
+    def add(self, text: bytes) -> None:
+        if b"#" in text:
+            self._comment(text)
+        elif self.inside or b" float " in text:
+            self._row(text)
+
+    def _comment(self, text: bytes) -> None:
+        if match := line_patterns.TEST_RANK.search(text):
+            host = match[3].decode("utf-8", "replace")
+            self._collected.hosts.setdefault(host)
+            bus = match[5].decode().removeprefix("0x").replace(":", "").split(".")[0] + "0"
+            rank = (int(match[1]), int(match[2]), host, int(match[4]), bus)
+            if len(self._collected.test_ranks) < 100_000:
+                self._collected.test_ranks.append(rank)
+        elif match := line_patterns.AVERAGE.search(text):
+            self._collected.average = float(match[1]) if match[1].count(b".") <= 1 else None
+            self.inside = False
+        elif b"busbw" in text:
+            self.inside = True
+            self.tokens = []
+
+    def _row(self, text: bytes) -> None:
+        text = text[prefix.parse(text[:60]).length :] if text[:1] in b"[0123456789" else text
+        thread = next(
+            (
+                match
+                for match in line_patterns.THREAD.finditer(text)
+                if match[1].lstrip(b"-0123456789.").decode("ascii", "replace")
+                in self._collected.hosts
+            ),
+            None,
+        )
+        if thread is not None:
+            glued = len(thread[1]) - len(thread[1].lstrip(b"-0123456789."))
+            text = text[: thread.start() + glued]
+        words = text.split()
+        if not words or not all(line_patterns.TEST_TOKEN.fullmatch(word) for word in words):
+            return
+        if len(self.tokens) + len(words) > len(_COLUMNS) or _starts_row(words):
+            self._finish()
+        self.tokens += words
+        if len(self.tokens) == len(_COLUMNS):
+            self._finish()
+
+    def _finish(self) -> None:
+        tokens, self.tokens = self.tokens, []
+        if len(tokens) < len(_NAMES) + 3 or not tokens[0].isdigit():
+            return
+        row: dict[str, object] = {}
+        for name, token in zip(_COLUMNS, tokens, strict=False):
+            text = token.decode()
+            row[name] = text if name in ("dtype", "redop") else _number(text)
+        self._collected.tests.add(line=self._collected.line, **row)
+
+
+def _starts_row(words: list[bytes]) -> bool:
+    return len(words) >= 4 and words[0].isdigit() and words[2].isalpha()
+
+
+def _number(text: str) -> float | int | None:
+    try:
+        return int(text) if text.lstrip("-").isdecimal() else float(text)
+    except ValueError:
+        return None
+
+
+NEEDLE = b" NCCL INFO Channel "
+MOST_CHANNEL_LINES = 50_000_000
+_MOST_TEXTS = 1_000_000
+
+
+class ChannelLines:
+    """Takes channel lines one by one, also those that an old version wrote in its own way."""
+
+    def __init__(self, collected: Collected) -> None:
+        self._collected = collected
+        self._rows = collected.rows
+        self._slots = collected.threads.slot_of_head
+        self._channel_of: dict[bytes, int] = {}
+        self._code_of: dict[bytes, int] = {}
+        self._codes: dict[bytes, int] = {}
+
+    def add(self, head: bytes, text: bytes, line: int) -> bool:
+        """`text` follows the word `Channel`. False if this is another kind of line."""
+        name, _, link = text.partition(b" : ")
+        slot = self._slots.get(head)
+        if slot is None and (slot := self._collected.threads.slot(head, line)) is None:
+            return False
+        code, channel = self._code_of.get(link), self._channel_of.get(name)
+        if code is None or channel is None or len(self._rows.slot) >= MOST_CHANNEL_LINES:
+            return self.add_of_slot(slot, name, link, line)
+        rows = self._rows
+        rows.slot.append(slot)
+        rows.channel.append(channel)
+        rows.link.append(code)
+        rows.line.append(line)
+        return True
+
+    def add_of_slot(self, slot: int, name: bytes, link: bytes, line: int) -> bool:
+        """`name` is the channel's number and perhaps, after a slash, how many there are."""
+        number = name.partition(b"/")[0]
+        if not number.isdigit():
+            return False
+        code = self._code_of.get(link)
+        if code is None and (code := self._new_code(link)) is None:
+            return self._ring(slot, name, link, line)
+        rows, channel = self._rows, int(number[:9])
+        if len(self._channel_of) < _MOST_TEXTS:
+            self._channel_of[name] = channel
+        if len(rows.slot) < MOST_CHANNEL_LINES:
+            rows.slot.append(slot)
+            rows.channel.append(channel)
+            rows.link.append(code)
+            rows.line.append(line)
+        return True
+
+    def _new_code(self, text: bytes) -> int | None:
+        """The number of the link; different texts may say the same."""
+        bare = prefix.without_colours(text).rstrip()
+        code = self._codes.get(bare)
+        if code is None:
+            found = line_patterns.link_of(bare)
+            if found is None:
+                return None
+            code = self._codes[bare] = len(self._collected.links)
+            self._collected.links.append(found)
+        if len(self._code_of) < _MOST_TEXTS:
+            self._code_of[text] = code
+        return code
+
+    def _ring(self, slot: int, name: bytes, text: bytes, line: int) -> bool:
+        """Drop the last number of an order that NCCL cut short: it may be cut too."""
+        order = prefix.without_colours(text).rstrip()
+        if not line_patterns.CHANNEL_ORDER.match(order):
+            return False
+        channel, _, total = name.partition(b"/")
+        whole = order.removesuffix(b"...")
+        parts = whole.split() if len(whole) == len(order) else whole.split()[:-1]
+        self._collected.rings.add(
+            communicator=slot,
+            channel=int(channel[:9]),
+            order=tuple(int(part) for part in parts),
+            line=line,
+            total=int(total[:9]) if total.isdigit() else None,
+        )
+        return True
+
+
 _INFO = b" NCCL INFO "
+# Of these there are many, and they say nothing else.
 _COMM = (b"comm 0x", b"ncclCommInitRank comm 0x")
-"""Of these there are many, and they say nothing else."""
 _LONGEST_LINE_BYTES = 20_000
 _OF_A_PLAIN_LINE = (b"#", b" float ", b"version", b"nccl")
+# The first line of a log that the course has generated.
+MARK = "# SIMULATED by the course, not printed by NCCL: "
 _MARK = MARK.encode()
 
 
@@ -37,26 +196,21 @@ class NcclReader:
         self._tests = TestTable(self._collected)
 
     def read(self, source: Source) -> None:
-        said = self._collected
+        said, add = self._collected, self._channel_lines.add
         said.files.append(source.name)
         said.line = 0
         said.threads.begin_file(said.lines)
-        for _, piece, found in searched(source.path, ChannelSearch()):
-            self._block(piece, found)
+        for block in lines.blocks(source.path):
+            before, texts = said.line, block.split(b"\n")
+            if not texts[-1]:
+                texts.pop()
+            for line, text in enumerate(texts, before + 1):
+                head, found, channel = text.partition(NEEDLE)
+                if not found or not add(head, channel, line):
+                    said.line = line
+                    self._any(text)
+            said.line = before + len(texts)
         said.lines += said.line
-
-    def _block(self, piece: Piece, found: ChannelBlock) -> None:
-        """Lines that are no channel lines come first: they tell which communicator a thread works
-        for, and from which line on."""
-        said = self._collected
-        before = said.line
-        said.threads.changes.clear()
-        for number, text in found.rest:
-            said.line = before + number + 1
-            self._any(text)
-        if len(found.line):
-            self._channel_lines.add_block(piece, found, before + 1)
-        said.line = before + found.lines
 
     def _any(self, text: bytes) -> None:
         if b"NCCL" in text or b" INFO " in text or b" WARN " in text:
@@ -100,14 +254,14 @@ class NcclReader:
     def channel(self, slot: int, _: bytes, message: bytes) -> None:
         """`Ring 00 : 1 -> 0 [receive] via …` of 2.4 is a channel line under another name."""
         name, _colon, link = message.partition(b" ")[2].partition(b" : ")
-        self._channel_lines.add_one(slot, name, link)
+        self._channel_lines.add_of_slot(slot, name, link, self._collected.line)
 
     def collnet(self, slot: int, _: bytes, message: bytes) -> None:
         """The way to the switch that reduces: written as one from the rank to itself."""
         if match := line_patterns.COLLNET.match(message):
             channel, rank, direction, via = match.groups()
             link = b"%b -> %b [%b] via %b" % (rank, rank, direction, via)
-            self._channel_lines.add_one(slot, channel, link)
+            self._channel_lines.add_of_slot(slot, channel, link, self._collected.line)
 
     def nvls(self, slot: int, _: bytes, message: bytes) -> None:
         if message.startswith((b"Connected NVLS", b"NVLS comm", b"NVLS Trees")):

@@ -1,11 +1,11 @@
-"""What is found in NCCL's log; see `reader.py` for how."""
+"""Content of NCCL's log as tables; see `reader.py` for how."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.read.messages import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,14 +59,13 @@ TEST_COLUMNS = (
 )
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class NcclLog:
     """Communicators, who is in them, and over what they talk.
 
     Ranks are those of the communicator. `channels` has one row for each `a -> b via …` line: inside
     a node the sender prints it, between nodes both ends do (`direction`). `simulated` describes
-    the cluster of a log that `plan.nccl_log` wrote; it is empty for what NCCL printed.
+    the cluster of a log that was generated for a course; it is empty for what NCCL printed.
     """
 
     library: str
@@ -90,14 +89,20 @@ class NcclLog:
     def __str__(self) -> str:
         tables = (self.communicators, self.ranks, self.channels, self.warnings, self.tests)
         if not self.versions and not self.network and all(table.empty for table in tables):
-            return (
-                f"nothing in these {self.lines} lines was understood: no line that NCCL or RCCL "
-                "prints; set NCCL_DEBUG=INFO for the job"
+            return _(
+                "nothing in these {lines} lines was understood: no line that NCCL or "
+                "RCCL prints; set NCCL_DEBUG=INFO for the job",
+                lines=self.lines,
             )
-        return (
-            f"{self.library} {', '.join(self.versions) or 'of unknown version'}: "
-            f"{len(self.communicators)} communicators, the largest of {self.world_size} ranks; "
-            f"{len(self.channels)} channel lines, {len(self.warnings)} warnings"
+        return _(
+            "{library} {versions}: {communicators} communicators, the largest of "
+            "{world_size} ranks; {channels} channel lines, {warnings} warnings",
+            library=self.library,
+            versions=", ".join(self.versions) or _("of unknown version"),
+            communicators=len(self.communicators),
+            world_size=self.world_size,
+            channels=len(self.channels),
+            warnings=len(self.warnings),
         )
 
     @property

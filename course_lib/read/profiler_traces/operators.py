@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+# Parts of the names of kernels that compute on Tensor Cores: sizes of their instructions.
 TENSOR_CORE_KERNELS = (
     "h884", "s884", "h1688", "s1688", "c1688", "hmma", "i8816", "16816", "gmma", "tensorop",
     "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel", "conv1x1", "conv2d_c1_k1",
     "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv", "xmma_gemm", "xmma_sparse_gemm",
     "xmma_warp_specialized_implicit_gemm",
 )  # fmt: skip
-"""Parts of the names of kernels that compute on Tensor Cores: sizes of their instructions."""
 _ELIGIBLE = {
     "addmm", "addmm_", "addbmm", "baddbmm", "bmm", "matmul", "mm", "mv", "addmv", "linear",
     "_convolution", "convolution", "conv1d", "conv2d", "conv3d", "cudnn_convolution",
@@ -186,7 +186,7 @@ def kernel_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
 
 
 def range_table(trace: Trace) -> pd.DataFrame:
-    """What the program itself named (`record_function`)."""
+    """Ranges that the program itself named (`record_function`)."""
     import pandas as pd
 
     chosen = trace.of_category("user_annotation") & ~trace.of_name(_is_internal)

@@ -7,21 +7,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from course_lib.read.files import PathLike, found_files, rank_of_trace
+from course_lib.read.messages import N_, _
 from course_lib.read.profiler_traces.result import Profile
-from course_lib.read.profiler_traces.step_times import kinds_of, steps_of
+from course_lib.read.profiler_traces.step_times import Worker, kinds_of, steps_of
 from course_lib.read.profiler_traces.trace_file import Trace, read_trace
-from course_lib.read.profiler_traces.worker import Worker
 
 
 def profile(path: PathLike | Iterable[PathLike]) -> Profile:
     """Reads a trace, several, a folder of them, or the `profile` folder of a run."""
     parts: list[Worker] = []
     notes: list[str] = []
-    missing = "no profiler trace at {}; give a trace or a run folder"
+    missing = N_("no profiler trace at {path}; give a trace or a run folder")
     for file in found_files(path, ("profile",), _is_trace, missing):
         trace = read_trace(file)
         if not len(trace.start_us):
-            notes.append(f"{file}: no events in it")
+            notes.append(_("{file}: no events in it", file=file))
             continue
         parts.append(_worker(trace, len(parts)))
     parts.sort(key=lambda part: (part.rank, part.name))

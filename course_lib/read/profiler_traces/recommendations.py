@@ -1,10 +1,12 @@
-"""What to try next, with the number that says so."""
+"""Advice on what to try next, with the number that it rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from course_lib.read.messages import _
 
 if TYPE_CHECKING:
     from course_lib.read.profiler_traces.result import Profile
@@ -56,10 +58,12 @@ def _data(profile: Profile) -> Iterator[Recommendation]:
     share = max(profile.share("dataloader"), sums["data_us"] / max(sums["total_us"], 1e-9))
     if share > MUCH_DATA_LOADING:
         yield Recommendation(
-            "Waiting for data",
-            f"{share:.1%} of the step time goes into the data loader",
-            "Give the loader more workers (num_workers), pin its memory, or prepare the data "
-            "beforehand.",
+            _("Waiting for data"),
+            _("{share:.1%} of the step time goes into the data loader", share=share),
+            _(
+                "Give the loader more workers (num_workers), pin its memory, or prepare "
+                "the data beforehand."
+            ),
             "high" if share > 2 * MUCH_DATA_LOADING else "middle",
         )
 
@@ -74,10 +78,18 @@ def _waiting(profile: Profile) -> Iterator[Recommendation]:
     if share > MUCH_WAITING:
         last = waits.index[int(waits.to_numpy().argmin())]
         yield Recommendation(
-            "Ranks wait for another",
-            f"{share:.1%} of the step time is waiting for others to join a collective; rank {last} "
-            "waits least, so it comes last",
-            f"Look at what rank {last} does before: its data, its share of the work, its device.",
+            _("Ranks wait for another"),
+            _(
+                "{share:.1%} of the step time is waiting for others to join a "
+                "collective; rank {last} waits least, so it comes last",
+                share=share,
+                last=last,
+            ),
+            _(
+                "Look at what rank {last} does before: its data, its share of the work, "
+                "its device.",
+                last=last,
+            ),
             "high" if share > 2 * MUCH_WAITING else "middle",
         )
 
@@ -89,11 +101,18 @@ def _communication(profile: Profile) -> Iterator[Recommendation]:
     if exposed > MUCH_COMMUNICATION:
         hidden = 1 - exposed / whole
         yield Recommendation(
-            "Exposed communication",
-            f"{exposed:.1%} of the step time is communication that nothing hides "
-            f"({hidden:.0%} of all communication is hidden)",
-            "Send less often (gradient accumulation), less (a smaller type), or while computing "
-            "(buckets, prefetching); keep chatty groups inside a node.",
+            _("Exposed communication"),
+            _(
+                "{exposed:.1%} of the step time is communication that nothing hides "
+                "({hidden:.0%} of all communication is hidden)",
+                exposed=exposed,
+                hidden=hidden,
+            ),
+            _(
+                "Send less often (gradient accumulation), less (a smaller type), or "
+                "while computing (buckets, prefetching); keep chatty groups inside a "
+                "node."
+            ),
             "high" if exposed > 2 * MUCH_COMMUNICATION else "middle",
         )
 
@@ -102,10 +121,13 @@ def _utilisation(profile: Profile) -> Iterator[Recommendation]:
     share = profile.gpu_utilisation
     if share is not None and share < LOW_UTILISATION:
         yield Recommendation(
-            "The device waits for the host",
-            f"kernels run during {share:.1%} of the recorded time",
-            "Use larger batches or fewer, larger kernels (fused operators, torch.compile, CUDA "
-            "graphs); look for synchronising calls such as .item().",
+            _("The device waits for the host"),
+            _("kernels run during {share:.1%} of the recorded time", share=share),
+            _(
+                "Use larger batches or fewer, larger kernels (fused operators, "
+                "torch.compile, CUDA graphs); look for synchronising calls such as "
+                ".item()."
+            ),
             "high" if share < LOW_UTILISATION / 2 else "middle",
         )
 
@@ -117,9 +139,15 @@ def _tensor_cores(profile: Profile) -> Iterator[Recommendation]:
     eligible = operators.loc[operators["tensor_core_eligible"].astype(bool), "device_self_us"].sum()
     if able and profile.tensor_core_share == 0.0 and device and eligible / device > 0.05:
         yield Recommendation(
-            "Tensor Cores stand idle",
-            f"operators that could use them take {eligible / device:.1%} of the device's time",
-            "Train in mixed precision (bfloat16 or float16), with sizes that are multiples of 8.",
+            _("Tensor Cores stand idle"),
+            _(
+                "operators that could use them take {share:.1%} of the device's time",
+                share=eligible / device,
+            ),
+            _(
+                "Train in mixed precision (bfloat16 or float16), with sizes that are "
+                "multiples of 8."
+            ),
             "middle",
         )
 
@@ -134,10 +162,15 @@ def _memory(profile: Profile) -> Iterator[Recommendation]:
     for item in profile.memory:
         if item.limit_bytes and item.peak_bytes > NEARLY_FULL * item.limit_bytes:
             yield Recommendation(
-                "Memory is nearly full",
-                f"rank {item.rank} uses {item.peak_bytes / item.limit_bytes:.1%} of "
-                f"{item.limit_bytes / 2**30:.1f} GiB on {item.device}",
-                "Use activation checkpointing, a smaller micro-batch, or shard the optimizer.",
+                _("Memory is nearly full"),
+                _(
+                    "rank {rank} uses {share:.1%} of {limit:.1f} GiB on {device}",
+                    rank=item.rank,
+                    share=item.peak_bytes / item.limit_bytes,
+                    limit=item.limit_bytes / 2**30,
+                    device=item.device,
+                ),
+                _("Use activation checkpointing, a smaller micro-batch, or shard the optimizer."),
                 "high",
             )
 
@@ -149,9 +182,12 @@ def _skew(profile: Profile) -> Iterator[Recommendation]:
     if mean and spread / mean > MUCH_SKEW:
         slowest = profile.skew["slowest_rank"].mode().iloc[0]
         yield Recommendation(
-            "Ranks are out of step",
-            f"the slowest rank (mostly {slowest}) computes {spread / mean:.1%} longer than the "
-            "fastest",
-            "Look for uneven work: pipeline stages, data of different length, a slower device.",
+            _("Ranks are out of step"),
+            _(
+                "the slowest rank (mostly {slowest}) computes {share:.1%} longer than the fastest",
+                slowest=slowest,
+                share=spread / mean,
+            ),
+            _("Look for uneven work: pipeline stages, data of different length, a slower device."),
             "middle",
         )

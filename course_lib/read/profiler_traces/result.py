@@ -1,4 +1,4 @@
-"""What a folder of profiler traces tells: one table for each question."""
+"""Answers of a folder of profiler traces: one table for each question."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_lib.mistakes.errors import NoSuchEntryError
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.memory_traces.timeline import Memory
 from course_lib.read.memory_traces.torch_profiler import from_trace
+from course_lib.read.messages import ReadError, _
 from course_lib.read.profiler_traces import operators, step_times
 from course_lib.read.profiler_traces.recommendations import Recommendation, recommend
-from course_lib.read.profiler_traces.spans import spans_of, utilisation
-from course_lib.read.profiler_traces.worker import Worker
+from course_lib.read.profiler_traces.step_times import Worker, spans_of, utilisation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +40,6 @@ COMMUNICATION_COLUMNS = (
 )
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Profile:
     """Tables are worked out when they are asked for. Times are microseconds.
@@ -209,7 +206,13 @@ class Profile:
     def share(self, name: str) -> float:
         """Part of the step time that goes into one of torch-tb-profiler's categories."""
         if f"{name}_us" not in self.step_time:
-            raise NoSuchEntryError(f"no category {name!r}; there are {', '.join(step_times.ROLES)}")
+            raise ReadError(
+                _(
+                    "no category {name!r}; there are {join}",
+                    name=name,
+                    join=", ".join(step_times.ROLES),
+                )
+            )
         total = float(self.step_time["total_us"].sum())
         return float(self.step_time[f"{name}_us"].sum()) / total if total else 0.0
 

@@ -1,23 +1,86 @@
-"""Where the time of a step goes, in the categories of torch-tb-profiler, and what overlaps.
+"""Time of each step of one rank: in the categories of torch-tb-profiler, and what overlaps.
 
 `breakdown` follows that tool to the microsecond, with two of its habits: launch calls count as CPU
-time (their category was renamed after the tool was written), and data loading is seen only where it
-is recorded as an operator. Not with a third: where a trace names steps on the device too, the tool
-counts them twice, and here each counts once, as the host has it.
-`overlap` is ours: kernels of communication are known by their names, data loading by any record.
+time (their category was renamed after the tool was written), and data loading is seen only if it is
+recorded as an operator. One habit is left out: the tool counts steps twice that a trace names on
+the device too; here each counts once, as the host has it.
+`overlap` is our own view: kernels of communication are known by their names, data loading by any
+record. Both are arithmetic with intervals of time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.read.profiler_traces.time_ranges import Ranges, Timeline
 from course_lib.read.profiler_traces.trace_file import Trace
 
+Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Intervals; may overlap until `merged`."""
+
+    start: Floats
+    end: Floats
+
+    @staticmethod
+    def none() -> Ranges:
+        return Ranges(np.zeros(0), np.zeros(0))
+
+    def merged(self) -> Ranges:
+        if not len(self.start):
+            return self
+        order = np.argsort(self.start, kind="stable")
+        start, end = self.start[order], np.maximum.accumulate(self.end[order])
+        first = np.concatenate(([True], start[1:] > end[:-1]))
+        last = np.concatenate((first[1:], [True]))
+        return Ranges(start[first], end[last])
+
+    def plus(self, other: Ranges) -> Ranges:
+        return Ranges(
+            np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end])
+        )
+
+    @property
+    def total(self) -> float:
+        merged = self.merged()
+        return float((merged.end - merged.start).sum())
+
+
+class Timeline:
+    """Cuts time at every edge of every set, so that each piece is inside or outside of each."""
+
+    def __init__(self, sets: Sequence[Ranges]) -> None:
+        edges = [edge for item in sets for edge in (item.start, item.end)]
+        self.edges: Floats = np.unique(np.concatenate(edges)) if edges else np.zeros(0)
+        self.lengths = np.diff(self.edges)
+        self.covered = [self._cover(item) for item in sets]
+
+    def _cover(self, item: Ranges) -> Bools:
+        change = np.zeros(max(len(self.edges), 1), np.int64)
+        np.add.at(change, np.searchsorted(self.edges, item.start), 1)
+        np.add.at(change, np.searchsorted(self.edges, item.end), -1)
+        return np.cumsum(change)[:-1] > 0
+
+    def sums(self, pieces: Bools, steps: Ranges) -> Floats:
+        """Time of the chosen pieces within each step; steps must be among the sets."""
+        if not len(self.edges):
+            return np.zeros(len(steps.start))
+        running = np.concatenate(([0.0], np.cumsum(np.where(pieces, self.lengths, 0.0))))
+        first, last = (
+            np.searchsorted(self.edges, steps.start),
+            np.searchsorted(self.edges, steps.end),
+        )
+        return np.asarray(running[last] - running[first], np.float64)
+
+
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 _COLLECTIVES = ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 COLLECTIVE_NAMES = {f"{kind}:{name}" for kind in ("nccl", "gloo") for name in _COLLECTIVES}
@@ -211,7 +274,7 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
 
 
 def _calls_a_collective(trace: Trace) -> Bools:
-    """Whatever encloses a call of torch's communication on its own thread, and the call itself."""
+    """Spans that enclose a call of torch's communication on its thread, and the call itself."""
     calls = trace.of_name(lambda name: name.startswith("c10d::"))
     encloses = calls.copy()
     places = trace.process * (int(trace.thread.max(initial=0)) + 1) + trace.thread
@@ -221,3 +284,46 @@ def _calls_a_collective(trace: Trace) -> Bools:
         first = np.searchsorted(begins, trace.start_us[here], "left")
         encloses[here] |= first < np.searchsorted(begins, trace.end_us[here], "left")
     return encloses
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One trace, and what its events are."""
+
+    name: str
+    rank: int
+    trace: Trace
+    kinds: Kinds
+    steps: Steps
+
+
+def utilisation(part: Worker) -> float | None:
+    """As torch-tb-profiler has it: from the first step's beginning to the last one's end."""
+    kernels, steps = part.kinds.kernel, part.steps.ranges
+    if not kernels.any() or not len(steps.start):
+        return None
+    span = Ranges(steps.start[:1], steps.end[-1:])
+    timeline = Timeline([span, ranges_of(part.trace, kernels)])
+    length = float(span.end[0] - span.start[0])
+    return float(timeline.sums(timeline.covered[1], span)[0]) / length if length > 0 else None
+
+
+def spans_of(part: Worker, start: float) -> list[tuple[Any, ...]]:
+    trace, rows = part.trace, []
+    annotated = trace.of_category("user_annotation") | part.kinds.step
+    kernels = part.kinds.kernel & trace.of_name(is_communication)
+    steps = part.steps.ranges
+    for row in np.flatnonzero(annotated | kernels | part.kinds.collective).tolist():
+        begin, name = float(trace.start_us[row]), trace.names[trace.name[row]]
+        if part.kinds.step[row]:
+            category = "step"
+        elif kernels[row] or part.kinds.collective[row]:
+            category = "communication"
+        else:
+            category = "range"
+        place = int(np.searchsorted(steps.start, begin, "right")) - 1
+        inside = place >= 0 and begin < steps.end[place]
+        step = int(part.steps.names[place]) if inside else None
+        end = begin + float(trace.duration_us[row])
+        rows.append((part.rank, step, name, begin - start, end - start, category))
+    return rows

@@ -1,25 +1,168 @@
-"""A PyTorch profiler trace as columns of numbers, read piece by piece."""
+"""A PyTorch profiler trace as columns of numbers, read piece by piece.
+
+Whole pieces are decoded straight into typed columns. A piece that is no valid JSON (old versions
+write a bare `N/A`, crashed runs stop in the middle) is decoded event by event.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from array import array
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.read.profiler_traces.trace_text import (
-    MISSING,
-    NOTHING,
-    Arguments,
-    Event,
-    Surroundings,
-    events_of,
-    pieces,
-)
+from course_lib.read import lines
+
+_PIECE_BYTES = 4 << 20
+_LARGEST_HEAD = 16 << 20
+_LARGEST_PIECE = 64 << 20
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
+_END = re.compile(rb"\}\s*\]")
+# Before the beginning of an event.
+_PARTS = re.compile(rb'(?=\{\s*"(?:ph|name|cat|ts)"\s*:)')
+_BARE = re.compile(rb"(?<=[:\s])(N/A|-?nan|-?inf)(?=\s*[,}\]])")
+_NOT_DECODED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+MISSING = -1
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """Arguments of an event that a table uses."""
+
+    external: int = msgspec.field(default=MISSING, name="External id")
+    old_external: int = msgspec.field(default=MISSING, name="external id")
+    correlation: int = MISSING
+    device_type: int = msgspec.field(default=MISSING, name="Device Type")
+    device: int = msgspec.field(default=MISSING, name="Device Id")
+    address: int = msgspec.field(default=MISSING, name="Addr")
+    size_bytes: int = msgspec.field(default=0, name="Bytes")
+    allocated: int = msgspec.field(default=MISSING, name="Total Allocated")
+    reserved: int = msgspec.field(default=MISSING, name="Total Reserved")
+    collective: str | None = msgspec.field(default=None, name="Collective name")
+    elements: int | None = msgspec.field(default=None, name="In msg nelems")
+    dtype: str | None = None
+
+
+class Event(msgspec.Struct, gc=False):
+    ph: str = ""
+    cat: str | None = None
+    name: str = ""
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float = math.nan
+    dur: float = math.nan
+    args: Arguments | None = None
+
+
+_EVENT_LIST = msgspec.json.Decoder(list[Event], strict=False)
+_EVENT = msgspec.json.Decoder(Event, strict=False)
+NOTHING = Arguments()
+
+
+@dataclass
+class Surroundings:
+    """The bytes before and after the list of events."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    properties: dict[str, Any] = field(default_factory=dict)
+
+    def read(self) -> dict[str, Any]:
+        found = _loaded(self.head.rstrip().rstrip(b",") + b"}") if self.head else {}
+        for end in _END.finditer(self.tail):
+            found |= _loaded(b"{" + self.tail[end.end() :].lstrip().lstrip(b","))
+        return found
+
+
+def pieces(path: Path, around: Surroundings) -> Iterator[bytes]:
+    """Text of whole events, without brackets."""
+    buffer, inside = b"", False
+    for chunk in _chunks(path):
+        buffer += chunk
+        if not inside:
+            inside, buffer = _begin(buffer, around)
+            if not inside and len(buffer) > _LARGEST_HEAD:
+                return
+        if inside and (cut := _last_boundary(buffer)):
+            yield buffer[:cut]
+            buffer = buffer[cut:]
+        elif len(buffer) > _LARGEST_PIECE:
+            buffer = b""
+    if inside:
+        around.tail = buffer[-100_000:]
+        yield buffer
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with lines.open_any(path) as file:
+        while True:
+            try:
+                data = file.read(_PIECE_BYTES)
+            except OSError:
+                return
+            if not data:
+                return
+            yield data
+
+
+def _begin(buffer: bytes, around: Surroundings) -> tuple[bool, bytes]:
+    if buffer.lstrip().startswith(b"["):
+        return True, buffer.lstrip()[1:]
+    if match := _EVENTS.search(buffer):
+        around.head = buffer[: match.start()]
+        return True, buffer[match.end() :]
+    return False, buffer
+
+
+def _last_boundary(buffer: bytes) -> int:
+    """The place at which the last but one event ends, or 0."""
+    at = len(buffer)
+    for _ in range(1000):
+        at = buffer.rfind(b"}", 0, at)
+        if at < 0:
+            return 0
+        if match := _BOUNDARY.match(buffer, at):
+            return match.end()
+    return 0
+
+
+def events_of(text: bytes) -> list[Event]:
+    """The events of a piece; of a broken one, all that can be decoded alone."""
+    body = text.rstrip().rstrip(b",")
+    offset = max(0, len(body) - 100_000)
+    ends = [len(body), *(match.start() + 1 + offset for match in _END.finditer(body[offset:]))]
+    for end in ends:
+        try:
+            return _EVENT_LIST.decode(b"[" + body[:end] + b"]")
+        except _NOT_DECODED:
+            continue
+    return [event for part in _PARTS.split(_BARE.sub(rb'"\1"', body)) for event in _event(part)]
+
+
+def _event(text: bytes) -> list[Event]:
+    for end in (len(text), *(match.start() + 1 for match in _END.finditer(text))):
+        try:
+            return [_EVENT.decode(text[:end].rstrip().rstrip(b","))]
+        except _NOT_DECODED:
+            continue
+    return []
+
+
+def _loaded(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(_BARE.sub(rb'"\1"', text).decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -1,1 +1,1 @@
-"""What each rank writes down by itself: its diary, and its stacks."""
+"""Files that each rank writes by itself: its diary, and its stacks."""

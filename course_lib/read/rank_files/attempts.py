@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.files import PathLike
 
 LARGEST_BYTES = 64 << 20
@@ -18,7 +17,6 @@ _STEP = re.compile(
 )
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Attempts:
     """Seconds of the wall clock; what is not told apart (saving, starting) is the rest."""
@@ -39,7 +37,7 @@ class Attempts:
 
 
 def attempts(path: PathLike) -> Attempts:
-    """Of the log of a job that says when each attempt begins and ends (fault.restarts)."""
+    """Read the log of a job that says when each attempt begins and ends (fault.restarts)."""
     with Path(path).open("rb") as file:
         text = file.read(LARGEST_BYTES).decode("utf-8", "replace")
     begins: list[float] = []

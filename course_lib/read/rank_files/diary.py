@@ -1,17 +1,240 @@
-"""`read.diary`: what every rank wrote down each step, side by side, and what does not agree."""
+"""`read.diary`: the notes of every rank at each step, side by side, and faults that end no run."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read import lines
 from course_lib.read.files import PathLike, found_files
+from course_lib.read.messages import N_, _
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# So many times the others' own time is no chance.
+SLOWER = 1.6
+# A loss that so many times the first one is no bad step any more.
+WORSE = 3.0
+# The loss of an untrained model is near ln(vocabulary).
+SHARE_OFF_START = 0.1
+LEAST_SLOPE_MIB = 0.5
+# What a rank does in fewer steps may be chance.
+STEPS_OF_A_HABIT = 5
+MOST_STEPS = 2 / 3
+
+
+@dataclass(frozen=True)
+class DiaryFinding:
+    """`kind` is a word for programs; `rank` is None where no single one is odd."""
+
+    kind: str
+    text: str
+    rank: int | None = None
+    node: str | None = None
+    iteration: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def findings(diary: Diary) -> list[DiaryFinding]:
+    if diary.table.empty:
+        return []
+    looks = (_nan, _diverged, _skipped, _weights, _samples, _random, _order, _slow, _memory, _start)
+    return [found for look in looks for found in look(diary)]
+
+
+def _place(diary: Diary, rank: int) -> str:
+    rows = diary.table[diary.table["rank"] == rank]
+    return str(rows["node"].iloc[0])
+
+
+def _nan(diary: Diary) -> Iterator[DiaryFinding]:
+    """A rank's own loss, before anything is summed."""
+    table = diary.table
+    broken = table[table["loss"].isna() & table["grad_norm"].isna()]
+    if broken.empty:
+        return
+    first = broken[broken["iteration"] == broken["iteration"].min()]
+    if len(first) > 1:  # all of them: no single sample
+        number = int(first["iteration"].iloc[0])
+        text = _(
+            "the loss of {first} ranks is no number at iteration {number}",
+            first=len(first),
+            number=number,
+        )
+        yield DiaryFinding("nan", text, iteration=number)
+        return
+    row = first.iloc[0]
+    text = _(
+        "the first loss that is no number is that of rank {rank} ({node}) at "
+        "iteration {iteration}, samples {samples}",
+        rank=row["rank"],
+        node=row["node"],
+        iteration=row["iteration"],
+        samples=row["samples"],
+    )
+    yield DiaryFinding("nan", text, int(row["rank"]), str(row["node"]), int(row["iteration"]))
+
+
+def _diverged(diary: Diary) -> Iterator[DiaryFinding]:
+    """Every rank's own loss has left its range at once: no sample does that to all."""
+    losses = diary.beside("loss").dropna()
+    if losses.empty:
+        return
+    before = float(losses.iloc[0].mean())
+    left = losses[losses.min(axis=1) > WORSE * before]
+    if not left.empty:
+        number = int(str(left.index[0]))
+        text = _(
+            "the losses of all ranks rise to {loss:.3g} and more at iteration "
+            "{number}, from {before:.3g} at first",
+            loss=left.iloc[0].min(),
+            number=number,
+            before=before,
+        )
+        yield DiaryFinding("diverged", text, iteration=number)
+
+
+def _skipped(diary: Diary) -> Iterator[DiaryFinding]:
+    """A rank that went on without a step that the others made."""
+    made = {rank: set(rows["iteration"]) for rank, rows in diary.table.groupby("rank")}
+    every = set().union(*made.values())
+    for rank, steps in made.items():
+        left_out = sorted(step for step in every - steps if step < max(steps))
+        if left_out and all(left_out[0] in others for who, others in made.items() if who != rank):
+            number, node = int(str(rank)), _place(diary, int(str(rank)))
+            text = _(
+                "rank {number} ({node}) has made no step {left_out}, and went on",
+                number=number,
+                node=node,
+                left_out=left_out[0],
+            )
+            yield DiaryFinding("skipped", text, number, node, int(left_out[0]))
+
+
+def _weights(diary: Diary) -> Iterator[DiaryFinding]:
+    """Ranks that hold copies of the same weights have the same ones, from the first step on."""
+    table = diary.table.dropna(subset=["weights"])
+    for (iteration, copy), rows in table.groupby(["iteration", "copy"]):
+        if rows["weights"].nunique() < 2:
+            continue
+        rank = _odd(rows, "weights")
+        who = f"rank {rank}" if rank is not None else _("some ranks")
+        text = _(
+            "the weights of {who} differ after iteration {iteration} ({copy})",
+            who=who,
+            iteration=iteration,
+            copy=copy,
+        )
+        node = None if rank is None else _place(diary, rank)
+        yield DiaryFinding("weights", text, rank, node, int(str(iteration)))
+        return
+
+
+def _odd(rows: Any, column: str) -> int | None:
+    """The one rank whose value nobody else has, where all others agree."""
+    counts = rows[column].value_counts()
+    if len(counts) != 2 or counts.iloc[-1] != 1 or counts.iloc[0] < 2:
+        return None
+    return int(rows[rows[column] == counts.index[-1]]["rank"].iloc[0])
+
+
+def _samples(diary: Diary) -> Iterator[DiaryFinding]:
+    """Data ranks read different samples."""
+    yield from _alike(diary, "samples", "same_samples", _("have read the same samples"))
+
+
+def _random(diary: Diary) -> Iterator[DiaryFinding]:
+    """Data ranks draw different numbers for their dropout."""
+    yield from _alike(diary, "random", "same_random", _("have drawn the same random numbers"))
+
+
+def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[DiaryFinding]:
+    table = diary.table[diary.table[column].notna() & (diary.table[column] != "")]
+    found = 0
+    for _key, rows in table.groupby(["iteration", "copy"]):
+        one_each = rows.drop_duplicates("data")
+        if len(one_each) > 1 and one_each[column].nunique() < len(one_each):
+            found += 1
+    steps = table["iteration"].nunique()
+    if steps and 2 * found > steps:
+        yield DiaryFinding(
+            kind, _("ranks {said} in {found} of {steps} steps", said=said, found=found, steps=steps)
+        )
+
+
+def _order(diary: Diary) -> Iterator[DiaryFinding]:
+    """Two epochs in the same order: the samples of all steps repeat with a period."""
+    steps = diary.table.sort_values("rank").groupby("iteration")["samples"].agg(" ".join)
+    seen = steps.drop_duplicates()
+    period = len(seen)
+    if 2 <= period < len(steps) and len(steps) - period >= 2:
+        first = list(steps)
+        if all(first[n] == first[n % period] for n in range(len(first))):
+            text = _(
+                "after {period} steps the same samples come in the same order again", period=period
+            )
+            yield DiaryFinding("same_order", text, iteration=period + 1)
+
+
+def _slow(diary: Diary) -> Iterator[DiaryFinding]:
+    """Longer than the others in most steps: a few late ones are the machine's."""
+    own = diary.beside("own_ms").iloc[1:].dropna()
+    if len(own.columns) < 3 or len(own) < STEPS_OF_A_HABIT:
+        return
+    rank = int(str(own.median().idxmax()))
+    times = own[rank] / own.drop(columns=rank).median(axis=1)
+    factor = float(times.median())
+    if factor > SLOWER and (times > SLOWER).mean() > MOST_STEPS:
+        node = _place(diary, rank)
+        text = _(
+            "rank {rank} ({node}) computes {factor:.1f} times as long as the others",
+            rank=rank,
+            node=node,
+            factor=factor,
+        )
+        yield DiaryFinding("slow", text, rank, node)
+
+
+def _memory(diary: Diary) -> Iterator[DiaryFinding]:
+    """Memory that rises with every step, on whom it rises most."""
+    slopes = {}
+    for rank, rows in diary.table.groupby("rank"):
+        rises = rows.sort_values("iteration")["memory_mib"].dropna().iloc[1:].diff().dropna()
+        if len(rises) >= STEPS_OF_A_HABIT and (rises > LEAST_SLOPE_MIB).mean() > MOST_STEPS:
+            slopes[int(str(rank))] = float(rises.median())
+    if not slopes:
+        return
+    rank = max(slopes, key=lambda r: slopes[r])
+    node = _place(diary, rank)
+    text = _(
+        "the memory of rank {rank} ({node}) grows by {slopes:.1f} MiB each step",
+        rank=rank,
+        node=node,
+        slopes=slopes[rank],
+    )
+    yield DiaryFinding("memory", text, rank, node)
+
+
+def _start(diary: Diary) -> Iterator[DiaryFinding]:
+    if not diary.vocabulary:
+        return
+    first = diary.table[diary.table["iteration"] == diary.table["iteration"].min()]["loss"].mean()
+    even = math.log(diary.vocabulary)
+    if first == first and abs(first / even - 1) > SHARE_OFF_START:  # noqa: PLR0124 - NaN
+        text = _(
+            "the first loss is {first:.2f}, and ln({vocabulary}) is {even:.2f}",
+            first=first,
+            vocabulary=diary.vocabulary,
+            even=even,
+        )
+        yield DiaryFinding("start", text)
+
 
 FORMAT = "course-diary-1"
 COLUMNS = ("rank", "node", "iteration", "step_ms", "own_ms", "loss", "grad_norm", "memory_mib",
@@ -19,7 +242,6 @@ COLUMNS = ("rank", "node", "iteration", "step_ms", "own_ms", "loss", "grad_norm"
 _NUMBERS = ("step_ms", "own_ms", "loss", "grad_norm", "memory_mib")
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Diary:
     """`table` has a row for each rank and step. `copy` names what ranks hold copies of: ranks with
@@ -29,9 +251,7 @@ class Diary:
     vocabulary: int | None = None
 
     @property
-    def findings(self) -> list[Any]:
-        from course_lib.read.rank_files.findings import findings
-
+    def findings(self) -> list[DiaryFinding]:
         return findings(self)
 
     def beside(self, column: str) -> pd.DataFrame:
@@ -45,7 +265,7 @@ def diary(path: PathLike) -> Diary:
     """A run folder, or its folder `diary`."""
     import pandas as pd
 
-    missing = "no diary at {}; give the folder of a run whose recipe has diary=True"
+    missing = N_("no diary at {path}; give the folder of a run whose recipe has diary=True")
     rows: list[dict[str, Any]] = []
     vocabulary = None
     for file in found_files(path, ("diary",), lambda file: file.suffix == ".jsonl", missing):
@@ -73,7 +293,7 @@ def _step(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float:
-    """What is no number here was none there: JSON writes nan as a text."""
+    """Read a number as nan if it is none: JSON writes nan as a text."""
     try:
         return float(value)
     except (TypeError, ValueError):

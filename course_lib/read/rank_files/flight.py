@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.files import PathLike, found_files
+from course_lib.read.messages import N_, _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,6 @@ COLUMNS = ("rank", "group", "number", "call", "sizes")
 LARGEST_BYTES = 64 << 20
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Flight:
     """`table` has a row for each collective that a rank still remembers; `number` counts those of
@@ -33,8 +32,8 @@ class Flight:
 
     @property
     def difference(self) -> dict[int, str]:
-        """Where ranks first called different things: rank -> what. Empty where they did not."""
-        for _, rows in self.table.groupby(["group", "number"], sort=True):
+        """The first calls that differ: rank -> call. Empty if all ranks called the same."""
+        for _key, rows in self.table.groupby(["group", "number"], sort=True):
             said = {int(r): f"{c} {s}" for r, c, s in rows[["rank", "call", "sizes"]].values}
             if len(set(said.values())) > 1:
                 return said
@@ -42,7 +41,7 @@ class Flight:
 
     @property
     def odd(self) -> list[int]:
-        """Who differs from most there; else who is behind the others."""
+        """Ranks that differ from most ranks there; else ranks that are behind the others."""
         said = self.difference or {
             int(row["rank"]): str(row["number"]) for _, row in self.last.iterrows()
         }
@@ -56,17 +55,25 @@ class Flight:
         if difference := self.difference:
             return "\n".join(f"rank {rank}: {what}" for rank, what in sorted(difference.items()))
         calls = [
-            f"rank {rank}: {number} collectives, the last {call} {sizes}"
-            for rank, _, number, call, sizes in self.last.to_numpy()
+            _(
+                "rank {rank}: {number} collectives, the last {call} {sizes}",
+                rank=rank,
+                number=number,
+                call=call,
+                sizes=sizes,
+            )
+            for rank, _group, number, call, sizes in self.last.to_numpy()
         ]
-        return "\n".join(calls) or "no rank has called a collective"
+        return "\n".join(calls) or _("no rank has called a collective")
 
 
 def flight(path: PathLike) -> Flight:
     """A run folder, or its folder `flight`."""
     import pandas as pd
 
-    missing = 'no flight record at {}; it takes environment={{"TORCH_FR_BUFFER_SIZE": "200"}}'
+    missing = N_(
+        'no flight record at {path}; it takes environment={{"TORCH_FR_BUFFER_SIZE": "200"}}'
+    )
     rows: list[dict[str, Any]] = []
     for file in found_files(path, ("flight",), lambda file: file.suffix == ".json", missing):
         rank = file.stem.removeprefix("rank")

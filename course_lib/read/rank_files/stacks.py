@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib.mistakes.names import answers_misspelt
 from course_lib.read.files import PathLike
+from course_lib.read.messages import _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,6 @@ class Stack:
         return str(next(own, self.frames[0] if self.frames else ""))
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class Stacks:
     ranks: tuple[Stack, ...]
@@ -71,7 +70,7 @@ class Stacks:
 
     @property
     def odd(self) -> tuple[Stack, ...]:
-        """Those that are elsewhere than most; all, where there is no most."""
+        """Ranks that are elsewhere than most ranks; all, if there is no majority."""
         places = [(stack.collective, stack.place) for stack in self.ranks]
         most = max(places, key=places.count, default=None)
         if most is None or 2 * places.count(most) <= len(places):
@@ -80,21 +79,26 @@ class Stacks:
 
     @property
     def note(self) -> str:
-        """Where they cannot tell of a hang, why not."""
+        """The reason why these stacks cannot tell of a hang; empty if they can."""
         if not self.ranks:
             return ""
         if not any(stack.answered for stack in self.ranks):
-            return "No rank has answered: none has begun, or all are gone."
+            return _("No rank has answered: none has begun, or all are gone.")
         if any(stack.collective for stack in self.ranks):
             return ""
-        return (
+        return _(
             "No rank is in a collective: the job still moves. Ask again when its log stands still."
         )
 
     def __str__(self) -> str:
         lines = [
-            f"rank {s.rank} ({s.node}): {s.place or 'no answer'}"
-            + (f", within {s.collective}" if s.collective else "")
+            _(
+                "rank {rank} ({node}): {value}{value2}",
+                rank=s.rank,
+                node=s.node,
+                value=s.place or _("no answer"),
+                value2=_(", within {collective}", collective=s.collective) if s.collective else "",
+            )
             for s in self.ranks
         ]
         return "\n".join([*lines, *filter(None, [self.note])])
@@ -109,7 +113,7 @@ class Stacks:
 
 
 def stacks(folder: PathLike) -> Stacks:
-    """Of a run folder, or its folder `stacks`: what each rank wrote last."""
+    """Read the last stacks of each rank from a run folder, or from its folder `stacks`."""
     given = Path(folder)
     inner = given / FOLDER if (given / FOLDER).is_dir() else given
     found = [_stack(file) for file in inner.glob("rank*.txt")]
@@ -119,7 +123,7 @@ def stacks(folder: PathLike) -> Stacks:
 def _stack(file: Path) -> Stack | None:
     with file.open("rb") as opened:
         text = opened.read(LARGEST_BYTES).decode("utf-8", "replace")
-    head, _, rest = text.partition("\n")
+    head, _unused, rest = text.partition("\n")
     try:
         who = json.loads(head)
         rank, node = int(who["rank"]), str(who["node"])

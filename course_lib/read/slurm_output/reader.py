@@ -1,30 +1,224 @@
-"""`read.slurm`: what squeue, sinfo, sacct and scontrol print, in whatever format was asked for.
+"""`read.slurm`: the output of squeue, sinfo, sacct and scontrol, in any format.
 
-Meant for text that somebody saved. Code that starts the commands should ask for a delimited format
-and read that.
+Tables are delimited, stand under a ruler, or are only roughly aligned with their header. The reader
+is meant for text that somebody saved: a program that starts the commands should ask for a delimited
+format.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from course_lib.read import lines
 from course_lib.read.slurm_output.result import Record, SlurmTable, SlurmText
-from course_lib.read.slurm_output.sacct_fields import SACCT_FIELDS
-from course_lib.read.slurm_output.table_cells import (
-    aligned,
-    delimiter_of,
-    is_ruler,
-    table_of_delimited,
-    under_ruler,
+
+_SACCT_NAMES = """
+Account AdminComment AllocCPUS AllocNodes AllocTRES AssocID AveCPU AveCPUFreq AveDiskRead
+AveDiskWrite AvePages AveRSS AveVMSize BlockID Cluster Comment Constraints ConsumedEnergy
+ConsumedEnergyRaw Container CPUTime CPUTimeRAW DBIndex DerivedExitCode Elapsed ElapsedRaw
+Eligible End ExitCode Extra FailedNode Flags GID Group JobID JobIDRaw JobName Layout Licenses
+MaxDiskRead MaxDiskReadNode MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode MaxDiskWriteTask
+MaxPages MaxPagesNode MaxPagesTask MaxRSS MaxRSSNode MaxRSSTask MaxVMSize MaxVMSizeNode
+MaxVMSizeTask McsLabel MinCPU MinCPUNode MinCPUTask NCPUS NNodes NodeList NTasks Partition
+Planned PlannedCPU PlannedCPURAW Priority QOS QOSRAW QOSREQ Reason ReqCPUFreq ReqCPUFreqGov
+ReqCPUFreqMax ReqCPUFreqMin ReqCPUS ReqMem ReqNodes ReqTRES Reservation ReservationId Reserved
+Restarts ResvCPU ResvCPURAW SLUID Start State StdErr StdIn StdOut Submit SubmitLine Suspended
+SystemComment SystemCPU Timelimit TimelimitRaw TotalCPU TRESUsageInAve TRESUsageInMax
+TRESUsageInMaxNode TRESUsageInMaxTask TRESUsageInMin TRESUsageInMinNode TRESUsageInMinTask
+TRESUsageInTot TRESUsageOutAve TRESUsageOutMax TRESUsageOutMaxNode TRESUsageOutMaxTask
+TRESUsageOutMin TRESUsageOutMinNode TRESUsageOutMinTask TRESUsageOutTot UID User UserCPU WCKey
+WCKeyID WorkDir
+"""
+SACCT_FIELDS = frozenset(_SACCT_NAMES.split())
+
+
+Span = tuple[int, int]
+MOST_ROWS = 1_000_000
+MOST_COLUMNS = 300  # Slurm has some hundred; a broken header of thousands would fill every row
+_WORD = re.compile(r"\S+")
+_FIRST_MARK = re.compile(r" *[A-Za-z]\w*(?:\([\w/]+\))?([^\w(]+)")
+
+
+def is_ruler(line: str) -> bool:
+    return bool(line.strip()) and set(line.strip()) <= {"-", " "}
+
+
+def under_ruler(header: str, ruler: str, lines: list[str]) -> list[Record]:
+    """Cells as wide as the dashes under the header. A name that fills its column may be cut: it
+    stands for the only field that begins so."""
+    spans = [match.span() for match in islice(_WORD.finditer(ruler), MOST_COLUMNS)]
+    names = {span: _whole(header[slice(*span)].strip(), span[1] - span[0]) for span in spans}
+    return [
+        {name: line[slice(*span)].strip() for span, name in names.items() if name} for line in lines
+    ]
+
+
+def _whole(name: str, width: int) -> str:
+    if name in SACCT_FIELDS or len(name) < width:
+        return name
+    meant = [field for field in SACCT_FIELDS if name and field.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def delimiter_of(header: str, known: frozenset[str]) -> str | None:
+    """The mark between the columns of a header, whatever was given as `--delimiter`: what stands
+    between two names that are known, or follows the only one. Blanks only where sacct printed
+    one after each name: it aligns no table without a ruler."""
+    match = _FIRST_MARK.match(header)
+    if match is None:
+        return None
+    if not match[1].strip(" "):
+        return " " if {*header.removesuffix(" ").split(" ")} <= SACCT_FIELDS else None
+    words = [word.strip() for word in header.split(match[1])]
+    few = 1 if not words[-1] and len(words) == 2 else 2
+    return match[1] if sum(word in known for word in words) >= few else None
+
+
+def aligned(header: str, line: str) -> Record:
+    """Cells of a table without ruler; the last one takes what is left.
+
+    Usually there are as many words as columns. Where a cell is empty or holds blanks, each word
+    goes to the column under which most of it stands.
+    """
+    columns = list(islice(_WORD.finditer(header), MOST_COLUMNS))
+    names = [column[0] for column in columns]
+    words = list(_WORD.finditer(line))
+    if len(words) == len(columns):
+        return {name: word[0] for name, word in zip(names, words, strict=True)}
+    reason = line.find(" (")
+    if len(words) > len(columns) and reason > 0 and line.rstrip().endswith(")"):
+        before = _WORD.findall(line[:reason])
+        if len(before) == len(columns) - 1:
+            return dict(zip(names, [*before, line[reason:].strip()], strict=True))
+    cells: dict[str, list[str]] = {name: [] for name in names}
+    spans = [column.span() for column in columns]
+    place = 0
+    for word in words:
+        place = nearest(spans, word.span(), place)
+        cells[names[place]].append(word[0])
+    return {name: " ".join(parts) for name, parts in cells.items()}
+
+
+def nearest(columns: list[Span], word: Span, first: int) -> int:
+    """The column, from the `first` on, under which most of the word stands; else the closest.
+
+    Of columns that the word does not touch only its neighbours count: a line may have thousands
+    of words, and each would look at hundreds of columns.
+    """
+    left = bisect_right(columns, word[0], key=lambda column: column[1]) - 1
+    right = bisect_left(columns, word[1], key=lambda column: column[0])
+    begin = max(first, left)
+    candidates = range(begin, max(begin, min(right, len(columns) - 1)) + 1)
+    return max(candidates, key=lambda number: _overlap(columns[number], word))
+
+
+def _overlap(column: Span, word: Span) -> int:
+    """Length of what is shared, else minus the distance."""
+    return min(column[1], word[1]) - max(column[0], word[0])
+
+
+def table_of_delimited(block: list[str], delimiter: str) -> list[Record]:
+    """Names, constraints and command lines may hold the delimiter, and newlines too. `sacct -p`
+    ends each line with one more: a last column without name, in which nothing stands."""
+    names = [name.strip() for name in block[0].split(delimiter)[:MOST_COLUMNS]]
+    rows: list[Record] = []
+    cells: list[str] = []
+    for line in block[1 : MOST_ROWS + 1]:
+        parts = line.split(delimiter)
+        if cells and len(cells) + len(parts) - 1 <= len(names) + _MOST_EXTRA:
+            parts = [*cells[:-1], f"{cells[-1]}\n{parts[0]}", *parts[1:]]
+        elif cells:
+            rows.append(fitted(names, cells, delimiter))
+        cells = parts
+        if len(cells) >= len(names):
+            rows.append(fitted(names, cells, delimiter))
+            cells = []
+    if cells and any(cells):
+        rows.append(fitted(names, cells, delimiter))
+    return rows
+
+
+# A row with more cells than there are names has some that hold the delimiter: only free text may.
+_MOST_EXTRA = 40
+_FREE = re.compile(
+    r"(?i)(?:job)?name|constraints|features|submitline|\w*comment|work_?dir|command|reason|"
+    r"state|nodelist(?:\(reason\))?|\w*tres\w*"
 )
+_HOST = r"[\w.-]+(?:\[[\d,-]+\][\w.-]*)*"
+# Which values other columns hold, by their names. Nothing follows the last mark of `sacct -p`.
+_VALUES = (
+    ("", ""),
+    (r"(?i)jobid", r"\d+\S*"),
+    (r"\w*ExitCode", r"\d+:\d+"),
+    (r"(?i)state", r"[A-Z_]{4,}(?: by \S+)?\+?"),
+    (r"Start|End|Submit|Eligible|START_TIME|END_TIME",
+     r"\d{4}-\d\d-\d\dT[\d:]{8}|Unknown|None|N/A|NULL"),
+    (r"Elapsed|CPUTime|Suspended|Timelimit|(?:Total|User|System)CPU",
+     r"(?:\d+-)?\d+:[\d:.]+|UNLIMITED|INVALID|Partition_Limit|NOT_SET|N/A"),
+    (r"NCPUS|NNodes|[UG]ID|(?:Alloc|Req)(?:CPUS|Nodes)|(?:Elapsed|Timelimit|JobID)Raw|CPUTimeRAW|"
+     r"AssocID|DBIndex", r"\d+"),
+    (r"(?i)nodelist(?:\(reason\))?", rf"{_HOST}(?:,{_HOST})*|None assigned|\(.*\)"),
+    (r"AllocTRES|ReqTRES|TRESUsageInTot", r"[\w/]+=[^=,]+(?:,[\w/]+=[^=,]+)*"),
+)  # fmt: skip
+
+
+def fitted(names: list[str], cells: list[str], delimiter: str) -> Record:
+    """Cells under the names. Where more of them came than there are names, columns of free text
+    take several, so that the others hold what they should; where fewer came, the row may be the
+    end of one."""
+    extra = len(cells) - len(names)
+    if extra < 0:
+        left, right = cells, [""] * -extra + cells
+        scores = [sum(map(_likely, names, row)) for row in (left, right)]
+        cells = right if scores[1] > scores[0] else left
+    elif 0 < extra <= _MOST_EXTRA:
+        cells = _best(names, cells, delimiter, extra)
+    return {name: cell.strip() for name, cell in zip(names, cells, strict=False) if name}
+
+
+def _likely(name: str, cell: str) -> int:
+    kind = _form_of(name)
+    if kind is None or not cell:
+        return 0
+    return 1 if kind.fullmatch(cell.strip()) else -2
+
+
+@cache
+def _form_of(name: str) -> re.Pattern[str] | None:
+    found = (value for names, value in _VALUES if re.fullmatch(names, name))
+    return next(map(re.compile, found), None)
+
+
+def _best(names: list[str], cells: list[str], delimiter: str, extra: int) -> list[str]:
+    """The way of sharing out the extra cells under which most columns hold what they should."""
+    best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
+    for place, name in enumerate(names):
+        following: dict[int, tuple[int, tuple[int, ...]]] = {}
+        for shift, (score, widths) in best.items():
+            for more in range(extra - shift + 1) if _FREE.fullmatch(name) else (0,):
+                taken = cells[place + shift : place + shift + more + 1]
+                gain = _likely(name, delimiter.join(taken))
+                found = (score + gain, (*widths, more))
+                if shift + more not in following or found[0] > following[shift + more][0]:
+                    following[shift + more] = found
+        best = following
+    if extra not in best:
+        return cells
+    joined, at = [], 0
+    for more in best[extra][1]:
+        joined.append(delimiter.join(cells[at : at + more + 1]))
+        at += more + 1
+    return joined
+
 
 LARGEST_TEXT_BYTES = 64 << 20
-MOST_ROWS = 1_000_000
 
 _SUBMITTED = re.compile(r"Submitted batch job (\d{1,18})")
 _RECORD_KEYS = ("NodeName", "JobId", "PartitionName", "ReservationName", "Slurmctld", "StepId")
@@ -109,8 +303,8 @@ def _flat(item: dict[str, Any]) -> Record:
 
 
 def _cell(name: str, value: Any) -> str:
-    """What newer versions wrap: a number that may be unset, a state with its reason, several
-    states in a list."""
+    """Unwrap a value of newer versions: a number that may be unset, a state with its reason,
+    several states in a list."""
     if isinstance(value, dict) and {"set", "infinite", "number"} <= value.keys():
         return "UNLIMITED" if value["infinite"] else str(value["number"]) if value["set"] else ""
     if name.endswith("state") and isinstance(value, dict) and "current" in value:

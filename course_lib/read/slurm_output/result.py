@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from course_lib.read.slurm_output.hostlist import MOST_LETTERS, expand_hosts
-from course_lib.read.slurm_output.states_and_times import job_state, node_state, seconds
+from course_lib.read.messages import _
+from course_lib.read.slurm_output.field_values import (
+    MOST_LETTERS,
+    expand_hosts,
+    job_state,
+    node_state,
+    seconds,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +56,15 @@ class SlurmText:
 
     def __str__(self) -> str:
         if not self.tables and not self.submitted:
-            return (
-                f"nothing in these {len(self.other)} lines was understood: no table or record of "
-                "squeue, sinfo, sacct or scontrol"
+            return _(
+                "nothing in these {other} lines was understood: no table or record of "
+                "squeue, sinfo, sacct or scontrol",
+                other=len(self.other),
             )
         tables = [f"{table.kind}: {len(table.rows)} rows" for table in self.tables]
-        return "; ".join([*tables, *(f"submitted job {number}" for number in self.submitted)])
+        return "; ".join(
+            [*tables, *(_("submitted job {number}", number=number) for number in self.submitted)]
+        )
 
     @property
     def kind(self) -> str:

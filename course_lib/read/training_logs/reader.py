@@ -1,26 +1,52 @@
 """Reads training logs of Megatron-LM (2020 to today), its relatives, and the course's programs.
 
-`TrainingSearch` picks the lines that may matter and decodes iteration lines in bulk; all others are
-read one by one (`other_lines.py`). The same code serves a finished log and one that still grows.
+Most lines of a large log say nothing of interest, and differ from an earlier line in digits alone.
+So each line is looked up by its other letters (its shape) first. The same code serves a finished
+log and one that still grows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from course_lib.read import files
+from course_lib.read import files, lines
 from course_lib.read.files import PathLike, Source
-from course_lib.read.large_files.file_pieces import Piece
-from course_lib.read.large_files.two_processes import searched
-from course_lib.read.lines import LineBuffer, Tail
-from course_lib.read.training_logs.block_search import ITERATION_NEEDLES, TrainingSearch
-from course_lib.read.training_logs.iteration_lines.collected_rows import BlockPlace
-from course_lib.read.training_logs.iteration_lines.names_and_values import HEAD
-from course_lib.read.training_logs.iteration_lines.rows_of_block import BlockFindings
-from course_lib.read.training_logs.megatron_lines import MOST_TIMER_REPORTS
-from course_lib.read.training_logs.other_lines import LoggedIterations, OtherLines
-from course_lib.read.training_logs.result import TrainingLog
-from course_lib.read.training_logs.tables import Tables
+from course_lib.read.training_logs import iteration_lines, trainer_lines
+from course_lib.read.training_logs.iteration_lines import HEAD, Form, form_of
+from course_lib.read.training_logs.result import Handler, Line, Tables, TrainingLog
+
+_DIGITS_AND_BLANKS = b"0123456789 \t\r"
+_MOST_SHAPES, _LONGEST_SHAPE_BYTES, _MOST_FORMS = 10_000, 1000, 200
+_HANDLERS = trainer_lines.HANDLERS
+_SHORT_WORDS_BYTES = 4 << 20
+_REGION_LINES = {"arguments": 2000, "timers": 60}
+_MOST_REGIONS = {"arguments": 8, "timers": trainer_lines.MOST_TIMER_REPORTS}
+# More lines of other processes than this, in a row, end a table.
+_MOST_FOREIGN_LINES = {"arguments": 40, "timers": 0}
+
+
+def _shape(text: bytes) -> bytes:
+    return text.translate(None, _DIGITS_AND_BLANKS)
+
+
+_WORLD = b"using world size"
+_SHORT = re.compile(b"|".join(map(re.escape, trainer_lines.SHORT_HANDLERS)))
+_ITERATION_SHAPES = tuple(map(_shape, iteration_lines.NEEDLES))
+_NEEDLE_SHAPES = tuple((needle, _shape(needle)) for needle in _HANDLERS)
+_UNTIMED = _shape(b"consumed samples:")
+_SHORT_SHAPES = tuple(map(_shape, trainer_lines.SHORT_HANDLERS))
+
+
+@dataclass
+class Kind:
+    """Kinds of lines of one shape, and how iteration lines among them are read."""
+
+    is_iteration: bool
+    needles: tuple[bytes, ...]
+    short: bool
+    form: Form | None = None
 
 
 class TrainingReader:
@@ -34,11 +60,16 @@ class TrainingReader:
 
     def __init__(self) -> None:
         self._tables = Tables()
-        self._other_lines = OtherLines(self._tables)
-        self._buffer = LineBuffer()
+        self._kinds: dict[bytes, Kind | None] = {}
+        self._forms: dict[Form, Form] = {}
+        self._seen_enough = (False, False)
+        self._buffer = lines.LineBuffer()
         self._sources: list[Source] = []
-        self._tail: Tail | None = None
-        self._lines_before = self._line = self._starts = 0
+        self._tail: lines.Tail | None = None
+        self._lines_before = self._line = self._read_bytes = 0
+        self._regions = dict.fromkeys(_MOST_REGIONS, 0)
+        self._region: str | None = None
+        self._region_left = self._foreign_lines = 0
 
     def feed(self, data: bytes) -> None:
         """Half a line at the end waits for its other half."""
@@ -50,7 +81,7 @@ class TrainingReader:
     def poll(self, path: PathLike) -> bool:
         """Reads what was added to a growing file since the last call; True if anything was."""
         if self._tail is None or str(self._tail.path) != str(path):
-            self._tail = Tail(path)
+            self._tail = lines.Tail(path)
             self._begin(Source(self._tail.path))
         grown = False
         for data in self._tail.poll():
@@ -61,11 +92,8 @@ class TrainingReader:
     def read(self, source: Source) -> None:
         """A whole file, to its end."""
         self._begin(source)
-        for who, piece, found in searched(source.path, self._search, self._enough_timers):
-            self._cut()
-            self._block(piece, found, who)
-            if block := self._buffer.feed(found.half):
-                self._read(block)
+        for block in lines.blocks(source.path):
+            self.feed(block)
         self.finish()
 
     def finish(self) -> None:
@@ -74,36 +102,123 @@ class TrainingReader:
             whole = rest[: rest.rfind(b"|") + 1] if HEAD.search(rest) else rest
             self._read(whole + b"\n")
 
-    def _cut(self) -> None:
-        """A line goes on in the next piece only where it is too long to be one."""
-        if self._buffer.waiting:
-            self._read(self._buffer.rest() + b"\n")
-
     def result(self, last: bool = False) -> TrainingLog:
         """`last`: nothing more will be asked of this reader, which saves half of the memory."""
         return self._tables.log(self._sources, self._lines_before + self._line, last)
 
     def _begin(self, source: Source) -> None:
-        self._buffer = LineBuffer()
-        self._search = TrainingSearch()
+        self._buffer = lines.LineBuffer()
         self._sources.append(source)
+        self._tables.iterations.begin_file(len(self._sources) - 1)
         self._lines_before += self._line
-        self._line = 0
-        self._other_lines.begin(source, len(self._sources) - 1)
-
-    def _enough_timers(self) -> bool:
-        return self._tables.timer_reports >= MOST_TIMER_REPORTS
+        self._line = self._read_bytes = 0
+        self._region = None
 
     def _read(self, block: bytes) -> None:
-        self._block(Piece(block), self._search(block, self._enough_timers()), 0)
+        """A block of whole lines."""
+        self._look_for_less()
+        texts, rows, kinds = block.split(b"\n"), self._tables.iterations, self._kinds
+        texts.pop()
+        for number, shape in enumerate(_shape(block).split(b"\n")[:-1]):
+            kind = kinds[shape] if shape in kinds else self._kind_of(shape)
+            if kind is None and not self._region:
+                continue
+            line = self._line + number + 1
+            if kind is not None and kind.is_iteration:
+                form = kind.form
+                if form is None or not rows.read(form, texts[number], line):
+                    self._iteration_line(kind, texts, number)
+            if self._region or (kind is not None and (kind.needles or kind.short)):
+                self._other_line(kind, texts, number)
+        rows.flush()
+        self._line += len(texts)
+        self._read_bytes += len(block)
 
-    def _block(self, piece: Piece, found: BlockFindings, who: int) -> None:
-        place = BlockPlace(len(self._sources) - 1, self._line + 1, self._starts)
-        line, iteration = self._tables.iterations.add_block(piece, found, who, place)
-        self._starts += len(found.begun)
-        rows = LoggedIterations(self._line + 1, line, iteration)
-        self._other_lines.read(piece, found.others, len(ITERATION_NEEDLES), rows)
-        self._line += found.lines
+    def _look_for_less(self) -> None:
+        """When enough timers were seen, or all that short words may tell."""
+        timers = self._tables.timer_reports >= trainer_lines.MOST_TIMER_REPORTS
+        short = self._read_bytes >= _SHORT_WORDS_BYTES and len(self._tables.iterations) > 0
+        if (timers, short) != self._seen_enough:
+            self._seen_enough = timers, short
+            self._kinds.clear()
+
+    def _kind_of(self, shape: bytes) -> Kind | None:
+        timers, short = self._seen_enough
+        is_iteration = any(word in shape for word in _ITERATION_SHAPES)
+        whole = is_iteration and _UNTIMED in shape
+        kind = Kind(
+            is_iteration=is_iteration,
+            needles=tuple(
+                needle
+                for needle, letters in _NEEDLE_SHAPES
+                if letters in shape and not (timers and needle in trainer_lines.TIMER_NEEDLES)
+            ),
+            short=not (short or whole) and any(word in shape for word in _SHORT_SHAPES),
+        )
+        found = kind if kind.is_iteration or kind.needles or kind.short else None
+        if len(shape) <= _LONGEST_SHAPE_BYTES:
+            if len(self._kinds) >= _MOST_SHAPES:
+                self._kinds.clear()
+            self._kinds[shape] = found
+        return found
+
+    def _iteration_line(self, kind: Kind, texts: Sequence[bytes], number: int) -> None:
+        """One whose form is not known yet, or that fits no form."""
+        text = texts[number]
+        if any(needle in text for needle in iteration_lines.NEEDLES):
+            for row in iteration_lines.rows_of(text, _following(texts, number)):
+                self._tables.iterations.add(row, self._line + number + 1)
+            if kind.form is None and len(self._forms) < _MOST_FORMS and (form := form_of(text)):
+                kind.form = self._forms.setdefault(form, form)
+
+    def _other_line(self, kind: Kind | None, texts: Sequence[bytes], number: int) -> None:
+        handlers = self._handlers_of(kind, texts[number]) if kind is not None else []
+        if not handlers and not self._region:
+            return
+        rows = self._tables.iterations
+        place = Line(
+            raw=texts[number],
+            following=_following(texts, number),
+            source=self._sources[-1],
+            file=len(self._sources) - 1,
+            line=self._line + number + 1,
+            rows=rows,
+        )
+        self._follow_region(place)
+        for handler in handlers:
+            handler(self._tables, place.text, place)
+        if handlers:
+            self._begin_region(trainer_lines.region_begun(place.text))
+        if _WORLD in place.raw:
+            rows.begin_attempt()
+
+    def _handlers_of(self, kind: Kind, text: bytes) -> list[Handler]:
+        """Each handler once, and of short words the first alone."""
+        found = [_HANDLERS[needle] for needle in kind.needles if needle in text]
+        if kind.short and (match := _SHORT.search(text)):
+            found.append(trainer_lines.SHORT_HANDLERS[match[0]])
+        return list(dict.fromkeys(found))
+
+    def _begin_region(self, region: str | None) -> None:
+        if region is not None and self._regions[region] < _MOST_REGIONS[region]:
+            self._regions[region] += 1
+            self._region, self._region_left = region, _REGION_LINES[region]
+            self._foreign_lines = 0
+
+    def _follow_region(self, place: Line) -> None:
+        """In a table that spans lines, each line is looked at."""
+        if self._region is None:
+            return
+        own = trainer_lines.region_line(self._region, self._tables, place.text, place)
+        self._foreign_lines = 0 if own else self._foreign_lines + 1
+        self._region_left -= 1
+        over = self._region_left <= 0 or trainer_lines.region_ended(self._region, place.text)
+        if over or self._foreign_lines > _MOST_FOREIGN_LINES[self._region]:
+            self._region = None
+
+
+def _following(texts: Sequence[bytes], number: int) -> bytes:
+    return texts[number + 1] if number + 1 < len(texts) else b""
 
 
 def training_log(path: PathLike | Iterable[PathLike]) -> TrainingLog:

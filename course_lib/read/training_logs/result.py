@@ -1,46 +1,31 @@
-"""What is found in a training log; see `reader.py` for how."""
+"""A training log as tables: the lines that fill them, and the sizes and arguments of the run."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from course_lib.mistakes.names import answers_misspelt
+from course_lib.read import prefix
+from course_lib.read.files import Source
+from course_lib.read.messages import _
+from course_lib.read.prefix import Prefix
+from course_lib.read.rows import Rows
+from course_lib.read.training_logs.iteration_table import (
+    ITERATION_COLUMNS,
+    WHERE_COLUMNS,
+    IterationRows,
+    ranks_of,
+    tables_of_others,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ITERATION_INTEGERS = (
-    "iteration",
-    "total_iterations",
-    "consumed_samples",
-    "consumed_tokens",
-    "global_batch_size",
-    "skipped_iterations",
-    "nan_iterations",
-)
-ITERATION_COLUMNS = (
-    "iteration",
-    "total_iterations",
-    "consumed_samples",
-    "consumed_tokens",
-    "elapsed_ms",
-    "learning_rate",
-    "global_batch_size",
-    "lm_loss",
-    "loss_scale",
-    "grad_norm",
-    "params_norm",
-    "num_zeros",
-    "skipped_iterations",
-    "nan_iterations",
-    "samples_per_second",
-    "tokens_per_second_per_device",
-    "tflops_per_device",
-)
+# Losses that differ by a smaller part of themselves come from the same work.
 ROUNDING = 1e-3
-"""Losses that differ by a smaller part of themselves come from the same work."""
-WHERE_COLUMNS = ("timestamp", "rank", "node", "copies", "attempt", "line", "file")
 EVALUATION_COLUMNS = ("iteration", "split", "name", "lm_loss", "perplexity", "rank", "line", "file")
 MEMORY_COLUMNS = (
     "iteration",
@@ -80,7 +65,6 @@ OVERFLOW_COLUMNS = (
 NOTE_COLUMNS = ("kind", "text", "rank", "node", "line", "file")
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class World:
     """Sizes of the run as the log states them; None where it does not."""
@@ -95,17 +79,19 @@ class World:
     precision: str | None = None
     micro_batches: int | None = None
     nodes: tuple[str, ...] = ()
-    software: str | None = None
 
     def __str__(self) -> str:
         names = ("world_size", "data", "tensor", "pipeline", "context", "expert")
         known = [f"{name} {value}" for name in names if (value := getattr(self, name)) is not None]
         known += [self.precision] if self.precision else []
-        known += [f"{self.micro_batches} micro-batches"] if self.micro_batches else []
-        return ", ".join(known) or "the log does not state the sizes of the run"
+        known += (
+            [_("{micro_batches} micro-batches", micro_batches=self.micro_batches)]
+            if self.micro_batches
+            else []
+        )
+        return ", ".join(known) or _("the log does not state the sizes of the run")
 
 
-@answers_misspelt
 @dataclass(frozen=True)
 class TrainingLog:
     """Tables of one run. Where a log holds several attempts (a restart, or the job run again),
@@ -181,21 +167,229 @@ class TrainingLog:
         losses = self.iterations["lm_loss"]
         apart = (losses - other.iterations["lm_loss"]).abs().max()
         if apart == 0:
-            return "the losses are equal in every digit"
+            return _("the losses are equal in every digit")
         if apart < ROUNDING * losses.min():
-            return f"the losses are equal up to rounding: they differ by {apart:.1e} at most"
-        return f"the losses differ by up to {apart:.2g}: these runs did NOT do the same work"
+            return _(
+                "the losses are equal up to rounding: they differ by {apart:.1e} at most",
+                apart=apart,
+            )
+        return _(
+            "the losses differ by up to {apart:.2g}: these runs did NOT do the same work",
+            apart=apart,
+        )
 
     def __str__(self) -> str:
         if self._understood_nothing:
-            return (
-                f"nothing in these {self.lines} lines was understood: neither Megatron-LM nor its "
-                f"relatives nor a program of the course prints such lines"
+            return _(
+                "nothing in these {lines} lines was understood: neither Megatron-LM nor "
+                "its relatives nor a program of the course prints such lines",
+                lines=self.lines,
             )
         if self.iterations.empty:
-            return f"{self.world}; no iteration line in {self.lines} lines"
+            return _(
+                "{world}; no iteration line in {lines} lines", world=self.world, lines=self.lines
+            )
         last = self.iterations.iloc[-1]
-        parts = [f"{self.world}", f"iteration {self.last_iteration} of {self.total_iterations}"]
+        parts = [
+            f"{self.world}",
+            _(
+                "iteration {last_iteration} of {total_iterations}",
+                last_iteration=self.last_iteration,
+                total_iterations=self.total_iterations,
+            ),
+        ]
         parts += [f"loss {last.lm_loss:.4g}"] if last.lm_loss == last.lm_loss else []
-        parts += [f"{last.elapsed_ms:.1f} ms per iteration"] if last.elapsed_ms > 0 else []
+        parts += (
+            [_("{elapsed_ms:.1f} ms per iteration", elapsed_ms=last.elapsed_ms)]
+            if last.elapsed_ms > 0
+            else []
+        )
         return "; ".join(parts)
+
+
+# No line of interest is longer; a hostile one is cut.
+LONGEST_LINE_BYTES = 20_000
+USING = re.compile(rb"using world size: *(\d{1,9})([^\n]{0,500})")
+_SIZE = re.compile(rb"([a-z][a-z \-]{0,60}?)[- ]sizes?: *(\d{1,9})")
+_PRECISION = re.compile(rb"using (?:torch\.)?([a-z]+\d+\w*) for parameters")
+_MICRO = re.compile(rb"setting number of micro-?batches to (?:constant )?(\d{1,9})")
+_ARGUMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_\-]{0,80}) ?\.{3,} ?([^\n]{0,300})")
+_PRINTED_SIZE = {
+    "data": ("data-parallel", "data"),
+    "tensor": ("tensor-model-parallel", "model-parallel", "tensor-parallel", "tensor"),
+    "pipeline": ("pipeline-model-parallel", "pipeline-parallel", "pipeline"),
+    "context": ("context-parallel", "context"),
+    "sequence": ("sequence-parallel", "sequence"),
+    "expert": ("expert-model-parallel", "expert-parallel", "expert"),
+}
+_ARGUMENT_SIZE = {
+    "world_size": "world_size",
+    "data": "data_parallel_size",
+    "tensor": "tensor_model_parallel_size",
+    "pipeline": "pipeline_model_parallel_size",
+    "context": "context_parallel_size",
+    "expert": "expert_model_parallel_size",
+}
+_OTHER_WORLD = re.compile(rb"dist_world_size=(\d{1,9})|\bworld_size[=:] ?(\d{1,9})")
+MOST_ARGUMENTS = 5000
+
+
+@dataclass
+class Line:
+    """One line, where it stands, and after which iteration. `raw` has the colours of a terminal;
+    `following` is the next line, as far as it is known."""
+
+    raw: bytes
+    following: bytes
+    source: Source
+    file: int
+    line: int
+    rows: IterationRows
+
+    @cached_property
+    def text(self) -> bytes:
+        return prefix.without_colours(self.raw[:LONGEST_LINE_BYTES])
+
+    @cached_property
+    def found(self) -> Prefix:
+        return prefix.parse(self.text)
+
+    @property
+    def iteration(self) -> int | None:
+        """The last one before this line."""
+        return self.rows.last_iteration
+
+    @property
+    def where(self) -> dict[str, Any]:
+        return {"who": self.found, "line": self.line, "file": self.source.name}
+
+
+@dataclass
+class WorldFinder:
+    sizes: dict[str, int] = field(default_factory=dict)
+    fallback_size: int | None = None
+    precision: str | None = None
+    micro_batches: int | None = None
+    arguments: dict[str, str] = field(default_factory=dict)
+
+    def line(self, text: bytes) -> None:
+        """Any line that may state something; later statements win."""
+        if match := USING.search(text):
+            self.sizes = {"world_size": int(match[1]), **_sizes(match[2])}
+        if match := _PRECISION.search(text):
+            self.precision = match[1].decode()
+        if match := _MICRO.search(text):
+            self.micro_batches = int(match[1])
+        if match := _OTHER_WORLD.search(text):
+            self.fallback_size = int(match[1] or match[2])
+
+    def argument(self, text: bytes) -> bool:
+        """A line of Megatron's table of arguments: `name ....... value`."""
+        match = _ARGUMENT.search(text)
+        if match is None:
+            return False
+        if len(self.arguments) < MOST_ARGUMENTS:
+            self.arguments[match[1].decode()] = match[2].decode("utf-8", "replace").strip()
+        return True
+
+    def world(self, nodes: tuple[str, ...]) -> World:
+        sizes: dict[str, int] = {}
+        for name, argument in _ARGUMENT_SIZE.items():
+            if (value := self.arguments.get(argument, "")).isdecimal():
+                sizes[name] = int(value[:9])
+        if self.fallback_size is not None:
+            sizes.setdefault("world_size", self.fallback_size)
+        sizes |= self.sizes
+        _complete(sizes)
+        return World(
+            **sizes,
+            precision=self.precision or self._precision_argument(),
+            micro_batches=self.micro_batches,
+            nodes=nodes,
+        )
+
+    def _precision_argument(self) -> str | None:
+        dtype = self.arguments.get("params_dtype", "")
+        return dtype.removeprefix("torch.") or None
+
+
+def _sizes(text: bytes) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for match in _SIZE.finditer(text):
+        printed = match[1].decode().strip(" -,").removeprefix("and ").strip()
+        for name, forms in _PRINTED_SIZE.items():
+            if printed in forms:
+                found[name] = int(match[2])
+    return found
+
+
+def _complete(sizes: dict[str, int]) -> None:
+    """The data-parallel size follows from the others where the oldest logs leave it out."""
+    if "data" in sizes or "world_size" not in sizes or "tensor" not in sizes:
+        return
+    model = sizes["tensor"] * sizes.get("pipeline", 1) * sizes.get("context", 1)
+    if model and sizes["world_size"] % model == 0:
+        sizes["data"] = sizes["world_size"] // model
+
+
+@dataclass
+class Tables:
+    iterations: IterationRows = field(default_factory=IterationRows)
+    world: WorldFinder = field(default_factory=WorldFinder)
+    evaluations: Rows = field(default_factory=lambda: Rows(EVALUATION_COLUMNS, ["iteration"]))
+    memory: Rows = field(default_factory=lambda: Rows(MEMORY_COLUMNS, ["iteration"]))
+    parameters: Rows = field(
+        default_factory=lambda: Rows(
+            PARAMETER_COLUMNS, ["tensor_rank", "pipeline_rank", "parameters"]
+        )
+    )
+    epochs: Rows = field(default_factory=lambda: Rows(EPOCH_COLUMNS, ["epoch"]))
+    timers: Rows = field(default_factory=lambda: Rows(TIMER_COLUMNS, ["iteration"]))
+    overflows: Rows = field(
+        default_factory=lambda: Rows(OVERFLOW_COLUMNS, ["iteration", "hysteresis"])
+    )
+    notes: Rows = field(default_factory=lambda: Rows(NOTE_COLUMNS))
+    others: Rows = field(default_factory=lambda: Rows((*ITERATION_COLUMNS, *WHERE_COLUMNS)))
+    total_parameters: int | None = None
+    timer_reports: int = 0
+
+    def note(self, kind: str, text: bytes, place: Line) -> None:
+        body = text[place.found.length :].strip()[:500]
+        self.notes.add(kind=kind, text=body.decode("utf-8", "replace"), **place.where)
+
+    def log(self, sources: Sequence[Source], lines: int, last: bool) -> TrainingLog:
+        files = [source.name for source in sources]
+        iterations, repeated = self.iterations.tables(sources, last)
+        if iterations.empty and self.others.rows:
+            iterations, repeated = tables_of_others(self._with_ranks(self.others))
+        named = ("evaluations", "memory", "parameters", "epochs", "timers", "overflows", "notes")
+        found = {name: self._with_ranks(getattr(self, name)) for name in named}
+        return TrainingLog(
+            world=self.world.world(self._nodes(iterations, found["notes"])),
+            iterations=iterations,
+            repeated=repeated,
+            **found,
+            arguments=dict(self.world.arguments),
+            total_parameters=self.total_parameters,
+            lines=lines,
+            files=tuple(files),
+        )
+
+    def _with_ranks(self, rows: Rows) -> pd.DataFrame:
+        """Replaces who printed a line by rank and node."""
+        printers = [row.get("who") or Prefix() for row in rows.rows]
+        records = [
+            {name: value for name, value in row.items() if name != "who"}
+            | {"rank": row.get("rank") if row.get("rank") is not None else rank, "node": who.node}
+            for row, rank, who in zip(rows.rows, ranks_of(printers), printers, strict=True)
+        ]
+        table = Rows(rows.columns, [*rows.integers, "rank", "line"], records).table()
+        return table if "node" in rows.columns else table.drop(columns="node", errors="ignore")
+
+    @staticmethod
+    def _nodes(iterations: pd.DataFrame, notes: pd.DataFrame) -> tuple[str, ...]:
+        nodes = set(iterations["node"].dropna()) if "node" in iterations else set()
+        return tuple(sorted({str(node) for node in nodes | set(notes["node"].dropna())}))
+
+
+Handler = Callable[[Tables, bytes, Line], None]

@@ -1,1 +1,1 @@
-"""What fills a device's memory: over time, at the peak, and as the micro-batch grows."""
+"""Memory of a device: over time, at the peak, and as the micro-batch grows."""

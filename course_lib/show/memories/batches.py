@@ -1,4 +1,4 @@
-"""What a growing micro-batch does to memory and to speed, up to the end of the memory."""
+"""Memory and speed as the micro-batch grows, up to the memory limit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import BLUE, DASHES, INK, SERIES, VERMILION, legend_below, sheet
+from course_lib.words import _
 
 COLUMNS = ("micro_batch", "peak_mib", "samples_per_second")
 
@@ -22,9 +23,9 @@ def batches(
     limit_mib: float | None = None,
     lines: Mapping[str, tuple[float, float]] | None = None,
 ) -> Picture:
-    """Peak memory and speed against the micro-batch; a run that broke has no peak (NaN).
+    """Draw peak memory and speed against the micro-batch; a failed run has no peak (NaN).
 
-    `lines`: name → (MiB at batch 0, MiB per sample), drawn through the measured points.
+    `lines` maps a name to (MiB at batch 0, MiB per sample). Each line is drawn through the points.
     """
     tables.require(table, COLUMNS, "batches")
     micro_batch, peak_mib, speed = (tables.numbers(table[name]) for name in COLUMNS)
@@ -39,20 +40,28 @@ def batches(
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_below(left)
         said = [
-            f"micro-batch {b:g}: ran out of memory"
+            _("micro-batch {b:g}: ran out of memory", b=b)
             if gone
-            else f"micro-batch {b:g}: {tables.quantity(m, 'MiB')}, {tables.quantity(s)} samples/s"
+            else _(
+                "micro-batch {b:g}: {m}, {s} samples/s",
+                b=b,
+                m=tables.quantity(m, "MiB"),
+                s=tables.quantity(s),
+            )
             for b, m, s, gone in zip(micro_batch, peak_mib, speed, broke, strict=True)
         ]
         ends = [f"{name} {_end(line, limit_mib)}" for name, line in lines.items()]
         return page.picture(
-            "Peak memory and throughput against the micro-batch. " + "; ".join([*said, *ends]) + "."
+            _(
+                "Peak memory and throughput against the micro-batch. {value}.",
+                value="; ".join([*said, *ends]),
+            )
         )
 
 
 def _throughput(axes: Axes, micro_batch: np.ndarray[Any, Any], speed: np.ndarray[Any, Any]) -> None:
     axes.plot(micro_batch, speed, "o-", color=BLUE, ms=7)
-    axes.set(xlabel="micro-batch", ylabel="samples per second", title="Throughput")
+    axes.set(xlabel=_("micro-batch"), ylabel=_("samples per second"), title=_("Throughput"))
     axes.set_ylim(0, 1.15 * np.nanmax(speed, initial=0.0) or 1.0)
 
 
@@ -64,20 +73,22 @@ def _memory(
     lines: Mapping[str, tuple[float, float]],
 ) -> None:
     broke = np.isnan(peak_mib)
-    axes.plot(micro_batch[~broke], peak_mib[~broke], "o", color=BLUE, ms=8, label="measured peak")
+    axes.plot(
+        micro_batch[~broke], peak_mib[~broke], "o", color=BLUE, ms=8, label=_("measured peak")
+    )
     right = 1.1 * micro_batch.max(initial=1)
     for position, (name, (fixed, per_sample)) in enumerate(lines.items()):
         look = {"color": SERIES[1 + position % 7], "ls": DASHES[position % len(DASHES)]}
         axes.plot([0, right], [fixed, fixed + per_sample * right], label=name, lw=1.6, **look)
     if limit_mib:
-        axes.axhline(limit_mib, color=INK, lw=2.0, ls=(0, (4, 2)), label="memory of the device")
+        axes.axhline(limit_mib, color=INK, lw=2.0, ls=(0, (4, 2)), label=_("memory of the device"))
     if broke.any():
         height = limit_mib or np.nanmax(peak_mib, initial=1)
         axes.plot(
             micro_batch[broke], np.full(broke.sum(), height), "X", color=VERMILION, mec=INK, ms=11,
-            label="ran out of memory", ls="none",
+            label=_("ran out of memory"), ls="none",
         )  # fmt: skip
-    axes.set(xlabel="micro-batch", ylabel="peak memory (MiB)", title="Memory of a device")
+    axes.set(xlabel=_("micro-batch"), ylabel=_("peak memory (MiB)"), title=_("Memory of a device"))
     axes.set_xlim(0, right)
     top = max([*peak_mib[~broke], limit_mib or 0, 1])
     axes.set_ylim(0, 1.3 * top)
@@ -85,7 +96,13 @@ def _memory(
 
 def _end(line: tuple[float, float], limit_mib: float | None) -> str:
     fixed, per_sample = line
-    text = f"is {tables.quantity(fixed, 'MiB')} plus {tables.quantity(per_sample, 'MiB')} a sample"
+    text = _(
+        "is {fixed} plus {per_sample} a sample",
+        fixed=tables.quantity(fixed, "MiB"),
+        per_sample=tables.quantity(per_sample, "MiB"),
+    )
     if limit_mib and per_sample > 0:
-        text += f" and reaches the limit at {(limit_mib - fixed) / per_sample:.1f}"
+        text += _(
+            " and reaches the limit at {limit_mib:.1f}", limit_mib=(limit_mib - fixed) / per_sample
+        )
     return text

@@ -1,4 +1,4 @@
-"""Memory over time: one rank in detail, ranks beside each other, runs over each other."""
+"""Memory over time: one rank in detail, ranks side by side, or several runs in one panel."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ from course_lib.show.style import (
     legend_below,
     sheet,
 )
+from course_lib.words import N_, _
 
 
 def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
-    """One rank: what is in use, by category, over the phases of its steps."""
+    """Draw the memory in use of one rank, by category, over the phases of its steps."""
     line = timeline_of(timeline)
     limit = limit_bytes or line.limit_bytes
     with sheet(height_in=4.2) as page:
@@ -40,24 +41,22 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         scale, unit = _stack(axes, line)
         phases.tint(axes, line, named=True)
         named = {text.get_text() for text in axes.texts}
-        title = f"Memory of {whose(line, device=True)}"
         if _near(line, limit):
             _limit(axes, limit, scale)
         elif limit:
-            has = tables.quantity(*tables.in_bytes(limit))
-            title = f"Memory of {whose(line, device=True)} (it has {has})"
+            _far_limit(axes, limit, pad=24)
         _peak(axes, line, scale, unit)
-        axes.set_title(title, pad=24)
+        axes.set_title(_("Memory of {line}", line=whose(line, device=True)), pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
         legend_below(axes, phases.key([line], named))
-        return page.picture(f"Stacked area chart of memory over time. {said_of(line)}")
+        return page.picture(_("Stacked area chart of memory over time. {line}", line=said_of(line)))
 
 
 def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
-    """Ranks side by side on one scale, so that an uneven layout is seen."""
+    """Draw ranks side by side on one scale, to show uneven use."""
     lines = [line for line in timelines_of(memory) if ranks is None or line.rank in ranks]
     if not lines:
-        raise ArgumentError(f"no rank of {ranks} is in this memory trace")
+        raise ArgumentError(_("no rank of {ranks} is in this memory trace", ranks=ranks))
     shown = lines[:8]
     several = len({line.rank for line in lines}) < len(lines)
     columns = min(len(shown), 4)
@@ -72,16 +71,20 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
         legend_below(panels[0], phases.key(shown))
-        rest = f" {len(lines) - 8} more ranks are not drawn." if len(lines) > 8 else ""
+        rest = (
+            _(" {lines} more ranks are not drawn.", lines=len(lines) - 8) if len(lines) > 8 else ""
+        )
         return page.picture(
-            "Memory over time of several ranks side by side. "
-            + " ".join(said_of(line) for line in shown)
-            + rest
+            _(
+                "Memory over time of several ranks side by side. {value}{rest}",
+                value=" ".join(said_of(line) for line in shown),
+                rest=rest,
+            )
         )
 
 
 def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_limit: bool) -> None:
-    scale, _ = _stack(axes, line, unit_for_bytes=top_bytes)
+    scale, _unused = _stack(axes, line, unit_for_bytes=top_bytes)
     phases.tint(axes, line, named=False)
     if _near(line, line.limit_bytes):
         _limit(axes, line.limit_bytes, scale, named=names_limit)
@@ -91,20 +94,19 @@ def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_li
 
 
 def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> Picture:
-    """Runs over each other, each from its own zero: with and without checkpointing, say. With
-    by="share" all are as wide, however long they took; by="event" gives every block that is taken
-    or given back the same room, so that what passes quickly is seen."""
-    if by not in X_LABELS:
-        raise ArgumentError(
-            f"show.memory_compare has no axis {by!r}; use one of {', '.join(X_LABELS)}"
-        )
+    """Draw several runs in one panel, each from its own start.
+
+    by="share" stretches all runs to the same width. by="event" gives each allocation and release
+    the same width, so that short events are visible.
+    """
+    tables.one_of(by, X_LABELS, "show.memory_compare", "by")
     lines = {name: timeline_of(source, rank) for name, source in runs.items()}
     scale, unit = tables.byte_scale(max(line.peak_bytes for line in lines.values()))
     longest, time_unit = tables.time_scale(max(span_us(line) for line in lines.values()))
     x_label = X_LABELS[by].format(unit=time_unit)
     with sheet(height_in=3.9) as page:
         y_label = _y_label(next(iter(lines.values())), unit)
-        axes = page.axes(x_label, y_label, f"Memory of rank {rank}")
+        axes = page.axes(x_label, y_label, _("Memory of rank {rank}", rank=rank))
         for position, (name, line) in enumerate(lines.items()):
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
             x, total_bytes = _course(line, by, longest)
@@ -118,15 +120,17 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> 
         axes.set_ylim(bottom=0)
         legend_below(axes)
         return page.picture(
-            "Memory over time of several runs. "
-            + " ".join(f"{name}: {said_of(line)}" for name, line in lines.items())
+            _(
+                "Memory over time of several runs. {value}",
+                value=" ".join((f"{name}: {said_of(line)}" for name, line in lines.items())),
+            )
         )
 
 
 X_LABELS = {
-    "time": "time ({unit})",
-    "share": "share of what was recorded (%)",
-    "event": "blocks taken or given back, one after the other",
+    "time": N_("time ({unit})"),
+    "share": N_("share of what was recorded (%)"),
+    "event": N_("blocks taken or given back, one after the other"),
 }
 
 
@@ -151,43 +155,44 @@ def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[
         colors=[colour(line.categories[i], i) for i in used],
         step="post", lw=0,
     )  # fmt: skip
-    axes.set(xlabel=f"time ({time_unit})", ylabel=_y_label(line, unit))
+    axes.set(xlabel=_("time ({time_unit})", time_unit=time_unit), ylabel=_y_label(line, unit))
     axes.margins(x=0)
     return scale, unit
 
 
 def _y_label(line: Any, unit: str) -> str:
-    """What `only` left is not all that is in use."""
+    """Return the axis label: the category if `only` left a single one, else memory in use."""
     one = len(line.categories) == 1
-    return f"{line.categories[0]} ({unit})" if one else f"memory in use ({unit})"
+    return f"{line.categories[0]} ({unit})" if one else _("memory in use ({unit})", unit=unit)
 
 
 def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) -> None:
     if limit:
-        text = "limit of the device" if named else None
+        text = _("limit of the device") if named else None
         axes.axhline(limit / scale, color=INK, lw=2.0, ls=(0, (4, 2)), label=text)
 
 
-def _far_limit(axes: Axes, limit: float) -> None:
-    """Beside the title: drawn to scale, it would flatten what is in use."""
+def _far_limit(axes: Axes, limit: float, pad: float = 10) -> None:
+    """Write a high limit beside the title. Drawn to scale, it would flatten the curve."""
     scale, unit = tables.byte_scale(limit)
-    far = f"limit of the device: {tables.quantity(limit / scale, unit)}, far above"
-    axes.set_title(far, loc="right", fontsize=10, fontweight="normal")
+    far = _("limit of the device: {limit}, far above", limit=tables.quantity(limit / scale, unit))
+    axes.set_title(far, loc="right", fontsize=10, fontweight="normal", pad=pad)
 
 
 def _peak(axes: Axes, line: Any, scale: float, unit: str) -> None:
-    divisor, _ = tables.time_scale(span_us(line))
+    divisor, _unused = tables.time_scale(span_us(line))
     at, height = (line.peak_time_us - zero_us(line)) / divisor, line.peak_bytes / scale
     axes.plot([at], [height], "v", color=INK, ms=8, zorder=5)
     late = line.peak_time_us - zero_us(line) > 0.6 * span_us(line)
     axes.annotate(
-        f"peak {tables.quantity(height, unit)}", (at, height), xytext=(-8 if late else 8, 8),
-        textcoords="offset points", ha="right" if late else "left", fontweight="bold",
+        _("peak {height}", height=tables.quantity(height, unit)),
+        (at, height), xytext=(-8 if late else 8, 8), textcoords="offset points",
+        ha="right" if late else "left", fontweight="bold",
     )  # fmt: skip
 
 
 def _top(line: Any, limit: float | None) -> float:
-    """Room for the label of the peak; a limit far above the data would flatten them."""
+    """Return the top of the axis, with room for the peak's label. Ignore a limit far above it."""
     most = 1.18 * float(line.peak_bytes) or 1.0
     return max(most, 1.06 * limit) if limit and _near(line, limit) else most
 

@@ -1,4 +1,4 @@
-"""What memory peaks are made of: bars of several, part by part."""
+"""Memory peaks, part by part, as bars."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import INK, colour, legend_below, readable_on, sheet
+from course_lib.words import _
 
 
 def memory_parts(
@@ -19,7 +20,7 @@ def memory_parts(
     limit_bytes: float | None = None,
     names: tuple[str, str] = ("predicted", "measured"),
 ) -> Picture:
-    """What the peak is made of, predicted beside measured; both in bytes by part."""
+    """Draw the parts of the peak in bytes, predicted beside measured."""
     return memory_kinds(dict(zip(names, (predicted, measured), strict=True)), limit_bytes)
 
 
@@ -28,14 +29,16 @@ def memory_kinds(
     limit_bytes: float | None = None,
     at_peak: bool = True,
 ) -> Picture:
-    """What the peaks of several runs are made of: name → bytes by part, one bar each. Not at_peak:
-    what stays for the whole run."""
+    """Draw the peaks of several runs, one bar per run; `bars` maps a name to bytes by part.
+
+    With at_peak=False, the title says that the parts stay in memory for the whole run.
+    """
     sums = [sum(parts.values()) for parts in bars.values()]
     scale, unit = tables.byte_scale(max(sums))
     parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
     with sheet(height_in=1.6 + 0.7 * len(bars)) as page:
-        title = "What the peak is made of" if at_peak else "What stays for the whole run"
-        axes = page.axes(f"memory ({unit})", "", title)
+        title = _("What the peak is made of") if at_peak else _("What stays for the whole run")
+        axes = page.axes(_("memory ({unit})", unit=unit), "", title)
         left = np.zeros(len(bars))
         for position, part in enumerate(parts):
             width = np.array([bar.get(part, 0.0) for bar in bars.values()]) / scale
@@ -47,14 +50,21 @@ def memory_kinds(
             axes.text(total, row, f"  {tables.quantity(total, unit)}", va="center")
         if limit_bytes:
             limit = limit_bytes / scale
-            axes.axvline(limit, label="limit of the device", color=INK, lw=2.0, ls=(0, (4, 2)))
+            axes.axvline(limit, label=_("limit of the device"), color=INK, lw=2.0, ls=(0, (4, 2)))
         axes.invert_yaxis()
         axes.margins(x=0.16)
         axes.grid(axis="y", visible=False)
         legend_below(axes)
         totals = [f"{n} {tables.quantity(v, unit)}" for n, v in zip(bars, left, strict=True)]
         made_of = (f"{part} {_against(bars.values(), part, scale, unit)}" for part in parts)
-        return page.picture(f"{title}: stacked bars of {', '.join(totals)}. " + "; ".join(made_of))
+        return page.picture(
+            _(
+                "{title}: stacked bars of {totals}. {made_of}",
+                title=title,
+                totals=", ".join(totals),
+                made_of="; ".join(made_of),
+            )
+        )
 
 
 def _against(bars: Iterable[Mapping[str, float]], part: str, scale: float, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""The phases of a step behind a figure of its memory: forward, backward, messages."""
+"""Phases of a step in a figure of its memory: forward, backward, communication."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from matplotlib.patches import Patch
 from course_lib.show import tables
 from course_lib.show.memories.traces import span_us, zero_us
 from course_lib.show.style import INK, PHASE_TINT
+from course_lib.words import _
 
 
 def tint(axes: Axes, line: Any, named: bool) -> None:
-    """Tinted bands behind the areas; the phases' names above them where there is room."""
+    """Tint the background of each phase, and write its name above it if it fits."""
     phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
     if not named:
         phases = _without_inner_messages(phases)
-    divisor, _ = tables.time_scale(span_us(line))
+    divisor, _unused = tables.time_scale(span_us(line))
     whole = max(span_us(line), 1e-9)
     free_from = 0.0
-    for number, (_, row) in enumerate(phases.head(200).iterrows(), 1):
+    for number, (_index, row) in enumerate(phases.head(200).iterrows(), 1):
         begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
         colour = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
         axes.axvspan(begin / divisor, end / divisor, color=colour, lw=0, zorder=0)
@@ -40,7 +41,7 @@ def tint(axes: Axes, line: Any, named: bool) -> None:
 
 
 def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
-    """Tensor parallelism exchanges many times within a pass: stripes too narrow to be read."""
+    """Drop the communication within a pass. Tensor parallelism has too many such phases to draw."""
     kept, outer_us = [], 0.0
     for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
         kept.append(name != "communication" or end_us > outer_us)
@@ -50,7 +51,7 @@ def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
 
 
 def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
-    """Of its time, between those within it that are drawn over it."""
+    """Return the longest part of a phase that no later phase covers."""
     begin, end = float(phase["begin_us"]), float(phase["end_us"])
     inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
     parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
@@ -58,10 +59,10 @@ def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
 
 
 def key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
-    """For phases too narrow to hold their names."""
+    """Return legend entries for phases too narrow to hold their names."""
     seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
     return [
-        Patch(color=tint, label=f"phase: {name}")
+        Patch(color=tint, label=_("phase: {name}", name=name))
         for name, tint in PHASE_TINT.items()
         if name in seen
     ]

@@ -1,4 +1,4 @@
-"""The ranks of a memory trace: which is meant, its times, and what its text says of it."""
+"""Ranks of a memory trace: choose one, compute its times, and describe it in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.mistakes.kinds import what_it_is
 from course_lib.show import tables
+from course_lib.words import _
 
 POINTS = 1200
 
@@ -21,29 +22,34 @@ def timelines_of(memory: Any) -> list[Any]:
     for line in found:
         if not hasattr(line, "bytes_by_category"):
             raise ArgumentError(
-                f"a memory figure was given {what_it_is(line)}; it takes what read.memory "
-                "returned, or one rank of it"
+                _(
+                    "a memory figure was given {line}; it takes what read.memory "
+                    "returned, or one rank of it",
+                    line=what_it_is(line),
+                )
             )
     if not found:
-        raise ArgumentError("this memory trace holds no rank: did the job write memory/rank0…?")
+        raise ArgumentError(_("this memory trace holds no rank: did the job write memory/rank0…?"))
     return found
 
 
 def timeline_of(source: Any, rank: int | None = None) -> Any:
     lines = timelines_of(source)
-    fullest = sorted(lines, key=lambda line: -line.peak_bytes)  # a rank has devices beside its own
+    fullest = sorted(lines, key=lambda line: -line.peak_bytes)  # a rank may use several devices
     if rank is None or len({line.rank for line in lines}) == 1:
         return fullest[0]
     wanted = [line for line in fullest if line.rank == rank]
     if not wanted:
         there = ", ".join(str(number) for number in dict.fromkeys(line.rank for line in lines))
-        raise ArgumentError(f"rank {rank} is not in this memory trace; it has {there}")
+        raise ArgumentError(
+            _("rank {rank} is not in this memory trace; it has {there}", rank=rank, there=there)
+        )
     return wanted[0]
 
 
 def whose(line: Any, device: bool) -> str:
-    """Snapshots and some traces do not say whose they are."""
-    rank = "an unknown rank" if line.rank is None else f"rank {line.rank}"
+    """Name the rank of a trace. Snapshots and some traces do not contain it."""
+    rank = _("an unknown rank") if line.rank is None else _("rank {rank}", rank=line.rank)
     return f"{rank} · {line.device}" if device and line.device else rank
 
 
@@ -71,4 +77,11 @@ def said_of(line: Any) -> str:
     )
     peak = tables.quantity(line.peak_bytes / scale, unit)
     name = whose(line, device=False)
-    return f"{name[:1].upper()}{name[1:]} peaks at {peak} after {at} ({made_of})."
+    return _(
+        "{upper}{name} peaks at {peak} after {at} ({made_of}).",
+        upper=name[:1].upper(),
+        name=name[1:],
+        peak=peak,
+        at=at,
+        made_of=made_of,
+    )

@@ -1,10 +1,10 @@
-"""Diagrams that move. Each is a small simulator with a state for every frame, and its drawing."""
+"""Moving diagrams. Each has a small simulator with one state per frame, and a drawing."""
 
 from __future__ import annotations
 
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import offered
-from course_lib.show.moving.collective_frames import collective
+from course_lib.show.moving.collectives import collective
 from course_lib.show.moving.ddp import ddp_step
 from course_lib.show.moving.fsdp import fsdp_step
 from course_lib.show.moving.loss_scaler import loss_scaling

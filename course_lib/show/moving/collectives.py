@@ -1,7 +1,8 @@
-"""All-reduce as ring and tree, all-gather, reduce-scatter, all-to-all: who sends what when.
+"""Steps of all-reduce as ring and tree, all-gather, reduce-scatter and all-to-all.
 
-A piece of a message is the set of ranks whose numbers are added up in it, so that "everybody has
-the sum" is a statement that can be checked. Every step happens on all ranks at once.
+A piece of a message is the set of ranks whose numbers it sums. A test can therefore check that
+every rank has the whole sum. In each step, all ranks act at once. A picture has a column per
+rank and a cell per part of the message.
 """
 
 from __future__ import annotations
@@ -10,9 +11,25 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from course_lib.mistakes.errors import ArgumentError
+from course_lib.show import tables
+from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
+from course_lib.show.moving.story import Frame, Story
+from course_lib.show.style import FAINT, GREEN, INK, SERIES, SKY, VERMILION
+from course_lib.words import N_, _
+
+COLUMN, ROW, CELL = 2.6, 0.72, 1.55
+MOST_RANKS = 8
+ADDING, COPYING = VERMILION, INK
+AIM = {
+    "all-reduce": N_("everybody ends with the sum of all"),
+    "all-gather": N_("everybody ends with the parts of all"),
+    "reduce-scatter": N_("rank r ends with part r of the sum"),
+    "all-to-all": N_("rank r ends with part r of everybody"),
+}
 Piece = frozenset[int]
+# held[rank][part] is the empty set if a rank holds nothing of that part.
 Held = tuple[tuple[Piece, ...], ...]
-"""held[rank][part]; the empty set where a rank holds nothing of that part."""
 
 NOTHING: Piece = frozenset()
 
@@ -31,8 +48,8 @@ class Step:
     held: Held
     sends: tuple[Send, ...]
     phase: str
+    # Share of the whole message that each rank has sent so far, including this step.
     sent: tuple[Fraction, ...]
-    """Of the whole message, by every rank, up to and with this step."""
 
 
 def _own(ranks: int, parts: int) -> list[list[Piece]]:
@@ -60,7 +77,7 @@ def _freeze(held: list[list[Piece]]) -> Held:
 
 
 def _around(ranks: int, phase: str, first: int, adds: bool) -> list[tuple[str, list[Send]]]:
-    """Rank r passes part r + first − step to its right neighbour, `ranks` − 1 times."""
+    """Return ring steps: in `ranks` − 1 steps, rank r passes part r + first − step to the right."""
     rounds = []
     for step in range(ranks - 1):
         parts = [(rank + first - step) % ranks for rank in range(ranks)]
@@ -77,7 +94,7 @@ def ring_all_reduce(ranks: int) -> list[Step]:
 
 
 def reduce_scatter(ranks: int) -> list[Step]:
-    """Begun one part earlier than inside the ring, so that rank r ends with part r."""
+    """Reduce-scatter along a ring. It starts one part earlier, so that rank r ends with part r."""
     return _run(_own(ranks, ranks), _around(ranks, "reduce-scatter", -1, True), ranks)
 
 
@@ -89,7 +106,7 @@ def all_gather(ranks: int) -> list[Step]:
 
 
 def tree_all_reduce(ranks: int) -> list[Step]:
-    """Up a binomial tree to rank 0, and down again; whole messages, few steps."""
+    """All-reduce up a binomial tree to rank 0 and down again: whole messages, few steps."""
     distances = [1 << level for level in range((ranks - 1).bit_length())]
     up = [
         ("reduce", [Send(r, r - far, 0, 0, True) for r in range(ranks) if r % (2 * far) == far])
@@ -103,8 +120,10 @@ def tree_all_reduce(ranks: int) -> list[Step]:
 
 
 def all_to_all(ranks: int) -> list[Step]:
-    """Part d of rank s is meant for rank d and becomes its part s: pairs swap, in place. Here a
-    piece is one number, source × ranks + destination."""
+    """Exchange part d of rank s for part s of rank d, pair by pair.
+
+    Here a piece is one number, source × ranks + destination.
+    """
     held = [[frozenset({s * ranks + d}) for d in range(ranks)] for s in range(ranks)]
     even = ranks & (ranks - 1) == 0
     rounds = []
@@ -122,3 +141,129 @@ ALGORITHMS: dict[tuple[str, str], Callable[[int], list[Step]]] = {
     ("reduce-scatter", "ring"): reduce_scatter,
     ("all-to-all", "pairwise"): all_to_all,
 }
+
+
+def collective(name: str, ranks: int = 4, algorithm: str = "") -> Story:
+    if not 2 <= ranks <= MOST_RANKS:
+        raise ArgumentError(
+            _(
+                "{ranks} ranks do not fit the picture; use 2 to {most_ranks}",
+                ranks=ranks,
+                most_ranks=MOST_RANKS,
+            )
+        )
+    tables.one_of(name, AIM, "show.moving.collective", "name")
+    known = [how for of, how in ALGORITHMS if of == name]
+    key = (name, algorithm or known[0])
+    tables.one_of(key[1], known, "show.moving.collective", "algorithm")
+    steps = ALGORITHMS[key](ranks)
+    frames = tuple(_frame(name, steps, number) for number in range(len(steps)))
+    return Story(
+        _(
+            "{name} over {ranks} ranks ({key}): {aim}",
+            name=name,
+            ranks=ranks,
+            key=key[1],
+            aim=AIM[name],
+        ),
+        frames,
+    )
+
+
+def _frame(name: str, steps: list[Step], number: int) -> Frame:
+    step = steps[number]
+    if number == 0:
+        begin = f"{_('Nothing has been sent.')} {AIM[name].capitalize()}."
+        return Frame(_("before"), begin, _scene(name, step))
+    most = max(step.sent)
+    what = _("adds what comes to what it has") if step.sends[0].adds else _("keeps what comes")
+    size = (
+        _("the whole")
+        if len(step.held[0]) == 1
+        else _("1/{held} of the whole", held=len(step.held[0]))
+    )
+    text = [
+        _(
+            "{sends} messages at the same time, each {size}; every receiver {what}.",
+            sends=len(step.sends),
+            size=size,
+            what=what,
+        ),
+        _("So far the busiest rank has sent {most} of the message.", most=_fraction(most)),
+    ]
+    if number == len(steps) - 1:
+        text.append(_("Done: {aim}.", aim=AIM[name]))
+    title = _(
+        "{phase}, step {number} of {steps}", phase=step.phase, number=number, steps=len(steps) - 1
+    )
+    return Frame(title, " ".join(text), _scene(name, step))
+
+
+def _fraction(value: Fraction) -> str:
+    return _("{value:.3g} times the whole", value=float(value)) if value >= 1 else str(value)
+
+
+def _scene(name: str, step: Step) -> Scene:
+    ranks, parts = len(step.held), len(step.held[0])
+    arcs = [abs(_x(send.source) - _x(send.destination)) for send in step.sends]
+    room = 0.14 * max(arcs, default=0.0) if parts == 1 else 0.0  # room for arrows in arcs
+    height = parts * ROW + 1.6 + room
+    new = {(send.destination, send.to_part) for send in step.sends}
+    things: list[Cell | Arrow | Words] = []
+    for rank, row in enumerate(step.held):
+        x = _x(rank)
+        things.append(Words(x, height - 0.35, _("rank {rank}", rank=rank), 11.5, bold=True))
+        for part, piece in enumerate(row):
+            text, paint = _look(name, piece, ranks)
+            strong = (rank, part) in new
+            things.append(Cell(x, _y(part, parts), text, paint, CELL, 0.62, strong=strong))
+        sent = _("sent {sent}", sent=step.sent[rank]) if step.sent[rank] else ""
+        things.append(Words(x, 0.25, sent, 9.5))
+    for send in step.sends:
+        things.extend(_arrow(send, ranks, parts))
+    return Scene(tuple(things), ranks * COLUMN + 0.2, height)
+
+
+def _look(name: str, piece: Piece, ranks: int) -> tuple[str, str]:
+    if piece == NOTHING:
+        return "", FAINT
+    if name == "all-to-all":
+        source, destination = divmod(min(piece), ranks)
+        return f"{source} → {destination}", SERIES[source % len(SERIES)]
+    if name == "all-gather":
+        return _("from {piece}", piece=min(piece)), SERIES[min(piece) % len(SERIES)]
+    if len(piece) == ranks:
+        return _("sum of all"), GREEN
+    text = (
+        "+".join(map(str, sorted(piece)))
+        if len(piece) <= 3
+        else _("{piece} of {ranks}", piece=len(piece), ranks=ranks)
+    )
+    return text, SKY
+
+
+def _arrow(send: Send, ranks: int, parts: int) -> list[Arrow | Words]:
+    """Draw an arrow: straight to a neighbour, two stubs from last to first rank, else an arc."""
+    y, to_y = _y(send.part, parts), _y(send.to_part, parts)
+    paint = ADDING if send.adds else COPYING
+    start, end = _x(send.source), _x(send.destination)
+    side = 1 if end > start else -1
+    if abs(send.destination - send.source) == 1 or ranks == 2:
+        x, to_x = start + side * CELL / 2, end - side * CELL / 2
+        shift = 0.0 if y != to_y else 0.12 * side
+        return [Arrow(x, y + shift, to_x, to_y + shift, paint=paint)]
+    if send.source == ranks - 1 and send.destination == 0 and y == to_y:
+        right, left = start + CELL / 2, end - CELL / 2
+        return [
+            Arrow(right, y, right + 0.5, y, paint=paint),
+            Arrow(left - 0.5, y, left, y, paint=paint),
+        ]
+    return [Arrow(start, y + 0.31, end, to_y + 0.31, paint=paint, bend=-0.28 * side)]
+
+
+def _x(rank: int) -> float:
+    return (rank + 0.5) * COLUMN + 0.1
+
+
+def _y(part: int, parts: int) -> float:
+    return 0.6 + (parts - part - 0.5) * ROW

@@ -1,4 +1,4 @@
-"""One step of data parallelism, with numbers: three layers, a shard of the batch on every rank.
+"""One step of data parallelism with numbers: three layers, one shard of the batch per rank.
 
 The model is a product, prediction = w₁ w₂ w₃ x, so that every gradient can be checked by hand.
 """
@@ -13,7 +13,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, SKY, VERMILION
-from course_lib.words import told
+from course_lib.words import _
 
 WEIGHTS = (1.2, 0.8, 1.5)
 RATE = 0.1
@@ -23,7 +23,7 @@ COLUMN, ROW = 1.55, 1.5
 
 @dataclass(frozen=True)
 class DdpState:
-    """After one moment of the step; layer numbers count from 0."""
+    """State after one moment of the step; layer numbers count from 0."""
 
     moment: str
     text: str
@@ -35,12 +35,12 @@ class DdpState:
 
 
 def data(ranks: int) -> list[tuple[float, float]]:
-    """One sample (input, target) a rank."""
+    """Return one sample (input, target) per rank."""
     return [(1.0 + 0.5 * rank, 2.0 - 0.25 * rank) for rank in range(ranks)]
 
 
 def gradient(weights: Sequence[float], samples: Sequence[tuple[float, float]]) -> list[float]:
-    """Of half the mean squared error, for every weight."""
+    """Return the gradient of half the mean squared error for each weight."""
     total = [0.0] * len(weights)
     for x, target in samples:
         error = math.prod(weights) * x - target
@@ -51,13 +51,12 @@ def gradient(weights: Sequence[float], samples: Sequence[tuple[float, float]]) -
 
 
 def simulate(ranks: int) -> list[DdpState]:
-    """Backward goes from the last layer to the first; a layer's gradients travel while the layer
-    before it is computed."""
+    """Simulate a step. While a layer computes its backward pass, the layer after it is reduced."""
     layers = len(WEIGHTS)
     local = [gradient(WEIGHTS, [sample]) for sample in data(ranks)]
     mean = [sum(column) / ranks for column in zip(*local, strict=True)]
     states = _before_backward(ranks)
-    held: list[list[float | None]] = [[None] * layers for _ in range(ranks)]
+    held: list[list[float | None]] = [[None] * layers for _unused in range(ranks)]
     averaged: set[int] = set()
     for layer in reversed(range(layers + 1)):
         computing, reducing = layer - 1, layer
@@ -70,20 +69,20 @@ def simulate(ranks: int) -> list[DdpState]:
             averaged.add(reducing)
         states.append(_moment(states[0], held, averaged, computing, reducing))
     after = tuple(w - RATE * g for w, g in zip(WEIGHTS, mean, strict=True))
-    text = "Every rank takes the same step with the same average: the weights stay equal."
-    done = replace(states[-1], moment="optimizer step", text=text, weights=(after,) * ranks)
+    text = _("Every rank takes the same step with the same average: the weights stay equal.")
+    done = replace(states[-1], moment=_("optimizer step"), text=text, weights=(after,) * ranks)
     states.append(replace(done, reducing=None))
     return states
 
 
 def _before_backward(ranks: int) -> list[DdpState]:
     begin = DdpState(
-        "same weights, different data",
-        "Rank 0 broadcast its weights once, at the start. Every rank has other samples.",
+        _("same weights, different data"),
+        _("Rank 0 broadcast its weights once, at the start. Every rank has other samples."),
         (WEIGHTS,) * ranks,
         ((None,) * len(WEIGHTS),) * ranks,
     )
-    text = "Every rank computes its own loss. Nothing is sent."
+    text = _("Every rank computes its own loss. Nothing is sent.")
     return [begin, replace(begin, moment="forward", text=text, computing=-1)]
 
 
@@ -97,14 +96,19 @@ def _moment(
     layers = len(WEIGHTS)
     moment, text = [], []
     if computing >= 0:
-        moment.append(f"backward of layer {computing + 1}")
+        moment.append(_("backward of layer {computing}", computing=computing + 1))
         text.append(
-            told(f"The gradients of layer {computing + 1} differ: each rank saw other data.")
+            _(
+                "The gradients of layer {computing} differ: each rank saw other data.",
+                computing=computing + 1,
+            )
         )
     if reducing < layers:
-        moment.append(f"all-reduce of layer {reducing + 1}")
-        hidden = "while the next layer computes" if computing >= 0 else "and nothing hides it"
-        text.append(told(f"Layer {reducing + 1} is averaged {hidden}."))
+        moment.append(_("all-reduce of layer {reducing}", reducing=reducing + 1))
+        hidden = _("while the next layer computes") if computing >= 0 else _("and nothing hides it")
+        text.append(
+            _("Layer {reducing} is averaged {hidden}.", reducing=reducing + 1, hidden=hidden)
+        )
     return replace(
         state,
         moment=", ".join(moment),
@@ -118,25 +122,25 @@ def _moment(
 
 def ddp_step(ranks: int = 3) -> Story:
     if not 2 <= ranks <= 4:
-        raise ArgumentError(f"{ranks} ranks do not fit the picture; use 2 to 4")
+        raise ArgumentError(_("{ranks} ranks do not fit the picture; use 2 to 4", ranks=ranks))
     states = simulate(ranks)
     frames = tuple(Frame(state.moment, state.text, _scene(state)) for state in states)
-    return Story(f"One step of data parallelism on {ranks} ranks", frames)
+    return Story(_("One step of data parallelism on {ranks} ranks", ranks=ranks), frames)
 
 
 def _scene(state: DdpState) -> Scene:
     ranks, layers = len(state.weights), len(WEIGHTS)
     height = ranks * ROW + 0.6
     things: list[Cell | Arrow | Words] = []
-    heads = ["data"] + [f"w{n}" for n in (1, 2, 3)] + [f"gradient {n}" for n in (1, 2, 3)]
+    heads = ["data"] + [f"w{n}" for n in (1, 2, 3)] + [_("gradient {n}", n=n) for n in (1, 2, 3)]
     things += [Words(_x(n), height - 0.25, head, 9, bold=True) for n, head in enumerate(heads)]
     for rank in range(ranks):
         y = _y(rank, ranks)
-        things.append(Words(0.05, y, f"rank {rank}", 10.5, align="left", bold=True))
+        things.append(Words(0.05, y, _("rank {rank}", rank=rank), 10.5, align="left", bold=True))
         forward = state.computing == -1
         things.append(Cell(_x(0), y, f"x = {data(ranks)[rank][0]:g}", SKY, 1.35, strong=forward))
         for layer in range(layers):
-            changed = state.moment == "optimizer step"
+            changed = state.moment == _("optimizer step")
             weight = f"{state.weights[rank][layer]:.3f}"
             things.append(Cell(_x(1 + layer), y, weight, BLUE, 1.35, strong=forward or changed))
             things.append(_gradient_cell(state, rank, layer, y))

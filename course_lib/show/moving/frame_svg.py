@@ -1,5 +1,7 @@
-"""A frame as SVG: drawn in a millisecond, sharp at any size, small enough that a saved notebook
-holds all of them. The strip of frames is drawn by matplotlib (`scene.draw`) from the same scene."""
+"""A frame as SVG: fast to draw, sharp at any size, and small enough to save all frames.
+
+matplotlib draws the strip of frames from the same scene (`scene.draw`).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,8 @@ import math
 from html import escape
 from urllib.parse import quote
 
-from course_lib.show.moving.scene import POINTS_AS_GIVEN_IN, Arrow, Cell, Scene, Words, label_of
-from course_lib.show.style import FAINT, INK, PAPER, QUIET, readable_on
-from course_lib.words import told
+from course_lib.show.moving.scene import POINTS_AS_GIVEN_IN, Arrow, Cell, Scene, Words
+from course_lib.show.style import INK, PAPER, readable_on
 
 WIDEST_PX, HIGHEST_PX, PX_PER_INCH = 800, 440, 100
 MARGIN = 0.1  # in units of the scene
@@ -20,14 +21,14 @@ HATCH = (
     "patternTransform='rotate(45)'>"
     f"<path d='M0 0V7' stroke='{PAPER}' stroke-width='1.6'/></pattern>"
 )
+# Length and half width of an arrow's head.
 HEAD_PT = (6.0, 3.0)
-"""Length and half width of the head of an arrow."""
+# A higher number is drawn further in front.
 Layer = tuple[int, str]
-"""What lies further in front has the higher number."""
 
 
 def image(scene: Scene, alt: str) -> str:
-    """As an `img`, so that nothing in it meets the names and styles of the page around it."""
+    """Return the frame as an `img`, so that its names and styles do not affect the page."""
     width_px, text = svg(scene)
     data = quote(text, safe=" ='/:;,()")
     return (
@@ -37,7 +38,7 @@ def image(scene: Scene, alt: str) -> str:
 
 
 def svg(scene: Scene) -> tuple[int, str]:
-    """Its width in CSS pixels, and the text."""
+    """Return the width in CSS pixels and the SVG text."""
     wide, high = scene.width + 2 * MARGIN, scene.height + 2 * MARGIN
     paper = Paper(min(WIDEST_PX / wide, HIGHEST_PX / high), scene.height)
     layers = [layer for thing in scene.things for layer in paper.layers(thing)]
@@ -52,7 +53,7 @@ def svg(scene: Scene) -> tuple[int, str]:
 
 
 class Paper:
-    """Turns units of a scene, whose y grows upwards, into pixels."""
+    """Converter from scene units, whose y axis points up, to pixels."""
 
     def __init__(self, unit_px: float, height: float) -> None:
         self.unit_px, self._height = unit_px, height
@@ -94,12 +95,12 @@ class Paper:
         return (
             f"<text x='{x:.1f}' y='{y:.1f}' font-size='{self._points_px(words.size):.1f}' "
             f"fill='{words.paint}' text-anchor='{ANCHOR[words.align]}' "
-            f"dominant-baseline='central'{weight}>{escape(told(words.text))}</text>"
+            f"dominant-baseline='central'{weight}>{escape(words.text)}</text>"
         )
 
     def _arrow(self, arrow: Arrow) -> list[Layer]:
         (x, y), (to_x, to_y) = self._at(arrow.x, arrow.y), self._at(arrow.to_x, arrow.to_y)
-        # Downwards is positive here, so that the bend is to the other side than in the scene.
+        # The y axis points down here, so the bend has the opposite sign.
         middle_x = (x + to_x) / 2 - arrow.bend * (to_y - y)
         middle_y = (y + to_y) / 2 + arrow.bend * (to_x - x)
         length_px, half_px = (self._points_px(points) for points in HEAD_PT)
@@ -111,17 +112,4 @@ class Paper:
             f"d='M0 0L{-length_px:.1f} {-half_px:.1f}V{half_px:.1f}Z' "
             f"fill='{arrow.paint}' stroke='{arrow.paint}' stroke-width='2'/>"
         )
-        return [(5, shape), (6, self._label(arrow))] if arrow.text else [(5, shape)]
-
-    def _label(self, arrow: Arrow) -> str:
-        """On a ground of paper, a little wider than any font sets it."""
-        paint = arrow.paint if arrow.paint != FAINT else QUIET
-        words = Words(*label_of(arrow), arrow.text, 9.5, paint=paint)
-        x, y = self._at(words.x, words.y)
-        high_px = self._points_px(words.size * 1.3)
-        wide_px = self._points_px(words.size * 0.66 * len(arrow.text))
-        ground = (
-            f"<rect x='{x - wide_px / 2:.1f}' y='{y - high_px / 2:.1f}' width='{wide_px:.1f}' "
-            f"height='{high_px:.1f}' fill='{PAPER}'/>"
-        )
-        return ground + self._text(words)
+        return [(5, shape)]

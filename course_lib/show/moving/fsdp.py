@@ -1,24 +1,22 @@
-"""One step of fully sharded data parallelism, told in twenty frames, with numbers.
+"""One step of fully sharded data parallelism in twenty frames.
 
-Layer l maps h to h · Σ_s c_s w_ls: one weight a shard, so that every gradient is known. Memory
-counts in layers: a whole layer's parameters are 1, its gradients another 1.
+The unit of memory is one layer's parameters. Its gradients take one more unit.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
-from course_lib.words import told
+from course_lib.words import _
 
-RATE = 0.05
 SHARD, GAP = 0.55, 0.9
-LEFT = 2.2  # middle of the first shard, behind the names of the ranks
-Layers = tuple[tuple[float, ...], ...]
+LEFT = 2.2  # centre of the first shard, to the right of the ranks' names
+# Parts of a layer's gradients that a rank may hold.
+NONE, WHOLE, SHARD_ONLY = "none", "whole", "shard"
 
 
 @dataclass(frozen=True)
@@ -26,171 +24,143 @@ class FsdpState:
     moment: str
     text: str
     layer: int | None
-    owned: Layers
-    """Every weight, by layer and shard: shard s lives on rank s."""
-    gathered: frozenset[int]
-    """Layers whose parameters all ranks hold in full."""
-    gradients: tuple[tuple[tuple[float, ...] | None, ...], ...]
-    """By rank and layer: all shards before the reduce-scatter, the own one after it."""
+    ranks: int
+    # Layer whose parameters all ranks hold in full.
+    gathered: int | None
+    # For each layer, the part of its gradients that every rank holds.
+    gradients: tuple[str, ...]
     travels: str = ""
 
-    def memory_layers(self, rank: int) -> float:
-        layers, ranks = len(self.owned), len(self.owned[0])
-        parameters = sum(1 if n in self.gathered else 1 / ranks for n in range(layers))
-        return parameters + sum(len(g) / ranks for g in self.gradients[rank] if g)
-
-
-def initial(layers: int, ranks: int) -> Layers:
-    return tuple(
-        tuple(0.5 + 0.1 * layer + 0.2 * s for s in range(ranks)) for layer in range(layers)
-    )
-
-
-def factors(ranks: int) -> list[float]:
-    return [(1 + shard) / ranks for shard in range(ranks)]
-
-
-def sample(rank: int) -> tuple[float, float]:
-    return 1.0 + 0.5 * rank, 2.0
-
-
-def gradient(weights: Layers, rank: int) -> Layers:
-    """Of half the squared error on the rank's own sample."""
-    x, target = sample(rank)
-    c = factors(len(weights[0]))
-    gains = [sum(a * w for a, w in zip(c, layer, strict=True)) for layer in weights]
-    error = math.prod(gains) * x - target
-    return tuple(
-        tuple(error * x * math.prod(gains[:layer] + gains[layer + 1 :]) * a for a in c)
-        for layer in range(len(weights))
-    )
+    @property
+    def memory_layers(self) -> float:
+        """Return the memory of each rank, in layers."""
+        layers = len(self.gradients)
+        parameters = layers / self.ranks + (self.gathered is not None) * (1 - 1 / self.ranks)
+        held = {NONE: 0.0, WHOLE: 1.0, SHARD_ONLY: 1 / self.ranks}
+        return parameters + sum(held[gradients] for gradients in self.gradients)
 
 
 def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
-    weights = initial(layers, ranks)
-    local = [gradient(weights, rank) for rank in range(ranks)]
-    held: list[list[tuple[float, ...] | None]] = [[None] * layers for _ in range(ranks)]
-    telling = _Telling(weights, held)
-    telling.tell(
-        told("sharded"),
-        f"Every rank keeps 1/{ranks} of every layer, and of its optimizer state.",
-        None,
+    states: list[FsdpState] = []
+    gradients = [NONE] * layers
+
+    def tell(
+        moment: str, text: str, layer: int | None = None, full: bool = False, travels: str = ""
+    ) -> None:
+        gathered = layer if full else None
+        states.append(FsdpState(moment, text, layer, ranks, gathered, tuple(gradients), travels))
+
+    tell(
+        _("sharded"),
+        _("Every rank keeps 1/{ranks} of every layer, and of its optimizer state.", ranks=ranks),
     )
     for layer in range(layers):
-        name = f"layer {layer + 1}"
-        telling.gathered = {layer}
-        telling.tell(
-            f"gather {name}", f"An all-gather brings the missing parts of {name}.", layer, "in"
-        )
-        telling.tell(f"forward {name}", f"Every rank computes {name} on its own samples.", layer)
-        telling.gathered = set()
-        telling.tell(f"free {name}", "What belongs to others is thrown away again.", layer)
+        name = _("layer {layer}", layer=layer + 1)
+        text = _("An all-gather brings the missing parts of {name}.", name=name)
+        tell(_("gather {name}", name=name), text, layer, True, "in")
+        text = _("Every rank computes {name} on its own samples.", name=name)
+        tell(_("forward {name}", name=name), text, layer, True)
+        text = _("What belongs to others is thrown away again.")
+        tell(_("free {name}", name=name), text, layer)
     for layer in reversed(range(layers)):
-        telling.backward(layer, local)
-    telling.weights = tuple(
-        tuple(w - RATE * held[s][layer][0] for s, w in enumerate(shards))  # type: ignore[index]
-        for layer, shards in enumerate(weights)
-    )
-    telling.tell("optimizer step", "Every rank updates its own shards, and only those.", None)
-    return telling.states
-
-
-class _Telling:
-    """What changes from frame to frame."""
-
-    def __init__(self, weights: Layers, gradients: list[list[tuple[float, ...] | None]]) -> None:
-        self.weights, self.gradients = weights, gradients
-        self.gathered: set[int] = set()
-        self.states: list[FsdpState] = []
-
-    def tell(self, moment: str, text: str, layer: int | None, travels: str = "") -> None:
-        held = tuple(tuple(row) for row in self.gradients)
-        gathered = frozenset(self.gathered)
-        self.states.append(FsdpState(moment, text, layer, self.weights, gathered, held, travels))
-
-    def backward(self, layer: int, local: list[Layers]) -> None:
-        """`local`: every rank's gradients of its own samples."""
-        name, ranks = f"layer {layer + 1}", len(local)
-        self.gathered = {layer}
-        self.tell(f"gather {name} again", f"The backward pass needs {name} once more.", layer, "in")
-        for rank in range(ranks):
-            self.gradients[rank][layer] = local[rank][layer]
-        text = (
+        name = _("layer {layer}", layer=layer + 1)
+        text = _("The backward pass needs {name} once more.", name=name)
+        tell(_("gather {name} again", name=name), text, layer, True, "in")
+        gradients[layer] = WHOLE
+        text = _(
             "A whole layer of gradients on every rank, all different: the layer's fullest moment."
         )
-        self.tell(f"backward {name}", text, layer)
-        self.gathered = set()
-        for rank in range(ranks):
-            mean = sum(one[layer][rank] for one in local) / ranks
-            self.gradients[rank][layer] = (mean,)
-        text = "A reduce-scatter leaves every rank the average of its own part; the rest is freed."
-        self.tell(f"reduce-scatter {name}", text, layer, "out")
+        tell(_("backward {name}", name=name), text, layer, True)
+        gradients[layer] = SHARD_ONLY
+        text = _(
+            "A reduce-scatter leaves every rank the average of its own part; the rest is freed."
+        )
+        tell(_("reduce-scatter {name}", name=name), text, layer, travels="out")
+    tell(_("optimizer step"), _("Every rank updates its own shards, and only those."))
+    return states
 
 
 def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
-    """Twenty frames with three layers: six for every layer, and the two ends."""
+    """Return one FSDP step as a story: six frames per layer, and the two ends."""
     if not (2 <= ranks <= 4 and 1 <= layers <= 4):
-        raise ArgumentError(f"{ranks} ranks × {layers} layers do not fit; use 2–4 and 1–4")
+        raise ArgumentError(
+            _(
+                "{ranks} ranks × {layers} layers do not fit; use 2–4 and 1–4",
+                ranks=ranks,
+                layers=layers,
+            )
+        )
     frames = []
     for state in simulate(ranks, layers):
-        most = max(state.memory_layers(rank) for rank in range(ranks))
-        held = told(f"Memory of a rank in layers: {most:.3g}, without sharding {2 * layers}.")
-        text = f"{told(state.text)} {held}"
+        most = state.memory_layers
+        held = _(
+            "Memory of a rank in layers: {most:.3g}, without sharding {value}.",
+            most=most,
+            value=2 * layers,
+        )
+        text = f"{state.text} {held}"
         frames.append(Frame(state.moment, text, _scene(state), _is_minor(state), most))
-    return Story(f"One step of FSDP: {layers} layers on {ranks} ranks", tuple(frames))
+    return Story(
+        _("One step of FSDP: {layers} layers on {ranks} ranks", layers=layers, ranks=ranks),
+        tuple(frames),
+    )
 
 
 def _is_minor(state: FsdpState) -> bool:
-    """What looks like the frame before, and what the first and last layers show as well."""
-    what, between = state.moment.split()[0], range(1, len(state.owned) - 1)
+    """Return whether a short strip may omit this frame, because a similar frame remains."""
+    what, between = state.moment.split()[0], range(1, len(state.gradients) - 1)
     return what == "forward" or (what in ("gather", "free") and state.layer in between)
 
 
 def _scene(state: FsdpState) -> Scene:
-    layers, ranks = len(state.owned), len(state.owned[0])
+    layers, ranks = len(state.gradients), state.ranks
     height = ranks * 1.75 + 0.7
     width = LEFT + layers * (ranks * SHARD + GAP) + 2.2
     things: list[Cell | Arrow | Words] = []
     for layer in range(layers):
         x = _x(layer, (ranks - 1) / 2, ranks)
-        things.append(Words(x, height - 0.3, f"layer {layer + 1}", 12, bold=layer == state.layer))
-    things.append(Words(width - 1.1, height - 0.3, "memory (layers)", 11))
+        things.append(
+            Words(
+                x, height - 0.3, _("layer {layer}", layer=layer + 1), 12, bold=layer == state.layer
+            )
+        )
+    things.append(Words(width - 1.1, height - 0.3, _("memory (layers)"), 11))
     for rank in range(ranks):
         y = (ranks - rank - 0.5) * 1.75
-        things.append(Words(0.05, y, f"rank {rank}", 12, align="left", bold=True))
+        things.append(Words(0.05, y, _("rank {rank}", rank=rank), 12, align="left", bold=True))
         for layer in range(layers):
             things += _layer_cells(state, rank, layer, y)
-        held = state.memory_layers(rank)
+        held = state.memory_layers
         full = 1.5 * held / (2 * layers)
         things.append(Cell(width - 1.1, y, "", FAINT, 1.5, 0.5))
         things.append(Cell(width - 1.85 + full / 2, y, "", QUIET, full, 0.5))
-        things.append(Words(width - 1.1, y - 0.5, f"{held:.3g} of {2 * layers}", 11))
+        things.append(
+            Words(width - 1.1, y - 0.5, _("{held:.3g} of {value}", held=held, value=2 * layers), 11)
+        )
     if state.layer is not None and state.travels:
         things += _travel(state, ranks)
     return Scene(tuple(things), width, height)
 
 
 def _layer_cells(state: FsdpState, rank: int, layer: int, y: float) -> list[Cell | Arrow | Words]:
-    """Parameters above, gradients below; a pale cell is a part that the rank does not hold."""
-    ranks = len(state.owned[0])
-    grads = state.gradients[rank][layer]
+    """Draw parameters above gradients. A pale cell is a part that the rank does not hold."""
+    ranks, gradients = state.ranks, state.gradients[layer]
     now = state.layer == layer
     cells: list[Cell | Arrow | Words] = []
     for shard in range(ranks):
         x = _x(layer, shard, ranks)
-        here = shard == rank or layer in state.gathered
+        here = shard == rank or layer == state.gathered
         cells.append(
             Cell(x, y + 0.33, "", BLUE if here else FAINT, SHARD, 0.5, strong=now and here)
         )
-        reduced = grads is not None and len(grads) == 1
-        whole = grads is not None and len(grads) == ranks
-        paint = GREEN if reduced and shard == rank else ORANGE if whole else "#eef0f2"
+        reduced = gradients == SHARD_ONLY and shard == rank
+        paint = GREEN if reduced else ORANGE if gradients == WHOLE else "#eef0f2"
         cells.append(Cell(x, y - 0.33, "", paint, SHARD, 0.5, strong=now and paint != "#eef0f2"))
     return cells
 
 
 def _travel(state: FsdpState, ranks: int) -> list[Cell | Arrow | Words]:
-    """Arrows between neighbouring ranks in the layer's column: parameters in, gradients out."""
+    """Draw arrows between neighbouring ranks: parameters in, gradients out."""
     assert state.layer is not None
     middle = _x(state.layer, (ranks - 1) / 2, ranks)
     found: list[Cell | Arrow | Words] = []

@@ -1,4 +1,4 @@
-"""Dynamic loss scaling, iteration by iteration: what 16 bits can hold, and where gradients lie."""
+"""Dynamic loss scaling by iteration: the range of 16 bits, and the sizes of the gradients."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
+from course_lib.words import _
 
 LARGEST = 65504.0
+# The smallest (subnormal) number of fp16 is 2⁻²⁴, and the largest is 65504.
 SMALLEST_POWER = -24
-"""fp16 holds 2⁻²⁴ as its smallest (subnormal) number, and 65504 as its largest."""
+# Percentage of gradients near 2^power, with the usual long tail of small values.
 GRADIENTS = {-38: 3, -34: 7, -30: 12, -26: 16, -22: 19, -18: 17, -14: 13, -10: 8, -6: 4, 2.6: 1}
-"""Share in per cent of gradients of about 2^power: the usual long tail to the small side."""
 
 MOST_MARKS = 5
 
@@ -24,15 +25,15 @@ class ScalerState:
     iteration: int
     scale: float
     overflow: bool
+    # Skipped iterations so far, including this one.
     skipped: int
-    """So far, this iteration included."""
+    # Percentage of gradients that are zero because they are too small even after scaling.
     lost_percent: float
-    """Gradients that became zero because even scaled they are too small."""
     good_in_a_row: int
+    # Overflows left before the scale halves, after this iteration.
     patience_left: int
-    """Overflows that are still forgiven, this iteration counted."""
+    # Factor applied to the scale after this iteration: 1, ½ or 2.
     factor: float
-    """What becomes of the scale after this iteration: 1, ½ or 2."""
 
 
 def simulate(
@@ -42,9 +43,12 @@ def simulate(
     bursts: Sequence[int] = (),
     patience: int = 1,
 ) -> list[ScalerState]:
-    """An iteration that overflows is skipped. The scale halves once `patience` overflows have come,
-    and with each after that; after `window` good iterations in a row it doubles, and the patience
-    is as at first. In `bursts` the largest gradient is 64 times its usual size."""
+    """Simulate a loss scaler. An iteration that overflows is skipped.
+
+    After `patience` overflows, the scale halves with each overflow. After `window` good iterations
+    in a row, the scale doubles and the patience is reset. In `bursts`, the largest gradient is 64
+    times its usual size.
+    """
     scale, skipped, good, left = 2.0**start_power, 0, 0, patience
     states = []
     for iteration in range(1, iterations + 1):
@@ -69,10 +73,13 @@ def simulate(
 def loss_scaling(
     iterations: int = 14, start_power: int = 23, window: int = 1000, patience: int = 2
 ) -> Story:
-    """`patience` is --hysteresis, `window` is --loss-scale-window."""
+    """Return dynamic loss scaling as a story.
+
+    `patience` is --hysteresis, and `window` is --loss-scale-window.
+    """
     states = simulate(iterations, start_power, window, patience=patience)
     frames = tuple(_frame(state, window, patience) for state in states)
-    return Story("Dynamic loss scaling in 16 bits", frames)
+    return Story(_("Dynamic loss scaling in 16 bits"), frames)
 
 
 def two_to(power: int) -> str:
@@ -83,9 +90,12 @@ def _frame(state: ScalerState, window: int, patience: int) -> Frame:
     power = round(math.log2(state.scale))
     title, happened = _words(state, power, window, patience)
     unscaled = sum(share for p, share in GRADIENTS.items() if p < SMALLEST_POWER)
-    lost = (
-        f"{state.lost_percent:.0f} % are too small and become zero; without scaling it would be "
-        f"{unscaled} %. Skipped so far: {state.skipped}."
+    lost = _(
+        "{lost_percent:.0f} % are too small and become zero; without scaling it "
+        "would be {unscaled} %. Skipped so far: {skipped}.",
+        lost_percent=state.lost_percent,
+        unscaled=unscaled,
+        skipped=state.skipped,
     )
     counters = _counters(state, window, patience)
     scene = _scene(state, power)
@@ -94,41 +104,58 @@ def _frame(state: ScalerState, window: int, patience: int) -> Frame:
 
 
 def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[str, list[str]]:
-    """Title and sentences, each of them whole, since a translator meets them one by one."""
+    """Return title and text. Each sentence is complete, because translators see them one by one."""
     scaled = two_to(power)
     if not state.overflow:
-        said = [f"Scaled by {scaled}, all gradients are finite: the step is taken."]
+        said = [
+            _("Scaled by {scaled}, all gradients are finite: the step is taken.", scaled=scaled)
+        ]
         if state.factor > 1:
-            said += [f"It is good step {window} in a row: the scale doubles, patience is restored."]
-        return f"iteration {state.iteration}: step taken", said
+            said += [
+                _(
+                    "It is good step {window} in a row: the scale doubles, patience is restored.",
+                    window=window,
+                )
+            ]
+        return _("iteration {iteration}: step taken", iteration=state.iteration), said
     if state.factor < 1:
         said = [
-            f"Scaled by {scaled}, the largest gradients exceed {LARGEST:.0f} and become infinite: "
-            "the iteration is skipped, and the scale is halved."
+            _(
+                "Scaled by {scaled}, the largest gradients exceed {largest:.0f} and "
+                "become infinite: the iteration is skipped, and the scale is halved.",
+                scaled=scaled,
+                largest=LARGEST,
+            )
         ]
     else:
         said = [
-            f"Scaled by {scaled}, the largest gradients exceed {LARGEST:.0f} and become infinite: "
-            "the iteration is skipped, and the scale stays, since patience is left "
-            f"({state.patience_left} of {patience})."
+            _(
+                "Scaled by {scaled}, the largest gradients exceed {largest:.0f} and "
+                "become infinite: the iteration is skipped, and the scale stays, since "
+                "patience is left ({patience_left} of {patience}).",
+                scaled=scaled,
+                largest=LARGEST,
+                patience_left=state.patience_left,
+                patience=patience,
+            )
         ]
-    return f"iteration {state.iteration}: overflow, skipped", said
+    return _("iteration {iteration}: overflow, skipped", iteration=state.iteration), said
 
 
 def _counters(state: ScalerState, window: int, patience: int) -> tuple[Cell | Words, ...]:
-    """What the scaler remembers from one iteration to the next: two rows of marks."""
+    """Draw the counters that the scaler keeps between iterations, as two rows of marks."""
     up = " → ×2" if state.factor > 1 else ""
     down = " → ÷2" if state.factor < 1 else ""
     return (
-        *_marks(0.5, "good in a row", state.good_in_a_row, window, GREEN, up),
-        *_marks(6.6, "patience left", state.patience_left, patience, ORANGE, down),
+        *_marks(0.5, _("good in a row"), state.good_in_a_row, window, GREEN, up),
+        *_marks(6.6, _("patience left"), state.patience_left, patience, ORANGE, down),
     )
 
 
 def _marks(
     x: float, name: str, count: int, whole: int, paint: str, then: str
 ) -> list[Cell | Words]:
-    """A mark for each while there are few, else one bar that fills."""
+    """Draw one mark per count if they are few, otherwise one bar that fills up."""
     y, width = 4.35, 0.36
     things: list[Cell | Words] = [Words(x, y, name, 10, align="left", paint=QUIET)]
     start = x + 1.9
@@ -142,12 +169,12 @@ def _marks(
         things.append(Cell((start + end) / 2, y, "", FAINT, end - start, 0.34))
         if part := (end - start) * count / whole:
             things.append(Cell(start + part / 2, y, "", paint, part, 0.34))
-    said = f"{count} of {whole}{then}"
+    said = _("{count} of {whole}{then}", count=count, whole=whole, then=then)
     return [*things, Words(end + 0.15, y, said, 10, align="left", bold=bool(then))]
 
 
 def _scene(state: ScalerState, power: int) -> Scene:
-    """Powers of two from left to right; the window of fp16 stays, the gradients move."""
+    """Draw powers of two from left to right. The fp16 range stays in place; the gradients move."""
     low, high = -40, 30
     step = 11.0 / (high - low)
     x0 = 0.5
@@ -159,10 +186,16 @@ def _scene(state: ScalerState, power: int) -> Scene:
     middle = (edges[0] + edges[1]) / 2
     things: list[Cell | Words] = [
         Cell(middle, 1.75, "", "#e3f2ea", edges[1] - edges[0], 2.5),
-        Words(middle, 3.25, "what fp16 can hold", 10.5, paint=GREEN, bold=True),
-        Words((x0 + edges[0]) / 2, 3.25, "becomes zero", 10.5, paint=QUIET),
-        Words((edges[1] + 11.5) / 2, 3.25, "becomes infinite", 10.5, paint=VERMILION),
-        Words(6.0, 3.75, f"loss scale {two_to(power)} = {state.scale:,.0f}", 12, bold=True),
+        Words(middle, 3.25, _("what fp16 can hold"), 10.5, paint=GREEN, bold=True),
+        Words((x0 + edges[0]) / 2, 3.25, _("becomes zero"), 10.5, paint=QUIET),
+        Words((edges[1] + 11.5) / 2, 3.25, _("becomes infinite"), 10.5, paint=VERMILION),
+        Words(
+            6.0,
+            3.75,
+            _("loss scale {power} = {scale:,.0f}", power=two_to(power), scale=state.scale),
+            12,
+            bold=True,
+        ),
     ]
     for exponent, share in GRADIENTS.items():
         place = exponent + power

@@ -1,4 +1,4 @@
-"""A pipeline moment by moment: who works on which micro-batch, who waits, who holds what."""
+"""A pipeline moment by moment: each stage's micro-batch, its waiting, and what it holds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from course_lib.plan.schedules.timing import Moment, bubble, moments, timed
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import CATEGORY, FAINT, INK, QUIET, listed
-from course_lib.words import told
+from course_lib.words import _
 
 TIME_WIDTH = 9.0
 MOST_FRAMES = 80
 
 
 def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -> Story:
-    """`schedule` "naive" sends the whole batch as one; the others cut it into micro-batches."""
+    """Return a pipeline as a story.
+
+    The `schedule` "naive" sends the whole batch at once; the others cut it into micro-batches.
+    """
     whole = schedule == "naive"
     count = 1 if whole else micro_batches
     size = float(micro_batches) if whole else 1.0
@@ -26,35 +29,58 @@ def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -
     states = moments(table)
     if len(states) > MOST_FRAMES:
         raise ArgumentError(
-            f"{stages} stages × {micro_batches} micro-batches make {len(states)} frames; "
-            f"nobody steps through more than {MOST_FRAMES}, use fewer micro-batches"
+            _(
+                "{stages} stages × {micro_batches} micro-batches make {states} frames; "
+                "nobody steps through more than {most_frames}, use fewer micro-batches",
+                stages=stages,
+                micro_batches=micro_batches,
+                states=len(states),
+                most_frames=MOST_FRAMES,
+            )
         )
     share = 100 * bubble(table)
     frames = tuple(_frame(table, state, share, last=state is states[-1]) for state in states)
-    cut = "the whole batch at once" if whole else f"{micro_batches} micro-batches"
-    return Story(f"Pipeline of {stages} stages, {schedule}, {cut}", frames)
+    cut = (
+        _("the whole batch at once")
+        if whole
+        else _("{micro_batches} micro-batches", micro_batches=micro_batches)
+    )
+    return Story(
+        _(
+            "Pipeline of {stages} stages, {schedule}, {cut}",
+            stages=stages,
+            schedule=schedule,
+            cut=cut,
+        ),
+        frames,
+    )
 
 
 def _frame(table: pd.DataFrame, state: Moment, share: float, last: bool) -> Frame:
     waiting = sum(work is None for work in state.busy)
     text = [f"{_work(state)}.".capitalize()]
     if waiting:
-        text.append(told(f"{waiting} of {len(state.busy)} stages wait."))
+        text.append(_("{waiting} of {busy} stages wait.", waiting=waiting, busy=len(state.busy)))
     most = max(state.holds)
-    units = "1 micro-batch" if most == 1 else f"{most} micro-batches"
-    text.append(told(f"The fullest stage holds the activations of {units}."))
+    units = "1 micro-batch" if most == 1 else _("{most} micro-batches", most=most)
+    text.append(_("The fullest stage holds the activations of {units}.", units=units))
     if last:
-        text.append(told(f"In all, {share:.0f} % of the stages' time was spent waiting."))
-    return Frame(f"time {state.time:g}", " ".join(text), _scene(table, state))
+        text.append(_("In all, {share:.0f} % of the stages' time was spent waiting.", share=share))
+    return Frame(_("time {time:g}", time=state.time), " ".join(text), _scene(table, state))
 
 
 def _work(state: Moment) -> str:
     working = [
-        told(f"stage {stage} does the {work[0]} of micro-batch {work[1]}")
+        _(
+            "stage {stage} does the {work} of micro-batch {work2}",
+            stage=stage,
+            work=work[0],
+            work2=work[1],
+        )
         for stage, work in enumerate(state.busy)
         if work
     ]
-    return listed(working, told(" and "))
+    return listed(working, _(" and "))
 
 
 def _scene(table: pd.DataFrame, state: Moment) -> Scene:
@@ -62,15 +88,21 @@ def _scene(table: pd.DataFrame, state: Moment) -> Scene:
     end = float(table["end"].max())
     height = stages * 1.0 + 0.9
     left, scale = 4.9, TIME_WIDTH / end
-    things: list[Cell | Words] = [Words(2.5, height - 0.3, told("now"), 10.5, bold=True)]
+    things: list[Cell | Words] = [Words(2.5, height - 0.3, _("now"), 10.5, bold=True)]
     for stage, work in enumerate(state.busy):
         y = (stages - stage - 0.5) * 1.0
-        things.append(Words(0.05, y, f"stage {stage}", 10.5, align="left", bold=True))
-        text = f"{work[0]} {work[1]}" if work else told("waits")
+        things.append(
+            Words(0.05, y, _("stage {stage}", stage=stage), 10.5, align="left", bold=True)
+        )
+        text = f"{work[0]} {work[1]}" if work else _("waits")
         paint = CATEGORY[work[0]] if work else FAINT
         hatch, strong = "" if work else "//", bool(work)
         things.append(Cell(2.5, y, text, paint, 1.7, 0.62, strong=strong, hatch=hatch, size=9.5))
-        things.append(Words(3.5, y, f"holds {state.holds[stage]}", 9, align="left", paint=QUIET))
+        things.append(
+            Words(
+                3.5, y, _("holds {holds}", holds=state.holds[stage]), 9, align="left", paint=QUIET
+            )
+        )
         things.append(Cell(left + TIME_WIDTH / 2, y, "", "#f1f3f4", TIME_WIDTH, 0.62))
     for row in table[table["start"] <= state.time].to_dict("records"):
         y = (stages - int(row["stage"]) - 0.5) * 1.0

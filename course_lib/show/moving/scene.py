@@ -1,12 +1,14 @@
-"""What a frame of a moving diagram consists of: cells, arrows, words. Knows no matplotlib until
-it is drawn, so that simulators and their tests stay pure."""
+"""Parts of a frame of a moving diagram: cells, arrows, words.
+
+matplotlib is used only for drawing, so simulators and their tests do not need it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course_lib.show.style import FAINT, INK, PAPER, QUIET, bare, readable_on
+from course_lib.show.style import FAINT, INK, PAPER, bare, readable_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cell:
-    """A box; x and y are its middle. `strong` marks what this frame is about."""
+    """Box with its centre at x and y. `strong` marks the subject of this frame."""
 
     x: float
     y: float
@@ -33,7 +35,6 @@ class Arrow:
     y: float
     to_x: float
     to_y: float
-    text: str = ""
     paint: str = INK
     bend: float = 0.0
 
@@ -56,21 +57,12 @@ class Scene:
     height: float
 
 
+# Inches per unit at which the type has the sizes given in the scene.
 POINTS_AS_GIVEN_IN = 0.64
-"""At so many inches a unit, sizes of type are as the scene says."""
-
-
-def label_of(arrow: Arrow) -> tuple[float, float]:
-    """Where its text stands: on the middle of the curve."""
-    dx, dy = arrow.to_x - arrow.x, arrow.to_y - arrow.y
-    return (
-        (arrow.x + arrow.to_x + arrow.bend * dy) / 2,
-        (arrow.y + arrow.to_y - arrow.bend * dx) / 2,
-    )
 
 
 def draw(axes: Axes, scene: Scene) -> None:
-    """Type shrinks with the boxes it stands in, so that what fits in a stepper fits in a strip."""
+    """Draw a scene. The type shrinks with its boxes, so it fits in stepper and strip alike."""
     bare(axes)
     figure = axes.get_figure()
     assert figure is not None
@@ -122,10 +114,3 @@ def _arrow(axes: Axes, arrow: Arrow, zoom: float) -> None:
             shrinkA=0, shrinkB=0,
         )
     )  # fmt: skip
-    if arrow.text:
-        x, y = label_of(arrow)
-        ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
-        axes.text(
-            x, y, arrow.text, ha="center", va="center", zorder=6, fontsize=9.5 * zoom,
-            color=arrow.paint if arrow.paint != FAINT else QUIET, bbox=ground,
-        )  # fmt: skip

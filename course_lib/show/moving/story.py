@@ -1,4 +1,4 @@
-"""A moving diagram: frames to step through in notebooks and pages, a strip of them elsewhere."""
+"""A moving diagram: frames to step through in notebooks and pages, elsewhere a strip of frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -14,11 +16,16 @@ from matplotlib.axes import Axes
 
 from course_lib.show.moving.frame_svg import image
 from course_lib.show.moving.scene import Scene, draw
-from course_lib.show.moving.stepper import stepper
 from course_lib.show.picture import Picture
 from course_lib.show.style import Sheet, sheet
-from course_lib.words import told
+from course_lib.words import N_, _
 
+BUTTON = (
+    "font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:4px;"
+    "padding:2px 10px;cursor:pointer"
+)
+PLAY, PLAY_SIGN, PAUSE_SIGN = (N_("play"), N_("▶ play"), N_("❚❚ pause"))
+BUTTONS = {N_("one frame back"): "◂", PLAY: PLAY_SIGN, N_("one frame on"): "▸"}
 STRIP_FRAMES = 14
 CAPTION_LINE_IN = 0.16
 
@@ -28,38 +35,26 @@ class Frame:
     title: str
     text: str
     scene: Scene
+    # Whether a short strip may omit this frame.
     is_minor: bool = False
-    """Whether a strip that has no room for all can do without it."""
+    # The number in the frame's text, independent of language.
     value: float | None = None
-    """The number that its text tells, whatever language that speaks."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """`story[3]` is the fourth frame as a picture; shown at the end of a cell, it can be stepped
-    through, there and in exported pages. In tests and on GitHub it is a strip of frames."""
+    """Frames with a title, shown at the end of a cell.
+
+    Notebooks and exported pages show buttons to step through them. Tests and GitHub show a strip.
+    """
 
     title: str
     frames: tuple[Frame, ...] = field(repr=False)
+    # Whether the strip shows each frame's text below its title.
     is_told: bool = False
-    """Whether the strip has the text of each frame below its title."""
-    _drawn: dict[int, Picture] = field(default_factory=dict, repr=False, compare=False)
-
-    def __len__(self) -> int:
-        return len(self.frames)
-
-    def __getitem__(self, number: int) -> Picture:
-        number = range(len(self.frames))[number]
-        if number not in self._drawn:
-            frame = self.frames[number]
-            height_in = min(max(8.0 * frame.scene.height / frame.scene.width, 1.6), 4.4)
-            with sheet(height_in, layout="none") as page:
-                draw(_canvas(page, 1, 1)[0], frame.scene)
-                self._drawn[number] = page.picture(self._words(number))
-        return self._drawn[number]
 
     def strip(self, columns: int = 0, most: int = STRIP_FRAMES) -> Picture:
-        """Frames side by side; of a long story some, always the first and the last."""
+        """Draw frames side by side. A long story shows only some, with the first and the last."""
         chosen = self._chosen(most)
         widest = max(frame.scene.width for frame in self.frames)
         columns = min(columns or (3 if widest <= 7.5 else 2), len(chosen))
@@ -82,9 +77,17 @@ class Story:
             for axes in panels[len(chosen) :]:
                 axes.set_visible(False)
             left_out = len(self.frames) - len(chosen)
-            some = f" ({left_out} frames left out)" if left_out else ""
+            some = _(" ({left_out} frames left out)", left_out=left_out) if left_out else ""
             said = " ".join(self._words(number) for number in chosen)
-            return page.picture(f"{told(self.title)}, {len(self.frames)} frames{some}. {said}")
+            return page.picture(
+                _(
+                    "{title}, {frames} frames{some}. {said}",
+                    title=self.title,
+                    frames=len(self.frames),
+                    some=some,
+                    said=said,
+                )
+            )
 
     def _chosen(self, most: int) -> Sequence[int]:
         everyone = range(len(self.frames))
@@ -95,12 +98,12 @@ class Story:
 
     def _told(self, number: int, characters: int) -> str:
         frame = self.frames[number]
-        lines = wrap(told(frame.text), characters) if self.is_told else []
-        return "\n".join([f"{number + 1}. {told(frame.title)}", *lines])
+        lines = wrap(frame.text, characters) if self.is_told else []
+        return "\n".join([f"{number + 1}. {frame.title}", *lines])
 
     def _words(self, number: int) -> str:
         frame = self.frames[number]
-        return f"{number + 1}. {told(frame.title)}: {told(frame.text)}"
+        return f"{number + 1}. {frame.title}: {frame.text}"
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
@@ -111,9 +114,9 @@ class Story:
         return data, metadata
 
     def stepper(self) -> str:
-        """All frames with buttons to step through them, as HTML."""
+        """Return all frames as HTML, with buttons to step through them."""
         return stepper(
-            told(self.title),
+            self.title,
             [
                 (image(frame.scene, self._words(number)), self.caption(number))
                 for number, frame in enumerate(self.frames)
@@ -122,12 +125,12 @@ class Story:
 
     def caption(self, number: int) -> str:
         frame = self.frames[number]
-        where = told(f"{number + 1} of {len(self.frames)}")
-        return f"<b>{where}. {escape(told(frame.title))}</b><br>{escape(told(frame.text))}"
+        where = _("{number} of {frames}", number=number + 1, frames=len(self.frames))
+        return f"<b>{where}. {escape(frame.title)}</b><br>{escape(frame.text)}"
 
 
 def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[Axes]:
-    """Scenes have no ticks or labels to make room for, and laying out is half of the time."""
+    """Add panels by hand. Scenes have no ticks or labels, and a layout engine is slow."""
     row = 1 / rows
     title = head_in / page.figure.get_figheight() if rows * columns > 1 else 0.0
     size = (1 / columns - 0.02, row - title - 0.01)
@@ -138,8 +141,42 @@ def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[
     ]
 
 
+def stepper(title: str, frames: Sequence[tuple[str, str]]) -> str:
+    """Return frames with controls as HTML; `frames` holds a picture and a caption each.
+
+    The controls are hidden until the script has run. The arrow keys move the slider, because
+    JupyterLab does not handle keys pressed in a slider.
+    """
+    buttons = "".join(
+        f'<button type="button" aria-label="{name}" title="{name}" style="{BUTTON}">{sign}</button>'
+        for name, sign in BUTTONS.items()
+    )
+    slider = (
+        f'<input type="range" min="0" max="{len(frames) - 1}" value="0" aria-label="frame" '
+        'style="flex:1 1 auto;min-width:6em">'
+    )
+    figures = "".join(
+        f'<figure style="margin:0.5em 0">{picture}<figcaption style="line-height:1.5">{caption}'
+        "</figcaption></figure>"
+        for picture, caption in frames
+    )
+    return (
+        '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'
+        f"<p><b>{escape(title)}</b></p>"
+        f'<div role="group" aria-label="{escape(title)}" data-pause="{PAUSE_SIGN}" hidden>'
+        '<div style="display:flex;'
+        f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}</div></div>'
+        f'<div aria-live="polite">{figures}</div><script>{_script()}</script></div>'
+    )
+
+
+@cache
+def _script() -> str:
+    return Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
+
+
 def interactive() -> bool:
-    """A kernel with somebody in front of it; a test run (COURSE_PLAIN=1) has nobody."""
+    """Return whether a person uses this kernel; False in a test run (COURSE_PLAIN=1)."""
     if os.environ.get("COURSE_PLAIN", "") not in ("", "0"):
         return False
     ipython = sys.modules.get("IPython")

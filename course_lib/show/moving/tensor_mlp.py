@@ -1,21 +1,18 @@
-"""A two-layer perceptron on several devices: A cut in columns, B cut in rows, one all-reduce
-forward and one backward. The numbers are real matrices."""
+"""A two-layer perceptron on several devices: A cut in columns, B cut in rows.
+
+The forward pass has one all-reduce, and so has the backward pass.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from course_lib.words import told
+from course_lib.words import _
 
-Matrix = np.ndarray[Any, np.dtype[np.float64]]
-ROWS, WIDTH, HIDDEN = 4, 6, 12
 COLUMNS = ("X", "A", "Z", "Y", "B", "P", "out")
 BACKWARD = ("dX", "dA", "dZ", "dY", "dB", "dP", "dout")
 CUT = {"A": "columns", "Z": "columns", "Y": "columns", "B": "rows"}
@@ -26,107 +23,67 @@ PAINTS = {"X": SKY, "A": BLUE, "B": BLUE, "Z": ORANGE, "Y": ORANGE, "P": VERMILI
 
 @dataclass(frozen=True)
 class MlpState:
-    """Values by rank and name; a name that is absent has not been computed yet."""
+    """State after one moment: `here` names the matrices on every rank, `new` the newest of them."""
 
     moment: str
     text: str
-    values: tuple[dict[str, Matrix], ...]
     new: tuple[str, ...]
+    # The matrix whose partial sums are added up.
     reduces: str = ""
+    here: frozenset[str] = frozenset()
 
 
-def activation(z: Matrix) -> Matrix:
-    return np.asarray(z / (1 + np.exp(-1.702 * z)))
-
-
-def activation_slope(z: Matrix) -> Matrix:
-    s = 1 / (1 + np.exp(-1.702 * z))
-    return np.asarray(s + 1.702 * z * s * (1 - s))
-
-
-def inputs() -> dict[str, Matrix]:
-    random = np.random.default_rng(0)
-    shapes = {"X": (ROWS, WIDTH), "A": (WIDTH, HIDDEN), "B": (HIDDEN, WIDTH), "dout": (ROWS, WIDTH)}
-    return {name: random.normal(size=shape) for name, shape in shapes.items()}
-
-
-def simulate(ranks: int) -> list[MlpState]:
-    given = inputs()
-    values: list[dict[str, Matrix]] = []
-    for rank in range(ranks):
-        part = slice(rank * HIDDEN // ranks, (rank + 1) * HIDDEN // ranks)
-        values.append({"X": given["X"], "A": given["A"][:, part], "B": given["B"][part]})
+def simulate() -> list[MlpState]:
+    told = (
+        (_("cut"), "X A B", _("Every rank has all of X, its own columns of A, and the rows of B "
+         "with the same numbers.")),
+        (_("first product"), "Z", _("Z = X A: each rank gets its own columns, nothing is sent.")),
+        (_("activation"), "Y", _("It acts on every number alone, so columns can be kept apart.")),
+        (_("second product"), "P", _("P = Y B: full shape on every rank, but only a partial sum.")),
+        ("all-reduce", "out", _("The only communication of the forward pass: the partial sums are "
+         "added up.")),
+        (_("backward begins"), "dout dP", _("The gradient of the output is the same on all "
+         "ranks.")),
+        (_("back through the second product"), "dB dY",
+         _("Gradients of B's own rows and of Y's own columns: local.")),
+        (_("back through the first product"), "dZ dA dX",
+         _("Gradients of A's own columns; for X each rank finds a partial sum.")),
+        (_("all-reduce of the input's gradient"), "dX",
+         _("The only communication of the backward pass.")),
+    )  # fmt: skip
     states: list[MlpState] = []
-
-    def tell(moment: str, text: str, *new: str, reduces: str = "") -> None:
-        states.append(MlpState(moment, text, tuple(dict(v) for v in values), new, reduces))
-
-    text = "Every rank has all of X, its own columns of A, and the rows of B with the same numbers."
-    tell(told("cut"), text, "X", "A", "B")
-    for v in values:
-        v["Z"] = v["X"] @ v["A"]
-    tell("first product", "Z = X A: each rank gets its own columns, nothing is sent.", "Z")
-    for v in values:
-        v["Y"] = activation(v["Z"])
-    tell(told("activation"), "It acts on every number alone, so columns can be kept apart.", "Y")
-    for v in values:
-        v["P"] = v["Y"] @ v["B"]
-    tell("second product", "P = Y B: full shape on every rank, but only a partial sum.", "P")
-    total = np.sum([v["P"] for v in values], axis=0)
-    for v in values:
-        v["out"] = total
-    text = "The only communication of the forward pass: the partial sums are added up."
-    tell("all-reduce", text, "out", reduces="out")
-    _backward(values, given["dout"], tell)
+    here: set[str] = set()
+    for moment, names, text in told:
+        new = tuple(names.split())
+        reduces = "dX" if here.issuperset(new) else "out" if names == "out" else ""
+        here |= set(new)
+        states.append(MlpState(moment, text, new, reduces, frozenset(here)))
     return states
-
-
-def _backward(values: list[dict[str, Matrix]], dout: Matrix, tell: Any) -> None:
-    for v in values:
-        v["dout"] = v["dP"] = dout
-    tell("backward begins", "The gradient of the output is the same on all ranks.", "dout", "dP")
-    for v in values:
-        v["dB"], v["dY"] = v["Y"].T @ dout, dout @ v["B"].T
-    text = "Gradients of B's own rows and of Y's own columns: local."
-    tell("back through the second product", text, "dB", "dY")
-    for v in values:
-        v["dZ"] = v["dY"] * activation_slope(v["Z"])
-        v["dA"] = v["X"].T @ v["dZ"]
-        v["dX"] = v["dZ"] @ v["A"].T
-    text = "Gradients of A's own columns; for X each rank finds a partial sum."
-    tell("back through the first product", text, "dZ", "dA", "dX")
-    total = np.sum([v["dX"] for v in values], axis=0)
-    for v in values:
-        v["dX"] = total
-    text = "The only communication of the backward pass."
-    tell("all-reduce of the input's gradient", text, "dX", reduces="dX")
 
 
 def tensor_parallel_mlp(ranks: int = 2) -> Story:
     if ranks not in (2, 3, 4):
-        raise ArgumentError(f"{ranks} ranks do not fit the picture; use 2, 3 or 4")
-    states = simulate(ranks)
-    frames = tuple(Frame(state.moment, state.text, _scene(state)) for state in states)
-    return Story(f"A perceptron cut over {ranks} ranks", frames, is_told=True)
+        raise ArgumentError(_("{ranks} ranks do not fit the picture; use 2, 3 or 4", ranks=ranks))
+    frames = tuple(Frame(state.moment, state.text, _scene(state, ranks)) for state in simulate())
+    return Story(_("A perceptron cut over {ranks} ranks", ranks=ranks), frames, is_told=True)
 
 
-def _scene(state: MlpState) -> Scene:
-    ranks = len(state.values)
+def _scene(state: MlpState, ranks: int) -> Scene:
     height = ranks * ROOM + 0.4
     things: list[Cell | Arrow | Words] = []
-    for rank, values in enumerate(state.values):
+    for rank in range(ranks):
         y = (ranks - rank - 0.5) * ROOM
-        things.append(Words(0.05, y, f"rank {rank}", 10.5, align="left", bold=True))
+        things.append(Words(0.05, y, _("rank {rank}", rank=rank), 10.5, align="left", bold=True))
         for place, names in enumerate(zip(COLUMNS, BACKWARD, strict=True)):
             for name, middle in zip(names, (y + LIFT, y - LIFT), strict=True):
-                things += _matrix(name, state, values, (_x(place), middle), rank)
+                things += _matrix(name, state, (_x(place), middle), (rank, ranks))
     if state.reduces:
         things += _exchange(state.reduces, ranks)
     return Scene(tuple(things), _x(6) + 1.0, height)
 
 
 def _exchange(name: str, ranks: int) -> list[Cell | Arrow | Words]:
-    """Arrows between neighbours, outside of all matrices, and what they add up."""
+    """Draw arrows between neighbours, outside of all matrices, and the sum."""
     row = COLUMNS if name in COLUMNS else BACKWARD
     forward = row is COLUMNS
     x, lift, side = _x(row.index(name)), LIFT if forward else -LIFT, 0.68 if forward else -0.68
@@ -143,23 +100,22 @@ def _exchange(name: str, ranks: int) -> list[Cell | Arrow | Words]:
 
 
 def _matrix(
-    name: str, state: MlpState, values: dict[str, Matrix], at: tuple[float, float], rank: int
+    name: str, state: MlpState, at: tuple[float, float], who: tuple[int, int]
 ) -> list[Cell | Arrow | Words]:
-    """Whole matrices as one box; of one that is cut, the rank's own slice beside those that
-    other ranks have."""
+    """Draw a whole matrix as one box, or a cut matrix as the rank's slice beside empty slices."""
     plain = name.removeprefix("d")
-    is_here, is_new = name in values, name in state.new
+    is_here, is_new = name in state.here, name in state.new
     paint = PURPLE if name.startswith("d") and plain in ("A", "B") else PAINTS.get(plain, FAINT)
     x, y = at
     if plain not in CUT:
         partial = name == "P" or (name == "dX" and state.reduces != "dX")
-        text = f"{name}{_low(rank)}" if partial else name
+        text = f"{name}{_low(who[0])}" if partial else name
         size = (0.95, 0.72)
         if not is_here:
             return [Cell(x, y, "", EMPTY, *size)]
         return [Cell(x, y, text, paint, *size, strong=is_new, size=10)]
     own = (name, paint if is_here else EMPTY, is_new and is_here)
-    return _sliced(own, CUT[plain], at, rank, len(state.values))
+    return _sliced(own, CUT[plain], at, *who)
 
 
 def _sliced(

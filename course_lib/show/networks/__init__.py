@@ -1,1 +1,1 @@
-"""Which devices reach each other by what, how fast, and which of them work together."""
+"""Links between devices, their speeds, and the groups of ranks that work together."""

@@ -1,4 +1,4 @@
-"""The roads between the devices: what NCCL chose, and how fast they were measured to be."""
+"""Measured speed of the links between devices."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from course_lib.show.style import (
     sheet,
     shorten,
 )
+from course_lib.words import _
 
 HEAT_LABELLED = 16
 
 
 def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Picture:
-    """One number for every pair, source down, destination across.
+    """Draw one number per pair of ranks, with the source down and the destination across.
 
-    A larger bandwidth and a smaller latency are both drawn darker: dark is good.
+    Better values are darker: larger bandwidth, smaller latency.
     """
     values = matrix.apply(tables.numbers).to_numpy(dtype=float).copy()
     if values.shape[0] == values.shape[1]:
         np.fill_diagonal(values, np.nan)
     finite = values[np.isfinite(values)]
     if not finite.size:
-        raise ArgumentError("this link matrix holds no number; did measure_links.py finish?")
+        raise ArgumentError(_("this link matrix holds no number; did measure_links.py finish?"))
     time_like = unit.endswith("s") and "/" not in unit
     with sheet(height_in=5.2, width_in=6.6) as page:
-        axes = page.axes("destination rank", "source rank", title or _heat_title(time_like))
+        axes = page.axes(_("destination rank"), _("source rank"), title or _heat_title(time_like))
         shade = axes.imshow(values, cmap="cividis_r" if not time_like else "cividis")
         axes.set_facecolor(FAINT)
         axes.grid(False)
@@ -49,8 +50,15 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
         page.figure.colorbar(shade, ax=axes, label=unit, shrink=0.85)
         low, high = (tables.quantity(float(f(finite)), unit) for f in (np.min, np.max))
         return page.picture(
-            f"Heat map of {unit} between {values.shape[0]} ranks: lowest {low}, highest {high}, "
-            f"a spread of {finite.max() / max(finite.min(), 1e-12):.1f} times."
+            _(
+                "Heat map of {unit} between {shape} ranks: lowest {low}, highest {high}, "
+                "a spread of {max:.1f} times.",
+                unit=unit,
+                shape=values.shape[0],
+                low=low,
+                high=high,
+                max=finite.max() / max(finite.min(), 1e-12),
+            )
         )
 
 
@@ -60,7 +68,7 @@ def _label(set_ticks: Callable[..., Any], ranks: pd.Index) -> None:
 
 
 def _heat_title(time_like: bool) -> str:
-    return "Latency between ranks" if time_like else "Bandwidth between ranks"
+    return _("Latency between ranks") if time_like else _("Bandwidth between ranks")
 
 
 def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
@@ -72,10 +80,11 @@ def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
 
 
 def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -> Picture:
-    """Time against size of single transfers, with a line down to the quickest, and the fitted line
-    time = α + size / bandwidth.
+    """Draw the time of single transfers against their size, with the fitted line.
 
-    `pairs` names the pairs to draw; without it, the slowest and the fastest are drawn.
+    The fitted line is time = α + size / bandwidth. A vertical line leads down to the fastest
+    transfer of each size. `pairs` names the pairs to draw. Without it, the slowest and the fastest
+    pair are drawn.
     """
     samples, fits = links.samples, links.fits
     tables.require(
@@ -85,15 +94,21 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
     chosen = dict(pairs or _extremes(fits))
     said = []
     with sheet(height_in=4.0) as page:
-        axes = page.axes("size of the message", "time (µs)", "Time = α + size / bandwidth")
+        axes = page.axes(_("size of the message"), _("time (µs)"), _("Time = α + size / bandwidth"))
         for position, (name, (source, destination)) in enumerate(chosen.items()):
             mine = single[(single["source"] == source) & (single["destination"] == destination)]
             if mine.empty:
-                raise ArgumentError(f"no measurement from rank {source} to rank {destination}")
+                raise ArgumentError(
+                    _(
+                        "no measurement from rank {source} to rank {destination}",
+                        source=source,
+                        destination=destination,
+                    )
+                )
             paint = SERIES[position % len(SERIES)]
             x, y = tables.numbers(mine["size_bytes"]), tables.numbers(mine["time_us"])
             axes.plot(x, y, "os^Dv"[position % 5], color=paint, ms=5, alpha=0.7)
-            if "fastest_us" in mine:  # what alpha is taken from
+            if "fastest_us" in mine:  # alpha is fitted to these times
                 quickest = tables.numbers(mine["fastest_us"].fillna(mine["time_us"]))
                 axes.vlines(x, quickest, y, paint, linewidth=1.0)
             said.append(_fitted(axes, fits, (source, destination), x, name=name, colour=paint))
@@ -102,13 +117,13 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
         plain_ticks(axes.yaxis)
         _size_ticks(axes, tables.numbers(single["size_bytes"]))
         legend_below(axes)
-        return page.picture(f"Transfer time against message size. {'; '.join(said)}.")
+        return page.picture(_("Transfer time against message size. {said}.", said="; ".join(said)))
 
 
 def _extremes(fits: pd.DataFrame) -> dict[str, tuple[int, int]]:
     single = fits[fits["kind"] == "point_to_point"].sort_values("bandwidth_gb_s")
     if single.empty:
-        raise ArgumentError("these links hold no fitted pair; measure more than one size")
+        raise ArgumentError(_("these links hold no fitted pair; measure more than one size"))
     ends = {"slowest": single.iloc[0], "fastest": single.iloc[-1]}
     return {
         f"{name} ({int(row.source)} → {int(row.destination)})": (
@@ -129,13 +144,13 @@ def _fitted(
     ]
     if row.empty:
         axes.plot([], [], color=colour, label=name)
-        return f"{name} has no fit"
+        return _("{name} has no fit", name=name)
     alpha_us, bandwidth_gb_s = float(row["alpha_us"].iloc[0]), float(row["bandwidth_gb_s"].iloc[0])
     sizes = np.geomspace(x.min(), x.max(), 60)
     words = f"α {tables.quantity(alpha_us, 'µs')}, {tables.quantity(bandwidth_gb_s, 'GB/s')}"
     label = f"{name}: {words}"
     axes.plot(sizes, alpha_us + sizes / (bandwidth_gb_s * 1e3), color=colour, label=label)
-    return f"{name} has {words}"
+    return _("{name} has {words}", name=name, words=words)
 
 
 def _size_ticks(axes: Axes, sizes: Any) -> None:

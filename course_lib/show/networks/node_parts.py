@@ -1,4 +1,4 @@
-"""Two nodes from the inside: devices, switches, adapters, and the network between."""
+"""Two nodes from the inside: devices, switches, adapters, and the network between them."""
 
 from __future__ import annotations
 
@@ -10,40 +10,56 @@ from matplotlib.patches import FancyBboxPatch
 
 from course_lib.show.picture import Picture
 from course_lib.show.style import BLUE, GREEN, INK, ORANGE, PAPER, QUIET, bare, sheet
+from course_lib.words import _
 
+# Number of devices drawn per node. Further devices look the same.
 DRAWN = 4
-"""Devices of a node that are drawn; more look the same."""
 GAP = 1.3
 ROWS = {"spine": 5.6, "leaf": 4.65, "adapter": 3.55, "host": 2.6, "device": 1.6, "switch": 0.7}
 ROADS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
 
 
 def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
-    """Two nodes of a cluster (plan.CLUSTERS) and what one device can send over each road, in one
-    direction. `pcie_gb_s`: to the processor, which a cluster does not say; large copies reach 25 of
-    the 31.5 GB/s of PCIe 4.0 with 16 lanes."""
+    """Draw two nodes of a cluster (plan.CLUSTERS) with each link's bandwidth in one direction.
+
+    `pcie_gb_s` is the bandwidth to the processor, which a cluster does not contain. Large copies
+    reach 25 of the 31.5 GB/s of PCIe 4.0 with 16 lanes.
+    """
     width = DRAWN + GAP
-    adapters = "each device has its own adapter"
+    adapters = _("each device has its own adapter")
     with sheet(height_in=5.6) as page:
-        axes = bare(page.axes(title=f"Two nodes of {cluster.name}, seen from the inside"))
+        axes = bare(
+            page.axes(title=_("Two nodes of {name}, seen from the inside", name=cluster.name))
+        )
         for place in range(2):
-            _node(axes, place * width, f"node {place + 1}", cluster.devices_per_node)
+            _node(axes, place * width, _("node {place}", place=place + 1), cluster.devices_per_node)
         _network(axes, width)
         speeds = {
-            "inside": f"P2P: device, NVLink, device: {cluster.within.gb_per_s:.3g} GB/s",
-            "host": f"PCIe: to the processor and its memory (SHM): {pcie_gb_s:.3g} GB/s",
-            "between": f"NET: adapter, leaf, adapter: {cluster.across.gb_per_s:.3g} GB/s",
+            "inside": _(
+                "P2P: device, NVLink, device: {gb_per_s:.3g} GB/s", gb_per_s=cluster.within.gb_per_s
+            ),
+            "host": _(
+                "PCIe: to the processor and its memory (SHM): {pcie_gb_s:.3g} GB/s",
+                pcie_gb_s=pcie_gb_s,
+            ),
+            "between": _(
+                "NET: adapter, leaf, adapter: {gb_per_s:.3g} GB/s", gb_per_s=cluster.across.gb_per_s
+            ),
         }
         handles = [Line2D([], [], color=ROADS[road], lw=3, label=speeds[road]) for road in ROADS]
         page.figure.legend(handles=handles, loc="outside lower center", ncols=1)
         axes.set_xlim(-0.6, 2 * DRAWN + GAP - 0.4)
         axes.set_ylim(0.0, 6.0)
         return page.picture(
-            f"Drawing of two nodes of {cluster.name}. In each, devices hang on one NVLink switch, "
-            "and by PCIe on the processor and on network adapters. Adapters of the same number "
-            f"share a leaf switch, a rail; a spine joins the leaves; {adapters}. "
-            + "; ".join(speeds.values())
-            + "."
+            _(
+                "Drawing of two nodes of {name}. In each, devices hang on one NVLink "
+                "switch, and by PCIe on the processor and on network adapters. Adapters "
+                "of the same number share a leaf switch, a rail; a spine joins the "
+                "leaves; {adapters}. {values}.",
+                name=cluster.name,
+                adapters=adapters,
+                values="; ".join(speeds.values()),
+            )
         )
 
 
@@ -53,7 +69,11 @@ def _node(axes: Axes, x: float, name: str, devices: int) -> None:
         ec=QUIET, zorder=0,
     )  # fmt: skip
     axes.add_patch(frame)
-    more = f" ({DRAWN} of {devices} devices)" if devices > DRAWN else ""
+    more = (
+        _(" ({drawn} of {devices} devices)", drawn=DRAWN, devices=devices)
+        if devices > DRAWN
+        else ""
+    )
     axes.text(x - 0.36, 0.2, name + more, fontsize=9, fontweight="bold", va="bottom")
     middle = x + (DRAWN - 1) / 2
     for number in range(DRAWN):
@@ -63,12 +83,12 @@ def _node(axes: Axes, x: float, name: str, devices: int) -> None:
         _line(axes, (at, ROWS["host"]), (at, ROWS["adapter"]), "host", 2)
         _box(axes, at, "device", 0.74, f"GPU {number}")
         _box(axes, at, "adapter", 0.74, f"NIC {number}")
-    _box(axes, middle, "host", DRAWN - 0.26, "PCIe switches · CPU and main memory")
+    _box(axes, middle, "host", DRAWN - 0.26, _("PCIe switches · CPU and main memory"))
     _box(axes, middle, "switch", DRAWN - 0.26, "NVSwitch")
 
 
 def _network(axes: Axes, width: float) -> None:
-    """A leaf for each number: a device reaches those of its own number everywhere in one hop."""
+    """Draw one leaf switch per device number. Devices with the same number are one hop apart."""
     centre = (width + DRAWN - 1) / 2
     for number in range(DRAWN):
         leaf = centre + (number - (DRAWN - 1) / 2) * 1.5
@@ -76,7 +96,7 @@ def _network(axes: Axes, width: float) -> None:
             end = (place * width + number, ROWS["adapter"])
             _line(axes, end, (leaf, ROWS["leaf"]), "between", 1.6)
         _line(axes, (leaf, ROWS["leaf"]), (centre, ROWS["spine"]), "between", 1.6)
-        _box(axes, leaf, "leaf", 1.2, f"leaf, rail {number}")
+        _box(axes, leaf, "leaf", 1.2, _("leaf, rail {number}", number=number))
     _box(axes, centre, "spine", 2.4, "spine")
 
 

@@ -1,4 +1,4 @@
-"""Where nodes and devices stand in the picture of a topology."""
+"""Positions of nodes and devices in the picture of a topology."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ RADIUS = 0.34
 def place(
     ranks: list[Any], hosts: dict[Any, str]
 ) -> tuple[dict[Any, tuple[float, float]], dict[str, tuple[float, float, float, float]]]:
-    """Devices of a node in a row or a circle; nodes in rows that turn back like a snake, so
-    that a ring through the nodes has short links."""
+    """Place the devices of a node in a row or a circle, and the nodes in rows.
+
+    Every second row runs backwards, so that a ring through the nodes has short links.
+    """
     members: dict[str, list[Any]] = {}
     for rank in ranks:
         members.setdefault(hosts[rank], []).append(rank)
@@ -34,7 +36,7 @@ def place(
 
 
 def _spots(devices: int) -> list[tuple[float, float]]:
-    """Where the devices of a node are, from its left and its top."""
+    """Return the positions of a node's devices, from its top left corner."""
     if devices <= 2:
         return [(0.75 + 1.6 * place, 0.75) for place in range(devices)]
     radius = 1.05 / (2 * math.sin(math.pi / devices))
@@ -49,7 +51,7 @@ def _spots(devices: int) -> list[tuple[float, float]]:
 
 
 def _columns(nodes: int, shape: float) -> int:
-    """As few empty places as possible, then a picture wider than high."""
+    """Choose the number of columns: few empty places first, then a picture wider than high."""
 
     def cost(columns: int) -> float:
         rows = math.ceil(nodes / columns)

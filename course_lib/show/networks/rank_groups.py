@@ -1,4 +1,4 @@
-"""Which ranks belong together: one square a rank, coloured by group."""
+"""Groups of ranks: one square per rank, coloured by group."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from matplotlib.patches import Rectangle
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.picture import Picture
 from course_lib.show.style import PAPER, SERIES, bare, listed, readable_on, sheet
+from course_lib.words import _
 
 Groups = Sequence[Sequence[int]]
 _HATCHES = ("", "//", "..", "xx", "\\\\")
 
 
 def ranks(groups: Mapping[str, Groups] | Groups, devices_per_node: int | None = None) -> Picture:
-    """`groups` is one kind ([[0, 1], [2, 3]]) or several by name ({"tensor": …, "data": …})."""
+    """Draw groups of ranks.
+
+    `groups` is one kind ([[0, 1], [2, 3]]) or several by name ({"tensor": …, "data": …}).
+    """
     kinds = dict(groups) if isinstance(groups, Mapping) else {"groups": groups}
     for kind, members in kinds.items():
         _check(kind, members)
@@ -35,7 +39,11 @@ def ranks(groups: Mapping[str, Groups] | Groups, devices_per_node: int | None = 
         return page.picture(
             " ".join(
                 f"{kind}: {listed('-'.join(map(str, group)) for group in members[:12])}"
-                + (f" and {len(members) - 12} more." if len(members) > 12 else ".")
+                + (
+                    _(" and {members} more.", members=len(members) - 12)
+                    if len(members) > 12
+                    else "."
+                )
                 for kind, members in kinds.items()
             )
         )
@@ -47,11 +55,15 @@ def _check(kind: str, members: Groups) -> None:
         twice = seen & set(group)
         if twice:
             raise ArgumentError(
-                f"rank {min(twice)} is in two {kind} groups; every rank is in exactly one"
+                _(
+                    "rank {twice} is in two {kind} groups; every rank is in exactly one",
+                    twice=min(twice),
+                    kind=kind,
+                )
             )
         seen |= set(group)
     if not seen:
-        raise ArgumentError(f"there is no rank in the {kind} groups")
+        raise ArgumentError(_("there is no rank in the {kind} groups", kind=kind))
 
 
 def _panel(
@@ -66,7 +78,7 @@ def _panel(
         row, column = divmod(rank, columns)
         _square(axes, column, rows - 1 - row, rank, group_of.get(rank))
         if nodes and column == 0:
-            name = f"node {row + 1}"
+            name = _("node {row}", row=row + 1)
             axes.text(-0.12, rows - 0.5 - row, name, ha="right", va="center", fontsize=9)
     axes.set_xlim(-0.9 if nodes else -0.05, columns + 0.05)
     axes.set_ylim(-0.05, rows + 0.05)
@@ -74,7 +86,7 @@ def _panel(
 
 
 def _square(axes: Axes, x: float, y: float, rank: int, group: int | None) -> Any:
-    """Colours repeat after eight groups; the hatching then tells them apart."""
+    """Draw a rank. Colours repeat after eight groups, which then differ in their hatching."""
     paint = "#eeeeee" if group is None else SERIES[group % len(SERIES)]
     hatch = "" if group is None else _HATCHES[group // len(SERIES) % len(_HATCHES)]
     box = Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fc=paint, hatch=hatch, ec=PAPER, lw=0)

@@ -14,26 +14,25 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.show.networks.bends import free_bend
 from course_lib.show.networks.places import RADIUS, place
-from course_lib.show.networks.transports import Link, counts_of, hosts_of, links_of, look, said_of
+from course_lib.show.networks.transports import Link, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     INK,
     PAPER,
     QUIET,
     bare,
-    listed,
     sheet,
     shorten,
 )
+from course_lib.words import _
 
-DRAWN_ONE_BY_ONE = 64
+MOST_DRAWN = 64
 TITLE_CHARACTERS = 82
+# With more links, the legend names the transports, because labels would overlap.
 NAMED_LINKS = 8
-"""With more, the key names the roads: words would lie over each other."""
+# With more links than this between nodes, one line is drawn for each pair of nodes.
 BETWEEN_ONE_BY_ONE = 24
-"""More links than this between nodes are drawn as one line for every pair of nodes."""
 
 
 def topology(
@@ -41,11 +40,11 @@ def topology(
     nodes: Mapping[Any, str] | pd.DataFrame | None = None,
     names: Mapping[Any, str] | None = None,
 ) -> Picture:
-    """Draws a transport matrix (source × destination, "" where there is no link).
+    """Draw a transport matrix (source × destination, "" if the two have no link).
 
-    `nodes` says on which host each rank is (a mapping, or the `ranks` table of an NCCL log).
-    Above 64 ranks the nodes are summarised: how many links of which transport, in and between.
-    A log that was simulated is called so in the picture.
+    `nodes` maps each rank to its host (a mapping, or the `ranks` table of an NCCL log). The text
+    counts all links. If there are more than 64 ranks, the figure shows the first 64 and says so. It
+    also says whether a log was simulated.
     """
     simulated = str(getattr(matrix, "simulated", "") or "")
     if not isinstance(matrix, pd.DataFrame):
@@ -53,33 +52,41 @@ def topology(
         matrix = matrix.matrix()
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
-        raise ArgumentError("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
+        raise ArgumentError(
+            _("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
+        )
     links = list(links_of(matrix))
     hosts = hosts_of(ranks, nodes, links)
-    if len(ranks) > DRAWN_ONE_BY_ONE:
-        return _summary(ranks, hosts, links, simulated)
-    return _drawn(ranks, hosts, links, names or {}, simulated)
+    notes = [_("Simulated: {simulated}", simulated=simulated)] if simulated else []
+    if len(ranks) > MOST_DRAWN:
+        notes.append(_("The first {drawn} of {ranks} ranks", drawn=MOST_DRAWN, ranks=len(ranks)))
+    note = "\n".join(line for each in notes for line in textwrap.wrap(each, TITLE_CHARACTERS))
+    said = f"{note}\n{said_of(ranks, hosts, links)}"
+    shown = set(ranks[:MOST_DRAWN])
+    links = [link for link in links if shown.issuperset((link.first, link.second))]
+    return _drawn(ranks[:MOST_DRAWN], hosts, links, names or {}, (note, said))
 
 
 def _members(log: Any) -> pd.DataFrame:
-    """Of the communicator that is drawn: rank 0 of another may be elsewhere."""
+    """Return the ranks of the largest communicator. Rank numbers differ between communicators."""
     ranks: pd.DataFrame = log.ranks
     return ranks[ranks["communicator"] == log.largest()] if "communicator" in ranks else ranks
 
 
 def _drawn(
     ranks: list[Any], hosts: dict[Any, str], links: list[Link], names: Mapping[Any, str],
-    simulated: str,
+    words: tuple[str, str],
 ) -> Picture:  # fmt: skip
+    note, said = words
     places, boxes = place(ranks, hosts)
-    width = max(x + w for x, _, w, _ in boxes.values())
-    height = max(y + h for _, y, _, h in boxes.values())
+    width = max(x + w for x, _unused, w, _unused in boxes.values())
+    height = max(y + h for _unused, y, _unused, h in boxes.values())
     margin = max(0.3, (7.0 - width) / 2)
     with sheet(height_in=min(max(8.0 * (height + 1.1) / (width + 2 * margin), 2.8), 6.2)) as page:
         axes = bare(page.axes())
-        if simulated:  # above the figure, since the axes may be much narrower
+        if note:  # above the figure, because the axes may be much narrower
             style = {"fontsize": 11, "fontweight": "bold", "ha": "left"}
-            page.figure.suptitle(_warned(simulated), x=0.02, **style)
+            page.figure.suptitle(note, x=0.02, **style)
         patches = _draw_nodes(axes, boxes)
         circles = {
             rank: Circle(place, RADIUS, fc=PAPER, ec=INK, lw=1.6, zorder=4)
@@ -91,14 +98,14 @@ def _drawn(
         axes.set_ylim(-0.6, height + 0.3)
         axes.set_aspect("equal")
         _key(page.figure, links)
-        return page.picture(_warned(simulated, said_of(ranks, hosts, links)))
+        return page.picture(said)
 
 
 def _draw_links(
     axes: Axes, links: list[Link], hosts: dict[Any, str], circles: dict[Any, Circle],
     nodes: dict[str, FancyBboxPatch],
 ) -> None:  # fmt: skip
-    """Those within nodes one by one; of many between nodes, one road for each two nodes."""
+    """Draw links within nodes one by one, and many links between nodes as one line per pair."""
     crowded, few = len(links) > 24, len(links) <= NAMED_LINKS
     between = [link for link in links if hosts[link.first] != hosts[link.second]]
     for link in links:
@@ -121,16 +128,8 @@ def _draw_ranks(axes: Axes, circles: Mapping[Any, Circle], names: Mapping[Any, s
         )  # fmt: skip
 
 
-def _warned(simulated: str, text: str = "") -> str:
-    """Nobody is to take a simulated topology for that of a machine."""
-    if not simulated:
-        return text
-    title = "\n".join(textwrap.wrap(f"Simulated: {simulated}", TITLE_CHARACTERS))
-    return f"{title}\n{text}".strip()
-
-
 def _draw_nodes(axes: Axes, boxes: Mapping[str, Any]) -> dict[str, FancyBboxPatch]:
-    """Names of nodes often differ at their end only."""
+    """Draw the nodes. Long names keep their end, because node names often differ only there."""
     same = {shorten(host, 18) for host in boxes}
     patches = {}
     for host, (x, y, w, h) in boxes.items():
@@ -144,8 +143,10 @@ def _draw_nodes(axes: Axes, boxes: Mapping[str, Any]) -> dict[str, FancyBboxPatc
 def _draw_roads(
     axes: Axes, between: list[Link], hosts: Mapping[Any, str], patches: Mapping[str, FancyBboxPatch]
 ) -> None:
-    """One line for each pair of nodes and transport, the thicker the more links; it runs behind
-    the boxes that lie on its way."""
+    """Draw one line per pair of nodes and transport. More links make a thicker line.
+
+    Lines run behind the boxes.
+    """
     counts = Counter(
         (*sorted((hosts[link.first], hosts[link.second])), link.transport) for link in between
     )
@@ -179,7 +180,7 @@ def _draw_link(
     paint, dash = look(link.transport)
     first, second = circles[link.first], circles[link.second]
     start, end = first.center, second.center
-    if crowded and inside:  # hundreds of them: the circles hide the ends, which need no cutting
+    if crowded and inside:  # with hundreds of lines, the circles hide their ends
         xs, ys = zip(start, end, strict=True)
         axes.add_line(Line2D(xs, ys, color=paint, ls=dash, lw=1.0, zorder=3))
         return
@@ -213,33 +214,27 @@ def _key(figure: Any, links: list[Link]) -> None:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
 
 
-def _summary(ranks: list[Any], hosts: dict[Any, str], links: list[Link], simulated: str) -> Picture:
-    """Two boxes for all alike nodes, and the counts that a drawing of a thousand would hide."""
-    per_node = Counter(hosts.values())
-    inside, between = counts_of(links, hosts)
-    pairs = {frozenset((hosts[link.first], hosts[link.second])) for link in links}
-    linked = sum(len(pair) == 2 for pair in pairs)
-    sizes = Counter(per_node.values()).most_common(3)
-    shape = listed(f"{count} nodes of {size} devices" for size, count in sizes)
-    with sheet(height_in=3.0) as page:
-        axes = bare(page.axes(title=_warned(simulated, f"{len(ranks)} ranks: {shape}")))
-        axes.add_patch(_box(0.0, 0.0, 3.0, 2.2))
-        axes.add_patch(_box(6.4, 0.0, 3.0, 2.2))
-        axes.text(0.15, 2.05, "inside a node", va="top", fontweight="bold")
-        axes.text(6.55, 2.05, "inside a node", va="top", fontweight="bold")
-        for row, (name, count) in enumerate(inside.most_common(4)):
-            share = f"{name}\n{count / len(per_node):.3g} links a node"
-            for x in (0.15, 6.55):
-                axes.text(x, 1.55 - 0.5 * row, share, color=look(name)[0], va="top", fontsize=10)
-        for row, (name, count) in enumerate(between.most_common(4)):
-            y, (paint, dash) = 1.75 - 0.5 * row, look(name)
-            line = FancyArrowPatch((3.05, y), (6.35, y), color=paint, ls=dash, lw=2.4)
-            line.set_arrowstyle("<|-|>", head_length=6, head_width=4)
-            axes.add_patch(line)
-            text = f"{name}: {count} links in all"
-            axes.text(4.7, y + 0.08, text, color=paint, ha="center", va="bottom", fontsize=10)
-        axes.text(4.7, 0, f"{linked} pairs of nodes linked", ha="center", va="bottom", color=QUIET)
-        axes.set_xlim(-0.2, 9.6)
-        axes.set_ylim(-0.2, 2.4)
-        said = f"{said_of(ranks, hosts, links)} {linked} pairs of nodes are linked."
-        return page.picture(_warned(simulated, said))
+Point = tuple[float, float]
+# Distance from a circle at which a line clearly passes it.
+CLEAR = 0.2
+
+
+def free_bend(start: Point, end: Point, others: list[Point]) -> float:
+    """Return the bend that keeps a line clear of ranks between its ends."""
+    bends = (0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4)
+    return max(
+        bends, key=lambda bend: (min(_clearance(start, end, bend, others), CLEAR), -abs(bend))
+    )
+
+
+def _clearance(start: Point, end: Point, bend: float, others: list[Point]) -> float:
+    """Return the line's distance from the nearest circle. matplotlib's arc3 is a parabola."""
+    (x1, y1), (x2, y2) = start, end
+    middle = ((x1 + x2) / 2 + bend * (y2 - y1), (y1 + y2) / 2 - bend * (x2 - x1))
+    found = [CLEAR]
+    for part in range(1, 20):
+        t = part / 20
+        a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t**2
+        at = (a * x1 + b * middle[0] + c * x2, a * y1 + b * middle[1] + c * y2)
+        found += [math.dist(at, other) - RADIUS for other in others]
+    return min(found)

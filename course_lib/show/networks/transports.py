@@ -1,4 +1,4 @@
-"""What a transport matrix says: who is linked with whom, by what, on which nodes."""
+"""Transport matrix: linked ranks, their transport, and their nodes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from course_lib.show.style import (
     VERMILION,
     listed,
 )
+from course_lib.words import _
 
 INSIDE = ("P2P", "SHM", "NVLS")
 _LOOKS = (
@@ -34,7 +35,7 @@ _LOOKS = (
 
 @dataclass(frozen=True)
 class Link:
-    """Both directions between two ranks, where they use the same transport."""
+    """Link between two ranks. Both directions are one link if they use the same transport."""
 
     first: Any
     second: Any
@@ -55,20 +56,23 @@ def look(transport: str) -> tuple[str, str]:
 def hosts_of(
     ranks: list[Any], nodes: Mapping[Any, str] | pd.DataFrame | None, links: list[Link]
 ) -> dict[Any, str]:
-    """A log of one node names its neighbours' ranks without their hosts; what is reached through
-    the memory of a node is in that node."""
+    """Return the host of each rank.
+
+    The log of one node does not name other ranks' hosts. A rank reached through shared memory is on
+    the same node.
+    """
     if isinstance(nodes, pd.DataFrame):
         column = "host" if "host" in nodes else "node"
         nodes = dict(zip(nodes["rank"], nodes[column].astype(object), strict=True))
     known = {rank: host for rank, host in (nodes or {}).items() if isinstance(host, str) and host}
     if not known:
-        return dict.fromkeys(ranks, "one node")
+        return dict.fromkeys(ranks, _("one node"))
     near = [link for link in links if link.transport.upper().startswith(INSIDE)]
-    for link in near * 2:  # once more for those that became known on the way
+    for link in near * 2:  # a second pass, for ranks whose hosts the first pass found
         for one, other in ((link.first, link.second), (link.second, link.first)):
             if one in known:
                 known.setdefault(other, known[one])
-    return {rank: known.get(rank, "another node") for rank in ranks}
+    return {rank: known.get(rank, _("another node")) for rank in ranks}
 
 
 def links_of(matrix: pd.DataFrame) -> Iterator[Link]:
@@ -87,7 +91,7 @@ def links_of(matrix: pd.DataFrame) -> Iterator[Link]:
 
 
 def counts_of(links: list[Link], hosts: Mapping[Any, str]) -> tuple[Counter[str], Counter[str]]:
-    """Links by transport, inside the nodes and between them."""
+    """Count links by transport, inside nodes and between nodes."""
     inside: Counter[str] = Counter()
     between: Counter[str] = Counter()
     for link in links:
@@ -97,10 +101,20 @@ def counts_of(links: list[Link], hosts: Mapping[Any, str]) -> tuple[Counter[str]
 
 def said_of(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
     nodes = list(dict.fromkeys(hosts.values()))
-    parts = [f"Topology of {len(ranks)} ranks on {len(nodes)} node{'s' * (len(nodes) > 1)}."]
-    places = ("Inside nodes", "Between nodes")
+    parts = [
+        _(
+            "Topology of {ranks} ranks on {nodes} node{s}.",
+            ranks=len(ranks),
+            nodes=len(nodes),
+            s="s" * (len(nodes) > 1),
+        )
+    ]
+    places = (_("Inside nodes"), _("Between nodes"))
     for where, counts in zip(places, counts_of(links, hosts), strict=True):
         if counts:
-            said = [f"{n} link{'s' * (n > 1)} by {name}" for name, n in counts.most_common()]
+            said = [
+                _("{n} link{s} by {name}", n=n, s="s" * (n > 1), name=name)
+                for name, n in counts.most_common()
+            ]
             parts.append(f"{where}: {listed(said)}.")
-    return " ".join(parts) if links else parts[0] + " No links."
+    return " ".join(parts) if links else _("{parts} No links.", parts=parts[0])

@@ -1,1 +1,1 @@
-"""What was guessed or planned, beside what was measured."""
+"""Guesses and plans beside measurements."""

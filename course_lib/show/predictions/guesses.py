@@ -1,4 +1,4 @@
-"""What was guessed, computed and measured, side by side."""
+"""Guessed, computed and measured numbers side by side."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from course_lib.show.style import (
     sheet,
     shorten,
 )
+from course_lib.words import _, label
 
 
 def predicted(
@@ -36,16 +37,21 @@ def predicted(
     unit: str = "ms",
     what: str = "time",
 ) -> Picture:
-    """Predicted beside measured for several things, with the ratio of the two."""
+    """Draw predicted beside measured values, with the ratio of the two."""
     names = [name for name in predicted if name in measured]
     if not names:
         raise ArgumentError(
-            f"nothing is both predicted ({listed(predicted)}) and measured ({listed(measured)})"
+            _(
+                "nothing is both predicted ({predicted}) and measured ({measured})",
+                predicted=listed(predicted),
+                measured=listed(measured),
+            )
         )
+    what = label(what)
     first = np.array([float(predicted[name]) for name in names])
     second = np.array([float(measured[name]) for name in names])
     with sheet(height_in=1.5 + 0.62 * max(len(names), 2)) as page:
-        axes = page.axes(f"{what} ({unit})", "", "Predicted and measured")
+        axes = page.axes(f"{what} ({label(unit)})", "", _("Predicted and measured"))
         _pairs_of_bars(axes, first, second)
         axes.set_yticks(range(len(names)), [shorten(name) for name in names])
         axes.invert_yaxis()
@@ -55,19 +61,26 @@ def predicted(
         legend_below(axes)
         pairs = zip(names, first, second, strict=True)
         said = [
-            f"{n} {tables.quantity(a, unit)} against {tables.quantity(b, unit)}"
+            _(
+                "{n} {a} against {b}",
+                n=label(n),
+                a=tables.quantity(a, unit),
+                b=tables.quantity(b, unit),
+            )
             for n, a, b in pairs
         ]
-        return page.picture(f"Bars, predicted against measured {what}: {'; '.join(said)}.")
+        return page.picture(
+            _("Bars, predicted against measured {what}: {said}.", what=what, said="; ".join(said))
+        )
 
 
 def _pairs_of_bars(axes: Axes, first: Any, second: Any) -> None:
     place = np.arange(len(first))
-    axes.barh(place - 0.19, first, 0.36, color=ORANGE, hatch="//", label="predicted")
-    axes.barh(place + 0.19, second, 0.36, color=BLUE, label="measured")
+    axes.barh(place - 0.19, first, 0.36, color=ORANGE, hatch="//", label=_("predicted"))
+    axes.barh(place + 0.19, second, 0.36, color=BLUE, label=_("measured"))
     for row, (one, other) in enumerate(zip(first, second, strict=True)):
         ratio = other / one if one else float("nan")
-        text = f"  measured = {ratio:.2f} × predicted"
+        text = _("  measured = {ratio:.2f} × predicted", ratio=ratio)
         axes.text(max(one, other), row, text, va="center", fontsize=9.5)
 
 
@@ -78,20 +91,31 @@ def guess(
     unit: str = "",
     what: str = "",
 ) -> Picture:
-    """A reader's guess, the formula's answer and every measurement on one axis. Judges nothing."""
+    """Draw a reader's guess, the formula's result and every measurement on one axis.
+
+    The figure does not judge the guess.
+    """
     if guess not in (None, ...) and real(guess) is None:
-        raise ArgumentError(f"the guess {guess!r} is not a number; give one such as 3 or 2.5")
+        raise ArgumentError(
+            _("the guess {guess!r} is not a number; give one such as 3 or 2.5", guess=guess)
+        )
     points = np.atleast_1d(tables.numbers(np.atleast_1d(np.asarray(measured, dtype=float))))
     middle = float(np.median(points)) if len(points) else float("nan")
-    said = [f"measured {tables.quantity(middle, unit)} (median of {len(points)})"]
+    said = [
+        _(
+            "measured {middle} (median of {points})",
+            middle=tables.quantity(middle, unit),
+            points=len(points),
+        )
+    ]
     with sheet(height_in=2.5) as page:
-        axes = page.axes(f"{what or 'measured'} ({unit})")
+        axes = page.axes(f"{label(what) or _('measured')} ({label(unit)})")
         spread = np.linspace(-0.16, 0.16, len(points)) if len(points) > 1 else np.zeros(1)
         axes.plot(points, spread, "o", color=BLUE, ms=8, mec="white", alpha=0.85)
-        rows = [("you measured", 0.0)]
+        rows = [(_("you measured"), 0.0)]
         for name, value, height, sign, paint in (
-            ("the formula says", prediction, 1.0, "D", GREEN),
-            ("you guessed", guess, 2.0, "s", VERMILION),
+            (_("the formula says"), prediction, 1.0, "D", GREEN),
+            (_("you guessed"), guess, 2.0, "s", VERMILION),
         ):
             if (known := real(value)) is not None:
                 text = tables.quantity(known, unit)
@@ -102,23 +126,23 @@ def guess(
                 said.insert(0, f"{name.split()[-1]} {text}")
         at = (points.max(initial=middle), 0)
         quantity = tables.quantity(middle, unit)
-        text = f"median {quantity}" if len(points) > 1 else quantity
+        text = _("median {quantity}", quantity=quantity) if len(points) > 1 else quantity
         _beside(axes, text, at, fontweight="bold", color=INK)
         _name_rows(axes, rows)
         axes.margins(x=0.18)
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-        return page.picture(f"Points on one axis: {'; '.join(said)}.")
+        return page.picture(_("Points on one axis: {said}.", said="; ".join(said)))
 
 
 def _name_rows(axes: Axes, rows: list[tuple[str, float]]) -> None:
-    axes.set_yticks([height for _, height in rows], [name for name, _ in rows])
-    axes.set_ylim(-0.5, max(height for _, height in rows) + 0.5)
+    axes.set_yticks([height for _unused, height in rows], [name for name, _unused in rows])
+    axes.set_ylim(-0.5, max(height for _unused, height in rows) + 0.5)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0, labelcolor=QUIET)
 
 
 def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> None:
-    """On paper of its own: the line down from another row may pass here."""
+    """Write a label beside a point. Its background hides lines that would cross the text."""
     box = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}
     axes.annotate(
         text, point, xytext=(11, 0), textcoords="offset points", va="center", bbox=box, **look
@@ -126,15 +150,17 @@ def _beside(axes: Axes, text: str, point: tuple[float, float], **look: Any) -> N
 
 
 def guesses(kept: pd.DataFrame) -> Picture:
-    """How far the guesses of a course lay from what was measured, lesson by lesson; choices are
-    counted above them. Takes the table of `guesses()`."""
+    """Draw the error of each guess by lesson, and count the choices above.
+
+    Takes the table of `guesses()`.
+    """
     tables.require(kept, ["lesson", "times_off", "is_right"], "guesses")
     lessons = sorted(set(kept["lesson"]))
     if not lessons:
-        raise ArgumentError("no guess has met its measurement yet: do a lesson, and come back")
+        raise ArgumentError(_("no guess has met its measurement yet: do a lesson, and come back"))
     middles, said = [], []
     with sheet(height_in=3.8) as page:
-        axes = page.axes("lesson", "times too much or too little", "Your guesses")
+        axes = page.axes(_("lesson"), _("times too much or too little"), _("Your guesses"))
         for place, lesson in enumerate(lessons):
             rows = kept[kept["lesson"] == lesson]
             off = tables.numbers(rows["times_off"].dropna())
@@ -143,28 +169,37 @@ def guesses(kept: pd.DataFrame) -> Picture:
             choices = [bool(right) for right in rows["is_right"].dropna()]
             if choices:
                 _count_above(axes, place, choices, len(lessons) > ROOM_FOR_WORDS)
-            said.append(f"{lesson}: {len(off)} numbers, {len(choices)} choices")
-        axes.plot(range(len(lessons)), middles, color=ORANGE, lw=2, label="middle of a lesson")
-        axes.axhline(1, color=GREEN, lw=1.2, ls="--", label="right")
+            said.append(
+                _(
+                    "{lesson}: {off} numbers, {choices} choices",
+                    lesson=lesson,
+                    off=len(off),
+                    choices=len(choices),
+                )
+            )
+        axes.plot(range(len(lessons)), middles, color=ORANGE, lw=2, label=_("middle of a lesson"))
+        axes.axhline(1, color=GREEN, lw=1.2, ls="--", label=_("right"))
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
         axes.set_ylim(0.85, max([4.0, *kept["times_off"].dropna()]) * 2)
         size = None if len(lessons) <= ROOM_FOR_WORDS else 9
         axes.set_xticks(range(len(lessons)), lessons, fontsize=size)
         legend_below(axes)
-        return page.picture(f"Factor by which guesses missed, by lesson. {'; '.join(said)}.")
+        return page.picture(
+            _("Factor by which guesses missed, by lesson. {said}.", said="; ".join(said))
+        )
 
 
 def _count_above(axes: Axes, place: int, choices: list[bool], narrow: bool) -> None:
-    text = f"{sum(choices)} of {len(choices)}\nchosen right"
+    text = _("{choices} of {choices2}\nchosen right", choices=sum(choices), choices2=len(choices))
     if narrow:
         text = f"{sum(choices)}/{len(choices)}"
-        axes.set_title("at the top: chosen right/choices", **AT_RIGHT)
+        axes.set_title(_("at the top: chosen right/choices"), **AT_RIGHT)
     axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
 
 
+# With more lessons, only two numbers fit above each column, and one line explains them.
 ROOM_FOR_WORDS = 7
-"""Lessons; above the columns of more only two numbers fit, and one line tells what they are."""
 AT_RIGHT: dict[str, Any] = {"loc": "right", "fontsize": 9, "fontweight": "normal"}
 BELOW_TOP: dict[str, Any] = {
     "xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5,

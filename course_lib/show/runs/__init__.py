@@ -1,1 +1,1 @@
-"""What happened in a run: curves over its iterations, bars of its steps, its load, its timeline."""
+"""Figures of a run: curves over its iterations, bars of its steps, its load, its timeline."""

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, and which operators take it."""
+"""Parts of a step's time, and the operators that take it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from course_lib.show.style import (
     sheet,
     shorten,
 )
+from course_lib.words import _
 
 _HATCH = {"communication": "//", "exposed_communication": "//", "idle": "..", "data": "xx"}
 _STEP_PARTS = (
@@ -32,27 +33,32 @@ _STEP_PARTS = (
 
 
 def step_time(*profiles: Any, step: int | None = None) -> Picture:
-    """Where the time of a step goes, one bar a rank (mean of the steps, or one step).
+    """Draw the parts of a step's time, one bar per rank (mean of the steps, or one step).
 
     Takes `profile.step_time` (the profiler tab's categories) or `profile.overlap`.
     """
     rows = _step_rows(tables.named(profiles, "step_time"), step)
     parts = [part for part in _STEP_PARTS if f"{part}_us" in rows and rows[f"{part}_us"].any()]
-    if "overlapped_us" in rows:  # it is inside both of its neighbours
+    if "overlapped_us" in rows:  # overlapped time is already in computation and communication
         parts = [part for part in parts if part not in {"overlapped", "communication"}]
     values = rows[[f"{part}_us" for part in parts]].fillna(0.0).to_numpy(dtype=float)
     divisor, unit = tables.time_scale(float(values.sum(axis=1).max(initial=0.0)))
     with sheet(height_in=1.7 + 0.34 * max(len(rows), 2)) as page:
-        axes = page.axes(f"time of a step ({unit})", "", "Where the time of a step goes")
+        axes = page.axes(
+            _("time of a step ({unit})", unit=unit), "", _("Where the time of a step goes")
+        )
         stack(axes, list(rows.index), parts, values / divisor)
         return page.picture(
-            f"Stacked bars of the time of a step for {listed(rows.index)}. "
-            + _shares(list(rows.index), parts, values)
+            _(
+                "Stacked bars of the time of a step for {index}. {index2}",
+                index=listed(rows.index),
+                index2=_shares(list(rows.index), parts, values),
+            )
         )
 
 
 def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -> None:
-    """Horizontal stacked bars, their larger pieces numbered with their share."""
+    """Draw horizontal stacked bars. Larger parts show their percentage."""
     left = np.zeros(len(names))
     whole = np.maximum(values.sum(axis=1), 1e-12)
     for position, part in enumerate(parts):
@@ -77,7 +83,7 @@ def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -
 
 
 def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
-    """The operators (or kernels) that take the most time; those on Tensor Cores marked."""
+    """Draw the operators (or kernels) that take the most time; mark those on Tensor Cores."""
     table = tables.table_of(profile, "operators")
     column = _column_of_time(table, column)
     grouped = table.assign(**{column: tables.numbers(table[column])}).groupby("name")[column].sum()
@@ -86,7 +92,11 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
     marked = _on_tensor_cores(table)
     with sheet(height_in=1.4 + 0.3 * max(len(best), 3)) as page:
         what = column.removesuffix("_us").replace("_", " ")
-        axes = page.axes(f"{what} time ({unit})", "", f"The {len(best)} most expensive operations")
+        axes = page.axes(
+            _("{what} time ({unit})", what=what, unit=unit),
+            "",
+            _("The {best} most expensive operations", best=len(best)),
+        )
         names = [shorten(name, 44, end=22) for name in best.index]
         colours = [GREEN if name in marked else BLUE for name in best.index]
         bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours)
@@ -96,15 +106,15 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
         axes.grid(axis="y", visible=False)
         axes.margins(x=0.1)
         if marked & set(best.index):
-            axes.text(0.98, 0.03, "green: on Tensor Cores", ha="right", transform=axes.transAxes)
+            axes.text(0.98, 0.03, _("green: on Tensor Cores"), ha="right", transform=axes.transAxes)
         said = ", ".join(
             f"{name} {tables.quantity(best[name] / divisor, unit)}" for name in best.index
         )
-        return page.picture(f"Bars of the most expensive operators: {said}.")
+        return page.picture(_("Bars of the most expensive operators: {said}.", said=said))
 
 
 def _column_of_time(table: pd.DataFrame, asked: str) -> str:
-    """The one that was asked for, else the first that holds any time."""
+    """Return the requested column, or the first that contains any time."""
     candidates = ("device_self_us", "total_us", "host_self_us")
     there = [name for name in candidates if name in table]
     usable = [name for name in there if tables.numbers(table[name]).any()]
@@ -112,7 +122,7 @@ def _column_of_time(table: pd.DataFrame, asked: str) -> str:
     tables.require(table, ["name", column], "operators")
     if not usable and not tables.numbers(table[column]).any():
         raise ArgumentError(
-            "this table holds no time (a CPU run has no kernels); use the operators"
+            _("this table holds no time (a CPU run has no kernels); use the operators")
         )
     return column
 
@@ -130,7 +140,9 @@ def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFr
         parts.append(mean)
     rows = pd.concat(parts)
     if rows.empty:
-        raise ArgumentError(f"this profile holds no step{f' {step}' if step is not None else ''}")
+        raise ArgumentError(
+            _("this profile holds no step{value}", value=f" {step}" if step is not None else "")
+        )
     return rows.head(32)
 
 

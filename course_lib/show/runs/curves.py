@@ -1,4 +1,4 @@
-"""What happens over the iterations of one run or several: loss, throughput, loss scale."""
+"""Curves over the iterations of one run or several: loss, throughput, loss scale."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import DASHES, INK, SERIES, VERMILION, legend_below, plain_ticks, sheet
+from course_lib.words import N_, _
 
 X_AXES = {
-    "iteration": "iteration",
-    "samples": "samples seen",
-    "tokens": "tokens seen",
-    "time": "time in iterations (s)",
+    "iteration": N_("iteration"),
+    "samples": N_("samples seen"),
+    "tokens": N_("tokens seen"),
+    "time": N_("time in iterations (s)"),
 }
 
 
 def loss(*runs: Any, by: str = "iteration", log: bool = False, difference: bool = False) -> Picture:
-    """Loss of one run or several; `by` is "iteration", "samples", "tokens" or "time".
-    `difference` adds a panel: how far each run is from the first, where both have a line."""
+    """Draw the loss of one or more runs; `by` is "iteration", "samples", "tokens" or "time".
+
+    `difference` adds a panel with each run's difference from the first at common iterations.
+    """
+    tables.one_of(by, X_AXES, "show.loss", "by")
     found = tables.named(runs, "iterations")
     said = []
     with sheet(height_in=5.4 if difference else 3.8) as page:
         panels = 2 if difference else 1
         axes, *below = page.panels(panels, 1, sharex=True, height_ratios=[3, 2][:panels])
-        axes.set(ylabel="loss (nats per token)", title="Training loss")
-        [axes, *below][-1].set_xlabel(_x_label(by))
+        axes.set(ylabel=_("loss (nats per token)"), title=_("Training loss"))
+        [axes, *below][-1].set_xlabel(X_AXES[by])
         said += [_differences(panel, found, by) for panel in below]
         for position, (name, table) in enumerate(found.items()):
             tables.require(table, ["iteration", "lm_loss"], "loss")
@@ -44,79 +48,96 @@ def loss(*runs: Any, by: str = "iteration", log: bool = False, difference: bool 
             axes.set_yscale("log")
             plain_ticks(axes.yaxis)
         _finish(axes)
-        return page.picture(f"Line chart of the training loss by {by}. {'; '.join(said)}.")
+        return page.picture(
+            _("Line chart of the training loss by {by}. {said}.", by=by, said="; ".join(said))
+        )
 
 
 def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
-    """From the first run, on a logarithmic axis: rounding is many decades below the loss."""
+    """Draw differences from the first run on a logarithmic axis, to show rounding errors."""
     (name, first), *others = found.items()
     if not others:
-        raise ArgumentError("difference=True compares runs: give two or more")
+        raise ArgumentError(_("difference=True compares runs: give two or more"))
     said = []
     for position, (other, table) in enumerate(others, start=1):
         both = first.merge(table, on="iteration", suffixes=("", "_other"))
         apart = tables.numbers((both["lm_loss_other"] - both["lm_loss"]).abs())
         shown = np.where(apart > 0, apart, np.nan)
         _line(axes, _x(both, by), shown, f"|{other} − {name}|", position)
-        said.append(f"{other} and {name} differ by at most {tables.quantity(np.nanmax(apart))}")
-    # From the last digit of a log to what nobody would call rounding.
-    axes.set(ylabel="difference", yscale="log", ylim=(1e-7, 1))
+        said.append(
+            _(
+                "{other} and {name} differ by at most {apart}",
+                other=other,
+                name=name,
+                apart=tables.quantity(np.nanmax(apart)),
+            )
+        )
+    # From the last printed digit of a log to differences too large for rounding.
+    axes.set(ylabel=_("difference"), yscale="log", ylim=(1e-7, 1))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_title("How far the curves are apart (0 is not drawn)", fontsize=11)
+    axes.set_title(_("How far the curves are apart (0 is not drawn)"), fontsize=11)
     return ", ".join(said)
 
 
 def throughput(*runs: Any, unit: str = "samples") -> Picture:
-    """Speed of every logged interval; `unit` is "samples", "tflops" or "ms"."""
+    """Draw the speed of each logged interval; `unit` is "samples", "tflops" or "ms"."""
     names = {
-        "samples": ("samples per second", "Throughput"),
-        "tflops": ("TFLOP/s per device", "Achieved arithmetic"),
-        "ms": ("ms per iteration", "Time per iteration"),
+        "samples": (_("samples per second"), _("Throughput")),
+        "tflops": (_("TFLOP/s per device"), _("Achieved arithmetic")),
+        "ms": (_("ms per iteration"), _("Time per iteration")),
     }
-    if unit not in names:
-        raise ArgumentError(f"show.throughput has no unit {unit!r}; use one of {', '.join(names)}")
+    tables.one_of(unit, names, "show.throughput", "unit")
     y_label, title = names[unit]
     said = []
     with sheet() as page:
-        axes = page.axes("iteration", y_label, title)
+        axes = page.axes(_("iteration"), y_label, title)
         for position, (name, table) in enumerate(tables.named(runs, "iterations").items()):
             y = _speed(table, unit)
             x = tables.numbers(table["iteration"])
             _line(axes, x, y, name, position, markers=len(x) <= 60)
             median = float(np.nanmedian(y)) if np.isfinite(y).any() else float("nan")
-            said.append(f"{name}: median {tables.quantity(median, y_label)}")
+            said.append(
+                _("{name}: median {median}", name=name, median=tables.quantity(median, y_label))
+            )
         axes.margins(y=0.08)
         axes.set_ylim(bottom=0)
         _finish(axes)
         return page.picture(
-            f"Line chart with a line for each run, {title} by iteration: {'; '.join(said)}."
+            _(
+                "Line chart with a line for each run, {title} by iteration: {said}.",
+                title=title,
+                said="; ".join(said),
+            )
         )
 
 
 def loss_scale(run: Any) -> Picture:
-    """Loss scale over the iterations (powers of two), with the iterations that were skipped."""
+    """Draw the loss scale over the iterations (powers of two), with skipped iterations marked."""
     ((name, table),) = tables.named([run], "iterations").items()
     tables.require(table, ["iteration", "loss_scale"], "loss_scale")
     x, y = tables.numbers(table["iteration"]), tables.numbers(table["loss_scale"])
     with sheet(height_in=3.2) as page:
-        axes = page.axes("iteration", "loss scale", f"Loss scale of {name}")
-        axes.step(*tables.thin(x, y), where="post", color=SERIES[0], label="loss scale")
+        axes = page.axes(_("iteration"), _("loss scale"), _("Loss scale of {name}", name=name))
+        axes.step(*tables.thin(x, y), where="post", color=SERIES[0], label=_("loss scale"))
         if np.nanmax(y, initial=0) > 0:
             axes.set_yscale("log", base=2)
             plain_ticks(axes.yaxis)
         skipped = _mark_skipped(axes, table, x, VERMILION)
         _finish(axes)
         return page.picture(
-            f"Step chart of the loss scale: {_course(name, x, y)}; "
-            f"{skipped} iterations were skipped."
+            _(
+                "Step chart of the loss scale: {name}; {skipped} iterations were skipped.",
+                name=_course(name, x, y),
+                skipped=skipped,
+            )
         )
 
 
 def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
-    """Speed against devices, with the ideal line, and the efficiency beside it.
+    """Draw speed against devices with the ideal line, and the efficiency beside it.
 
-    Columns: `devices`, the speed, and `name` where several curves are compared.
+    Columns: `devices`, the speed, and `name` if several curves are compared.
     """
     tables.require(table, ["devices", speed], "scaling")
     groups = {"measured": table}
@@ -127,8 +148,10 @@ def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
         left, right = page.panels(1, 2, width_ratios=[3, 2])
         for position, (name, part) in enumerate(groups.items()):
             said.append(_efficiency(left, right, part, speed, name, position))
-        left.set(xlabel="devices", ylabel=speed.replace("_", " "), title="Speed (dotted: ideal)")
-        right.set(xlabel="devices", ylabel="efficiency (%)", title="Efficiency")
+        left.set(
+            xlabel=_("devices"), ylabel=speed.replace("_", " "), title=_("Speed (dotted: ideal)")
+        )
+        right.set(xlabel=_("devices"), ylabel=_("efficiency (%)"), title=_("Efficiency"))
         right.margins(y=0.12)
         right.set_ylim(0, max(112.0, right.get_ylim()[1]))
         for axes in (left, right):
@@ -136,7 +159,7 @@ def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
         left.set_yscale("log", base=2)
         plain_ticks(left.yaxis)
         legend_below(left)
-        return page.picture(f"Scaling chart. {'; '.join(said)}.")
+        return page.picture(_("Scaling chart. {said}.", said="; ".join(said)))
 
 
 def _efficiency(
@@ -150,9 +173,12 @@ def _efficiency(
     left.plot(devices, ideal, color=INK, lw=1.2, ls=":")
     left.plot(devices, values, label=name, **look)
     right.plot(devices, percent, **look)
-    return (
-        f"{name} keeps {percent[-1]:.0f} % efficiency from {devices[0]:.0f} "
-        f"to {devices[-1]:.0f} devices"
+    return _(
+        "{name} keeps {percent:.0f} % efficiency from {devices:.0f} to {devices2:.0f} devices",
+        name=name,
+        percent=percent[-1],
+        devices=devices[0],
+        devices2=devices[-1],
     )
 
 
@@ -163,14 +189,8 @@ def _device_axis(axes: Axes, devices: Any) -> None:
     axes.minorticks_off()
 
 
-def _x_label(by: str) -> str:
-    if by not in X_AXES:
-        raise ArgumentError(f"no axis {by!r}; use one of {', '.join(X_AXES)}")
-    return X_AXES[by]
-
-
 def _x(table: pd.DataFrame, by: str) -> np.ndarray[Any, Any]:
-    """A log line gives the mean time of the iterations since the line before."""
+    """Return the x values. A log line holds the mean time per iteration since the line before."""
     columns = {"samples": "consumed_samples", "tokens": "consumed_tokens", "time": "elapsed_ms"}
     column = columns.get(by, "iteration")
     tables.require(table, [column], "loss")
@@ -187,7 +207,7 @@ def _speed(table: pd.DataFrame, unit: str) -> np.ndarray[Any, Any]:
         return tables.numbers(table[column[unit]])
     tables.require(table, ["elapsed_ms", "global_batch_size"], "throughput")
     if unit == "tflops":
-        raise ArgumentError("this log prints no TFLOPs; use unit='samples' or unit='ms'")
+        raise ArgumentError(_("this log prints no TFLOPs; use unit='samples' or unit='ms'"))
     per_s = tables.numbers(table["global_batch_size"]) * 1000 / tables.numbers(table["elapsed_ms"])
     return np.asarray(per_s)
 
@@ -195,8 +215,8 @@ def _speed(table: pd.DataFrame, unit: str) -> np.ndarray[Any, Any]:
 def _line(
     axes: Axes, x: Any, y: Any, name: str, position: int, *, markers: bool | None = None
 ) -> None:
-    """Many noisy points become a pale band under their running mean."""
-    look: dict[str, Any] = {  # so that curves on top of each other are both seen
+    """Draw a curve. Many noisy points become a pale band under their running mean."""
+    look: dict[str, Any] = {  # keeps curves distinguishable that lie on top of each other
         "color": SERIES[position % len(SERIES)], "ls": DASHES[position % len(DASHES)],
         "fillstyle": "none" if position % 2 else "full",
     }  # fmt: skip
@@ -209,7 +229,7 @@ def _line(
 
 
 def _mark_skipped(axes: Axes, table: pd.DataFrame, x: Any, colour: str) -> int:
-    """The log counts what was skipped since the line before."""
+    """Mark log lines that report skipped iterations since the line before; return their count."""
     zero = np.zeros(len(table))
     skipped = tables.numbers(table["skipped_iterations"]) if "skipped_iterations" in table else zero
     nan = tables.numbers(table["nan_iterations"]) if "nan_iterations" in table else zero
@@ -217,7 +237,7 @@ def _mark_skipped(axes: Axes, table: pd.DataFrame, x: Any, colour: str) -> int:
     if len(at):
         axes.plot(
             at, np.full(len(at), 0.03), "x", color=colour, ms=6, mew=1.8, clip_on=False,
-            transform=axes.get_xaxis_transform(), label="skipped or NaN",
+            transform=axes.get_xaxis_transform(), label=_("skipped or NaN"),
         )  # fmt: skip
     return int(np.nansum(skipped))
 
@@ -233,21 +253,21 @@ def _validation(axes: Axes, runs: Any, by: str) -> None:
             if len(points):
                 axes.plot(
                     tables.numbers(points["iteration"]), tables.numbers(points["lm_loss"]), "D",
-                    color=SERIES[position % 8], mec=INK, ms=6, label="validation",
+                    color=SERIES[position % 8], mec=INK, ms=6, label=_("validation"),
                 )  # fmt: skip
 
 
 def _course(name: str, x: Any, y: Any) -> str:
     good = np.isfinite(y) & np.isfinite(x)
     if not good.any():
-        return f"{name} has no finite value"
+        return _("{name} has no finite value", name=name)
     first, last = y[good][0], y[good][-1]
     begin, end = tables.quantity(first), tables.quantity(last)
     if last == first:
-        return f"{name} stays at {end}"
+        return _("{name} stays at {end}", name=name, end=end)
     if last < first:
-        return f"{name} falls from {begin} to {end}"
-    return f"{name} rises from {begin} to {end}"
+        return _("{name} falls from {begin} to {end}", name=name, begin=begin, end=end)
+    return _("{name} rises from {begin} to {end}", name=name, begin=begin, end=end)
 
 
 def _finish(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""What one change after another gave, here and elsewhere."""
+"""Speed-ups of successive changes, on several machines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import BLUE, GREEN, ORANGE, PURPLE, legend_below, listed, sheet, shorten
+from course_lib.words import _
 
 LOOKS: tuple[dict[str, Any], ...] = (
     {"color": BLUE}, {"color": ORANGE, "hatch": "//"}, {"color": GREEN, "hatch": ".."},
@@ -20,17 +21,22 @@ LOOKS: tuple[dict[str, Any], ...] = (
 
 
 def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
-    """A row for each change, a column for each machine, with its speed in `unit`, or nothing where
-    it was not measured. Bars say how many times the first speed of their machine."""
+    """Draw the speed after each change (row) on each machine (column).
+
+    Speeds are in `unit`; a missing value was not measured. A bar's length is the speed divided by
+    the machine's first speed.
+    """
     if not (isinstance(table, pd.DataFrame) and len(table) and 0 < len(table.columns) <= 4):
         raise ArgumentError(
-            "show.gains takes a table with a row for each change and a column for each of one to "
-            "four machines"
+            _(
+                "show.gains takes a table with a row for each change and a column for "
+                "each of one to four machines"
+            )
         )
     columns = {str(name): tables.numbers(table[name]) for name in table.columns}
     rows = [str(name) for name in table.index]
     with sheet(height_in=1.4 + 0.5 * max(len(rows), 2)) as page:
-        axes = page.axes("times as fast as at first", "", "What each step gave")
+        axes = page.axes(_("times as fast as at first"), "", _("What each step gave"))
         said = [
             f"{name}: {_bars(axes, rows, values, (place, len(columns)), name, unit)}"
             for place, (name, values) in enumerate(columns.items())
@@ -41,13 +47,13 @@ def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
         axes.set_xlim(left=0)
         axes.grid(axis="y", visible=False)
         legend_below(axes)
-        return page.picture(f"Bars, times as fast as at first. {'; '.join(said)}.")
+        return page.picture(_("Bars, times as fast as at first. {said}.", said="; ".join(said)))
 
 
 def _bars(
     axes: Axes, rows: list[str], values: Any, place: tuple[int, int], name: str, unit: str
 ) -> str:
-    """Those of one machine, each with its speed; returns them in words."""
+    """Draw the speed-ups of one machine, each with its speed; return them as text."""
     number, of = place
     there = np.flatnonzero(np.isfinite(values) & (values > 0))
     height = 0.8 / of
@@ -58,5 +64,6 @@ def _bars(
         text = f" {tables.quantity(speed, unit)}"
         axes.text(factor, middle, text, va="center", fontsize=9.5)
     return listed(
-        f"{rows[row]} {factor:.2f} times" for row, factor in zip(there, times, strict=True)
+        _("{rows} {factor:.2f} times", rows=rows[row], factor=factor)
+        for row, factor in zip(there, times, strict=True)
     )

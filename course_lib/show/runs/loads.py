@@ -1,4 +1,4 @@
-"""Load of the nodes and ranks of a job: as a figure afterwards, as a small table while it runs."""
+"""Load of a job's nodes and ranks: a figure afterwards, or a small table during the job."""
 
 from __future__ import annotations
 
@@ -14,47 +14,54 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import BLUE, DASHES, SERIES, sheet
-from course_lib.words import told
+from course_lib.words import _
 
 SPARK_PX, SPARK_HEIGHT_PX, SPARK_POINTS = 120, 22, 60
 Line = tuple[str, Any, Any]
 
 
 def monitor(recorded: Any) -> Picture:
-    """What read.monitor returned: processors or devices, memory and network over time."""
+    """Draw a table of read.monitor: processors or devices, memory and network over time."""
     panels = {
-        "load (%)": list(_busy(recorded)),
-        "memory (GiB)": list(_memory(recorded)),
-        "network (MB/s)": list(_network(recorded)),
+        _("load (%)"): list(_busy(recorded)),
+        _("memory (GiB)"): list(_memory(recorded)),
+        _("network (MB/s)"): list(_network(recorded)),
     }
     if not any(panels.values()):
-        raise ArgumentError("nothing was monitored; run the job with monitor=True in its recipe")
+        raise ArgumentError(_("nothing was monitored; run the job with monitor=True in its recipe"))
     said = []
     with sheet(height_in=5.6) as page:
         axes_list = page.panels(3, 1, sharex=True)
         for axes, (label, lines) in zip(axes_list, panels.items(), strict=True):
             _draw(axes, label, lines)
             said += [
-                f"{name} {label}: mean {_mean(y)}, highest {_highest(y)}" for name, _, y in lines
+                _(
+                    "{name} {label}: mean {y}, highest {y2}",
+                    name=name,
+                    label=label,
+                    y=_mean(y),
+                    y2=_highest(y),
+                )
+                for name, _unused, y in lines
             ]
-        axes_list[-1].set_xlabel("time since the first look (s)")
-        axes_list[0].set_title("Load while the job ran")
-        return page.picture(f"Three line charts over time. {'; '.join(said[:16])}.")
+        axes_list[-1].set_xlabel(_("time since the first look (s)"))
+        axes_list[0].set_title(_("Load while the job ran"))
+        return page.picture(_("Three line charts over time. {said}.", said="; ".join(said[:16])))
 
 
 def monitor_panel(recorded: Any) -> str:
-    """HTML for a live panel: a row a node or device, its last values and a small curve."""
+    """Return HTML for a live panel: per node or device a row with last values and a small curve."""
     rows = []
     for title, unit, lines in (
-        ("load of {name}", "%", _busy(recorded)),
-        ("memory of {name}", "GiB", _memory(recorded)),
-        ("network of {name}", "MB/s", _network(recorded)),
+        (_("load of {name}"), "%", _busy(recorded)),
+        (_("memory of {name}"), "GiB", _memory(recorded)),
+        (_("network of {name}"), "MB/s", _network(recorded)),
     ):
-        for name, _, values in lines:
+        for name, _unused, values in lines:
             finite = values[np.isfinite(values)]
             if len(finite):
                 last = tables.quantity(float(finite[-1]), unit)
-                cells = (told(title.format(name=escape(name))), f"<b>{last}</b>", _spark(finite))
+                cells = (title.format(name=escape(name)), f"<b>{last}</b>", _spark(finite))
                 rows.append(
                     "".join(f'<td style="padding:0 1.2em 0 0">{cell}</td>' for cell in cells)
                 )
@@ -62,28 +69,25 @@ def monitor_panel(recorded: Any) -> str:
 
 
 def _busy(recorded: Any) -> Iterator[Line]:
-    """Devices where there are any, else the ranks, else the nodes' processors."""
-    devices, ranks, load = (_table(recorded, name) for name in ("devices", "ranks", "load"))
-    if len(devices) and devices["utilisation_percent"].notna().any():
-        yield from _lines(
-            devices, ["node", "device"], "utilisation_percent", "device {device}, {node}"
-        )
-    elif len(ranks) and ranks["slot_percent"].notna().any():
-        yield from _lines(ranks, ["rank", "node"], "slot_percent", "rank {rank}, {node}")
-    else:
-        yield from _lines(load, ["node"], "cpu_percent", "{node}")
+    columns = ("utilisation_percent", "slot_percent", "cpu_percent")
+    return _of_devices_or_ranks(recorded, columns)
 
 
 def _memory(recorded: Any) -> Iterator[Line]:
-    devices, ranks, load = (_table(recorded, name) for name in ("devices", "ranks", "load"))
-    if len(devices) and devices["memory_used_bytes"].notna().any():
-        found = _lines(devices, ["node", "device"], "memory_used_bytes", "device {device}, {node}")
-    elif len(ranks):
-        found = _lines(ranks, ["rank", "node"], "memory_bytes", "rank {rank}, {node}")
-    else:
-        found = _lines(load, ["node"], "memory_used_bytes", "{node}")
-    for name, x, y in found:
+    columns = ("memory_used_bytes", "memory_bytes", "memory_used_bytes")
+    for name, x, y in _of_devices_or_ranks(recorded, columns):
         yield name, x, y / 2**30
+
+
+def _of_devices_or_ranks(recorded: Any, columns: tuple[str, str, str]) -> Iterator[Line]:
+    """Return lines of the devices if measured, else of the ranks, else of the nodes' processors."""
+    devices, ranks, load = (_table(recorded, name) for name in ("devices", "ranks", "load"))
+    of_device, of_rank, of_node = columns
+    if len(devices) and devices[of_device].notna().any():
+        return _lines(devices, ["node", "device"], of_device, _("device {device}, {node}"))
+    if len(ranks) and ranks[of_rank].notna().any():
+        return _lines(ranks, ["rank", "node"], of_rank, _("rank {rank}, {node}"))
+    return _lines(load, ["node"], of_node, "{node}")
 
 
 def _network(recorded: Any) -> Iterator[Line]:
@@ -132,7 +136,7 @@ def _highest(y: Any) -> str:
 
 
 def _spark(values: Any) -> str:
-    """A curve of the last minute; drawn by hand, because a panel is redrawn every second."""
+    """Draw a curve of the last minute as SVG, which is fast enough for a redraw every second."""
     shown = values[-SPARK_POINTS:]
     top = max(float(shown.max()), 1e-9)
     step = SPARK_PX / max(len(shown) - 1, 1)

@@ -1,4 +1,4 @@
-"""What ran when on every rank: the course's own view of a trace, which needs no browser."""
+"""Timelines of all ranks, drawn from a profile without a browser."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import CATEGORY, SERIES, legend_below, readable_on, sheet, shorten
+from course_lib.words import _
 
 MOST_BARS_A_LANE = 1500
 NAMED = 8
 
 
 def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = None) -> Picture:
-    """Ranges and communication of a profile, a block a rank: nested ranges below each other."""
+    """Draw ranges and communication of a profile, one block per rank. Nested ranges lie below."""
     spans = tables.table_of(profile, "spans")
     tables.require(spans, ["rank", "name", "begin_us", "end_us"], "timeline")
     spans = _drawable(_chosen(spans, ranks, step))
     if spans.empty:
         raise ArgumentError(
-            "this profile holds no range to draw" + ("" if step is None else f" in step {step}")
+            _(
+                "this profile holds no range to draw{value}",
+                value="" if step is None else _(" in step {step}", step=step),
+            )
         )
     spans["kind"] = spans["name"].map(_kind)
     spans["lane"] = _lanes(spans)
@@ -40,14 +44,22 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
             mine = spans[spans["rank"] == rank]
             _block(axes, mine, paints, zero, divisor)
             axes.set_ylim(depth[rank] - 0.45, -0.55)
-            axes.set_yticks([(depth[rank] - 1) / 2], [f"rank {rank}"])
+            axes.set_yticks([(depth[rank] - 1) / 2], [_("rank {rank}", rank=rank)])
             axes.tick_params(axis="y", length=0)
             axes.grid(axis="y", visible=False)
-        panels[-1].set_xlabel(f"time ({unit})")
-        panels[0].set_title("Timeline" if step is None else f"Timeline of recorded step {step}")
+        panels[-1].set_xlabel(_("time ({unit})", unit=unit))
+        panels[0].set_title(
+            _("Timeline") if step is None else _("Timeline of recorded step {step}", step=step)
+        )
         handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
         legend_below(panels[0], handles)
-        return page.picture(f"Timeline, ranks shown: {len(shown)}. {_said(spans, divisor, unit)}")
+        return page.picture(
+            _(
+                "Timeline, ranks shown: {shown}. {spans}",
+                shown=len(shown),
+                spans=_said(spans, divisor, unit),
+            )
+        )
 
 
 def _drawable(spans: pd.DataFrame) -> pd.DataFrame:
@@ -65,14 +77,14 @@ def _chosen(spans: pd.DataFrame, ranks: list[int] | None, step: int | None) -> p
 
 
 def _kind(name: str) -> str:
-    """ "forward 3" and "forward 4" are the same kind."""
+    """Remove the number: "forward 3" and "forward 4" are the same kind."""
     return str(name).strip("# ").rstrip("0123456789 #.:") or str(name)
 
 
 def _lanes(spans: pd.DataFrame) -> pd.Series:
-    """A range that lies inside another goes one lane below it."""
+    """Place a range that lies inside another one lane below it."""
     lanes = pd.Series(0, index=spans.index)
-    for _, mine in spans.groupby("rank"):
+    for _unused, mine in spans.groupby("rank"):
         ends: list[float] = []
         ordered = mine.assign(minus=-mine["end_us"]).sort_values(["begin_us", "minus"])
         for index, begin, end in zip(
@@ -86,11 +98,11 @@ def _lanes(spans: pd.DataFrame) -> pd.Series:
 
 
 def _paints(spans: pd.DataFrame) -> dict[str, str]:
-    """The colour that a phase has everywhere; the other kinds by the time that they take."""
+    """Choose colours: fixed colours for phases, then by time taken for the other kinds."""
     took = (spans["end_us"] - spans["begin_us"]).groupby(spans["kind"]).sum()
     names = list(took.sort_values(ascending=False).index[:NAMED])
     known: dict[str, str] = {}
-    for name in names:  # of two kinds with one colour, the longer keeps it
+    for name in names:  # if two kinds share a colour, the longer keeps it
         paint = CATEGORY.get(name.split(":")[0].split(" ")[0].lower(), "")
         known[name] = "" if paint in known.values() else paint
     free = [paint for paint in SERIES if paint not in known.values()] + list(SERIES)

@@ -1,4 +1,4 @@
-"""One column of a table over another, for figures that have no function of their own."""
+"""One table column against another, for figures without a function of their own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
-from course_lib.show.picture import Picture
+from course_lib.show.picture import Picture, shown
 from course_lib.show.style import (
     DASHES,
     INK,
@@ -21,40 +20,49 @@ from course_lib.show.style import (
     plain_ticks,
     sheet,
 )
-from course_lib.words import spoken
+from course_lib.words import N_, _, label
 
 LOGS = ("", "x", "y", "xy")
-COUNTED = {"samples": "number of samples", "tokens": "number of tokens", "steps": "number of steps"}
-"""Their names alone are units: `12 samples`."""
-KNOWN = spoken(
-    "consumed samples", "elapsed s", "epoch", "iteration", "lm loss", "loss", "noise scale",
-    "steps per second", "times as fast", "train loss", "validation loss", "workers",
-)  # fmt: skip
-"""Other columns of lessons, as they stand at an axis."""
+# Names that are units themselves: `12 samples`.
+COUNTED = {
+    "samples": N_("number of samples"),
+    "tokens": N_("number of tokens"),
+    "steps": N_("number of steps"),
+}
 
 
 def lines(
     *sources: Any, x: str, y: str, title: str = "", log: str = "", points: Sequence[str] = (),
     level: float | None = None,
 ) -> Picture:  # fmt: skip
-    """The column `y` over the column `x`, a line for each table, or points where its name is among
-    `points`. `log` names the axes ("x", "y" or "xy") on which equal steps are equal factors;
-    `level` draws a horizontal line."""
+    """Draw column `y` against column `x`, one line per table.
+
+    Tables named in `points` are drawn as points. `log` names the logarithmic axes ("x", "y" or
+    "xy"). `level` draws a horizontal line.
+    """
     found = tables.named(sources, "iterations")
-    if log not in LOGS:
-        raise ArgumentError(f"show.lines has no log={log!r}; use one of {', '.join(LOGS[1:])}")
+    tables.one_of(log, LOGS, "show.lines", "log")
+    of_points = {label(name) for name in points}
     with sheet() as page:
         axes = page.axes(_words(x), _words(y), title)
         for position, (name, table) in enumerate(found.items()):
             tables.require(table, [x, y], "lines")
-            _draw(axes, table[x], table[y], name, position, is_line=name not in points)
+            _draw(axes, table[x], table[y], name, position, is_line=name not in of_points)
         if level is not None:
             axes.axhline(level, color=INK, lw=1.2, ls=":")
         _scale(axes, log)
         if len(found) > 1:
             legend_below(axes)
         said = listed(f"{name} {_course(table, x, y)}" for name, table in found.items())
-        return page.picture(f"{title or 'Chart'}: {_words(y)} over {_words(x)}. {said}.")
+        return page.picture(
+            _(
+                "{value}: {y} over {x}. {said}.",
+                value=label(title) or _("Chart"),
+                y=_words(y),
+                x=_words(x),
+                said=said,
+            )
+        )
 
 
 def _draw(axes: Axes, x: Any, y: Any, name: str, position: int, *, is_line: bool) -> None:
@@ -75,12 +83,16 @@ def _scale(axes: Axes, log: str) -> None:
 
 
 def _words(column: str) -> str:
-    return COUNTED.get(column, column.replace("_", " "))
+    return str(COUNTED.get(column, shown(column.replace("_", " "))))
 
 
 def _course(table: Any, x: str, y: str) -> str:
     values = tables.numbers(table[y])
     good = values[np.isfinite(values) & np.isfinite(tables.numbers(table[x]))]
     if not len(good):
-        return "has no finite value"
-    return f"goes from {tables.quantity(good[0])} to {tables.quantity(good[-1])}"
+        return _("has no finite value")
+    return _(
+        "goes from {good} to {good2}",
+        good=tables.quantity(good[0]),
+        good2=tables.quantity(good[-1]),
+    )

@@ -1,9 +1,9 @@
-"""The challenge of lesson 17: a task with an open end, its score, and the board.
+"""Challenge of lesson 17: an open-ended task, its score, and the board.
 
 from course_lib import Lab, challenge
 task = challenge.task(Lab())
 run = lab.submit(task.recipe("mine", task.model(2, 64), seconds=25, iterations=300, …))
-score = task.score(run)                    # judged by a fresh draw of text, from the saved weights
+score = task.score(run)                    # from the saved weights, on freshly drawn text
 task.enter(score, name="Ada")
 task.board()
 """

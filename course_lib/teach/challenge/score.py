@@ -1,49 +1,64 @@
-"""What a run is worth: judged from its saved weights, its log and the accounts of the cluster."""
+"""Score of a run, computed again from its saved weights and its job's time."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import math
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import gpt
 from course_lib.lab.queue.records import Record
+from course_lib.lab.workspace import plain, write_json
 from course_lib.mistakes.names import answers_misspelt
-from course_lib.teach.challenge import pledge, proofs, text
-from course_lib.teach.challenge.judgement import SAMPLES_IN_DOUBT, Judgement, judge, keep, kept
-from course_lib.words import told
+from course_lib.teach.challenge import text
+from course_lib.words import _
 
 if TYPE_CHECKING:
     from course_lib.teach.challenge.task import Task
 
-GIVEN: set[Score] = set()
-"""Scores as they were given in this notebook; one with other figures is none of them."""
+# Environment variable of a recipe that holds the predicted time. It is submitted with the recipe,
+# so a different prediction makes a different run.
+PREDICTION = "COURSE_CHALLENGE"
+# Train on all of the text. The judge uses a different text.
+SPLIT = "100,0,0"
+FOREIGN = ("--load", "--finetune", "--mock-data")
+# Samples of a judgement. The standard error is then 0.01 to 0.02 nats.
+SAMPLES = 1024
+JUDGEMENT_FILE = "judgement.json"
 
 
 @answers_misspelt
 @dataclass(frozen=True, repr=False)
 class Score:
-    """`loss` is held out; `learned` that of the text which the run learned from. `noticed` says
-    in sentences why the run does not count; empty where it does. `job` is a name for the job that
-    no other job has, also where a cluster made anew counts from 1 again. `origin` says of a
-    recorded run where it was judged."""
+    """Figures of a run.
+
+    `loss` is the held-out loss. `job` is unique even if a new cluster counts its jobs from 1 again.
+    `broken_rules` lists why the run does not count; it is empty if the run counts. For a recorded
+    run, `origin` says where it was judged.
+    """
 
     run: str
     job_id: int
     job: str
-    workspace: str
     target: float
     digest: str
     loss: float
     error: float
-    learned: float
-    seed: int
     tokens: int
     seconds: float
     devices: int
     foreseen: float
-    noticed: tuple[str, ...] = ()
+    broken_rules: tuple[str, ...] = ()
     origin: str = ""
 
     @property
@@ -52,7 +67,7 @@ class Score:
 
     @property
     def counts(self) -> bool:
-        return not self.noticed
+        return not self.broken_rules
 
     @property
     def reached(self) -> bool:
@@ -60,79 +75,157 @@ class Score:
 
     @property
     def off_by(self) -> float:
-        """The factor by which the time was foreseen wrongly, too long or too short."""
+        """Return the factor between predicted and measured time, at least 1."""
         if not (self.foreseen > 0 and self.seconds > 0):
             return math.inf
         return max(self.foreseen / self.seconds, self.seconds / self.foreseen)
 
     @property
     def result(self) -> float:
-        """By which the board is ordered: seconds, times `off_by`."""
+        """Return seconds times `off_by`, the sorting key of the board."""
         return self.seconds * self.off_by
 
     def __repr__(self) -> str:
-        goal = "reached" if self.loss <= self.target else "NOT reached"
+        goal = _("reached") if self.loss <= self.target else _("NOT reached")
+        devices = _("device") if self.devices == 1 else _("devices")
+        result = f"{self.result:.1f} s" if self.reached else _("none")
         lines = [
-            f"{self.run} (job {self.job_id})",
-            f"  held-out loss   {self.loss:.3f} ± {self.error:.3f}  "
-            f"(asked: {self.target:g}; {goal})",
-            f"  tokens          {self.tokens:,}",
-            f"  time            {self.seconds:.0f} s  (foreseen: {self.foreseen:.0f} s, off by a "
-            f"factor of {self.off_by:.2f})",
-            f"  device-minutes  {self.device_minutes:.2f}  (on {self.devices} "
-            f"{'device' if self.devices == 1 else 'devices'})",
-            f"  score           {self.result:.1f} s" if self.reached else "  score           none",
+            _("{run} (job {job})", run=self.run, job=self.job_id),
+            _(
+                "  held-out loss   {loss:.3f} ± {error:.3f}  (asked: {target:g}; {goal})",
+                loss=self.loss,
+                error=self.error,
+                target=self.target,
+                goal=goal,
+            ),
+            _("  tokens          {tokens:,}", tokens=self.tokens),
+            _(
+                "  time            {seconds:.0f} s  (foreseen: {foreseen:.0f} s, off by a factor "
+                "of {off_by:.2f})",
+                seconds=self.seconds,
+                foreseen=self.foreseen,
+                off_by=self.off_by,
+            ),
+            _(
+                "  device-minutes  {minutes:.2f}  (on {count} {devices})",
+                minutes=self.device_minutes,
+                count=self.devices,
+                devices=devices,
+            ),
+            _("  score           {result}", result=result),
         ]
-        lines += [f"  {self.origin}, and judged there"] if self.origin else []
-        lines += [f"  does not count: {said}" for said in self.noticed]
-        return told("\n".join(lines))
+        lines += [_("  {origin}, and judged there", origin=self.origin)] if self.origin else []
+        lines += [_("  does not count: {rule}", rule=rule) for rule in self.broken_rules]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Result of code/challenge/judge.py on saved weights."""
+
+    samples: int
+    judged: float
+    error: float
 
 
 def scored(task: Task, run: Any) -> Score:
-    """Refuses what cannot be judged; what can, and should not count, is told in `noticed`."""
-    proofs.refuse_what_is_no_try(run)
+    """Return the score of a run of the task; refuse a run that cannot be judged."""
+    _refuse_unscorable(run)
     if run.origin:
-        account = proofs.Account(float(run.elapsed_s or 0.0))
-        return _score(task, run, kept(run), account, task.digest)
-    with ThreadPoolExecutor(1) as beside:
-        anew = beside.submit(text.made_anew, task.lab)
-        found = judge(task, run.paths.checkpoints)
-        if proofs.easier(found) > proofs.DOUBT_NATS:
-            found = judge(task, run.paths.checkpoints, SAMPLES_IN_DOUBT)
-        wanted = anew.result()
-    keep(run, found)
-    account = proofs.account_of(task.lab, run)
-    noticed = tuple(proofs.noticed(task, run, found, account, wanted))
-    score = _score(task, run, found, account, wanted, noticed)
-    GIVEN.add(score)
-    return score
-
-
-def _score(
-    task: Task, run: Any, found: Judgement, account: proofs.Account, digest: str,
-    noticed: tuple[str, ...] = (),
-) -> Score:  # fmt: skip
-    promise = pledge.of_recipe(run.recipe.environment)
+        found, broken = _kept_judgement(run), tuple[str, ...]()
+    else:
+        found, broken = judge(task, run), tuple(broken_rules(task, run))
+        with contextlib.suppress(LabError):  # for example a full disk; the score is still shown
+            write_json(run.paths.verdict / JUDGEMENT_FILE, asdict(found))
     return Score(
         run=run.name,
         job_id=run.job_id,
         job=name_of(task.lab.jobs.registry.owner_of(run.folder)),
-        workspace=pledge.identity(task.lab.workspace),
         target=task.target,
-        digest=digest,
+        digest=task.digest,
         loss=found.judged,
         error=found.error,
-        learned=found.learned,
-        seed=found.seed,
         tokens=found.samples * (run.recipe.model.sequence if run.recipe.model else 0),
-        seconds=account.seconds,
+        seconds=float(run.elapsed_s or 0.0),
         devices=run.recipe.devices,
-        foreseen=promise.seconds if promise else math.nan,
-        noticed=noticed,
+        foreseen=predicted_seconds(run.recipe) or math.nan,
+        broken_rules=broken,
         origin=run.origin,
     )
 
 
+def predicted_seconds(recipe: Recipe) -> float | None:
+    """Return the time that a recipe from `task.recipe` predicts; None if it has none."""
+    found = re.match(r"\d{1,9}\.\d(?= s)", str(recipe.environment.get(PREDICTION, "")))
+    return float(found[0]) if found else None
+
+
+def _refuse_unscorable(run: Any) -> None:
+    if not (hasattr(run, "recipe") and hasattr(run, "paths")):
+        raise LabError(_("task.score takes a run: what lab.submit(…) returned"))
+    name = run.name
+    if not run.ended:
+        state = run.state
+        raise LabError(
+            _("{run} is {state}; wait for its end with run.wait()", run=name, state=state)
+        )
+    if not run.ok:
+        failed = _("{run} did not end well, and only a whole run counts: ", run=name)
+        raise LabError(failed + run.error)
+    if predicted_seconds(run.recipe) is None:
+        unknown = _(
+            "{run} foresees nothing: make its recipe with task.recipe(…, seconds=…)", run=name
+        )
+        raise LabError(unknown)
+
+
+def broken_rules(task: Task, run: Any) -> Iterator[str]:
+    """Yield each reason why a run does not count."""
+    recipe, flags = run.recipe, run.recipe.flags
+    extra = recipe.files or recipe.before or recipe.commands or recipe.script
+    if recipe.program != gpt.PROGRAM or extra:
+        yield _("it has run something else than {program}", program=gpt.PROGRAM)
+    if chosen := sorted(set(recipe.environment) - {PREDICTION}):
+        yield _(
+            "its environment ({names}) may change how fast its devices are",
+            names=", ".join(chosen),
+        )
+    if flags.get("--data-path") != task.learn or flags.get("--split") != SPLIT:
+        yield _("it has learned from another text than the one given (--data-path, --split)")
+    if begun := [flag for flag in FOREIGN if flag in flags]:
+        yield _(
+            "it did not begin with random weights and the text given ({flags})",
+            flags=", ".join(begun),
+        )
+
+
+def judge(task: Task, run: Any) -> Judgement:
+    """Measure the held-out loss of a run's saved weights on freshly drawn samples."""
+    said = text.start(
+        "challenge/judge.py", "--load", str(run.paths.checkpoints), "--text", task.judge,
+        "--samples", str(SAMPLES), "--seed", str(secrets.randbelow(2**32)),
+    )  # fmt: skip
+    try:
+        told = json.loads(said.splitlines()[-1])
+        judged = told["texts"][task.judge]
+        return Judgement(int(told["samples"]), float(judged["loss"]), float(judged["error"]))
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise LabError(
+            _("the judge said nothing that could be read: {said!r}", said=said[-300:])
+        ) from error
+
+
+def _kept_judgement(run: Any) -> Judgement:
+    """Read the judgement of a recorded run, whose weights are too large to record."""
+    try:
+        content = plain(run.paths.verdict / JUDGEMENT_FILE).read_bytes()
+        return msgspec.json.decode(content, type=Judgement)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise LabError(
+            _("{run} was recorded without its weights, and before it was judged", run=run.name)
+        ) from error
+
+
 def name_of(record: Record | None) -> str:
-    """From what the lab drew when it submitted; nothing can be told from it."""
+    """Return a digest of the job's random token, which does not reveal its owner."""
     return hashlib.sha256(record.token.encode()).hexdigest()[:16] if record else ""

@@ -1,4 +1,4 @@
-"""The text of the challenge: made once in the workspace, and made anew by who judges."""
+"""Text of the challenge, created once per workspace."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import hashlib
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import Workspace, programs_folder
+from course_lib.words import _
 
 if TYPE_CHECKING:
     from course_lib.lab.lab import Lab
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 LEARN, JUDGE = "learn_text_document", "judge_text_document"
 ENDS = (".bin", ".idx")
 PATIENCE_S = 600
-KNOWN: dict[str, str] = {}
-"""The digests of texts that were made in this notebook, by the digest of their sample."""
+# Prefixes of variables that would make a program think it is part of a job.
 OF_A_RANK = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_", "MASTER_", "TORCHELASTIC_", "COURSE_RUN")
-"""Beginnings of variables by which a program would take itself for a part of a job."""
 
 
 def folder(workspace: Workspace) -> Path:
@@ -31,57 +29,30 @@ def folder(workspace: Workspace) -> Path:
 
 
 def prepare(lab: Lab) -> str:
-    """Makes the text where it is not there yet. Its digest: two workspaces with the same have the
-    same challenge."""
+    """Create the text if it is missing, and return its digest. Equal digests mean equal tasks."""
     place = folder(lab.workspace)
-    if not all((place / f"{part}{end}").is_file() for part in (LEARN, JUDGE) for end in ENDS):
-        lab.say(f"preparing the text of the challenge in {place} (once, some seconds)")
-        sample = _sample(lab)
-        make(sample, place)
-        KNOWN[_digest_of([sample])] = digest(place)
-    return digest(place)
+    files = [place / f"{part}{end}" for part in (LEARN, JUDGE) for end in ENDS]
+    if not all(file.is_file() for file in files):
+        lab.say(
+            _("preparing the text of the challenge in {place} (once, some seconds)", place=place)
+        )
+        start("challenge/text.py", "--sample", str(_sample(lab)), "--out", str(place))
+    total = hashlib.sha256()
+    for file in files:
+        total.update(file.read_bytes())
+    return total.hexdigest()[:16]
 
 
 def _sample(lab: Lab) -> Path:
-    """The sample text's documents, made where they are not there."""
+    """Return the sample documents; create them if they are missing."""
     data = Path(lab.site.data or lab.workspace.folder / "data")
     if not (data / "sample.jsonl").is_file():
         start("sample_text.py", "--out", str(data))
     return data / "sample.jsonl"
 
 
-def make(sample: Path, place: Path) -> None:
-    start("challenge/text.py", "--sample", str(sample), "--out", str(place))
-
-
-def digest(place: Path) -> str:
-    """Of both parts; empty where one is missing."""
-    return _digest_of(place / f"{part}{end}" for part in (LEARN, JUDGE) for end in ENDS)
-
-
-def _digest_of(files: Iterable[Path]) -> str:
-    total = hashlib.sha256()
-    try:
-        for file in files:
-            total.update(file.read_bytes())
-    except OSError:
-        return ""
-    return total.hexdigest()[:16]
-
-
-def made_anew(lab: Lab) -> str:
-    """The digest that the text must have, whatever lies in the workspace by now."""
-    sample = _sample(lab)
-    of = _digest_of([sample])
-    if of not in KNOWN:
-        with tempfile.TemporaryDirectory(prefix="course-challenge-") as place:
-            make(sample, Path(place))
-            KNOWN[of] = digest(Path(place))
-    return KNOWN[of]
-
-
 def start(program: str, *arguments: str) -> str:
-    """Runs a program of the course beside the notebook, and returns what it prints."""
+    """Run a program of the course on the notebook's machine, and return its output."""
     command = [sys.executable, str(programs_folder() / program), *arguments]
     try:
         done = subprocess.run(
@@ -89,14 +60,22 @@ def start(program: str, *arguments: str) -> str:
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise LabError(f"{program} was not done after {PATIENCE_S} s") from error
+        raise LabError(
+            _("{program} was not done after {patience_s} s", program=program, patience_s=PATIENCE_S)
+        ) from error
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]
-        raise LabError(f"{program} failed: {said or f'exit code {done.returncode}'}")
+        raise LabError(
+            _(
+                "{program} failed: {value}",
+                program=program,
+                value=said or _("exit code {returncode}", returncode=done.returncode),
+            )
+        )
     return done.stdout.decode(errors="replace")
 
 
 def environment(here: Mapping[str, str]) -> dict[str, str]:
-    """Of one process on the processor: a login node may have GPUs that are others' business."""
+    """Return an environment for one process that leaves a login node's GPUs to others."""
     kept = {key: value for key, value in here.items() if not key.startswith(OF_A_RANK)}
     return {**kept, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}

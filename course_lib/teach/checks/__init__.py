@@ -1,1 +1,1 @@
-"""The checks of the exercises, one module per lesson; `check` of a notebook offers them all."""
+"""Checks of the exercises, one module per lesson. A notebook's `check` offers them all."""

@@ -1,85 +1,150 @@
-"""What the checks of several lessons ask of a run."""
+"""Requirements shared by the checks of several lessons."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from course_lib.lab.job.recipe import Recipe
 from course_lib.teach.checklist import Checklist
+from course_lib.words import _
 
 BYTES_PER_GRADIENT = 4
 MIB = 2**20
 OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")
+# Flags for recording, length, saving, seed and rate. They change neither peak nor step time.
+MAY_DIFFER = (
+    "--profile", "--use-pytorch-profiler", "--profile-step-start", "--profile-step-end",
+    "--profile-ranks", "--record-memory-history", "--log-interval", "--log-memory-interval",
+    "--train-iters", "--save", "--save-interval", "--seed", "--lr",
+)  # fmt: skip
+
+
+def flags_are(
+    check: Checklist,
+    run: Any,
+    wanted: Mapping[str, object],
+    hints: Mapping[str, str],
+    name: str = "it",
+) -> None:
+    """Check that the run has these flags. The first flag that differs prints its hint."""
+    for flag, value in wanted.items():
+        given = run.recipe.flags.get(flag, _("missing"))
+        said = _("{flag} of {run} is {given}.", flag=flag, run=run.name, given=given)
+        check.that(
+            str(given) == str(value),
+            _("{name} has {flag} {value}", name=name, flag=flag, value=value),
+            hint=f"{said} {hints.get(flag, '')}".strip(),
+        )
+
+
+def trains_as(
+    check: Checklist, mine: Recipe, other: Recipe, name: str, but: Iterable[str] = ()
+) -> None:
+    """Check that two recipes differ only in `but` and in flags that leave results comparable."""
+    changed = [
+        flag
+        for flag in sorted({*mine.flags, *other.flags} - {*MAY_DIFFER, *but})
+        if mine.flags.get(flag) != other.flags.get(flag)
+    ]
+    if (mine.nodes, mine.gpus_per_node) != (other.nodes, other.gpus_per_node):
+        changed.append(_("the devices"))
+    check.that(
+        not changed,
+        _("it trains what {name} trains", name=name),
+        hint=_(
+            "These differ: {flags}. They change more than is asked for. Compare the two recipes.",
+            flags=", ".join(changed),
+        ),
+    )
+
+
+def has_devices(check: Checklist, run: Any, nodes: int, devices: int) -> None:
+    recipe = run.recipe
+    check.that(
+        (recipe.nodes, recipe.gpus_per_node) == (nodes, devices),
+        _("it had {nodes} × {devices} devices", nodes=nodes, devices=devices),
+        hint=_(
+            "It had {nodes} × {gpus_per_node}: nodes × devices on each.",
+            nodes=recipe.nodes,
+            gpus_per_node=recipe.gpus_per_node,
+        ),
+    )
+
+
+def is_run_of(check: Checklist, run: Any, name: str) -> None:
+    """Refuse a run that is not the exercise's, before looking for further mistakes."""
+    check.unless(
+        run.name != name,
+        _("it is the run of the exercise"),
+        hint=_(
+            "This is the run {run!r}; the recipe of the exercise is called {name!r}.",
+            run=run.name,
+            name=name,
+        ),
+    )
 
 
 def global_batch(run: Any) -> int | None:
-    """As the last iteration line says."""
+    """Return the global batch from the last iteration line; None if no line has it."""
     said = run.log.iterations["global_batch_size"].dropna()
     return int(said.iloc[-1]) if len(said) else None
 
 
 def whole_flag(run: Any, name: str, otherwise: int = 0) -> int:
-    """A flag that is a whole number; `otherwise` where the run was not given one."""
+    """Return a flag that is a whole number; `otherwise` if the run does not have it."""
     value = run.recipe.flags.get(name)
     return int(value) if isinstance(value, str) and value.isdecimal() else otherwise
 
 
 def ran_out(run: Any) -> bool:
-    """Whether a run ended for lack of its devices' memory."""
+    """Return whether a run ended because its devices ran out of memory."""
     failure = None if run.ok else run.failure
     return failure is not None and failure.cause in OUT_OF_MEMORY
 
 
 def gradient_bytes(check: Checklist, run: Any) -> int:
-    """Of one copy of the model that this run trained."""
+    """Return the bytes of the gradients of one copy of the model in this run."""
     count = check.left(run, "log").parameter_count
     check.unless(
         not count,
-        "its log says how many parameters there are",
-        hint=f"{run.log_file} has no such line. Is it the run that the exercise asks for?",
+        _("its log says how many parameters there are"),
+        hint=_(
+            "{log_file} has no such line. Is it the run that the exercise asks for?",
+            log_file=run.log_file,
+        ),
     )
     return int(BYTES_PER_GRADIENT * count)
 
 
-def copies(check: Checklist, run: Any) -> int:
-    """Among how many the gradients are averaged: two or more."""
+def copies(check: Checklist, run: Any, wanted: int = 0) -> int:
+    """Return the number of ranks that average gradients. It has to be `wanted`, or at least 2."""
     data = run.log.world.data or 1
     check.unless(
-        data < 2,
-        "the run averaged gradients",
-        hint=f"Its log says: {run.log.world}. One copy of the model sends gradients to nobody.",
+        data != wanted if wanted else data < 2,
+        _("the run averaged gradients"),
+        hint=_(
+            "Its log says: {world}. One copy of the model sends gradients to nobody, and a model "
+            "that is cut takes several devices for a copy.",
+            world=run.log.world,
+        ),
     )
     return int(data)
 
 
-def fewer_copies(run: Any) -> str:
-    """Why a run had not as many copies of the model as there are devices on both nodes."""
-    world, recipe = run.log.world, run.recipe
-    cut = {name: getattr(world, name) or 1 for name in ("tensor", "pipeline", "context")}
-    look = (
-        f"The recipe asks for {recipe.nodes} × {recipe.gpus_per_node}: nodes × devices on each. "
-        "Every device has a copy."
+def batch_is(check: Checklist, run: Any, wanted: int, devices: int) -> None:
+    """Check the number of samples in a step, summed over all devices."""
+    batch = global_batch(run)
+    over_all = _(
+        "The global batch counts over all devices: it is neither that of one nor multiplied by "
+        "them."
     )
-    if parts := [f"{name} {size}" for name, size in cut.items() if size > 1]:
-        look = f"The model was cut, {', '.join(parts)}, so that a copy takes several devices."
-    return f"The world line of its log says: {world}\n{look}"
-
-
-def same_shape(check: Checklist, run: Any, nodes: int, devices: int, name: str) -> None:
-    """The run had as many nodes, with as many devices on each, as another or as the exercise."""
-    recipe = run.recipe
+    is_other = batch is not None and batch in (wanted * devices, wanted / devices)
     check.that(
-        (recipe.nodes, recipe.gpus_per_node) == (nodes, devices),
-        f"it had {nodes} × {devices} devices, {name}",
-        hint=f"It had {recipe.nodes} × {recipe.gpus_per_node}: nodes × devices on each.",
-    )
-
-
-def iterations_asked(check: Checklist, run: Any, wanted: int) -> None:
-    count = whole_flag(run, "--train-iters")
-    check.that(
-        count == wanted,
-        f"it made {wanted} iterations",
-        hint=f"It was to make {count}, and the exercise asks for {wanted}.",
+        batch == wanted,
+        _("a step counted {count} samples", count=wanted),
+        hint=_("The iteration lines say {batch}.", batch=batch)
+        + (f" {over_all}" if is_other else ""),
     )
 
 
@@ -91,23 +156,25 @@ def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
     memory = check.left(run, "memory", what, how=how)
     check.unless(
         0 not in [timeline.rank for timeline in memory],
-        f"{what} left its memory",
-        hint=f"There is no memory trace of rank 0 in {run.folder}. {how}",
+        _("{what} left its memory", what=what),
+        hint=_("There is no memory trace of rank 0 in {folder}. {how}", folder=run.folder, how=how),
     )
     return memory[0]
 
 
-def another_run(run: Any, name: str) -> str:
-    """Whoever hands in another run than that of the exercise looks for a mistake in vain."""
-    if run.name == name:
-        return ""
-    return f"This is the run {run.name!r}; the recipe of the exercise is called {name!r}. "
-
-
-def counted_otherwise(batch: int | None, wanted: int, copies: int) -> str:
-    """Of a global batch that was taken for that of one device, or multiplied by the devices."""
-    if batch is not None and batch * copies == wanted:
-        return "The global batch counts over all devices, not on one."
-    if batch == wanted * copies:
-        return "The global batch counts over all devices; it is not multiplied by them."
-    return ""
+def fits(check: Checklist, estimate: Any) -> None:
+    """Check that the fullest device of a plan has enough memory."""
+    part, size = max(estimate.fullest.parts.items(), key=lambda part: part[1])
+    check.that(
+        estimate.fits,
+        _("it fits into the memory of a device"),
+        hint=_(
+            "The fullest device needs {device_gib:.1f} of {capacity_gib:.1f} GiB, the largest part "
+            "of it {part} ({size:.1f} GiB). What is cut finer by tensor, pipeline, ZeRO or "
+            "recomputation?",
+            device_gib=estimate.device_gib,
+            capacity_gib=estimate.capacity_gib,
+            part=part,
+            size=size / 2**30,
+        ),
+    )

@@ -1,4 +1,4 @@
-"""Lesson 05, profiling."""
+"""Checks of lesson 05, profiling."""
 
 from __future__ import annotations
 
@@ -7,191 +7,234 @@ from collections.abc import Iterable
 from typing import Any
 
 from course_lib.lab.job.recipes import gpt
+from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import recorded_steps, same_shape, whole_flag
-from course_lib.teach.checks.lesson05_waiting import ex05_waiting
-from course_lib.teach.slips import Quantity
-
-__all__ = ["ex05_operator", "ex05_second", "ex05_waiting"]
+from course_lib.teach.checks.common import flags_are, has_devices, recorded_steps
+from course_lib.words import _
 
 ITERATIONS, STEPS = 12, (8, 10)
 RANKS = {0, 1, 2, 3}
 PLANT = "--planted-bottleneck"
-ROW = 1024
-"""Gradients that the second plant looks at in one go."""
+# Operators of the second plant. Each is called once per row.
 TINY = ("aten::item", "aten::_local_scalar_dense", "aten::sum")
-"""The operators of the second plant; each is called once for each row."""
+# Relative tolerance of the waiting time, which is a measurement.
+CLOSE_ENOUGH = 0.05
 
 
 def ex05_second(run: Any) -> None:
-    """The run with the second plant, recorded as the lesson recorded the first."""
+    """Check the run with the second plant, recorded like the run with the first."""
     with Checklist("05.1") as check:
         check.succeeded(run)
-        flags = run.recipe.flags
-        check.that(
-            flags.get(PLANT) == "2",
-            "it has the second planted fault",
-            hint="It was healthy: no flag made it slow."
-            if flags.get(PLANT) in (None, "0")
-            else f"It has the fault {flags[PLANT]}, which you know already.",
+        has_devices(check, run, 2, 2)
+        counted = _(
+            "The log counts steps from 1, and the flags from 0; `profile` takes the first step to "
+            "record and the first that is *not* recorded, as the ill run did."
         )
-        same_shape(check, run, 2, 2, "as the ill run")
-        check.that(
-            "--profile" in flags,
-            "it was recorded",
-            hint="No step was recorded. `profile` takes the first step to record and the first not "
-            "to.",
+        flags_are(
+            check,
+            run,
+            {
+                PLANT: 2,
+                "--profile": True,
+                "--profile-step-start": STEPS[0],
+                "--profile-step-end": STEPS[1],
+                "--train-iters": ITERATIONS,
+            },
+            {
+                PLANT: _("It is the second fault that is asked for; you know the first already."),
+                "--profile": _("No step was recorded. `profile` takes the steps to record."),
+                "--profile-step-start": counted,
+                "--profile-step-end": counted,
+            },
         )
-        _window(check, run)
-        _like_the_ill_one(check, run)
+        # The recorded steps have to match those of `healthy` for a comparison.
+        ill: Any = gpt.recipe("ill", nodes=2, gpus_per_node=2, micro_batch=2, global_batch=8)
+        layouts = [gpt.layout(one) for one in (run.recipe, ill)]
+        models = [gpt.model(one).but(name="") for one in (run.recipe, ill)]
+        mine, its = layouts if layouts[0] != layouts[1] else models
+        check.that(
+            mine == its,
+            _("it trained what the ill run trained, in the same portions"),
+            hint=_(
+                "Another model, batch or way of cutting it makes other steps, and "
+                "`healthy` says nothing of those. It had:\n{mine}\nThe ill run had:\n"
+                "{its}",
+                mine=mine,
+                its=its,
+            ),
+        )
         found = set(check.left(run, "profile").ranks)
         check.that(
             found >= RANKS,
-            "all four ranks were recorded",
-            hint=_which_are_missing(found),
+            _("all four ranks were recorded"),
+            hint=_(
+                "There are records of ranks {ranks}. `profile_ranks` takes a list of ranks, which "
+                "count from 0; left out, it is rank 0 alone.",
+                ranks=sorted(found),
+            ),
         )
 
 
-def _like_the_ill_one(check: Checklist, run: Any) -> None:
-    """Else the recorded steps are not those of `healthy`, with which they are compared."""
-    ill: Any = gpt.recipe("ill", nodes=2, gpus_per_node=2, micro_batch=2, global_batch=8)
-    layouts = [gpt.layout(each) for each in (run.recipe, ill)]
-    models = [gpt.model(each).but(name="") for each in (run.recipe, ill)]
-    mine, its = layouts if layouts[0] != layouts[1] else models
-    check.that(
-        mine == its,
-        "it trained what the ill run trained, in the same portions",
-        hint="Another model, batch or way of cutting it makes other steps, and `healthy` says "
-        f"nothing of those. It had:\n{mine}\nThe ill run had:\n{its}",
-    )
-
-
-def _window(check: Checklist, run: Any) -> None:
-    first, end = (whole_flag(run, f"--profile-step-{name}") for name in ("start", "end"))
-    hint = f"It recorded the steps from {first} up to, not with, {end}."
-    if (first, end) == (STEPS[0], STEPS[1] - 1):
-        hint += " The second number is the first step that is *not* recorded."
-    elif (first, end) == (STEPS[0] + 1, STEPS[1] + 1):
-        hint += " The log counts from 1, and the flags count from 0."
-    elif end - first != STEPS[1] - STEPS[0]:
-        hint += " The ill run recorded two steps: the second number less the first."
-    elif (first, end) == (STEPS[0] - 1, STEPS[1] - 1):
-        hint += " That is one too early."
-    check.that((first, end) == STEPS, "steps 8 and 9 were recorded", hint=hint)
-    count = whole_flag(run, "--train-iters")
-    check.that(
-        count == ITERATIONS,
-        f"it made {ITERATIONS} iterations",
-        hint=f"It was to make {count}. Steps count from 0, so step {STEPS[1] - 1} is the tenth.",
-    )
-
-
 def ex05_operator(name: object, calls: object, second: Any, healthy: Any) -> None:
-    """Which operator the second plant calls, and how often one rank does in one step."""
+    """Check which operator the second plant calls, and how often per rank and step."""
     with Checklist("05.2") as check:
-        operator = check.text(name, "operator")
+        operator = check.text(name, _("operator"))
         given = check.number(calls, "calls_per_step")
-        check.succeeded(second, "the run `second`")
-        check.succeeded(healthy, "the run `healthy`")
+        check.succeeded(second, _("the run `second`"))
+        check.succeeded(healthy, _("the run `healthy`"))
         before, after = _calls(check, healthy, "`healthy`"), _calls(check, second, "`second`")
-        operator = _spelt(operator, after)
+        operator = _known_name(operator, after)
         _cause(check, operator, before.get(operator, 0), after.get(operator, 0))
         check.amount(
             given,
             _of_one_step(operator, before.get(operator, 0), after[operator], second),
-            "the number is that of one rank and one step",
-            hint="The table has one row for each rank and operator; its column `calls` counts over "
-            "the recorded steps.",
+            _("the number is that of one rank and one step"),
+            hint=_(
+                "The table has one row for each rank and operator; its column `calls` "
+                "counts over the recorded steps."
+            ),
         )
 
 
 def _cause(check: Checklist, operator: str, before: float, after: float) -> None:
     check.that(
         after > 0,
-        "the operator was called in the run `second`",
-        hint=f"No operator is called {operator!r}. Names stand in second.profile.operators, with "
-        "`aten::` in front.",
+        _("the operator was called in the run `second`"),
+        hint=_(
+            "No operator is called {operator!r}. Names stand in "
+            "second.profile.operators, with `aten::` in front.",
+            operator=operator,
+        ),
     )
     check.that(
         after > 2 * before + 10,
-        "it is called far more often than in the healthy run",
-        hint=f"{operator} is called {after:g} times per step of a rank here, and {before:g} times "
-        "in the healthy run. Sort by the difference of `calls`, not by the time.",
+        _("it is called far more often than in the healthy run"),
+        hint=_(
+            "{operator} is called {after:g} times per step of a rank here, and "
+            "{before:g} times in the healthy run. Sort by the difference of `calls`, not "
+            "by the time.",
+            operator=operator,
+            after=after,
+            before=before,
+        ),
     )
     check.that(
         operator in TINY,
-        "it is the cause, or goes with it",
-        hint=f"{operator} is called more often only because something else is. Which operator asks "
-        "for a value?",
+        _("it is the cause, or goes with it"),
+        hint=_(
+            "{operator} is called more often only because something else is. Which "
+            "operator asks for a value?",
+            operator=operator,
+        ),
     )
 
 
-def _spelt(said: str, known: Iterable[str]) -> str:
-    """The name in the table that is meant: with other capitals, quoted, or called."""
-    bare = said.strip().strip("`'\"").lower().removesuffix("()")
-    ahead = r"^(?:the )?(?:operator )?(?:aten_|(?:aten|torch|tensor)?[.:]+|tensor )*"
-    bare = re.sub(ahead, "", bare)
+def _known_name(said: str, known: Iterable[str]) -> str:
+    """Return the operator's name in the table, ignoring case, quotes, prefixes and parentheses."""
+    bare = re.sub(r"^(?:aten|torch|tensor|[.:]+)*", "", said.strip(" `'\"()").lower())
     return next((name for name in known if name.lower() in (bare, f"aten::{bare}")), said)
 
 
-def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Quantity:
-    """Ranks may differ by a call or two."""
+def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Amount:
+    """Return the wanted number of calls. Ranks may differ by a call or two."""
     ranks, steps = len(run.profile.ranks), recorded_steps(run)
     table = run.profile.operators
     of_ranks = table[table["name"] == operator].groupby("rank")["calls"].sum() / steps
-    more = calls - before
-    own = (
-        (more, "That is how many more than in the healthy run. All of them are asked for."),
-        (calls + before, "You added those of the healthy run."),
-        (more * steps, f"That is how many more than in the healthy run, in {steps} steps."),
-        *(
-            (more * ranks * of, "That is how many more than in the healthy run, of all ranks.")
-            for of in (1, steps)
-        ),
-        *((before * of, "That is the number of the healthy run.") for of in (1, steps)),
-        (1, "It is called more than once: the table counts."),
-        (
-            calls * steps / ITERATIONS,
-            f"You divided by all {ITERATIONS} iterations. {steps} of them were recorded.",
-        ),
-        (steps, "That is the number of recorded steps. How many calls are there in each?"),
-        (calls * ITERATIONS, f"That is for all {ITERATIONS} steps of the run."),
-        (calls * steps, f"That is the number for all {steps} recorded steps of one rank."),
-        (calls * steps * ranks, f"That is for all {steps} recorded steps of all {ranks} ranks."),
-        (calls * ranks, f"That is the number for all {ranks} ranks."),
+    return Amount(
+        right=calls,
+        within=(min(of_ranks.min(), calls) - 0.5, max(of_ranks.max(), calls) + 0.5),
+        slips={
+            calls - before: _(
+                "That is how many more than in the healthy run. All of them are asked for."
+            ),
+            calls * steps / ITERATIONS: _(
+                "You divided by all {iterations} iterations. {steps} of them were recorded.",
+                iterations=ITERATIONS,
+                steps=steps,
+            ),
+            calls * steps * ranks: _(
+                "That is for all {steps} recorded steps of all {ranks} ranks.",
+                steps=steps,
+                ranks=ranks,
+            ),
+        },
+        known={_("the number of the healthy run"): before},
+        counts={
+            _("the recorded steps"): steps,
+            _("the ranks"): ranks,
+            _("the iterations"): ITERATIONS,
+        },
     )
-    counts = {"recorded steps": steps, "ranks": ranks}
-    known = {"the numbers in one row": ROW, "the number of parameters": _parameters(run)}
-    within = (min(of_ranks.min(), calls) - 0.5, max(of_ranks.max(), calls) + 0.5)
-    return Quantity(right=calls, within=within, own=own, known=known, counts=counts)
-
-
-def _parameters(run: Any) -> float:
-    """Also of a run whose log does not tell: 0 is nobody's answer."""
-    return float(run.log.parameter_count or 0)
 
 
 def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
-    """Of rank 0 in one step."""
-    table = check.left(run, "profile", f"the run {name}").operators
+    """Return the calls of each operator by rank 0 in one step."""
+    table = check.left(run, "profile", _("the run {name}", name=name)).operators
     mine = table[table["rank"] == 0]
     check.unless(
         mine.empty,
-        f"rank 0 of {name} was recorded",
-        hint=f"There is no record of it in {run.folder}. Is it the run of the lesson?",
+        _("rank 0 of {name} was recorded", name=name),
+        hint=_(
+            "There is no record of it in {folder}. Is it the run of the lesson?", folder=run.folder
+        ),
     )
     steps = recorded_steps(run)
     return {str(n): c / steps for n, c in zip(mine["name"], mine["calls"], strict=True)}
 
 
-def _which_are_missing(found: set[int]) -> str:
-    if found == RANKS - {0}:
-        return "There is no record of rank 0: ranks count from 0."
-    return (
-        f"There are records of {_listed(found)}. `profile_ranks` takes a list of ranks; "
-        "left out, it is rank 0 alone, which would not have shown who was waited for."
+def ex05_waiting(answer: object, ill: Any) -> None:
+    """Check what percentage of all ranks' device time was spent waiting for another rank."""
+    with Checklist("05.3") as check:
+        given = check.number(answer, "waiting_percent")
+        check.succeeded(ill, _("the run `ill`"))
+        profile = check.left(ill, "profile", _("the run `ill`"))
+        waits_us = profile.communication.groupby("rank")["synchronising_us"].sum()
+        check.that(
+            len(waits_us) > 1,
+            _("its ranks can be compared"),
+            hint=_("There is a record of one rank only, and it cannot tell waiting from transfer."),
+        )
+        check.amount(
+            given,
+            _waiting(profile, waits_us, recorded_steps(ill)),
+            _("it is the share of all device time that went into waiting"),
+            hint=_(
+                "Add up what waiting_ms(ill) says of all ranks for one step, and divide "
+                "by how long one step takes all of them together."
+            ),
+        )
+
+
+def _waiting(profile: Any, waits_us: Any, steps: int) -> Amount:
+    overlap = profile.overlap
+    whole_us, ranks = overlap.groupby("rank")["total_us"].sum(), len(waits_us)
+    spent_us = profile.communication["total_us"].sum()
+    right, spent = (100 * float(us / whole_us.sum()) for us in (waits_us.sum(), spent_us))
+    last = waits_us.idxmin()
+    waiting, time = waits_us.drop(last), whole_us.drop(last)
+    without_last = [*map(float, 100 * waiting / time), 100 * float(waiting.sum() / time.sum())]
+    left_out = _("You left the straggler out, or took one rank. All devices are paid for.")
+    # Exchange time of each rank beyond the shortest in its step, as a percentage of all time.
+    inside_us = overlap.pivot(index="rank", columns="step", values="exposed_communication_us")
+    beyond = 100 * float((inside_us - inside_us.min()).sum().sum() / whole_us.sum())
+    return Amount(
+        right=right,
+        unit="%",
+        share=CLOSE_ENOUGH,
+        also=(beyond,),
+        slips={
+            spent: _("That is the share of all communication. Part of it is the transfer."),
+            **dict.fromkeys(without_last, left_out),
+            100 * right / spent: _("That is the share of the communication, not of all time."),
+            100 * (ranks - 1) / ranks: _(
+                "{others} of {ranks} ranks wait, but not all the time.",
+                others=ranks - 1,
+                ranks=ranks,
+            ),
+        },
+        known={
+            _("the transfer"): spent - right,
+            _("the milliseconds of all ranks"): float(waits_us.sum()) / steps / 1e3,
+        },
+        counts={_("the ranks"): ranks, _("the recorded steps"): steps},
     )
-
-
-def _listed(ranks: set[int]) -> str:
-    return f"rank {', '.join(map(str, sorted(ranks)))}" if ranks else "no rank"

@@ -1,79 +1,222 @@
-"""Lesson 07, tensor parallelism."""
+"""Checks of lesson 07, tensor parallelism."""
 
 from __future__ import annotations
 
-from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.lesson07_gated import ex07_gated
-from course_lib.teach.slips import Quantity
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["ex07_gated", "ex07_sent"]
+import numpy as np
+
+from course_lib.teach.answers import Amount
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.functions import Watched, called, guarded, is_function, returned
+from course_lib.words import _
 
 LAYERS, TENSOR, ROWS, CHANNELS, BYTES_EACH, A_LAYER = 80, 8, 4096, 8192, 2, 4
+# Smaller than the share of embedding and output, which are 2 of 322 sums.
 FINE = 0.005
-"""Less than the sums of embedding and output, which are two of 322."""
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Gated:
+    """Matrices of one gated MLP."""
+
+    x: Matrix
+    w1: Matrix
+    w3: Matrix
+    w2: Matrix
+
+    def copies(self) -> dict[str, Matrix]:
+        return {name: matrix.copy() for name, matrix in vars(self).items()}
+
+    def whole(self) -> Matrix:
+        z = self.x @ self.w1
+        return np.asarray(z / (1 + np.exp(-z)) * (self.x @ self.w3) @ self.w2)
+
+
+def gated(tokens: int, width: int, inner: int) -> Gated:
+    random = np.random.default_rng(7)
+    shapes = ((tokens, width), (width, inner), (width, inner), (inner, width))
+    return Gated(*(random.normal(size=shape) for shape in shapes))
+
+
+# The lesson uses eight columns. Twelve detect a function that assumes eight.
+SMALL, LARGER = gated(5, 6, 8), gated(5, 6, 12)
+TRIED = ((SMALL, 1), (SMALL, 2), (SMALL, 4), (LARGER, 3), (LARGER, 4))
+
+
+def ex07_gated(function: Any) -> None:
+    """Check the part of a gated MLP that one rank computes."""
+    with Checklist("07.1") as check:
+        is_function(check, function, "partial_sum")
+        for given, ranks in TRIED:
+            parts = [_part(check, function, given, rank, ranks) for rank in range(ranks)]
+            _adds_up(check, parts, given)
+        check.that(True, _("the results of 1, 2, 3 and 4 ranks add up to the whole"), hint="")
+        for rank in range(ranks):
+            _uses_its_columns(check, function, parts[rank], given, rank, ranks)
+        check.that(True, _("each column is used by one rank only"), hint="")
+
+
+def _part(
+    check: Checklist, function: Callable[..., Any], given: Gated, rank: int, ranks: int
+) -> Matrix:
+    matrices = given.copies()
+    result: Matrix = returned(check, function, _matrix, **matrices, rank=rank, ranks=ranks)
+    changed = [name for name, one in vars(given).items() if not np.array_equal(matrices[name], one)]
+    check.unless(
+        bool(changed),
+        _("partial_sum leaves its matrices as they are"),
+        hint=_(
+            "It changed {changed} in place, and the next rank is given the changed one. "
+            "Make a new matrix of what you need.",
+            changed=", ".join(changed),
+        ),
+    )
+    check.unless(
+        result.shape != given.x.shape,
+        _("its result has the shape of the whole"),
+        hint=_(
+            "It has the shape {shape}, and the whole has {whole}: a row for each token. Partial "
+            "sums have the full shape. Is w2 missing?",
+            shape=result.shape,
+            whole=given.x.shape,
+        ),
+    )
+    return result
+
+
+def _matrix(found: Any) -> Matrix:
+    return np.asarray(getattr(found, "tolist", lambda: found)(), dtype=float)
+
+
+def _close(one: Matrix, other: Matrix) -> bool:
+    """Return whether two matrices are equal; float32 is precise enough."""
+    return np.allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def _adds_up(check: Checklist, parts: list[Matrix], given: Gated) -> None:
+    found, wanted, ranks = np.sum(parts, axis=0), given.whole(), len(parts)
+    if _close(found, wanted):
+        return
+    if ranks == 1:
+        hint = _another_whole(found, given)
+    elif _close(found, ranks * wanted):
+        hint = _("Every rank computed the whole: nothing is shared, and the sum is too large.")
+    elif _close(found * ranks, wanted):
+        hint = _("It is too small by the number of ranks: partial sums are added, not averaged.")
+    elif all(_close(part, parts[0]) for part in parts):
+        hint = _("All ranks returned the same: where does `rank` enter?")
+    else:
+        hint = _(
+            "Cut w1 and w3 by columns and w2 by the rows that belong to them, for every rank "
+            "others, and all {inner} of them: where does the slice of a rank begin and end?",
+            inner=len(given.w2),
+        )
+    check.refuse(_("the results of {ranks} ranks add up to the whole", ranks=ranks), hint)
+
+
+def _another_whole(found: Matrix, given: Gated) -> str:
+    """Explain a wrong result for the whole MLP on one rank."""
+    z, gate = given.x @ given.w1, given.x @ given.w3
+    sigmoid = 1 / (1 + np.exp(-z))
+    instead = {
+        _("silu goes to x w1, and you gave it x w3."): gate / (1 + np.exp(-gate)) * z,
+        _("The gate x w3 is missing."): z * sigmoid,
+        _("silu(z) is z / (1 + exp(−z)); you took the sigmoid, without z."): sigmoid * gate,
+    }
+    why = next((said for said, one in instead.items() if _close(found, one @ given.w2)), "")
+    whole_is = _(
+        "With one rank nothing is cut, and the whole must come out: (silu(x w1)·(x w3)) w2"
+    )
+    return f"{why}\n{whole_is}".strip()
+
+
+def _uses_its_columns(
+    check: Checklist, function: Any, part: Matrix, given: Gated, rank: int, ranks: int
+) -> None:
+    """Check that a rank multiplies its own columns and no others."""
+    inner, mine = len(given.w2), list[int]()
+    for column in range(inner):
+        matrices = given.copies()
+        matrices["w1"][:, column] += 1
+        changed = _part(check, function, Gated(**matrices), rank, ranks)
+        mine += [] if _close(part, changed) else [column]
+    check.unless(
+        len(mine) != inner // ranks,
+        _("each column is used by one rank only"),
+        hint=_(
+            "Rank {rank} of {ranks} uses {many} of {inner} columns. If several ranks compute the "
+            "same products, no time is saved. Cut before you multiply.",
+            rank=rank,
+            ranks=ranks,
+            many=len(mine),
+            inner=inner,
+        ),
+    )
+    matrices, sizes = given.copies(), list[int]()
+    others = np.setdiff1d(np.arange(inner), mine)
+    matrices["w1"][:, others] = matrices["w3"][:, others] = matrices["w2"][others] = np.nan
+    watched = {name: Watched.of(matrix, sizes) for name, matrix in given.copies().items()}
+    found = part
+    with contextlib.suppress(Exception), guarded(), np.errstate(all="ignore"):
+        found = _matrix(called(function, **matrices, rank=rank, ranks=ranks))
+        called(function, **watched, rank=rank, ranks=ranks)
+    check.unless(
+        not _close(found, part) or max(sizes, default=0) >= given.w1.size,
+        _("each column is used by one rank only"),
+        hint=_(
+            "The columns of the other ranks are multiplied here as well, and then by "
+            "zero or not used: no time is saved. Cut before you multiply."
+        ),
+    )
 
 
 def ex07_sent(answer: object) -> None:
-    """Gigabytes that tensor parallelism sends for a sample."""
-    rows = ROWS * CHANNELS * BYTES_EACH
-    right = LAYERS * A_LAYER * rows * 2 * (TENSOR - 1) / TENSOR / 1e9
-    wanted = Quantity(
-        right=right,
-        unit="GB",
-        fine=FINE,
-        ring=TENSOR,
-        bytes_each=BYTES_EACH,
-        known={"what one layer hands to the next": rows / 1e9},
-        counts={"layers": LAYERS, "all-reduces of a layer": A_LAYER},
-        own=(
-            (
-                right / 2,
-                "That is half: of the forward pass alone, the ring gone round once, or one byte "
-                "for each number.",
-            ),
-            (
-                right / A_LAYER,
-                "That counts one all-reduce in a layer. How many are there, forward and backward?",
-            ),
-            (
-                LAYERS * rows / 1e9,
-                "That is one sum in a layer, sent once. How many sums has a layer, forward and "
-                "backward, and what does the ring make of each?",
-            ),
-            (
-                right * 96 / LAYERS,
-                f"That is for 96 layers, as GPT-3 has them. This model has {LAYERS}.",
-            ),
-            (
-                LAYERS * rows * A_LAYER / 2 / 1e9,
-                "That is the forward pass alone, and each sum sent once. What does the ring make "
-                "of it, and what comes backward?",
-            ),
-            (
-                right * 6 / A_LAYER,
-                "That counts six sums in a layer. Not each matrix needs one: how many are there?",
-            ),
-            (
-                right * (LAYERS * A_LAYER + 2) / (LAYERS * A_LAYER),
-                "You counted the sums of the embedding and of the output as well. Those of the "
-                "layers are asked for.",
-            ),
-            (right * 16, "That is for 16 samples. One is asked for."),
-            (right / ROWS, f"That is one token. A sample has {ROWS}."),
-            (right / CHANNELS, f"You left out the width: a token has {CHANNELS} numbers."),
-            (right * 4, "Between layers go h numbers for a token; 4 h stay inside the MLP."),
-            (
-                right / TENSOR,
-                "You divided by the devices. A sum has its full size on every one of them: the "
-                "products are cut, not what comes out.",
-            ),
-        ),
-    )
+    """Check the gigabytes that tensor parallelism sends for one sample."""
+    rows, sums = ROWS * CHANNELS * BYTES_EACH, LAYERS * A_LAYER
+    right = sums * rows * 2 * (TENSOR - 1) / TENSOR / 1e9
     with Checklist("07.2") as check:
         check.amount(
             check.number(answer, "gigabytes_sent"),
-            wanted,
-            "each device sends that much for a sample",
-            hint="How many bytes does one layer hand to the next? How often is that summed, and "
-            "what does the ring make of it?",
+            Amount(
+                right=right,
+                unit="GB",
+                fine=FINE,
+                slips={
+                    right / 2: _(
+                        "That is half: of the forward pass alone, the ring gone round "
+                        "once, or one byte for each number."
+                    ),
+                    LAYERS * rows / 1e9: _(
+                        "That is one sum in a layer, sent once. How many sums has a "
+                        "layer, forward and backward, and what does the ring make of "
+                        "each?"
+                    ),
+                    right * 1.5: _(
+                        "That counts six sums in a layer. Not each matrix needs one: how "
+                        "many are there?"
+                    ),
+                    right * (sums + 2) / sums: _(
+                        "You counted the sums of the embedding and of the output as "
+                        "well. Those of the layers are asked for."
+                    ),
+                },
+                known={_("what one layer hands to the next"): rows / 1e9},
+                counts={
+                    _("the layers"): LAYERS,
+                    _("the all-reduces of a layer"): A_LAYER,
+                    _("the devices"): TENSOR,
+                    _("the bytes of a number"): BYTES_EACH,
+                },
+                ring=TENSOR,
+            ),
+            _("each device sends that much for a sample"),
+            hint=_(
+                "How many bytes does one layer hand to the next? How often is that "
+                "summed, and what does the ring make of it?"
+            ),
         )

@@ -1,143 +1,192 @@
-"""Lesson 07b, pipelines, and both kinds of parallelism together."""
+"""Checks of lesson 07b, pipelines and their combination with tensor parallelism."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import another_run, global_batch
-from course_lib.teach.checks.lesson07b_numbers import ex07b_bubble, ex07b_crossing
-
-__all__ = ["ex07b_bubble", "ex07b_crossing", "ex07b_hybrid"]
+from course_lib.teach.checks.common import (
+    batch_is,
+    global_batch,
+    gradient_bytes,
+    has_devices,
+    is_run_of,
+    whole_flag,
+)
+from course_lib.words import _
 
 NAME, NODES, DEVICES, MICRO_BATCHES, GLOBAL_BATCH = "hybrid", 2, 4, 4, 8
-REFUSALS = ("bad_layout", "bad_argument")
+# Numbers of exercise 07b.2.
+STAGES, MOST_BUBBLE = 8, 0.1
+# Number of exercise 07b.3.
+BYTES_PER_NUMBER = 4
 
 
 def ex07b_hybrid(run: Any) -> None:
-    """Tensor 2 × pipeline 2 on both nodes, tensor inside a node, four micro-batches a step."""
+    """Check tensor 2 × pipeline 2 on two nodes: tensor inside a node, four micro-batches a step."""
     with Checklist("07b.1") as check:
-        _not_refused(check, run)
         check.succeeded(run)
-        _own_script(check, run)
-        world = check.left(run, "log").world
-        check.unless(
-            world.world_size is None,
-            "it trained a model",
-            hint=f"The log of {run.name} has no world line: this run started something else. "
-            "Give the check what lab.submit(hybrid) returned.",
-        )
-        _on_both_nodes(check, run)
-        _layout(check, run)
-        _inside_a_node(check, run)
-        _batch(check, run)
+        # A run of the lesson may have the same layout, but the learner filled no gap for it.
+        is_run_of(check, run, NAME)
+        check.trained(run)
+        has_devices(check, run, NODES, DEVICES // NODES)
+        world = run.log.world
         check.that(
-            run.log.last_iteration > 0,
-            "it trained",
-            hint="Its log has no iteration line. Which flag says how many iterations to run?\n"
-            + run.tail(5),
+            world.world_size == DEVICES,
+            _("{devices} processes formed one world", devices=DEVICES),
+            hint=_(
+                "The world line says world size {world_size}. There is one process per device "
+                "slot: how many has each node, and is every launcher told of them?",
+                world_size=world.world_size,
+            ),
+        )
+        check.that(
+            (world.tensor, world.pipeline) == (2, 2),
+            "tensor 2 × pipeline 2",
+            hint=_(
+                "The world line says tensor {tensor}, pipeline {pipeline}, data {data}. Their "
+                "product is the number of devices. Tensor ranks share every matrix, pipeline ranks "
+                "the layers, and data ranks have a copy of the model each.",
+                tensor=world.tensor,
+                pipeline=world.pipeline,
+                data=world.data,
+            ),
+        )
+        # Tensor groups lie inside nodes of two devices if tensor is the fastest axis larger than 1.
+        # All orders of Megatron-LM begin with it.
+        order = str(run.log.arguments.get("rank_order", "tp"))
+        axes = [axis for axis in order.split("-") if axis in ("tp", "pp")]
+        check.unless(
+            axes[:1] == ["pp"],
+            _("ranks that share every matrix sit on the same node"),
+            hint=_(
+                "The order was {order}: tensor and pipeline are swapped. The axis named "
+                "first varies fastest, so ranks 0 and 1, neighbours on the first node, "
+                "are now two stages, and every all-reduce of tensor parallelism crosses "
+                "the link.",
+                order=order,
+            ),
+        )
+        batch_is(check, run, GLOBAL_BATCH, DEVICES)
+        check.that(
+            world.micro_batches == MICRO_BATCHES,
+            _(
+                "{micro_batches} micro-batches of 2 samples passed the pipeline in every step",
+                micro_batches=MICRO_BATCHES,
+            ),
+            hint=_(
+                "It made {count}. global batch = micro batch × number of micro-batches × "
+                "data-parallel size",
+                count=world.micro_batches,
+            ),
         )
 
 
-def _not_refused(check: Checklist, run: Any) -> None:
-    """A layout that the program itself refused: its own sentence, and where to look."""
-    failure = getattr(run, "failure", None) if getattr(run, "ended", False) else None
-    if getattr(run, "ok", True) or failure is None or failure.cause not in REFUSALS:
-        return
-    said = failure.evidence.strip()
-    if "global-batch-size" in said:
-        look = (
-            "A step consists of whole micro-batches, for every copy of the model. How many copies "
-            "are there, when tensor 2 × pipeline 2 takes four devices?"
+def ex07b_bubble(answer: object) -> None:
+    """Check how many micro-batches eight stages need for a bubble of a tenth of the time."""
+    waiting = STAGES - 1
+    least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
+    of_the_work = round(waiting / MOST_BUBBLE)
+    all_stages = _(
+        "You seem to have put all stages into the numerator. A step lasts m + p - 1 "
+        "units: how many of them does one stage wait?"
+    )
+    with Checklist("07b.2") as check:
+        given = check.number(answer, "micro_batches_needed", "micro-batches")
+        share = 100 * waiting / (given + waiting) if given > 0 else 100
+        check.amount(
+            given,
+            Amount(
+                right=least,
+                within=(least, least),
+                slips={
+                    of_the_work: _(
+                        "With {of_the_work} the idle time is a tenth of the *work*. The "
+                        "question asks for a tenth of the whole time, waiting included: "
+                        "fewer are enough.",
+                        of_the_work=of_the_work,
+                    ),
+                    STAGES / MOST_BUBBLE: all_stages,
+                    STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE: all_stages,
+                    STAGES: _(
+                        "As many micro-batches as stages leave nearly half of the time as bubble."
+                    ),
+                },
+                known={
+                    _("the units that a stage waits"): waiting,
+                },
+                counts={_("forward and backward, which fill the same gaps"): 2},
+            ),
+            _("no smaller number has at most 10 % of bubble"),
+            hint=_(
+                "With so many the bubble is {share:.1f} %. Find the smallest whole number with "
+                "which it is at most 10 %.",
+                share=share,
+            ),
         )
-    elif "devices cannot be split" in said:
-        look = (
-            "So the processes that found each other are not the four that you meant. Look at "
-            "nodes, --nnodes and --nproc-per-node, and at the sizes that were asked for."
+
+
+def ex07b_crossing(answer: object, run: Any) -> None:
+    """Check the batch from which gradients cost less to send than activations."""
+    with Checklist("07b.3") as check:
+        given = check.number(answer, "crossing_batch", "samples")
+        check.started(run, "pretrain_gpt.py")
+        data = check.left(run, "log").world.data
+        check.that(
+            data == run.devices > 1,
+            _("the run handed in is the one with data parallelism only"),
+            hint=_(
+                "{name} has data-parallel size {data} on {devices} devices.",
+                name=run.name,
+                data=data,
+                devices=run.devices,
+            ),
         )
-    else:
-        look = "Its sentence names the numbers and some that would work."
-    check.refuse("the layout fits the devices and the batch", f"The program said: {said}\n{look}")
+        tokens, width = whole_flag(run, "--seq-length", 1), whole_flag(run, "--hidden-size", 1)
+        sent = 2 * (data - 1) / data * gradient_bytes(check, run)
+        per_sample = 2 * BYTES_PER_NUMBER * tokens * width
+        check.amount(
+            given,
+            _crossing(sent / per_sample, data, global_batch(run) or 0, sent / 1e6),
+            _("it is the first batch with which data parallelism sends no more"),
+            hint=_(
+                "With {given:g} samples the pipeline sends {per_sample:.2f} MB, data "
+                "parallelism {sent:.2f} MB. {value}",
+                given=given,
+                per_sample=per_sample * given / 1000000.0,
+                sent=sent / 1000000.0,
+                value=_(
+                    "Look for the first multiple of {data} with which it is no less.", data=data
+                ),
+            ),
+        )
 
 
-def _own_script(check: Checklist, run: Any) -> None:
-    """A run of the lesson has the layout too, but no gap was filled for it."""
-    check.unless(
-        bool(run.recipe.program) and run.name != NAME,
-        "its script is that of the exercise",
-        hint=f"{_which(run)}The library wrote its flags. Fill the gaps of the commands, and "
-        "give the check what lab.submit(hybrid) returned.",
-    )
-
-
-def _on_both_nodes(check: Checklist, run: Any) -> None:
-    nodes, size = run.recipe.nodes, run.log.world.world_size
-    check.that(
-        nodes == NODES,
-        "it used both nodes",
-        hint=f"{_which(run)}It asked for {_count(nodes, 'node')}. Which line of lab.script(hybrid) "
-        "says so, and what decides it?",
-    )
-    check.that(
-        size == DEVICES,
-        f"{DEVICES} processes formed one world",
-        hint=f"{_which(run)}The world line says world size {size}. There is one process per device "
-        "slot: how many has each node, and is every launcher told of them?",
-    )
-
-
-def _layout(check: Checklist, run: Any) -> None:
-    world = run.log.world
-    tensor, pipeline, data = (value or 1 for value in (world.tensor, world.pipeline, world.data))
-    found = f"{_which(run)}The world line says tensor {tensor}, pipeline {pipeline}, data {data}. "
-    if data > 1:
-        look = f"So there are {data} copies of the model. Which flags cut it further?"
-    elif tensor == DEVICES:
-        look = "All four devices share every matrix, and nothing is left for a second stage."
-    elif pipeline == DEVICES:
-        look = "Four stages with one device each: nobody shares a matrix. You may have swapped the "
-        look += "two kinds: which of them deals out the layers?"
-    else:
-        look = "Their product is the number of devices."
-    check.that(tensor == pipeline == 2, "tensor 2 × pipeline 2", hint=found + look)
-
-
-def _inside_a_node(check: Checklist, run: Any) -> None:
-    """With two devices on a node, tensor is inside exactly if it is the fastest axis that is
-    larger than 1; Megatron-LM's own orders all begin with it."""
-    order = str(run.log.arguments.get("rank_order", "tp"))
-    axes = [axis for axis in order.split("-") if axis in ("tp", "pp")]
-    check.unless(
-        axes[:1] == ["pp"],
-        "ranks that share every matrix sit on the same node",
-        hint=f"The order was {order}: tensor and pipeline are swapped. The axis named first varies "
-        "fastest, so ranks 0 and 1, neighbours on the first node, are now two stages, and every "
-        "all-reduce of tensor parallelism crosses the link.",
-    )
-
-
-def _batch(check: Checklist, run: Any) -> None:
-    count, batch = run.log.world.micro_batches, global_batch(run)
-    found = f"{_which(run)}The log says: global batch size {batch}, number of micro-batches {count}"
-    if batch == GLOBAL_BATCH * DEVICES:
-        look = "You counted four devices as four copies of the model. What does the world line say "
-        look += "of the data-parallel size?"
-    elif batch == MICRO_BATCHES:
-        look = "A micro-batch has 2 samples: four of them are more than 4 samples."
-    elif count == 1:
-        look = "With a single micro-batch nothing fills the pipeline."
-    else:
-        look = "global batch = micro batch × number of micro-batches × data-parallel size"
-    check.that(
-        count == MICRO_BATCHES and batch == GLOBAL_BATCH,
-        f"{MICRO_BATCHES} micro-batches of 2 samples passed the pipeline in every step",
-        hint=f"{found}. {look}",
-    )
-
-
-def _which(run: Any) -> str:
-    return another_run(run, NAME)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _crossing(exact: float, data: int, batch: int, sent_mb: float) -> Amount:
+    """Return the wanted batch. The answer may be rounded in either direction."""
+    first = data * math.ceil(exact / data)
+    mistakes = {
+        2 * exact: _(
+            "You let the pipeline send R once per sample. How many ranks of stage 0 send it?"
+        ),
+        exact / 2: _(
+            "You let the pipeline send R four times per sample. What comes back in the "
+            "backward pass is sent by the other stage, at the same time."
+        ),
+        exact / (2 * (data - 1) / data): _(
+            "You let every device send its gradients once. In the ring they travel "
+            "further (lesson 03)."
+        ),
+        exact / data: _("That is what one of the copies takes. The batch counts over all of them."),
+    }
+    slips: dict[float, str] = {}
+    for value, said in mistakes.items():
+        down = data * math.floor(value / data)
+        slips |= dict.fromkeys(
+            (value, math.floor(value), math.ceil(value), down, down + data), said
+        )
+    known = {_("the MB that data parallelism sends"): sent_mb}
+    known |= {_("the batch of this run"): batch} if batch != first else {}
+    return Amount(right=first, within=(first, first), slips=slips, known=known)

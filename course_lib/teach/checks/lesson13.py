@@ -1,97 +1,312 @@
-"""Lesson 13, parallel layers by hand."""
+"""Checks of lesson 13, parallel layers by hand."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import islice, permutations
+from math import prod
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
-from course_lib.teach.orders import ranks, steps
-from course_lib.teach.trials import layer_hints, layers
-from course_lib.teach.trials.loading import could_load
-from course_lib.teach.trials.own_function import comes_back, function_tried
-from course_lib.teach.trials.verdict import Trial, trial_of
+import numpy as np
 
-ROUNDING = 0.01
+from course_lib.plan.checks import PlanError
+from course_lib.plan.numbers import real
+from course_lib.plan.schedules.steps import Step
+from course_lib.plan.schedules.timing import timed
+from course_lib.teach.answers import in_short
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.functions import is_function, returned, whole_numbers
+from course_lib.teach.trials.judge import is_right
+from course_lib.teach.trials.own_file import comes_back, could_load, function_tried
+from course_lib.teach.trials.verdict import trial_of
+from course_lib.words import _
+
+Groups = list[list[int]]
+Sizes = Mapping[str, int]
+# Try first the sizes in which each mistake gives different groups.
+FIRST = [("cp-dp-tp", {"tp": 2, "cp": 3, "dp": 4}, axis) for axis in ("dp", "tp")]
+TRIED = (
+    {"tp": 4, "cp": 1, "dp": 2}, {"tp": 2, "cp": 2, "dp": 2}, {"tp": 2, "cp": 3, "dp": 4},
+    {"tp": 1, "cp": 1, "dp": 1}, {"tp": 8, "cp": 1, "dp": 1}, {"tp": 2, "cp": 2, "dp": 3, "pp": 2},
+)  # fmt: skip
+SCHEDULE = "one_f_one_b"
+MOST_STAGES, MOST_MICRO_BATCHES = 8, 16
+# Work of one micro-batch on one stage. A backward pass takes as long as two forward passes.
+WORK = 3
 
 
 def ex13_groups(function: Any) -> None:
-    """The groups of ranks that an order such as tp-cp-dp makes."""
+    """Check the groups of ranks for an order such as tp-cp-dp."""
     with Checklist("13.1") as check:
-        ranks.are_right(check, function)
+        is_function(check, function, "rank_groups")
+        tried = [*FIRST]
+        for sizes in TRIED:
+            for names in permutations(sizes):
+                tried += [("-".join(names), sizes, axis) for axis in sizes]
+        for order, sizes, axis in tried:
+            read = partial(_groups_in, most=prod(sizes.values()) + 1)
+            found = returned(check, function, read, order=order, sizes=dict(sizes), axis=axis)
+            _are_groups(check, found, (order, sizes, axis))
+        orders = len({order for order, *_rest in tried})
+        check.lines.append(
+            _("✓ right for {value} orders, {tried} cases", value=orders, tried=len(tried))
+        )
 
 
-def ex13_column(run: Any) -> None:
-    """A linear layer whose outputs are shared."""
-    with Checklist("13.2") as check:
-        trial = layers.equal_to_serial(check, run, "column", layer_hints.COLUMN)
-        layers.keeps_its_slice_alone(check, trial)
-        _nothing_travels(check, trial, "forward")
-        _sums_once(check, trial, "backward")
+def _groups_in(answer: Any, most: int) -> Groups:
+    groups = answer.values() if isinstance(answer, Mapping) else answer
+    return sorted(sorted(whole_numbers(group, most)) for group in islice(groups, most))
 
 
-def ex13_row(run: Any) -> None:
-    """A linear layer whose inputs are shared."""
-    with Checklist("13.3") as check:
-        trial = layers.equal_to_serial(check, run, "row", layer_hints.ROW)
-        layers.keeps_its_slice_alone(check, trial)
-        _sums_once(check, trial, "forward")
-        _nothing_travels(check, trial, "backward")
+def groups(order: str, sizes: Sizes, axis: str) -> Groups:
+    """Return the groups of ranks along one axis. The first axis of the order varies fastest."""
+    names = order.split("-")[::-1]
+    ranks = np.arange(prod(sizes.values())).reshape([sizes[name] for name in names])
+    found: Groups = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, sizes[axis]).tolist()
+    return found
 
 
-def ex13_tokens(run: Any) -> None:
-    """Sequence parallelism: gather and scatter in the place of copy and sum."""
-    with Checklist("13.4") as check:
-        trial = layers.equal_to_serial(check, run, "tokens", layer_hints.TOKENS)
-        size = max(size for size, _ in trial.cases)
-        for phase in ("forward", "backward"):
-            most, whole = layers.sent(trial, size, phase), 2 * (size - 1) / size
-            used = layers.calls_in(trial, size, phase)
-            # Who keeps the own tokens alone gathers them once more for the gradient of a.
-            again = whole / 2 if phase == "backward" and "all_reduce" not in used else 0
-            check.that(
-                most <= whole + again + ROUNDING,
-                f"{phase} sends, counted round a ring, no more than one all-reduce: "
-                f"{whole:g} times all tokens",
-                hint=f"{phase} sends {most:g} times all tokens on {size} ranks ({used}), an "
-                f"all-reduce {whole:g} times. An all-gather and a reduce-scatter are half of it "
-                "each; what sums up all tokens everywhere, to drop most of them, is the whole.",
-            )
-
-
-def ex13_schedule(mine: Any, run: Any) -> None:
-    """1F1B: the steps of one stage, carried out by ranks and tried without any.
-
-    What never came back on a rank, or printed without end, would do so in the notebook; so the
-    trial is asked before the file is run here.
-    """
-    with Checklist("13.5") as check:
-        check.answered(mine, steps.NAME)
-        trial = trial_of(check, run, "schedule")
-        could_load(check, trial)
-        comes_back(check, trial)
-        steps.are_right(check, function_tried(check, mine, run, steps.NAME))
-        layers.has_serial_numbers(check, trial, run, layer_hints.EVERY)
-
-
-def _nothing_travels(check: Checklist, trial: Trial, phase: str) -> None:
-    size = max(size for size, _ in trial.cases)
-    check.that(
-        layers.sent(trial, size, phase) == 0,
-        f"{phase}: nothing travels",
-        hint=f"In {phase} it calls {layers.calls_in(trial, size, phase)}; nothing has to travel.",
+def _are_groups(check: Checklist, found: Groups, case: tuple[str, Sizes, str]) -> None:
+    order, sizes, axis = case
+    wanted = sorted(groups(*case))
+    if found == wanted:
+        return
+    named = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    check.refuse(
+        _("{axis} groups of {order}", axis=axis, order=order),
+        _(
+            '"{order}" with {named}: the {axis} groups are {wanted}, and yours are {found}.\n{why}',
+            order=order,
+            named=named,
+            axis=axis,
+            wanted=_short(wanted),
+            found=_short(found),
+            why=_why_groups(found, case),
+        ),
     )
 
 
-def _sums_once(check: Checklist, trial: Trial, phase: str) -> None:
-    """By whatever collectives or messages: the most that one sum takes is to send all to all."""
-    sizes = sorted({size for size, _ in trial.cases})
-    for size in sizes:
-        most = layers.sent(trial, size, phase)
-        check.unless(
-            most > size - 1 + ROUNDING,
-            f"{phase}: what travels is one sum",
-            hint=f"In {phase} it calls {layers.calls_in(trial, size, phase)}, and sends the whole "
-            f"{most:g} times on {size} ranks; one all-reduce, {2 * (size - 1) / size:.2g} times, "
-            "is enough.",
+def _why_groups(found: Groups, case: tuple[str, Sizes, str]) -> str:
+    """Explain the groups by the first usual mistake that produces them."""
+    order, sizes, axis = case
+    if found == sorted(groups("-".join(order.split("-")[::-1]), sizes, axis)):
+        return _("The order is read from the wrong end: the first axis varies fastest.")
+    for other in sizes:
+        if found == sorted(groups(order, sizes, other)):
+            return _("These are the {others} groups.", others=other)
+    if found == sorted(groups("-".join(sizes), sizes, axis)):
+        return _("The order string does not enter: these are the groups of another order.")
+    if sorted(rank for group in found for rank in group) != [*range(prod(sizes.values()))]:
+        return _(
+            "Each of the {world} ranks has to be in exactly one group.", world=prod(sizes.values())
         )
-    check.lines.append(f"✓ {phase}: what travels is one sum")
+    return _(
+        "Two neighbours on an axis are as many ranks apart as all axes before it "
+        "have places together: the product of their sizes."
+    )
+
+
+def _short(ranks: Groups) -> str:
+    return " ".join(map(str, ranks[:4])) + (" …" if len(ranks) > 4 else "")
+
+
+def ex13_column(run: Any) -> None:
+    """Check a linear layer whose outputs are sharded."""
+    with Checklist("13.2") as check:
+        is_right(check, run, "column")
+
+
+def ex13_row(run: Any) -> None:
+    """Check a linear layer whose inputs are sharded."""
+    with Checklist("13.3") as check:
+        is_right(check, run, "row")
+
+
+def ex13_tokens(run: Any) -> None:
+    """Check sequence parallelism: gather and scatter replace copy and sum."""
+    with Checklist("13.4") as check:
+        is_right(check, run, "tokens")
+
+
+def ex13_schedule(mine: Any, run: Any) -> None:
+    """Check 1F1B: the steps of one stage, first in a trial on ranks, then without any.
+
+    Code that hangs or prints without end on a rank would also do so in the notebook. The check
+    therefore reads the trial before it runs the file here.
+    """
+    with Checklist("13.5") as check:
+        check.answered(mine, SCHEDULE)
+        trial = trial_of(check, run, "schedule")
+        could_load(check, trial)
+        comes_back(check, trial)
+        is_1f1b(check, function_tried(check, mine, run, SCHEDULE))
+        is_right(check, run, "schedule")
+
+
+def is_1f1b(check: Checklist, function: Any) -> None:
+    """Try pipelines of all sizes without ranks, the sizes of the figures first."""
+    is_function(check, function, SCHEDULE)
+    sizes = [(p, m) for p in range(1, MOST_STAGES + 1) for m in range(1, MOST_MICRO_BATCHES + 1)]
+    for stages, micro_batches in [(4, 8), (2, 4), (4, 2), *sizes]:
+        made = [_steps(check, function, stages, stage, micro_batches) for stage in range(stages)]
+        for stage, steps in enumerate(made):
+            where = _(
+                "stage {stage} of {stages}, {micro_batches} micro-batches",
+                stage=stage,
+                stages=stages,
+                micro_batches=micro_batches,
+            )
+            _is_whole(check, steps, stages, micro_batches, where)
+            _holds_few(check, made, stage, micro_batches, where)
+        _ends_in_time(check, made, micro_batches)
+    check.lines += [
+        _("✓ every micro-batch goes forward once and back once, in order"),
+        _("✓ stage r of p never holds more than p − r micro-batches"),
+        _(
+            "✓ nobody waits for ever, and a step is as short as it can be: {most_stages} "
+            "× {most_micro_batches} pipelines tried",
+            most_stages=MOST_STAGES,
+            most_micro_batches=MOST_MICRO_BATCHES,
+        ),
+    ]
+
+
+def _steps(
+    check: Checklist, function: Callable[..., Any], stages: int, stage: int, micro_batches: int
+) -> list[Step]:
+    most = 2 * (micro_batches + stages)
+    found: list[Step] = returned(
+        check,
+        function,
+        lambda given: [_step_in(one) for one in islice(given, most + 1)],
+        stages=stages,
+        stage=stage,
+        micro_batches=micro_batches,
+    )
+    check.unless(
+        len(found) > most,
+        _("stage {stage} of {stages} comes to its end", stage=stage, stages=stages),
+        hint=_(
+            "It gives more than {most} steps. Each of the {micro_batches} micro-batches has two.",
+            most=most,
+            micro_batches=micro_batches,
+        ),
+    )
+    return found
+
+
+def _step_in(given: Any) -> Step:
+    """Read a (phase, number) pair, or a `Step` of the planner."""
+    if isinstance(given, Step):
+        return given
+    phase, number = given if isinstance(given, tuple | list) and len(given) == 2 else ("", "")
+    count = real(number)
+    if phase not in ("forward", "backward") or count is None or count != int(count):
+        raise TypeError(
+            _(
+                'it gives {given}; a step is ("forward", 0) or ("backward", 0)',
+                given=in_short(given),
+            )
+        )
+    return Step(phase, int(count))
+
+
+def _is_whole(
+    check: Checklist, steps: Sequence[Step], stages: int, micro_batches: int, where: str
+) -> None:
+    wanted = list(range(micro_batches))
+    passes = {
+        phase: [step.micro_batch for step in steps if step.phase == phase]
+        for phase in ("forward", "backward")
+    }
+    why = _("Forward has {forward}, backward has {backward}.", **passes)
+    for name, found in passes.items():
+        beyond = [number for number in found if not 0 <= number < micro_batches]
+        missing = sorted(set(wanted) - set(found))
+        if found == list(range(1, micro_batches + 1)):
+            why += _(" They are counted from 1; the first one is 0.")
+        elif beyond and micro_batches < stages:
+            why += _(
+                " With fewer micro-batches than stages the pipeline is never "
+                "full: min(…, micro_batches)."
+            )
+        elif missing and name == "backward" and missing == wanted[missing[0] :]:
+            why += _(" When all are forward, backward is not over.")
+        check.unless(
+            sorted(found) != wanted,
+            _("each micro-batch goes {name} once ({where})", name=name, where=where),
+            hint=why,
+        )
+        check.unless(
+            found != wanted,
+            _("{name} passes in order ({where})", name=name, where=where),
+            hint=_(
+                "They come as {found}. A stage gets what its neighbour has made, in that "
+                "order: the first micro-batch that went in comes back first.",
+                found=found,
+            ),
+        )
+    early = [m for m in wanted
+             if steps.index(Step("backward", m)) < steps.index(Step("forward", m))]  # fmt: skip
+    check.unless(
+        bool(early),
+        _("backward comes after forward ({where})", where=where),
+        hint=_("Backward of micro-batch {early} stands before its forward.", early=early[:1]),
+    )
+
+
+def _most_held(steps: Iterable[Step]) -> int:
+    held = most = 0
+    for step in steps:
+        held += 1 if step.phase == "forward" else -1
+        most = max(most, held)
+    return most
+
+
+def _holds_few(
+    check: Checklist, made: Sequence[Sequence[Step]], stage: int, micro_batches: int, where: str
+) -> None:
+    stages, held = len(made), _most_held(made[stage])
+    why = (
+        _(
+            "All forward passes come first: that is GPipe. As soon as one "
+            "micro-batch is back, its backward pass has to run."
+        )
+        if held == micro_batches
+        else _("The warm-up is too long: p − r − 1 forward passes, then one and one in turn.")
+    )
+    check.unless(
+        held > min(stages - stage, micro_batches),
+        _(
+            "it holds at most p − r = {stages} micro-batches ({where})",
+            stages=stages - stage,
+            where=where,
+        ),
+        hint=_("It holds {held}. ", held=held) + why,
+    )
+
+
+def _ends_in_time(check: Checklist, made: Any, micro_batches: int) -> None:
+    stages = len(made)
+    where = _(
+        "{stages} stages, {micro_batches} micro-batches", stages=stages, micro_batches=micro_batches
+    )
+    try:
+        whole = float(timed(made)["end"].max())
+    except PlanError as error:
+        check.refuse(_("no stage waits for ever ({where})", where=where), str(error))
+    wanted = WORK * (micro_batches + stages - 1)
+    check.unless(
+        whole > wanted,
+        _(
+            "a step is as short as it can be: {wanted} forward passes ({where})",
+            wanted=wanted,
+            where=where,
+        ),
+        hint=f"It takes {whole:g} forward passes. "
+        + _(
+            "The warm-up is too short: stage r runs p − r − 1 forward passes ahead, one "
+            "for each stage behind it, and the first of the pairs makes it p − r."
+        ),
+    )

@@ -1,75 +1,158 @@
-"""Lesson 13b, long sequences over ranks."""
+"""Checks of lesson 13b, long sequences over ranks."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, ran_out, whole_flag
-from course_lib.teach.orders import pieces
-from course_lib.teach.trials import layer_hints, layers
+from course_lib.teach.functions import is_function, returned, whole_numbers
+from course_lib.teach.trials.judge import is_right
+from course_lib.words import _
 
 DEVICES, MEMORY_MIB = 4, 300
+
 CUTS = ("--tensor-model-parallel-size", "--context-parallel-size")
-WITH_QUERIES = 2.95
-"""In gathers of as many numbers as x has: keys and values are two, positions far less than one."""
+
+CASES = [(size, 2 * size * each) for size in (4, 1, 2, 3, 8) for each in (8, 1, 5)]
+# Allowed ratio between the most and the least work of a rank, in long sequences.
+UNEVEN = 1.01
+# Relative tolerance of losses, which are printed with six digits.
 SAME = 1e-4
-"""Of the losses; they are printed with six digits."""
 
 
 def ex13b_pieces(function: Any) -> None:
-    """Positions of a causal sequence, so that all ranks have the same work."""
+    """Check how a causal sequence is divided so that all ranks have the same work."""
     with Checklist("13b.1") as check:
-        pieces.are_right(check, function)
+        is_function(check, function, "pieces")
+        for size, length in CASES:
+            pieces = [
+                returned(
+                    check,
+                    function,
+                    partial(_positions, most=length + 1),
+                    length=length,
+                    rank=rank,
+                    size=size,
+                )
+                for rank in range(size)
+            ]
+            where = _(
+                "{length} positions, {size} rank{s}", length=length, size=size, s="s" * (size > 1)
+            )
+            _once_each(check, pieces, length, where)
+            _same_work(check, pieces, where)
+        check.lines += [
+            _("✓ every position is on one rank, and all ranks have equally many"),
+            _("✓ all ranks look back at equally many positions"),
+        ]
+
+
+def _positions(answer: Any, most: int) -> list[int]:
+    """Read the positions. Two pieces may come as a list of two lists or an array of two rows."""
+    if isinstance(answer, list | tuple | np.ndarray) and np.ndim(answer) == 2:
+        answer = [position for piece in answer for position in piece]
+    return whole_numbers(answer, most)
+
+
+def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: str) -> None:
+    every = sorted(position for mine in pieces for position in mine)
+    missing = sorted(set(range(length)) - set(every))
+    twice = sorted({one for one in every if every.count(one) > 1})
+    beyond = [one for one in every if not 0 <= one < length]
+    why = (
+        _("There is no position {beyond}: the last is {length}.",
+          beyond=beyond[0], length=length - 1) if beyond else
+        _("Position {twice} is on two ranks.", twice=twice[0]) if twice else
+        _("Nobody has position {missing}.", missing=missing[0]) if missing else ""
+    )  # fmt: skip
+    check.unless(bool(why), _("every position is on one rank ({where})", where=where), hint=why)
+    counts = [len(mine) for mine in pieces]
+    check.unless(
+        len(set(counts)) > 1,
+        _("all ranks have equally many positions ({where})", where=where),
+        hint=_("They have {counts}. All-gather wants pieces of one size.", counts=counts),
+    )
+
+
+def _same_work(check: Checklist, pieces: list[list[int]], where: str) -> None:
+    """Check that the ranks have equal work. A position attends to itself and all before it."""
+    work = [sum(position + 1 for position in mine) for mine in pieces]
+    length, size = len(pieces) * len(pieces[0]), len(pieces)
+    in_order = [list(range(r * length // size, (r + 1) * length // size)) for r in range(size)]
+    why = _(
+        "Rank 0 has {work} pairs to compute, rank {size} has {work2}. ",
+        work=work[0],
+        size=size - 1,
+        work2=work[-1],
+    )
+    why += (
+        _("The pieces follow each other, and late positions look back further.")
+        if pieces == in_order
+        else _("Whoever gets an early piece has to get a late one for it.")
+    )
+    check.unless(
+        max(work) > UNEVEN * min(work),
+        _("all ranks have the same work ({where})", where=where),
+        hint=why,
+    )
 
 
 def ex13b_context(run: Any) -> None:
-    """Attention over a sequence that is cut, and the gradients of its weights."""
+    """Check attention over a divided sequence, and the gradients of its weights."""
     with Checklist("13b.2") as check:
-        trial = layers.equal_to_serial(check, run, "context", layer_hints.CONTEXT)
-        size = max(size for size, _ in trial.cases)
-        sent = layers.sent(trial, size, "forward")
-        check.that(
-            sent < WITH_QUERIES * (size - 1) / size,
-            "keys and values travel, queries do not",
-            hint=f"Forward calls {layers.calls_in(trial, size, 'forward')}, and sends {sent:.3g} "
-            f"times what x has on all {size} ranks. Queries stay where they are: gather keys and "
-            "values, and the positions they belong to.",
-        )
+        is_right(check, run, "context")
 
 
 def ex13b_shared(run: Any, other: Any) -> None:
-    """One weather model on four devices of 300 MiB, with as much context as fits."""
+    """Check a weather model on four devices of 300 MiB, with as much context as fits."""
     with Checklist("13b.3") as check:
-        check.started(other, "train_vit.py", "the run with tensor 4")
+        check.started(other, "train_vit.py", _("the run with tensor 4"))
         if getattr(run, "state", "") == "FAILED" and ran_out(run):
             tensor, context = (whole_flag(run, name, 1) for name in CUTS)
             check.refuse(
-                "the model fits",
-                f"With tensor {tensor} it does not: weights are cut into {tensor}, and {context} "
-                "context ranks have each piece whole. More tensor, less context.",
+                _("the model fits"),
+                _(
+                    "With tensor {tensor} it does not: weights are cut into {tensor}, "
+                    "and {context} context ranks have each piece whole. More tensor, "
+                    "less context.",
+                    tensor=tensor,
+                    context=context,
+                ),
             )
         check.started(run, "train_vit.py", "`shared`")
         tensor, context = (whole_flag(run, name, 1) for name in CUTS)
         asked = run.recipe.environment.get(DEVICE_MEMORY)
         check.that(
             run.recipe.devices == DEVICES and asked == str(MEMORY_MIB * MIB),
-            f"it ran on {DEVICES} devices of {MEMORY_MIB} MiB",
-            hint='Take forecaster("shared", 300, …), which asks for them.',
+            _(
+                "it ran on {devices} devices of {memory_mib} MiB",
+                devices=DEVICES,
+                memory_mib=MEMORY_MIB,
+            ),
+            hint=_('Take forecaster("shared", 300, …), which asks for them.'),
         )
         check.that(
             tensor * context == DEVICES,
-            "all four share one model",
-            hint=f"Tensor {tensor} × context {context} is {tensor * context}: the other ranks have "
-            "a second model and other samples.",
+            _("all four share one model"),
+            hint=_(
+                "Tensor {tensor} × context {context} is {tensor2}: the other ranks have "
+                "a second model and other samples.",
+                tensor=tensor,
+                context=context,
+                tensor2=tensor * context,
+            ),
         )
         check.that(
             tensor == context,
-            "with as much context as fits",
-            hint="Context 4 has all weights on every rank, 235 MB and what DDP keeps."
+            _("with as much context as fits"),
+            hint=_("Context 4 has all weights on every rank, 235 MB and what DDP keeps.")
             if context > tensor
-            else "Tensor 4 fits in 160 MiB. A rank may have twice the weights now.",
+            else _("Tensor 4 fits in 160 MiB. A rank may have twice the weights now."),
         )
         _same_losses(check, run, other)
 
@@ -82,7 +165,9 @@ def _same_losses(check: Checklist, run: Any, other: Any) -> None:
     check.that(
         len(mine) == len(theirs) > 0
         and bool((abs(mine.to_numpy() - theirs.to_numpy()) < SAME * theirs.to_numpy()).all()),
-        "its losses are those of tensor 4",
-        hint="They differ, so these are not the same model and samples. Change tensor= and "
-        "context= alone.",
+        _("its losses are those of tensor 4"),
+        hint=_(
+            "They differ, so these are not the same model and samples. Change tensor= "
+            "and context= alone."
+        ),
     )

@@ -1,72 +1,77 @@
-"""Lesson 16, when it breaks."""
+"""Checks of lesson 16, when runs fail."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pandas.io.formats.style import Styler
+
 from course_lib.lab.workspace import find
-from course_lib.teach.checklist import Checklist, NotYet
-from course_lib.teach.diagnoses.judging import case_in, judge, keep, score
-from course_lib.teach.slips import Quantity
+from course_lib.teach.answers import Amount
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.diagnoses import judging, lists
+from course_lib.words import N_, _
 
 NODES, DEVICES, MINUTES = 96, 4, 10
 
 
 def ex16_hang(device_hours: object) -> None:
-    """What a hang costs until a time-out ends it."""
+    """Check the cost of a hang until its time-out."""
     with Checklist("16.1") as check:
-        given = check.number(device_hours, "device_hours")
         check.amount(
-            given,
-            Quantity(
+            check.number(device_hours, "device_hours"),
+            Amount(
                 right=NODES * DEVICES * MINUTES / 60,
-                unit="device-hours",
+                unit=N_("device-hours"),
                 fine=0.001,
-                own=(
-                    (
-                        (NODES * DEVICES - 1) * MINUTES / 60,
-                        "You left out the rank that hangs. Its device is paid for as well.",
+                slips={
+                    (NODES * DEVICES - 1) * MINUTES / 60: _(
+                        "You left out the rank that hangs. Its device is paid for as well."
                     ),
-                    (
-                        (NODES - 1) * DEVICES * MINUTES / 60,
-                        "You left out the node that hangs. It is paid for as well.",
+                    (NODES - 1) * DEVICES * MINUTES / 60: _(
+                        "You left out the node that hangs. It is paid for as well."
                     ),
-                ),
-                known={
-                    "the number of devices": NODES * DEVICES,
-                    "the number of nodes": NODES,
-                    "the minutes": MINUTES,
-                    "the hours of one device": MINUTES / 60,
                 },
-                counts={"nodes": NODES, "devices of a node": DEVICES},
+                known={
+                    _("the number of devices"): NODES * DEVICES,
+                    _("the hours of one device"): MINUTES / 60,
+                },
+                counts={_("the nodes"): NODES, _("the devices of a node"): DEVICES},
             ),
-            "that is what the hang costs",
-            hint="All devices are paid for, also those that only wait, from the hang to the "
-            "time-out.",
+            _("that is what the hang costs"),
+            hint=_(
+                "All devices are paid for, also those that only wait, from the hang to "
+                "the time-out."
+            ),
         )
 
 
+def ex16_causes() -> Styler:
+    """Return the table of causes to choose from."""
+    return lists.causes_table()
+
+
+def ex16_cures() -> Styler:
+    """Return the table of cures to choose from."""
+    return lists.cures_table()
+
+
 def ex16_warm_up(run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:
-    """The first blind case, which all learners have."""
+    """Check the first blind case, which is the same for all learners."""
     with Checklist("16.2") as check:
-        judge(check, run, cause, rank, node, cure)
+        judging.diagnosis(check, run, cause, rank, node, cure).judge(check)
 
 
 def ex16_mystery(run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:
-    """A blind case of the learner's choice; each counts for the score."""
+    """Check a blind case of the learner's choice, and add it to the score."""
     folder = find().folder
-    case = case_in(run)
+    diagnosis, is_solved = None, False
     try:
         with Checklist("16.3") as check:
-            judge(check, run, cause, rank, node, cure)
-    except NotYet:
-        if case is not None and not _has_gaps(cause, rank, node, cure):
-            keep(folder, run.name, False)
-        raise
-    if case is not None:
-        keep(folder, run.name, True)
-        print(score(folder))
-
-
-def _has_gaps(*answers: Any) -> bool:
-    return any(answer is ... for answer in answers)
+            diagnosis = judging.diagnosis(check, run, cause, rank, node, cure)
+            diagnosis.judge(check)
+            is_solved = True
+    finally:
+        if diagnosis is not None:
+            judging.keep(folder, run.name, is_solved=is_solved)
+    print(judging.score(folder))

@@ -1,4 +1,4 @@
-"""Lesson 17, the challenge."""
+"""Checks of lesson 17, the challenge."""
 
 from __future__ import annotations
 
@@ -8,69 +8,82 @@ from course_lib import plan
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.mixtures import MixtureBounds
+from course_lib.teach.answers import Amount
 from course_lib.teach.challenge.score import Score
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks import lesson17_numbers as by_hand
-from course_lib.teach.checks.common import global_batch, whole_flag
-from course_lib.teach.checks.lesson17_numbers import MOST_DAYS, MOST_DEVICES, TOKENS
+from course_lib.teach.checks.common import fits, global_batch, whole_flag
+from course_lib.words import N_, _
 
+# Factor by which a predicted time may be off.
 FORESEEN = 1.5
-"""Factor by which a time may be foreseen wrongly."""
-LARGE_BATCH, LOW_RATE, HIGH_RATE = 48, 1e-3, 1.2e-2
+LARGE_BATCH = 48
 LEAST_BATCH_TOKENS, MOST_BATCH_TOKENS = 0.5e6, 20e6
+# Limits of the plans on paper.
+TOKENS, MOST_DAYS, MOST_DEVICES = 2e12, 90, 1024
+H100_TFLOPS = 989
 
 
 def ex17_mine(run: Any, score: Any, other: Any) -> None:
-    """A run that reaches the target, foreseen, and cheaper than the one by habit."""
+    """Check a run that reaches the target, was predicted, and costs less than the habitual run."""
     with Checklist("17.1") as check:
-        check.trained(run, "your run")
+        check.trained(run, _("your run"))
         check.answered(score, "score")
         check.unless(
             not isinstance(score, Score) or not isinstance(other, Score),
-            "it has a score",
-            hint="Give the check what task.score(…) returned, of both runs.",
+            _("it has a score"),
+            hint=_("Give the check what task.score(…) returned, of both runs."),
         )
         check.unless(
             score.job_id != run.job_id,
-            "the score is that of your run",
-            hint=f"It is of job {score.job_id}, and your run is job {run.job_id}. Run the cell "
-            "that scores it once more.",
+            _("the score is that of your run"),
+            hint=_(
+                "It is of job {job_id}, and your run is job {job_id2}. Run the cell that "
+                "scores it once more.",
+                job_id=score.job_id,
+                job_id2=run.job_id,
+            ),
         )
-        check.that(score.counts, "the run counts", hint="\n".join(score.noticed))
+        check.that(score.counts, _("the run counts"), hint="\n".join(score.broken_rules))
         check.that(
             score.reached,
-            f"it reaches a held-out loss of {score.target:g}",
-            hint=f"Its held-out loss is {score.loss:.2f}. {_why_so_high(run, score)}",
+            _("it reaches a held-out loss of {target:g}", target=score.target),
+            hint=_(
+                "Its held-out loss is {loss:.2f}. {run}",
+                loss=score.loss,
+                run=_why_so_high(run, score),
+            ),
         )
         check.that(
             score.off_by <= FORESEEN,
-            f"you foresaw its time within a factor of {FORESEEN:g}",
+            _("you foresaw its time within a factor of {foreseen:g}", foreseen=FORESEEN),
             hint=_why_so_long(run, score),
         )
         check.that(
             score.device_minutes < other.device_minutes,
-            f"it takes fewer device-minutes than {other.run}",
-            hint=f"It takes {score.device_minutes:.2f}, the other {other.device_minutes:.2f}. "
-            "Fewer devices, or fewer tokens? Look at the parts of an iteration in the plan.",
+            _("it takes fewer device-minutes than {run}", run=other.run),
+            hint=_(
+                "It takes {device_minutes:.2f}, the other {device_minutes2:.2f}. Fewer "
+                "devices, or fewer tokens? Look at the parts of an iteration in the plan.",
+                device_minutes=score.device_minutes,
+                device_minutes2=other.device_minutes,
+            ),
         )
 
 
 def _why_so_high(run: Any, score: Score) -> str:
-    flags, batch = run.recipe.flags, global_batch(run) or 1
-    rate = float(flags.get("--lr", 1e-3))
-    steps = whole_flag(run, "--train-iters")
+    batch = global_batch(run) or 1
     if batch >= LARGE_BATCH:
-        return (
-            f"Batches of {batch} made {steps} steps of {score.tokens:,} tokens. This model's "
-            "critical batch is smaller than that: the same tokens in smaller batches teach more."
+        return _(
+            "Batches of {batch} made {steps} steps of {tokens:,} tokens. This model's critical "
+            "batch is smaller than that: the same tokens in smaller batches teach more.",
+            batch=batch,
+            steps=whole_flag(run, "--train-iters"),
+            tokens=score.tokens,
         )
-    if rate < LOW_RATE:
-        return f"A learning rate of {rate:g} is low for a model of this width: see the probes."
-    if rate > HIGH_RATE:
-        return f"A learning rate of {rate:g} is high for a model of this width: see the probes."
-    return (
-        f"It has seen {score.tokens:,} tokens. Draw the line through the losses of the two probes "
-        "over the logarithm of their tokens: where does it reach the target?"
+    return _(
+        "It has seen {tokens:,} tokens. Draw the line through the losses of the two "
+        "probes over the logarithm of their tokens: where does it reach the target?",
+        tokens=score.tokens,
     )
 
 
@@ -79,85 +92,102 @@ def _why_so_long(run: Any, score: Score) -> str:
     steps = whole_flag(run, "--train-iters")
     training_s = float(elapsed.median()) * steps / 1e3
     around_s = max(0.0, score.seconds - training_s)
-    return (
-        f"You foresaw {score.foreseen:.0f} s, and it took {score.seconds:.0f}: {steps} iterations "
-        f"{training_s:.0f} s, start and end {around_s:.0f} s. Which of the two did you miss?"
+    return _(
+        "You foresaw {foreseen:.0f} s, and it took {seconds:.0f}: {steps} iterations "
+        "{training_s:.0f} s, start and end {around_s:.0f} s. Which of the two did "
+        "you miss?",
+        foreseen=score.foreseen,
+        seconds=score.seconds,
+        steps=steps,
+        training_s=training_s,
+        around_s=around_s,
     )
 
 
 def ex17_dense(least_days: object, estimate: Any) -> None:
-    """70 B on paper: a bound by hand, and a plan that respects it."""
+    """Check a 70 B model on paper: a bound by hand, and a plan that respects it."""
     with Checklist("17.2") as check:
         given = check.number(least_days, "least_days")
         check.amount(
             given,
-            by_hand.least_days(),
-            "no plan on 1024 H100 can be faster than that",
-            hint="6 FLOPs for each parameter and token, divided by the peak of all devices and by "
-            "86,400 s.",
+            _least_days(),
+            _("no plan on 1024 H100 can be faster than that"),
+            hint=_(
+                "6 FLOPs for each parameter and token, divided by the peak of all "
+                "devices and by 86,400 s."
+            ),
         )
         _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
         check.that(
             estimate.model.but(name="") == plan.preset("llama-70b").but(name=""),
-            "it is a plan for llama-70b",
-            hint=f'It is for {estimate.model.name}. Take plan.preset("llama-70b") as it is.',
+            _("it is a plan for llama-70b"),
+            hint=_(
+                'It is for {name}. Take plan.preset("llama-70b") as it is.',
+                name=estimate.model.name,
+            ),
         )
         _on_paper(check, estimate)
-        check.that(
-            estimate.fits,
-            "it fits into the memory of a device",
-            hint=f"Planned are {estimate.device_gib:.1f} of {estimate.capacity_gib:.1f} GiB. What "
-            "is cut finer by tensor, pipeline, ZeRO or recomputation?",
-        )
+        fits(check, estimate)
         check.that(
             estimate.days(TOKENS) <= MOST_DAYS,
-            f"2 trillion tokens take at most {MOST_DAYS} days",
-            hint=f"They take {estimate.days(TOKENS):.0f} days, at {estimate.mfu:.0%} of the peak. "
-            "plan.search(…) ranks the layouts of a machine; is this machine large enough?",
+            _("2 trillion tokens take at most {most_days} days", most_days=MOST_DAYS),
+            hint=_(
+                "They take {tokens:.0f} days, at {mfu:.0%} of the peak. plan.search(…) "
+                "ranks the layouts of a machine; is this machine large enough?",
+                tokens=estimate.days(TOKENS),
+                mfu=estimate.mfu,
+            ),
         )
 
 
 def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
-    check.answered(given, "the plan")
+    check.answered(given, _("the plan"))
     if isinstance(given, Unfinished):
         check.answered(..., ", ".join(given.missing))
     check.unless(
         not isinstance(given, kind),
-        "it is a plan",
-        hint=f"This is {type(given).__name__}. The check wants what {how} returns.",
+        _("it is a plan"),
+        hint=_(
+            "This is {name}. The check wants what {how} returns.",
+            name=type(given).__name__,
+            how=how,
+        ),
     )
 
 
 def _on_paper(check: Checklist, estimate: Estimate) -> None:
-    """What a planner does not refuse, and nobody could buy or would pay for."""
+    """Refuse plans that the planner accepts but nobody could buy or would train."""
     device = estimate.cluster.device
     check.that(
         plan.DEVICES.get(device.name) == device,
-        "its devices exist",
-        hint=f"{device.name} of this plan is not as plan.DEVICES has it. Take a machine of "
-        "plan.CLUSTERS: plan.cluster(name, devices=…).",
+        _("its devices exist"),
+        hint=_(
+            "{name} of this plan is not as plan.DEVICES has it. Take a machine of "
+            "plan.CLUSTERS: plan.cluster(name, devices=…).",
+            name=device.name,
+        ),
     )
     check.that(
         estimate.layout.devices <= MOST_DEVICES,
-        f"it asks for at most {MOST_DEVICES} devices",
-        hint=f"It asks for {estimate.layout.devices}.",
-    )
-    tokens = estimate.tokens
-    small = (
-        "steps would be many and short"
-        if tokens < LEAST_BATCH_TOKENS
-        else ("such a batch is far beyond the critical one, and most of its samples teach nothing")
+        _("it asks for at most {most_devices} devices", most_devices=MOST_DEVICES),
+        hint=_("It asks for {devices}.", devices=estimate.layout.devices),
     )
     check.that(
-        LEAST_BATCH_TOKENS <= tokens <= MOST_BATCH_TOKENS,
-        "its batch is one with which such models are trained",
-        hint=f"A batch has {tokens:,} tokens: {small}. Published trainings of this size take 1 to "
-        "16 million.",
+        LEAST_BATCH_TOKENS <= estimate.tokens <= MOST_BATCH_TOKENS,
+        _("its batch is one with which such models are trained"),
+        hint=_(
+            "A batch has {tokens:,} tokens. With fewer than {least:,.0f} steps are many and short, "
+            "and with more than {most:,.0f} most samples teach nothing. Published trainings of "
+            "this size take 1 to 16 million.",
+            tokens=estimate.tokens,
+            least=LEAST_BATCH_TOKENS,
+            most=MOST_BATCH_TOKENS,
+        ),
     )
 
 
 def ex17_mixture(total: object, active: object, bounds: Any) -> None:
-    """Parameters of a mixture by hand, and a plan for it."""
+    """Check parameter counts of a mixture computed by hand, and a plan for it."""
     with Checklist("17.3") as check:
         given, passed = (
             check.number(total, "total_billions"),
@@ -165,35 +195,104 @@ def ex17_mixture(total: object, active: object, bounds: Any) -> None:
         )
         check.amount(
             given,
-            by_hand.total(),
-            "so many parameters have to be held",
-            hint="Attention and tables once; in each of 56 layers 8 experts of three matrices "
-            "6144 × 16384, and a router of 6144 × 8.",
+            _billions(active=False),
+            _("so many parameters have to be held"),
+            hint=_(
+                "Attention and tables once; in each of 56 layers 8 experts of three "
+                "matrices 6144 × 16384, and a router of 6144 × 8."
+            ),
         )
         check.amount(
             passed,
-            by_hand.active(),
-            "so many of them work for a token",
-            hint="The same with 2 experts in each layer instead of 8.",
+            _billions(active=True),
+            _("so many of them work for a token"),
+            hint=_("The same with 2 experts in each layer instead of 8."),
         )
         _is_a_plan(check, bounds, MixtureBounds, "plan.mixture(…).predict(…)")
         check.that(
             bounds.mixture == plan.mixture("mixtral-8x22b"),
-            "it is a plan for mixtral-8x22b",
-            hint=f"It is for {bounds.mixture.name}.",
+            _("it is a plan for mixtral-8x22b"),
+            hint=_("It is for {name}.", name=bounds.mixture.name),
         )
         _on_paper(check, bounds.twin)
         check.that(
             bounds.fits is True,
-            "it fits also where experts are chosen unevenly",
-            hint=f"It needs {bounds.low_gib:.1f} to {bounds.high_gib:.1f} GiB of "
-            f"{bounds.twin.capacity_gib:.1f}. More expert ranks hold fewer experts each; more "
-            "pipeline ranks hold fewer layers.",
+            _("it fits also where experts are chosen unevenly"),
+            hint=_(
+                "It needs {low_gib:.1f} to {high_gib:.1f} GiB of {capacity_gib:.1f}. "
+                "More expert ranks hold fewer experts each; more pipeline ranks hold "
+                "fewer layers.",
+                low_gib=bounds.low_gib,
+                high_gib=bounds.high_gib,
+                capacity_gib=bounds.twin.capacity_gib,
+            ),
         )
         slow_days = bounds.days(TOKENS)[1]
         check.that(
             slow_days <= MOST_DAYS,
-            f"2 trillion tokens take at most {MOST_DAYS} days, in the slowest case too",
-            hint=f"In the slowest case they take {slow_days:.0f}. How long is the exchange "
-            f"({bounds.exchange_s:.2f} s of an iteration), and does it leave the node?",
+            _(
+                "2 trillion tokens take at most {most_days} days, in the slowest case too",
+                most_days=MOST_DAYS,
+            ),
+            hint=_(
+                "In the slowest case they take {slow_days:.0f}. How long is the exchange "
+                "({exchange_s:.2f} s of an iteration), and does it leave the node?",
+                slow_days=slow_days,
+                exchange_s=bounds.exchange_s,
+            ),
         )
+
+
+def _least_days() -> Amount:
+    parameters = plan.parameters(plan.preset("llama-70b")).total
+    right = 6 * parameters * TOKENS / (MOST_DEVICES * H100_TFLOPS * 1e12) / 86400
+    return Amount(
+        right=right,
+        unit=N_("days"),
+        share=0.03,
+        slips={
+            right * 8 / 6: _("The factor 8 counts a recomputation, which is no part of a bound."),
+            right * 2 / 6: _("The factor 2 counts the forward pass alone."),
+            right / 2: _("1,979 TFLOP/s are for matrices half of which is zero. Dense are 989."),
+            right * H100_TFLOPS / 312: _("312 TFLOP/s are an A100's. These are H100."),
+        },
+        known={_("the limit of the plan"): MOST_DAYS},
+        counts={
+            _("the devices"): MOST_DEVICES,
+            _("the devices of a node"): 8,
+            _("the FLOPs for each parameter and token"): 6,
+        },
+    )
+
+
+def _billions(*, active: bool) -> Amount:
+    """Return the parameter count of a mixture: all parameters, or those that a token uses."""
+    mixture = plan.mixture("mixtral-8x22b")
+    of, each = mixture.one, mixture.of_one_expert * mixture.one.layers / 1e9
+    right, other = mixture.total / 1e9, mixture.active / 1e9
+    if active:
+        right, other = other, right
+    experts = 2 if active else 8
+    tables = 2 * of.hidden * of.vocabulary / 1e9
+    wide_keys = 2 * of.layers * of.hidden * (of.heads - (of.kv_groups or of.heads)) * 128 / 1e9
+    return Amount(
+        right=right,
+        unit=N_("billions"),
+        fine=0.001,
+        slips={
+            experts * 22: _(
+                "{experts} × 22 counts attention and tables {experts} times; the experts share "
+                "them.",
+                experts=experts,
+            ),
+            right - experts * each / 3: _("An expert with SwiGLU has three matrices, not two."),
+            right + wide_keys: _(
+                "48 heads share 8 keys and 8 values, so these matrices are 6144 × (8 × 128)."
+            ),
+            **dict.fromkeys(
+                (right - tables, experts * each),
+                _("You left out a part: attention, or tables of words."),
+            ),
+        },
+        known={_("what memory holds") if active else _("what a token passes"): other},
+    )

@@ -1,1 +1,1 @@
-"""What may be wrong with a run: how each kind is called, what it looks like, and what cures it."""
+"""Diagnoses of the blind cases of lesson 16: lists of choices, and their judgement."""

@@ -1,1 +1,1 @@
-"""What a trial of a learner's function found (`code/try_own.py`), and which mistake explains it."""
+"""Results of a trial of a learner's function (`code/try_own.py`), and explanations of mistakes."""

@@ -1,8 +1,8 @@
-"""A training program that is to become one of many devices: which edit is missing, or wrong.
+"""Find missing or wrong edits in a program that is changed from one device to many.
 
-Each edit is judged by what the ranks did (`code/trials/watched.py`), not by the program's text. A
-judge answers with what is wrong and what came of it, "" where nothing is, and None where the
-program did not come so far.
+Each edit is judged by what the ranks did (`code/trials/program/watched.py`), not by the program's
+text. A judge returns the mistake and its effect, "" if there is none, and None if the program did
+not get that far.
 """
 
 from __future__ import annotations
@@ -10,65 +10,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from course_lib.teach.trials import averaged, one_rank, printed, saving
-from course_lib.teach.trials.dealt import sampled
-from course_lib.teach.trials.failures import GONE
-from course_lib.teach.trials.verdict import Event, Trial
+from course_lib.teach.answers import close
+from course_lib.teach.trials import losses, samples, saving
+from course_lib.teach.trials.seen import Seen
+from course_lib.teach.trials.verdict import Event, called, ranks_of
+from course_lib.words import N_, _
 
-BATCH = 32
-"""Samples of a step in the program for one device."""
-SAME = 1e-9
+# Samples per step and learning rate of the program for one device.
+BATCH, RATE = 32, 2e-3
+SAME, NEAR = 1e-9, 0.02
 NO_GROUP = r"[Dd]efault process group|init_process_group"
 ORDINAL, EXCLUSIVE = "invalid device ordinal", "mutually exclusive"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a program did on so many ranks."""
-
-    trial: Trial
-    size: int
-
-    @property
-    def lines(self) -> list[list[Event]]:
-        """All events, of each rank."""
-        ranks = self.trial.ranks[: self.size]
-        return [[e for e in lines if e.get("size") == self.size] for lines in ranks]
-
-    def of(self, kind: str, part: str = "") -> list[list[Event]]:
-        """Events of a kind, for each rank."""
-        return [
-            [e for e in lines if e["event"] == kind and part in ("", e.get("part"))]
-            for lines in self.lines
-        ]
-
-    def first(self, kind: str, part: str = "") -> list[Event] | None:
-        """Of each rank; None where a rank has none."""
-        found = self.of(kind, part)
-        return [events[0] for events in found] if all(found) else None
-
-    @property
-    def error(self) -> str:
-        """Of the program itself; a rank that lost another one tells of that too.
-
-        (Some have a kind and no text, as EOFError where an empty file is read.)
-        """
-        errors = [event for events in self.of("error") for event in events]
-        texts = [f"{event['kind']}: {event['text']}" for event in errors]
-        return "\n".join(text for text in texts if not GONE.search(text))
-
-    @property
-    def ended(self) -> bool:
-        return all(self.of("followed"))
 
 
 @dataclass(frozen=True)
 class Edit:
     does: str
     judge: Callable[[Seen], str | None]
+    # Pattern of errors that occur if this edit is missing.
     causes: str = "(?!)"
-    """Errors that its absence leads to."""
 
 
 def group(seen: Seen) -> str | None:
@@ -77,35 +39,45 @@ def group(seen: Seen) -> str | None:
     if found is None and not began and seen.error and not re.search(NO_GROUP, seen.error):
         return None
     if found is None:
-        return (
-            "init_process_group was not called on all ranks. Each process believes that it is "
-            "alone: nobody can say who is who, and nothing can be sent."
+        return _(
+            "init_process_group was not called on all ranks. Each process believes "
+            "that it is alone: nobody can say who is who, and nothing can be sent."
         )
     if {event["world"] for event in found} != {seen.size}:
-        return f"the group has {found[0]['world']} ranks, and {seen.size} processes run."
+        return _(
+            "the group has {found} ranks, and {size} processes run.",
+            found=found[0]["world"],
+            size=seen.size,
+        )
     if re.search(NO_GROUP, seen.error):
-        return (
-            "the group is used before it is there, or after destroy_process_group: that is the "
-            f"last of all lines. {seen.error.splitlines()[0]}"
+        return _(
+            "the group is used before it is there, or after destroy_process_group: "
+            "that is the last of all lines. {splitlines}",
+            splitlines=seen.error.splitlines()[0],
         )
     return ""
 
 
 def device(seen: Seen) -> str | None:
     if ORDINAL in seen.error:
-        return (
-            f"{seen.error.splitlines()[0]}. A rank counts through all nodes, and devices are "
-            'counted on each anew: os.environ["LOCAL_RANK"].'
+        return _(
+            "{splitlines}. A rank counts through all nodes, and devices are counted "
+            'on each anew: os.environ["LOCAL_RANK"].',
+            splitlines=seen.error.splitlines()[0],
         )
     found, places = seen.first("device"), seen.first("place")
     if found is None or places is None:
         return None
     for number, (asked, place) in enumerate(zip(found, places, strict=True)):
         if int(asked["number"]) != int(place["local_rank"]):
-            return (
-                f"rank {number} computes on device {asked['number']} of {place['node']}, where its "
-                f"local rank is {place['local_rank']}: ranks share a device, its memory and its "
-                "time, and another one that you pay for does nothing."
+            return _(
+                "rank {number} computes on device {asked} of {place}, where its "
+                "local rank is {place2}: ranks share a device, its memory and its "
+                "time, and another one that you pay for does nothing.",
+                number=number,
+                asked=asked["number"],
+                place=place["node"],
+                place2=place["local_rank"],
             )
     return ""
 
@@ -116,33 +88,64 @@ def wrapped(seen: Seen) -> str | None:
         return None
     weights = [event["weights"] for event in found]
     if None in weights:
-        return "no optimizer made a step while the training samples were read."
-    return _not_wrapped(seen, found, weights) or averaged.judge(seen)
+        return _("no optimizer made a step while the training samples were read.")
+    return _not_wrapped(seen, found, weights) or _not_averaged(seen)
 
 
 def _not_wrapped(seen: Seen, found: Sequence[Event], weights: Sequence[float]) -> str:
     apart = max(weights) - min(weights) > SAME * max(weights)
     if any(seen.of("wrapped")):
         if not all(event["wrapped"] for event in found):
-            return (
-                "the model is in DistributedDataParallel, but what is trained is the model within: "
-                "only a call of the wrapped one averages the gradients."
+            return _(
+                "the model is in DistributedDataParallel, but what is trained is the "
+                "model within: only a call of the wrapped one averages the gradients."
             )
-        return "" if not apart else "the model is wrapped, and yet the ranks hold other weights."
+        return "" if not apart else _("the model is wrapped, and yet the ranks hold other weights.")
     sent = [e for calls in seen.of("call") for e in calls if e.get("numbers", 0) > 1]
     if apart or not sent:
         told = ", ".join(f"{value:.6f}" for value in weights)
-        return (
-            "the model is not in DistributedDataParallel. No gradient is exchanged, so each rank "
-            f"trains a model of its own. (Size of all weights after epoch 1, by rank: {told}.)"
+        return _(
+            "the model is not in DistributedDataParallel. No gradient is exchanged, "
+            "so each rank trains a model of its own. (Size of all weights after "
+            "epoch 1, by rank: {told}.)",
+            told=told,
         )
     return ""
 
 
+def _not_averaged(seen: Seen) -> str:
+    """Judge whether the first step averaged the gradients. Unrecorded gradients pass."""
+    found = seen.first("gradients")
+    if found is None or not all(event["own"] for event in found):
+        return ""
+    mean = [fmean(values) for values in zip(*(event["own"] for event in found), strict=True)]
+    for rank, event in enumerate(found):
+        factor = _factor(event["used"], mean)
+        if abs(factor * seen.size - 1) < NEAR:
+            return _(
+                "rank {rank}'s gradients are 1/{size} of the mean over {size} ranks: "
+                "DistributedDataParallel divides already. A loss that is averaged, or divided, "
+                "before backward is divided again.", rank=rank, size=seen.size,
+            )  # fmt: skip
+        if abs(factor / seen.size - 1) < NEAR:
+            return _(
+                "rank {rank}'s gradients are {size} times the mean over {size} ranks: the sum. The "
+                "rate that is right for one device is right for the mean.",
+                rank=rank, size=seen.size,
+            )  # fmt: skip
+    return ""
+
+
+def _factor(used: Sequence[float], mean: Sequence[float]) -> float:
+    """Return the factor between used and mean gradients. Clipping may produce any factor."""
+    square = sum(value * value for value in mean)
+    return sum(a * b for a, b in zip(used, mean, strict=True)) / square if square else 1.0
+
+
 def loaders(seen: Seen) -> str | None:
-    """Of the batch of a step. (How the others are cut changes no mean.)"""
+    """Judge batch size and learning rate. The batch sizes of the other loaders change no mean."""
     if EXCLUSIVE in seen.error:
-        return "A loader takes a sampler or shuffle=True: with a sampler, that one shuffles."
+        return _("A loader takes a sampler or shuffle=True: with a sampler, that one shuffles.")
     found = seen.first("loader", "train")
     read = seen.first("epoch", "train")
     if found is None or read is None:
@@ -150,46 +153,93 @@ def loaders(seen: Seen) -> str | None:
     steps = len(read[0]["losses"])
     batch = found[0]["batch"] or round(len(read[0]["order"]) / max(steps, 1))
     if batch * seen.size == BATCH:
-        return ""
+        return _other_rate(seen)
     if batch == BATCH:
-        return (
-            f"each rank takes {BATCH} samples, so a step sees {BATCH * seen.size}: with the same "
-            "rate and fewer steps the model learns less from as many samples. Divide the batch by "
-            "the world size."
+        return _(
+            "each rank takes {batch} samples, so a step sees {batch2}: with the same "
+            "rate and fewer steps the model learns less from as many samples. Divide "
+            "the batch by the world size.",
+            batch=BATCH,
+            batch2=BATCH * seen.size,
         )
-    return f"each rank takes {batch}: on {seen.size} ranks {batch * seen.size} a step, not {BATCH}."
+    return _(
+        "each rank takes {batch}: on {size} ranks {batch2} a step, not {batch3}.",
+        batch=batch,
+        size=seen.size,
+        batch2=batch * seen.size,
+        batch3=BATCH,
+    )
+
+
+def _other_rate(seen: Seen) -> str:
+    events = [event for epochs in seen.of("epoch", "train") for event in epochs]
+    rates = [event.get("rate") for event in events]  # recorded trials may lack the rate
+    other = next((rate for rate in rates if rate and not close(rate, RATE, NEAR)), None)
+    if other is None:
+        return ""
+    times = (
+        _(", {size} times as much", size=seen.size) if close(other, RATE * seen.size, NEAR) else ""
+    )
+    return _(
+        "a step sees {batch} samples in all, as on one device, and its gradient is "
+        "their mean. So the rate that is right for it is the same, {rate:g}; here it "
+        "is {other:g}{times}. A larger rate belongs to a larger global batch.",
+        batch=BATCH,
+        rate=RATE,
+        other=other,
+        times=times,
+    )
 
 
 def epochs(seen: Seen) -> str | None:
     found = seen.of("epoch", "train")
     if min(map(len, found)) < 2:
         return None
-    same = [rank for rank, (one, two, *_) in enumerate(found) if one["order"] == two["order"]]
+    same = [rank for rank, (one, two, *_unused) in enumerate(found) if one["order"] == two["order"]]
     if same:
-        return (
-            f"rank {same[0]} got its {len(found[0][0]['order'])} samples in epoch 2 in the order "
-            "of epoch 1. The sampler shuffles by its seed and the number of the epoch, which "
-            "set_epoch(epoch) has to tell it: every epoch makes the same batches."
+        return _(
+            "rank {same} got its {found} samples in epoch 2 in the order of epoch 1. "
+            "The sampler shuffles by its seed and the number of the epoch, which "
+            "set_epoch(epoch) has to tell it: every epoch makes the same batches.",
+            same=same[0],
+            found=len(found[0][0]["order"]),
         )
     return ""
 
 
+def waits_alone(seen: Seen) -> str:
+    """Report a collective that only some ranks call. (Gloo may then also end the process.)"""
+    calls = seen.of("call")
+    counts = [len(made) for made in calls]
+    other_error = seen.error and not re.search("gloo|preamble", seen.error)
+    if seen.ended or other_error or max(counts) == min(counts):
+        return ""
+    ahead = [rank for rank, count in enumerate(counts) if count == max(counts)]
+    return _(
+        "{ranks} called {call}, number {most}, and others only {least}. A collective is a meeting "
+        "of all ranks: behind `if rank == 0:`, or if ranks decide by losses of their own, it waits "
+        "for ever, or meets another call of the others. Let all ranks call it, and one print what "
+        "came of it.", ranks=ranks_of(ahead), call=called(calls[ahead[0]][-1]), most=max(counts),
+        least=min(counts),
+    )  # fmt: skip
+
+
 LOADS = 12
+# Error of a sampler over 384 samples in a loader over 96.
 SHORTER = r"out of (?:bounds|range).*size 96"
-"""A sampler of the 384 samples on a loader of the 96."""
 EDITS: dict[int, Edit] = {
-    1: Edit("the processes meet in a group", group, NO_GROUP),
-    2: Edit("each takes the device of its local rank", device, ORDINAL),
-    3: Edit("DistributedDataParallel averages the gradients", wrapped, "attribute 'module'"),
-    4: Edit("each rank trains on its own samples", sampled("train")),
-    5: Edit("each validates on its own", sampled("validation"), SHORTER),
-    6: Edit("each tests on its own", sampled("test")),
-    7: Edit("the batch is divided over the ranks", loaders, EXCLUSIVE),
-    8: Edit("each epoch has another order", epochs),
-    9: Edit("the train loss is the mean over all ranks", printed.judge_train),
-    10: Edit("validation and test losses are", printed.judge_test),
-    11: Edit("one rank prints", one_rank.prints),
-    LOADS: Edit("one rank saves, and the others wait for it", saving.judge, saving.KEYS),
+    1: Edit(N_("the processes meet in a group"), group, NO_GROUP),
+    2: Edit(N_("each takes the device of its local rank"), device, ORDINAL),
+    3: Edit(N_("DistributedDataParallel averages the gradients"), wrapped, "attribute 'module'"),
+    4: Edit(N_("each rank trains on its own samples"), samples.judge("train")),
+    5: Edit(N_("each validates on its own"), samples.judge("validation"), SHORTER),
+    6: Edit(N_("each tests on its own"), samples.judge("test")),
+    7: Edit(N_("the batch is divided over the ranks"), loaders, EXCLUSIVE),
+    8: Edit(N_("each epoch has another order"), epochs),
+    9: Edit(N_("the train loss is the mean over all ranks"), losses.judge_train),
+    10: Edit(N_("validation and test losses are"), losses.judge_test),
+    11: Edit(N_("one rank prints"), losses.judge_printing),
+    LOADS: Edit(N_("one rank saves, and the others wait for it"), saving.judge, saving.KEYS),
 }
+# Edits for which the first epoch on fewer ranks reveals a fixed number of ranks.
 ON_FEWER = (1, 4, 5, 7, 9, 10)
-"""Edits that tell, in the first epoch on fewer ranks, of a number of ranks in the program."""

@@ -1,32 +1,30 @@
-"""Who saves the model, which one, and whether all ranks test with it."""
+"""Judge which rank saves which model, and whether all ranks test with it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from course_lib.teach.trials.one_rank import ranks_of
-from course_lib.teach.trials.verdict import Event
-
-if TYPE_CHECKING:
-    from course_lib.teach.trials.edits import Seen
+from course_lib.teach.trials.seen import Seen
+from course_lib.teach.trials.verdict import Event, ranks_of
+from course_lib.words import _
 
 KEYS = r"Missing key\(s\) in state_dict|Unexpected key\(s\)"
+# Relative tolerance for the norm of all weights. Two epochs differ by more, and a file in half
+# precision by less.
 SAME = 5e-5
-"""Of the norm of all weights: two epochs differ by more, and a file in half precision by less."""
 SENT, GOT = ("send", "isend"), ("recv", "irecv")
 
 
 def judge(seen: Seen) -> str | None:
     who = [rank for rank, events in enumerate(seen.of("saved")) if events]
     if len(who) > 1:
-        return _many(seen, who)
+        return _many(who)
     if not who:
         return _not_saved(seen)
     if who != [0]:
-        return f"{ranks_of(who)} saved; it is to be rank 0."
+        return _("{who} saved; it is to be rank 0.", who=ranks_of(who))
     saved = _last_saved(seen)
     said = _other_than_the_model(saved) or _too_early(seen, saved)
     if said or said is None:
@@ -35,78 +33,77 @@ def judge(seen: Seen) -> str | None:
 
 
 def _last_saved(seen: Seen) -> Event:
-    """Of the file that is loaded afterwards; a program may write others beside it."""
+    """Return the last save of the file that is loaded later. A program may write further files."""
     saves = seen.of("saved")[0]
     files = {event["file"] for events in seen.of("loaded") for event in events}
     return ([event for event in saves if event["file"] in files] or saves)[-1]
 
 
-def _many(seen: Seen, who: Sequence[int]) -> str:
-    files = {event["file"] for events in seen.of("saved") for event in events}
-    if len(files) >= len(who):
-        return (
-            f"{ranks_of(who)} write a file each, with one and the same model in all of them. One "
-            "is enough: rank 0's."
-        )
-    return (
-        f"{ranks_of(who)} write the same file at the same time. What is in it afterwards is "
-        "chance: the last one's model, or pieces of several."
+def _many(who: Sequence[int]) -> str:
+    return _(
+        "{who} save the model. What is in a file that several write at once is chance, and a file "
+        "for each rank holds one and the same model. One is enough: rank 0's.",
+        who=ranks_of(who),
     )
 
 
 def _not_saved(seen: Seen) -> str | None:
-    """Never, or not yet: who loads too early may end the program before rank 0 can save."""
+    """Explain that no rank saved, or that a rank loaded before rank 0 could save."""
     in_vain = [rank for rank, events in enumerate(seen.of("not loaded")) if events]
     if in_vain:
-        return (
-            f"no rank had saved the model when {ranks_of(in_vain)} loaded it. Rank 0 saves it, and "
-            "dist.barrier() before loading lets all wait for rank 0."
+        return _(
+            "no rank had saved the model when {in_vain} loaded it. Rank 0 saves it, "
+            "and dist.barrier() before loading lets all wait for rank 0.",
+            in_vain=ranks_of(in_vain),
         )
-    return "no rank has saved the model." if seen.ended else None
+    return _("no rank has saved the model.") if seen.ended else None
 
 
 def _other_than_the_model(saved: Event) -> str:
     if saved["what"] == "DistributedDataParallel":
-        return (
-            "the whole wrapped model is in the file, with its process group: nobody can load it "
-            "without as many ranks. Save model.module.state_dict()."
+        return _(
+            "the whole wrapped model is in the file, with its process group: nobody "
+            "can load it without as many ranks. Save model.module.state_dict()."
         )
     if any(key.startswith("module.") for key in saved["keys"]):
-        return (
-            "the names in the file begin with `module.`: this is the wrapped model. Nobody can "
-            "load it without DistributedDataParallel. Save model.module.state_dict()."
+        return _(
+            "the names in the file begin with `module.`: this is the wrapped model. "
+            "Nobody can load it without DistributedDataParallel. Save "
+            "model.module.state_dict()."
         )
     if saved["weights"] is None:
         there = ", ".join(saved["keys"][:4]) or saved["what"]
-        return f"the model's weights are not in the file. It holds: {there}."
+        return _("the model's weights are not in the file. It holds: {there}.", there=there)
     return ""
 
 
 def _too_early(seen: Seen, saved: Event) -> str | None:
     if re.search(KEYS, seen.error):
-        return (
-            "the file has the names of the plain model, and what loads it is the wrapped one, "
-            "whose names begin with `module.`: model.module.load_state_dict(…)."
+        return _(
+            "the file has the names of the plain model, and what loads it is the "
+            "wrapped one, whose names begin with `module.`: "
+            "model.module.load_state_dict(…)."
         )
     for rank, events in enumerate(seen.of("loaded")):
         if rank and events and not _knows(seen, rank, events[-1], saved):
-            return (
-                f"rank {rank} loads the file before it can know that rank 0 has written it: "
-                "between the two they do not meet. It finds no file, half a one, or that of an "
-                "earlier epoch, as the disk is quick or slow. dist.barrier() before loading lets "
-                "all wait for rank 0."
+            return _(
+                "rank {rank} loads the file before it can know that rank 0 has "
+                "written it: between the two they do not meet. It finds no file, "
+                "half a one, or that of an earlier epoch, as the disk is quick or "
+                "slow. dist.barrier() before loading lets all wait for rank 0.",
+                rank=rank,
             )
     return "" if seen.ended else None
 
 
 def _knows(seen: Seen, rank: int, loaded: Event, saved: Event) -> bool:
-    """That rank 0 has saved, wherever in the last epoch it may have."""
+    """Return whether this rank is sure to load only after rank 0 has saved."""
     lines = seen.lines[0]
     behind = lines[lines.index(saved) + 1 :]
     until = next((n for n, event in enumerate(behind) if event["event"] == "epoch"), len(behind))
     trains_on = any(event["event"] == "epoch" and event["part"] == "train" for event in behind)
     if trains_on and any(event["event"] == "call" for event in behind[:until]):
-        return True  # all meet after each save
+        return True  # all ranks meet after each save
     if _messages(seen, rank, loaded, saved):
         return True
     latest = saved["calls"]
@@ -118,7 +115,7 @@ def _knows(seen: Seen, rank: int, loaded: Event, saved: Event) -> bool:
 
 
 def _messages(seen: Seen, rank: int, loaded: Event, saved: Event) -> bool:
-    """A message of rank 0, sent after it has saved."""
+    """Return whether rank 0 sent this rank a message after saving."""
     sent = _calls(seen.lines[0], saved, SENT, rank)
     return _calls(seen.lines[rank], loaded, GOT, 0) > sent
 
@@ -139,15 +136,14 @@ def _not_the_best(seen: Seen, saved: Event) -> str:
     held = [n for n, weights in enumerate(trained) if _same(weights, saved["weights"])]
     if best in held:
         return ""
-    told = ", ".join(f"{value:.2f}" for value in means)
-    text = (
-        f"{f'the model of epoch {held[0] + 1}' if held else 'another model'} is in the file, and "
-        f"the best was that of epoch {best + 1}. (Validation losses over all ranks: {told}.)"
+    return _(
+        "{value} is in the file, and the best was that of epoch {best}. (Validation losses over "
+        "all ranks: {told}. Rank 0's own are {own}: which decides?)",
+        value=_("the model of epoch {held}", held=held[0] + 1) if held else _("another model"),
+        best=best + 1,
+        told=", ".join(f"{value:.2f}" for value in means),
+        own=", ".join(f"{value:.2f}" for value in by_rank[0]),
     )
-    own = by_rank[0]
-    if held and own.index(min(own)) == held[0]:
-        text += f" Rank 0's own are {', '.join(f'{value:.2f}' for value in own)}: which decides?"
-    return text
 
 
 def _tested(seen: Seen, saved: Event) -> str:
@@ -158,11 +154,14 @@ def _tested(seen: Seen, saved: Event) -> str:
         rank for rank, event in enumerate(found) if not _same(event["tested"], saved["weights"])
     ]
     if len(wrong) == seen.size:
-        return "the model that is tested is not the one in the file. Is it loaded before the test?"
+        return _(
+            "the model that is tested is not the one in the file. Is it loaded before the test?"
+        )
     if wrong:
-        return (
-            f"{ranks_of(wrong)} test with other weights than those in the file: all ranks have to "
-            "load them, or to get them from who has."
+        return _(
+            "{wrong} test with other weights than those in the file: all ranks have "
+            "to load them, or to get them from who has.",
+            wrong=ranks_of(wrong),
         )
     return ""
 

@@ -1,25 +1,26 @@
-"""The lines that the ranks of a trial wrote, and the first wrong result among them.
+"""Read the events that the ranks of a trial wrote, and find the first wrong result.
 
-Every rank wrote its own lines. What went wrong first, on the fewest ranks, is told; what only
-follows from that, such as a rank that was left alone, is not.
+The first mistake on the fewest ranks counts. Consequences, such as a rank that waits because
+another failed, are left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.lab.plain_files import plain
+from course_lib.lab.workspace import plain
 from course_lib.teach.checklist import Checklist
+from course_lib.words import _
 
 Event = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The lines of all ranks, by rank."""
+    """Events of all ranks, by rank."""
 
     ranks: tuple[tuple[Event, ...], ...]
 
@@ -31,7 +32,7 @@ class Trial:
         return [(rank, event) for rank, event in self.events if event.get("event") in kinds]
 
     def at(self, size: int, case: str, *kinds: str) -> list[list[Event]]:
-        """The lines of each rank about one case, of these kinds."""
+        """Return the events of these kinds about one case, for each rank."""
         return [
             [e for e in lines if (e.get("size"), e.get("case")) == (size, case)
              and e.get("event") in kinds]
@@ -40,22 +41,28 @@ class Trial:
 
     @property
     def cases(self) -> list[tuple[int, str]]:
-        """All that were begun, on the fewest ranks first."""
-        found = {(e["size"], e["case"]): None for _, e in self.events if "size" in e}
+        """Return all cases that were started, smallest number of ranks first."""
+        found = {(e["size"], e["case"]): None for _unused, e in self.events if "size" in e}
         return sorted(found, key=lambda one: one[0])
 
 
 def trial_of(check: Checklist, run: Any, exercise: str) -> Trial:
-    """The lines that a run of this trial left; the run may have failed."""
-    check.ended(run, "the trial")
+    """Return the events of a run of this trial, which may have failed."""
+    check.ended(run, _("the trial"))
     check.unless(
         run.recipe.flags.get("--exercise") != exercise,
-        f"it is a trial of {exercise}",
-        hint=f'This is the run {run.name!r}. Submit trial.recipe("…", "work/….py", "{exercise}").',
+        _("it is a trial of {exercise}", exercise=exercise),
+        hint=_(
+            'This is the run {name!r}. Submit trial.recipe("…", "work/….py", "{exercise}").',
+            name=run.name,
+            exercise=exercise,
+        ),
     )
     lines = [_lines(run, rank) for rank in range(run.recipe.devices)]
     check.unless(
-        not all(lines), "every rank of the trial started", hint=run.error or f"See {run.log_file}."
+        not all(lines),
+        _("every rank of the trial started"),
+        hint=run.error or _("See {log_file}.", log_file=run.log_file),
     )
     return Trial(tuple(lines))
 
@@ -77,45 +84,35 @@ def _lines(run: Any, rank: int) -> tuple[Event, ...]:
 
 
 def wrong(trial: Trial) -> tuple[int, Event] | None:
-    """The first wrong result: on the fewest ranks, in the earliest case."""
+    """Return the first wrong result: on the fewest ranks, in the earliest case; None if none."""
     order: dict[str, int] = {}
-    for _, event in trial.all("result"):
+    for _unused, event in trial.all("result"):
         order.setdefault(event["case"], len(order))
     found = [(rank, event) for rank, event in trial.all("result") if not event["ok"]]
     return min(found, key=lambda one: (one[1]["size"], order[one[1]["case"]], one[0]), default=None)
 
 
-def wrong_on(trial: Trial, event: Event) -> dict[int, Event]:
-    """By rank, the wrong results of the same case."""
-    others = trial.at(event["size"], event["case"], "result")
-    return {rank: other[-1] for rank, other in enumerate(others) if other and not other[-1]["ok"]}
-
-
-def right_on(trial: Trial, event: Event) -> list[int]:
-    """Ranks whose result of the same case is right."""
-    others = trial.at(event["size"], event["case"], "result")
-    return [rank for rank, other in enumerate(others) if other and other[-1]["ok"]]
-
-
-def is_equal(check: Checklist, trial: Trial, explain: Callable[[Trial, int, Event], str]) -> None:
-    """Every result on every number of ranks is the serial one."""
-    if (found := wrong(trial)) is not None:
-        rank, event = found
-        hint = f"{place(event)}, rank {rank}: {explain(trial, rank, event)}"
-        check.refuse(f"equal to the serial result on {ranks(event['size'])}", hint)
-    sizes = sorted({event["size"] for _, event in trial.all("result")})
-    check.lines.append(
-        f"✓ equal to the serial result on {', '.join(map(str, sizes[:-1]))} and {ranks(sizes[-1])}"
-    )
+def called(call: Event) -> str:
+    """Format a call: `all_reduce(90 numbers)`, `send(6 numbers, to 1)`."""
+    told = _("{call} numbers", call=call["numbers"]) if call.get("numbers") else ""
+    if "peer" in call:
+        told += f", {'to' if call['call'].endswith('send') else 'from'} {call['peer']}"
+    if call.get("root") is not None:
+        told += f", {'dst' if call['call'] == 'reduce' else 'src'} {call['root']}"
+    return f"{call['call']}({told})"
 
 
 def place(event: Event) -> str:
-    return f"{event['case']}, on {ranks(event['size'])}"
+    return _("{event}, on {event2}", event=event["case"], event2=ranks(event["size"]))
 
 
 def ranks(size: int) -> str:
-    return f"{size} rank{'s' * (size != 1)}"
+    return _("{size} rank{s}", size=size, s="s" * (size != 1))
 
 
-def listed(numbers: set[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))
+def listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(set(numbers))))
+
+
+def ranks_of(who: Sequence[int]) -> str:
+    return _("rank {who}", who=who[0]) if len(who) == 1 else _("ranks {who}", who=listed(who))

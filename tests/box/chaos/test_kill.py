@@ -97,14 +97,6 @@ def test_a_killed_part_of_the_machinery_is_a_failed_node(any_box, victim):
     assert not found
 
 
-def test_all_of_the_machinery_killed_at_once_is_a_failed_node(any_box):
-    job = _begun(any_box)
-    supervisor = _supervisor(any_box, job)
-    for pid in [supervisor, *_noted(any_box, job)]:
-        os.kill(pid, signal.SIGKILL)
-    _truth(any_box, job, "NODE_FAIL", supervisor)
-
-
 def test_a_killed_srun_takes_its_step_with_it_and_the_script_goes_on(any_box):
     job = _begun(any_box)
     found = []
@@ -124,16 +116,6 @@ def test_a_killed_srun_takes_its_step_with_it_and_the_script_goes_on(any_box):
     assert any_box.state(job) == "RUNNING"
     any_box.run("scancel", job)
     assert any_box.wait(job) == "CANCELLED"
-
-
-def test_a_killed_task_is_told_and_counts(any_box):
-    job = any_box.submit("srun bash -c 'echo $BASHPID > task; exec sleep 600'; echo code $?", "-n1")
-    any_box.until("the task", lambda: _named(any_box, "sleep"))
-    for pid in _named(any_box, "sleep"):
-        os.kill(pid, signal.SIGKILL)
-    assert any_box.wait(job) == "COMPLETED"
-    assert "task 0: Killed" in any_box.output(job)
-    assert "code 137" in any_box.output(job)
 
 
 def test_a_killed_step_daemon_ends_its_step_and_not_the_job(any_box):
@@ -158,15 +140,3 @@ def test_a_killed_srun_outside_of_a_job_leaves_no_job(any_box):
     srun.wait()
     any_box.until("an empty queue", lambda: not any_box.run("squeue", "-h").stdout.strip())
     assert any_box.job_processes() == {}
-
-
-def test_a_stopped_supervisor_does_not_stop_the_queue(any_box):
-    job = _begun(any_box)
-    supervisor = _supervisor(any_box, job)
-    os.kill(supervisor, signal.SIGSTOP)
-    try:
-        assert any_box.state(job) == "RUNNING"
-        assert job in any_box.run("squeue", "-h", "-o", "%i").stdout
-    finally:
-        os.kill(supervisor, signal.SIGKILL)
-    _truth(any_box, job, "NODE_FAIL", supervisor)

@@ -44,18 +44,6 @@ def test_a_choice_stays_when_the_cores_change_and_says_how_to_choose_again(cores
     assert device_pace.of_slot(Settings(**FOUR)).factor == 6.0
 
 
-def test_a_box_with_other_slots_chooses_again(cores):
-    assert device_pace.of_slot(Settings(**FOUR)).factor == 3.0
-    assert device_pace.of_slot(Settings(**{**FOUR, "nodes": 4})).factor == 6.0
-
-
-@pytest.mark.parametrize("text", ["", "4 2", "4 2 nan", "4 0 3", "4 2 0.5", "four 2 3", "4 2 1e9"])
-def test_a_damaged_file_is_chosen_anew(cores, tmp_path, text):
-    (tmp_path / "home").mkdir(mode=0o700)
-    (tmp_path / "home" / "device_pace.txt").write_text(text)
-    assert device_pace.of_slot(Settings(**FOUR)).factor == 3.0
-
-
 def test_gpus_are_as_fast_as_they_are(cores, monkeypatch):
     monkeypatch.setattr(gpus, "find", lambda: gpus.Gpus(maker="nvidia", names=("0",)))
     assert device_pace.of_slot(Settings(**FOUR, gpus="share")).factor == 1.0
@@ -66,11 +54,6 @@ def test_gpus_are_as_fast_as_they_are(cores, monkeypatch):
     )
     none = device_pace.of_slot(Settings(**FOUR, gpus="none"))
     assert (none.factor, none.unused) == (3.0, "")
-
-
-def test_a_number_in_the_settings_is_taken_as_it_is(cores):
-    assert device_pace.variables(Settings(device_pace=2.5)) == {b"COURSE_DEVICE_PACE": b"2.5"}
-    assert device_pace.variables(Settings(device_pace=1)) == {}
 
 
 @pytest.mark.parametrize(
@@ -89,13 +72,6 @@ def test_the_share_of_a_container_counts_as_cores(tmp_path, files, least):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert device_pace.usable_cores(str(tmp_path)) == least
-
-
-def test_no_limit_leaves_the_cores_that_the_process_may_run_on(tmp_path):
-    (tmp_path / "sys/fs/cgroup/cpu").mkdir(parents=True)
-    (tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").write_text("-1\n")
-    (tmp_path / "sys/fs/cgroup/cpu/cpu.cfs_period_us").write_text("100000\n")
-    assert device_pace.usable_cores(str(tmp_path)) >= 1
 
 
 TOLD = "srun bash -c 'echo ${COURSE_DEVICE_PACE:-none}'; echo ${COURSE_DEVICE_PACE:-none}"

@@ -7,8 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -145,55 +143,3 @@ def test_ranks_listen_on_loopback_alone(make_box, kind, warm):
     (box.work / "go").touch()
     assert box.wait(job) == "COMPLETED", box.output(job)
     assert box.output(job).count("of 2 ends") == 2
-
-
-def test_two_calls_in_a_row_are_both_heard(flat):
-    """One that leaves before it is accepted is not taken for somebody else's for ever."""
-    (flat.work / "late.py").write_text(
-        "import socket, time\nserver = socket.create_server(('', 0))\n"
-        "print(server.getsockname()[1], flush=True); open('begun', 'w').close(); time.sleep(1)\n"
-        "while True:\n    there, _ = server.accept(); print(there.recv(9), flush=True)\n"
-    )
-    job = flat.submit("python late.py", "-n1")
-    flat.until_exists("begun")
-    port = int(flat.output(job))
-    with socket.create_connection((flat.flat_address(1), port)) as there:
-        there.sendall(b"first")
-    time.sleep(1.5)
-    with socket.create_connection((flat.flat_address(1), port)) as there:
-        there.sendall(b"second")
-        flat.until_said(job, "second")
-    assert Path(flat.work / f"out-{job}").exists()
-
-
-CALLER = """
-import socket, struct, sys, threading
-server = socket.create_server(("", 0))
-with socket.socket() as one:
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    one.bind(("127.0.0.1", 0))
-    one.connect(("127.0.0.1", int(sys.argv[1])))
-    print(server.getsockname()[1], one.getsockname()[1], flush=True)
-open("begun", "w").close()
-while True:
-    there, _ = server.accept(); there.sendall(b"heard"); there.close()
-"""
-FROM_PORT = (
-    "import encodings.idna, os, socket, sys\nos.setuid(65534)\n"
-    "there = socket.socket()\nthere.bind(('127.0.0.1', int(sys.argv[2])))\n"
-    "there.connect((sys.argv[3], int(sys.argv[1])))\n"
-    "try: print(there.recv(9))\nexcept ConnectionError: print(b'')\n"
-)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another account")
-def test_a_call_to_another_port_speaks_for_nobody_who_gets_that_place_next(flat):
-    (flat.work / "caller.py").write_text(CALLER)
-    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
-        job = flat.submit(f"python caller.py {elsewhere.getsockname()[1]}", "-n1")
-        flat.until_exists("begun")
-    done = subprocess.run(
-        [sys.executable, "-c", FROM_PORT, *flat.output(job).split(), flat.flat_address(1)],
-        capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == "b''"

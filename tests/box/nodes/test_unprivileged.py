@@ -74,3 +74,25 @@ def test_an_ordinary_user_gets_separate_nodes_and_stays_who_he_is(user):
     assert f" {NOBODY} {NOBODY} 1" in text
     assert "CapEff:\t0000000000000000" in text
     assert {(home / f"mine.{task}").stat().st_uid for task in (0, 1)} == {NOBODY}
+
+
+@pytest.mark.parametrize(
+    ("name", "harm", "cure"),
+    [
+        ("state.sqlite", lambda path: path.chmod(0o400), "cannot be written: allow it"),
+        ("state.sqlite", lambda path: os.chown(path, 0, 0), "cannot be written: allow it"),
+        ("", lambda path: path.chmod(0o500), "cannot be written: allow it"),
+        ("state.sqlite-shm", lambda path: path.mkdir(), "is no file: remove it"),
+        ("state.sqlite-wal", lambda path: path.symlink_to("/nowhere/else"), "is no file: remove it"),
+    ],
+    ids=["read-only", "of root", "read-only folder", "a folder", "a link"],
+)  # fmt: skip
+def test_what_the_box_cannot_mend_is_named_with_its_cure(user, name, harm, cure):
+    run, home = user
+    run("sbatch", "--hold", "--wrap=true")
+    path = home / "state" / name
+    path.chmod(0o600) if name == "state.sqlite" else None
+    harm(path)
+    said = run("sbatch", "--hold", "--wrap=true").stderr
+    assert f"sbatch: note: {path} {cure}" in said
+    (home / "state").chmod(0o700)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box.queue import arrays, pending_jobs, rows, state
+from course_lib.box.queue import arrays, state, store
 
 
 def array(queue, tasks: str, **fields) -> int:
@@ -14,7 +14,7 @@ def array(queue, tasks: str, **fields) -> int:
 
 def shown(job_id: int) -> dict[str, str]:
     """State by task, or by the tasks that wait together."""
-    with rows.snapshot() as db:
+    with store.snapshot() as db:
         jobs = arrays.members(db, job_id)
     return {job.array_waiting or str(job.array_task): job.state for job in jobs}
 
@@ -47,37 +47,18 @@ def test_what_is_no_list_of_tasks(text):
 
 def test_an_array_is_one_row_until_its_tasks_begin(queue):
     job = array(queue, "1-500", exclusive=1, nodes_min=1)
-    with rows.snapshot() as db:
-        assert len(rows.jobs(db)) == 1
+    with store.snapshot() as db:
+        assert len(store.jobs(db)) == 1
     assert len(queue.run_pass()) == 2
     assert shown(job) == {"1": "RUNNING", "2": "RUNNING", "3-500": "PENDING"}
     assert queue.job(job).array_waiting == "3-500"
 
 
-def test_the_last_task_has_the_number_of_the_array(queue):
-    job = array(queue, "1-3")
-    started = queue.run_pass()
-    assert started[-1] == job
-    assert [queue.job(number).array_task for number in started] == [1, 2, 3]
-
-
-def test_only_so_many_tasks_run_as_the_throttle_lets(queue):
-    job = array(queue, "1-4%2")
-    started = queue.run_pass()
-    assert shown(job) == {"1": "RUNNING", "2": "RUNNING", "3-4": "PENDING"}
-    assert queue.reason(job) == "JobArrayTaskLimit"
-    later = queue.submit()
-    assert queue.run_pass() == [later]
-    queue.finish(started[0])
-    queue.run_pass()
-    assert shown(job) == {"1": "COMPLETED", "2": "RUNNING", "3": "RUNNING", "4": "PENDING"}
-
-
 def test_a_task_that_is_held_alone_parts_from_the_others(queue):
     job = array(queue, "1-3", hold="user")
-    with rows.transaction() as db:
+    with store.transaction() as db:
         (two,) = arrays.split_off(db, job, {2})
-    pending_jobs.release(two.id)
+    state.release(two.id)
     assert queue.run_pass() == [two.id]
     assert shown(job) == {"2": "RUNNING", "1,3": "PENDING"}
 
@@ -110,28 +91,3 @@ def test_what_waits_for_an_array_waits_for_all_of_it(queue, kind, codes, verdict
     begun = queue.run_pass()
     assert begun == ([] if verdict else [waits])
     assert queue.reason(waits) == (verdict or "None")
-
-
-def test_tasks_wait_for_their_like_in_the_other_array(queue):
-    job = array(queue, "1-2")
-    waits = array(queue, "1-2", dependency=f"aftercorr:{job}")
-    one, two = queue.run_pass()
-    queue.finish(two, "FAILED", 1)
-    assert queue.run_pass() == []
-    assert queue.reason(waits) == "Dependency"
-    queue.finish(one)
-    queue.run_pass()
-    assert shown(waits) == {"1": "RUNNING", "2": "PENDING"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "begins"), [("1-2", "1"), ("1-3", "1"), ("1,3", "1"), ("2-3", "")]
-)
-def test_they_do_so_where_all_of_those_have_ended_between_two_looks(queue, asked, begins):
-    job = array(queue, "1-2")
-    waits = array(queue, asked, dependency=f"aftercorr:{job}")
-    one, two = queue.run_pass()
-    queue.finish(one)
-    queue.finish(two, "FAILED", 1)
-    queue.run_pass()
-    assert [task for task, state in shown(waits).items() if state == "RUNNING"] == list(begins)

@@ -7,7 +7,8 @@ import stat
 
 import pytest
 
-from course_lib.box.queue import private_folder, store
+from course_lib.box import state_folder
+from course_lib.box.queue import store
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o711, 0o777, 0o1777, 0o700])
@@ -20,7 +21,7 @@ def test_our_own_folder_is_made_private(home, mode):
 def test_a_new_folder_is_private_whatever_the_umask(tmp_path):
     old = os.umask(0)
     try:
-        private_folder.make(str(tmp_path / "a" / "b"))
+        state_folder.make_private(str(tmp_path / "a" / "b"))
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
@@ -55,13 +56,3 @@ def test_a_file_that_another_account_prepared_is_refused(home, lacking):
     for _ in range(2):  # and it stays so
         with pytest.raises(store.NotOurs, match=r"names-1\.so"):
             store.connect()
-
-
-def test_what_is_no_folder_keeps_its_mode(tmp_path):
-    """A device would otherwise be root's alone from then on, for the whole machine."""
-    path = tmp_path / "file"
-    path.touch()
-    path.chmod(0o666)
-    with pytest.raises(NotADirectoryError):
-        private_folder.make(str(path))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666

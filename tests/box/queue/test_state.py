@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.box.queue import pending_jobs, rows, state
+from course_lib.box.queue import state, store
 
 
 def test_only_the_first_supervisor_gets_a_job(queue):
@@ -23,22 +23,6 @@ def test_a_cancelled_job_stays_cancelled_whatever_its_script_says(queue):
     state.finish(job, "FAILED", 3)
     ended = queue.job(job)
     assert (ended.state, ended.exit_code, ended.completing) == ("CANCELLED", 3, 0)
-
-
-def test_a_job_that_is_over_cannot_end_again(queue):
-    job = queue.submit()
-    queue.run_pass()
-    queue.finish(job, "FAILED", 3)
-    state.finish(job, "COMPLETED", 0)
-    state.mark_cancelled(job, 0)
-    assert (queue.job(job).state, queue.job(job).reason) == ("FAILED", "NonZeroExitCode")
-
-
-def test_a_cancelled_waiting_job_never_starts(queue):
-    job = queue.submit()
-    state.mark_cancelled(job, 0)
-    assert queue.run_pass() == []
-    assert queue.job(job).state == "CANCELLED"
 
 
 def test_steps_are_numbered_and_end_with_their_job(queue):
@@ -72,10 +56,10 @@ def test_a_job_that_began_anew_is_not_buried_for_its_former_self(queue):
     queue.run_pass()
     state.claim(job, 1, 1)
     former = queue.job(job)
-    pending_jobs.ask_requeue(job, "requeue")
+    state.ask_requeue(job)
     state.finish(job)
-    with rows.transaction() as db:
-        rows.change(db, job, begin_s=0.0)
+    with store.transaction() as db:
+        store.change(db, job, begin_s=0.0)
     queue.run_pass()
     assert queue.job(job).state == "RUNNING"
     assert not state.record_dead_supervisor(former)
@@ -86,26 +70,17 @@ def test_a_requeued_job_waits_again_and_counts_it(queue):
     job = queue.submit()
     queue.run_pass()
     state.claim(job, 1, 1)
-    pending_jobs.ask_requeue(job, "requeue")
+    state.ask_requeue(job)
     state.finish(job, "FAILED", 1)
     again = queue.job(job)
     assert (again.state, again.restarts, again.exit_code) == ("PENDING", 1, 0)
     assert state.read_allocation(job) == []
     assert queue.run_pass() == []
     assert queue.reason(job) == "BeginTime"
-    with rows.transaction() as db:
-        rows.change(db, job, begin_s=0.0)
+    with store.transaction() as db:
+        store.change(db, job, begin_s=0.0)
     assert queue.run_pass() == [job]
     assert state.claim(job, 2, 2) is not None
-
-
-def test_an_ended_job_can_be_queued_again_and_held(queue):
-    job = queue.submit()
-    queue.run_pass()
-    queue.finish(job, "FAILED", 1)
-    pending_jobs.ask_requeue(job, "hold")
-    assert queue.run_pass() == []
-    assert queue.reason(job) == "job requeued in held state"
 
 
 def test_bytes_that_are_no_text_survive(queue):

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from course_lib.box.queue import read_only_copy, rows, state, store
+from course_lib.box.queue import read_only_copy, state, store
 
 
 def put_aside(home):
@@ -31,20 +31,6 @@ def test_a_broken_state_file_is_set_aside_and_work_goes_on(queue, home, capsys, 
         assert "it is kept as" in capsys.readouterr().err
 
 
-def test_a_truncated_state_file_is_set_aside(queue, home, capsys):
-    for _ in range(50):
-        queue.submit(script=b"x" * 1000)
-    with sqlite3.connect(home / "state.sqlite") as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
-    path = home / "state.sqlite"
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
-    queue.submit()
-    with rows.snapshot() as db:
-        assert len(rows.jobs(db)) == 1
-    assert len(put_aside(home)) == 1
-
-
 def test_a_state_file_of_another_version_is_set_aside(queue, home, capsys):
     queue.submit()
     with sqlite3.connect(home / "state.sqlite") as db:
@@ -53,12 +39,6 @@ def test_a_state_file_of_another_version_is_set_aside(queue, home, capsys):
     queue.submit()
     assert len(put_aside(home)) == 1
     assert "another version" in capsys.readouterr().err
-
-
-def test_a_missing_state_file_is_made(queue, home):
-    queue.submit()
-    (home / "state.sqlite").unlink()
-    assert queue.submit() == 1
 
 
 def test_a_locked_state_file_is_an_error_that_says_so(queue, home, monkeypatch):
@@ -99,12 +79,11 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.parametrize("how", ["open", "committed", "emptied"])
 @pytest.mark.parametrize("torn_bytes", [0, 5, 5000])
-def test_what_sqlite_would_read_is_read_without_it(tmp_path, how, torn_bytes):
+def test_a_copy_says_what_sqlite_would_read_from_the_file(tmp_path, how, torn_bytes):
     file, journal = tmp_path / "db", tmp_path / "db-wal"
     killed_while_writing(file, how)
     journal.write_bytes(journal.read_bytes()[: journal.stat().st_size - torn_bytes])
-    copy = sqlite3.connect(":memory:")
-    copy.deserialize(read_only_copy._content(str(file)))
+    copy = read_only_copy.copied(str(file))
     question = "SELECT count(*), sum(a), sum(length(b)) FROM t"
     assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     mine = copy.execute(question).fetchone()
@@ -112,22 +91,6 @@ def test_what_sqlite_would_read_is_read_without_it(tmp_path, how, torn_bytes):
         assert mine == db.execute(question).fetchone()
     db.close()
     copy.close()
-
-
-def test_damage_met_while_reading_costs_one_command_only(queue, home, capsys):
-    for _ in range(50):
-        queue.submit(script=b"x" * 1000)
-    with sqlite3.connect(home / "state.sqlite") as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
-    path = home / "state.sqlite"
-    content = bytearray(path.read_bytes())
-    content[4096:] = b"\xff" * (len(content) - 4096)
-    path.write_bytes(content)
-    with pytest.raises(store.StateError, match="malformed"):
-        queue.submit()
-    assert "is damaged" in capsys.readouterr().err
-    assert queue.submit() == 1
 
 
 def test_many_first_commands_make_one_state_file(home):
@@ -146,7 +109,7 @@ def test_many_first_commands_make_one_state_file(home):
 
 def test_a_failed_transaction_leaves_nothing_behind(queue):
     job = queue.submit()
-    transaction = rows.transaction()
-    rows.change(transaction.__enter__(), job, state="RUNNING")
+    transaction = store.transaction()
+    store.change(transaction.__enter__(), job, state="RUNNING")
     transaction.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     assert queue.job(job).state == "PENDING"

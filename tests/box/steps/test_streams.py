@@ -29,7 +29,7 @@ def test_a_reader_that_left_leaves_a_task_time_to_end_by_itself(unheard):
 
 
 def test_a_task_that_writes_without_end_is_told_that_nobody_reads(unheard, monkeypatch):
-    monkeypatch.setattr(streams, "UNHEARD_S", 0.0)
+    monkeypatch.setattr(streams, "NO_READER_S", 0.0)
     task, output = unheard
     os.write(task, b"line\n")
     assert not output.pump()

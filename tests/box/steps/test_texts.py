@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.box.steps import filename_patterns, task_ends
+from course_lib.box.steps import filename_patterns, streams
 
 NAMES = ["node1", "node2"]
 
@@ -16,12 +16,8 @@ def test_signs_in_file_names():
     assert not filename_patterns.depends_on_task(b"x%j")
 
 
-def test_ranges_are_written_as_slurm_does():
-    assert task_ends.ranges([3, 0, 1]) == "0-1,3"
-
-
 def test_ends_of_tasks_are_told_per_node_and_kind(capfd):
-    report = task_ends.Report(NAMES, [[0, 1], [2]])
+    report = streams.Report(NAMES, [[0, 1], [2]])
     for task, status in ((0, 256), (1, 256), (2, 9)):
         report.add(task, status)
     report.flush()

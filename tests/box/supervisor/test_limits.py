@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from course_lib.box.queue.records import Job
-from course_lib.box.supervisor import limits, memory_watch
-from course_lib.box.supervisor.job_variables import repeated
+from course_lib.box.supervisor import limits
 
 
 def test_a_device_without_gpu_is_a_limit_on_the_data_of_a_process():
@@ -17,10 +16,6 @@ def test_a_device_without_gpu_is_a_limit_on_the_data_of_a_process():
 
 
 def test_memory_of_a_job_is_what_was_asked_for():
-    assert memory_watch.memory_limit_bytes(Job(id=1, memory="2G"), 4, 0) == 2 * 2**30
-    assert memory_watch.memory_limit_bytes(Job(id=1, memory_per_cpu="100"), 4, 0) == 400 * 2**20
-    assert memory_watch.memory_limit_bytes(Job(id=1), 4, 2) is None
-
-
-def test_repeated_numbers_are_written_as_slurm_does():
-    assert repeated([2, 2, 1]) == "2(x2),1"
+    assert limits.memory_limit_bytes(Job(id=1, memory="2048"), 4, 0) == 2 * 2**30
+    assert limits.memory_limit_bytes(Job(id=1, memory_per_cpu="100"), 4, 0) == 400 * 2**20
+    assert limits.memory_limit_bytes(Job(id=1), 4, 2) is None

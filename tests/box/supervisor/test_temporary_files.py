@@ -64,20 +64,3 @@ def test_the_folder_that_torch_names_when_it_compiles_is_none_that_the_user_chos
     box = make_box()
     box.environment["TORCHINDUCTOR_CACHE_DIR"] = "/tmp/torchinductor_somebody"
     assert box.result("echo $TORCHINDUCTOR_CACHE_DIR", "-n1") == f"{box.home}/compiled\n"
-
-
-def test_a_cache_that_the_user_chose_is_kept(make_box):
-    box = make_box()
-    box.environment["TORCHINDUCTOR_CACHE_DIR"] = "/somewhere/else"
-    assert box.result("echo $TORCHINDUCTOR_CACHE_DIR", "-n1") == "/somewhere/else\n"
-
-
-def test_the_warm_process_makes_nothing_of_a_name_that_can_be_guessed(make_box, tmp_path):
-    pytest.importorskip("torch")
-    box = make_box(warm=True)
-    box.environment["TMPDIR"] = str(tmp_path)
-    box.environment.pop("TORCHINDUCTOR_CACHE_DIR", None)
-    box.result("true")
-    box.until_warm()
-    assert not list(tmp_path.glob("torchinductor*"))
-    assert (box.home / "compiled").is_dir()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import resource
+import signal
 import subprocess
 import sys
 
 import one_run
 import pytest
+from plain_ranks import plain_ranks
 
 from checkpoints.files import newest
 
@@ -37,15 +39,10 @@ def run(worlds, ranks, folder, *more, steps):
     [
         (1, ""),
         (1, "--fp16 --initial-loss-scale 1048576"),
-        (2, "--use-distributed-optimizer --bf16"),
         (3, "--use-distributed-optimizer --global-batch-size 6"),  # the last shard's end is padding
         (2, "--use-torch-fsdp2"),
-        (2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"),
         (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer --sequence-parallel"),
-        (4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
-        (1, "--async-save"),
         (2, "--async-save --use-distributed-optimizer --bf16"),
-        (2, "--async-save --use-torch-fsdp2"),
         (4, "--async-save --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
     ],
 )
@@ -57,17 +54,10 @@ def test_a_resumed_run_continues_bit_for_bit(worlds, tmp_path, ranks, flags):
     assert losses(resumed) == {5: whole[5], 6: whole[6]}
 
 
-@pytest.mark.parametrize("ranks", [(1, 1), (2, 4), (4, 1)])
-def test_a_line_about_several_steps_is_the_same_where_the_run_was_broken_off_between(
-    worlds, tmp_path, ranks
-):
-    rare = "--fp64 --log-interval 4"
-    whole = losses(run(worlds, 1, None, rare, steps=8))
-    run(worlds, ranks[0], tmp_path, rare, steps=2)
-    run(worlds, ranks[1], tmp_path, rare, steps=6)
-    resumed = run(worlds, ranks[0], tmp_path, rare, steps=8)
-    assert losses(resumed) == {8: whole[8]}
-    assert len(whole) == 2
+LLAMA = (
+    "--fp64 --group-query-attention --num-query-groups 2 --position-embedding-type rope "
+    "--normalization RMSNorm --swiglu --disable-bias-linear"
+)
 
 
 def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
@@ -75,34 +65,13 @@ def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
         (4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2"),
         (2, "--use-torch-fsdp2"),
         (2, "--context-parallel-size 2"),
-        (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer"),
+        (4, "--tensor-model-parallel-size 2 --use-distributed-optimizer --sequence-parallel"),
         (1, ""),
     ]
-    whole = losses(run(worlds, 1, None, "--fp64", steps=10))
+    whole = losses(run(worlds, 1, None, LLAMA, steps=10))
     for number, (ranks, flags) in enumerate(layouts, 1):
-        text = run(worlds, ranks, tmp_path, flags, "--fp64", steps=2 * number)
-        if number > 1:
-            assert f"at iteration {2 * number - 2}" in text
+        text = run(worlds, ranks, tmp_path, flags, LLAMA, steps=2 * number)
         got = losses(text)
-        assert got == {step: whole[step] for step in (2 * number - 1, 2 * number)}
-
-
-def test_so_is_one_of_a_model_with_groups_rotary_positions_and_swiglu(worlds, tmp_path):
-    """Its fused rows of queries, keys and values are cut for two tensor ranks, or not at all."""
-    model = (
-        "--fp64 --group-query-attention --num-query-groups 2 --position-embedding-type rope "
-        "--normalization RMSNorm --swiglu --disable-bias-linear"
-    )
-    layouts = [
-        (2, "--tensor-model-parallel-size 2 --sequence-parallel"),
-        (2, "--context-parallel-size 2 --use-distributed-optimizer"),
-        (2, "--use-torch-fsdp2"),
-        (2, "--tensor-model-parallel-size 2"),
-        (1, ""),
-    ]
-    whole = losses(run(worlds, 1, None, model, steps=10))
-    for number, (ranks, flags) in enumerate(layouts, 1):
-        got = losses(run(worlds, ranks, tmp_path, flags, model, steps=2 * number))
         assert got == {step: whole[step] for step in (2 * number - 1, 2 * number)}
 
 
@@ -110,17 +79,12 @@ def test_a_half_written_checkpoint_is_never_chosen(worlds, tmp_path):
     run(worlds, 1, tmp_path, steps=2)
     unfinished = tmp_path / "iter_0000004.unfinished"
     unfinished.mkdir()
-    (unfinished / ".metadata").touch()
+    (unfinished / "tensors.json").touch()
     (tmp_path / "iter_0000006").mkdir()
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("6\n")
     assert newest(tmp_path).name == "iter_0000002"
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("garbage")
     assert newest(tmp_path).name == "iter_0000002"
-
-
-def test_no_checkpoint_means_a_fresh_start_and_says_so(worlds, tmp_path):
-    text = run(worlds, 1, tmp_path / "nothing", steps=1)
-    assert "WARNING: no complete checkpoint in" in text
 
 
 @pytest.mark.parametrize(
@@ -137,15 +101,6 @@ def test_who_waits_for_weights_does_not_get_random_ones(worlds, tmp_path, flags,
     argv = [*one_run.MODEL, *DECAY, *flags.split(), "--train-iters", "1", "--load", str(tmp_path)]
     with pytest.raises(AssertionError, match=told):
         worlds(1).run(one_run.program, argv)
-
-
-def test_a_folder_that_a_run_saves_to_may_hold_other_things(worlds, tmp_path):
-    (tmp_path / "notes.txt").touch()
-    both = ["--load", str(tmp_path), "--save", str(tmp_path)]
-    [(_, text)] = worlds(1).run(
-        one_run.program, [*one_run.MODEL, *DECAY, "--train-iters", "1", *both]
-    )
-    assert "WARNING: no complete checkpoint in" in text
 
 
 def test_the_last_steps_are_saved_whatever_the_interval(worlds, tmp_path):
@@ -187,11 +142,11 @@ def test_the_loss_scale_goes_on_where_both_runs_look_for_it(worlds, tmp_path, fi
     assert SCALE.findall(run(worlds, 1, tmp_path, then, steps=3)) == [scale]
 
 
-def start(repository, folder, steps, *more, **options):
+def start(repository, folder, steps, *more, before=(), **options):
     argv = [*one_run.MODEL, *DECAY, "--log-interval", "1", "--train-iters", str(steps), "--save",
             str(folder), "--load", str(folder), "--save-interval", "1", *more]  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, str(repository / "code" / "pretrain_gpt.py"), *argv],
+        [*before, sys.executable, str(repository / "code" / "pretrain_gpt.py"), *argv],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
     )  # fmt: skip
 
@@ -217,6 +172,22 @@ def test_killed_at_any_file_operation_of_a_save_it_continues(worlds, repository,
         assert losses(one["text"]) == {step: whole[step] for step in range(first, 4)}
 
 
+@pytest.mark.slow
+@pytest.mark.many(2)
+@pytest.mark.parametrize("flags", [(), ("--async-save",)])
+@pytest.mark.parametrize("killed", [0, 2])
+def test_a_rank_that_is_lost_while_it_saves_is_no_full_disk(repository, tmp_path, killed, flags):
+    codes, text = plain_ranks(
+        repository / "code/pretrain_gpt.py", *one_run.MODEL, *DECAY, "--global-batch-size", "6",
+        "--train-iters", "2000", "--save", tmp_path, "--save-interval", "2",
+        "--planted-fault", f"killed-saving:{killed}:4", *flags, size=3,
+    )  # fmt: skip
+    assert codes == [-signal.SIGKILL if rank == killed else 1 for rank in range(3)], text
+    [line] = [line for line in text.splitlines() if "rror" in line]
+    assert f"pretrain_gpt.py: error: lost rank {killed} (on " in line
+    assert newest(tmp_path).name == "iter_0000002"
+
+
 @pytest.mark.parametrize("flags", [(), ("--async-save",)])
 def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_so(repository, tmp_path, flags):
     def no_large_files():
@@ -229,7 +200,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_so(repository, tmp
         text, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "ERROR: no checkpoint of iteration 2: rank 0: [Errno 27] File too large" in text
-    assert f"the last good checkpoint is {tmp_path}/iter_0000001" in text
+    assert f"the last good checkpoint is {tmp_path}/iter_0000001. `ls -ld {tmp_path}`" in text
     assert 3 in losses(text)  # training went on
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "iter_0000001",

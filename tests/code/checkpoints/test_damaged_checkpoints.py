@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import shutil
+import tempfile
+from pathlib import Path
 
 import one_run
 import pytest
 from worlds import Worlds
 
-from checkpoints.files import CHECKSUMS, TRACKER, candidates, checksums, newest
+from checkpoints.files import CHECKSUMS, TRACKER, checksums, newest
 
 FLAGS = [*one_run.MODEL, "--lr-decay-iters", "12", "--log-interval", "1", "--save-interval", "2"]
 LOSS = re.compile(r"iteration +(\d+)/.*lm loss: (\S+) .*grad norm: (\S+) ")
@@ -61,37 +64,16 @@ def flip(at):
     return one_bit
 
 
-def empty(file):
-    file.write_bytes(b"")
-
-
 def missing(file):
     file.unlink()
 
 
-def of_the_other(file):
-    """Of the right size, but of iteration 2."""
-    file.write_bytes((file.parent.parent / "iter_0000002" / file.name).read_bytes())
-
-
 DAMAGES = {
-    "shard cut": ("__0_0.distcp", cut),
-    "shard empty": ("__1_0.distcp", empty),
-    "shard missing": ("__1_0.distcp", missing),
-    "shard of another step": ("__1_0.distcp", of_the_other),
-    "first bit of a shard": ("__0_0.distcp", flip(0)),
-    "middle bit of a shard": ("__1_0.distcp", flip(0.5)),
-    "last bit of a shard": ("__0_0.distcp", flip(1)),
-    "metadata missing": (".metadata", missing),
-    "metadata empty": (".metadata", empty),
-    "metadata cut": (".metadata", cut),
-    "one bit of the metadata": (".metadata", flip(0.5)),
-    "model missing": ("model.json", missing),
-    "one bit of the model": ("model.json", flip(0.7)),
-    "checksums missing": (CHECKSUMS, missing),
-    "checksums empty": (CHECKSUMS, empty),
+    "shard cut": ("rank0.bin", cut),
+    "middle bit of a shard": ("rank1.bin", flip(0.5)),
+    "metadata missing": ("tensors.json", missing),
+    "one bit of the metadata": ("tensors.json", flip(0.5)),
     "checksums cut": (CHECKSUMS, cut),
-    "checksums are another thing": (CHECKSUMS, lambda file: file.write_text('["a", 1]')),
 }
 
 
@@ -134,10 +116,7 @@ def _damage_alone(path):
 @pytest.mark.parametrize(
     ("content", "said", "end"),
     [
-        (None, "is missing", "continuing from iter_0000004: no step is lost"),
-        (b"", "names no iteration", "continuing from iter_0000004: no step is lost"),
-        (b"\xff\x00-3", "names no iteration", "continuing from iter_0000004: no step is lost"),
-        ("pipe", "names no iteration", "continuing from iter_0000004: no step is lost"),
+        ("pipe", "names no iteration", "continuing from iter_0000004: no steps are lost"),
         (b"5\n", "names iteration 5, which is not there", "iter_0000004: 1 step is lost"),
     ],
 )
@@ -154,22 +133,17 @@ def test_a_tracker_that_misleads_is_named(worlds, saved, content, said, end):
     assert sorted(losses(text)) == [5]
 
 
-def test_the_tracker_may_point_back(saved):
-    (saved / TRACKER).write_text("2\n")
-    assert [path.name for path in candidates(saved)] == ["iter_0000002", "iter_0000004"]
-
-
 def test_killed_between_two_renames_the_replaced_checkpoint_is_taken(saved):
     (saved / "iter_0000004").rename(saved / "iter_0000004.replaced")
     assert newest(saved).name == "iter_0000004.replaced"
 
 
 def test_where_nothing_is_whole_training_does_not_begin(worlds, saved):
-    flip(0.3)(saved / "iter_0000002" / "__0_0.distcp")
-    (saved / "iter_0000004" / ".metadata").unlink()
+    flip(0.3)(saved / "iter_0000002" / "rank0.bin")
+    (saved / "iter_0000004" / "tensors.json").unlink()
     said = refusal(worlds, "--load", str(saved))
     assert said.startswith(f"no checkpoint in {saved} is whole")
-    assert "iter_0000004: .metadata is missing; iter_0000002: __0_0.distcp is not" in said
+    assert "iter_0000004: tensors.json is missing; iter_0000002: rank0.bin is not" in said
 
 
 def test_where_only_the_tracker_is_left_training_does_not_begin(worlds, tmp_path):
@@ -181,15 +155,7 @@ def test_where_only_the_tracker_is_left_training_does_not_begin(worlds, tmp_path
     ("flags", "was", "asked"),
     [
         ("--num-layers 2", "--num-layers 4", "--num-layers 2"),
-        ("--num-attention-heads 2", "--num-attention-heads 4", "--num-attention-heads 2"),
-        ("--hidden-size 64", "--hidden-size 32, --ffn-hidden-size 128", "--hidden-size 64"),
         ("--vocab-size 240", "--vocab-size 250", "--vocab-size 240"),
-        ("--seq-length 32", "--seq-length 16", "--seq-length 32"),
-        (
-            "--max-position-embeddings 64",
-            "--max-position-embeddings 16",
-            "--max-position-embeddings 64",
-        ),
         (
             "--untie-embeddings-and-output-weights",
             "--untie-embeddings-and-output-weights False",
@@ -204,45 +170,103 @@ def test_another_model_is_refused_and_both_are_named(worlds, saved, flags, was, 
     assert asked in wants
 
 
-def test_a_load_that_is_no_folder_of_checkpoints_does_not_begin_anew(worlds, saved, tmp_path):
-    (tmp_path / "file").touch()
-    assert "Not a directory; give --load the folder" in refusal(
-        worlds, "--load", str(tmp_path / "file")
-    )
-    one = saved / "iter_0000004"
-    assert f"is one checkpoint; give --load the folder that it lies in, {saved}" in refusal(
-        worlds, "--load", str(one)
-    )
-    (tmp_path / "loop").symlink_to("loop")
-    assert "nothing can be loaded from" in refusal(worlds, "--load", str(tmp_path / "loop"))
-
-
 def with_fitting_checksums(folder):
     listed = json.loads((folder / CHECKSUMS).read_text())
     (folder / CHECKSUMS).write_text(json.dumps(checksums(folder, listed)))
 
 
+class Hostile:
+    """As a pickle it makes a folder where it is read."""
+
+    def __reduce__(self):
+        return os.mkdir, (Path(tempfile.gettempdir()) / f"hostile-{os.getpid()}",)
+
+
+def changed(**values):
+    """Of a JSON file: each value of what it says, or of the first tensor in it."""
+
+    def change(file):
+        content = json.loads(file.read_text())
+        for name, value in values.items():
+            place = content if name in content else next(iter(content.values()))
+            place[name] = value
+        file.write_text(json.dumps(content))
+
+    return change
+
+
+def first_slice(name, value):
+    def change(file):
+        content = json.loads(file.read_text())
+        content["weight.word.weight"]["slices"][0][name] = value
+        file.write_text(json.dumps(content))
+
+    return change
+
+
+def told(content):
+    return lambda file: file.write_bytes(content)
+
+
+PROGRESS = {"iteration": -1, "consumed_samples": 1.5, "adam": "0"}
+FOREIGN = {
+    "a pickle for tensors": ("tensors.json", told(pickle.dumps(Hostile())), "is not readable"),
+    "a pickle for a model": ("model.json", told(pickle.dumps(Hostile())), "is not readable"),
+    "a pickle for numbers": ("rank0.bin", told(pickle.dumps(Hostile())), "is not all in its"),
+    "a file elsewhere": ("tensors.json", first_slice("file", "../rank0.bin"), "in no file"),
+    "behind the end": ("tensors.json", first_slice("start", 2**40), "is not all in its"),
+    "another type": ("tensors.json", changed(type="object"), "is of no known type"),
+    "nested deeply": ("model.json", told(b"[" * 100_000), "model.json is not readable"),
+    "a negative size": ("model.json", changed(vocab_size=-5), "vocab_size is -5, not a whole"),
+    "progress": ("progress.json", changed(progress=PROGRESS), "progress.json: progress"),
+    "steps": ("progress.json", changed(adam_steps=float("nan")), "adam_steps is nan, not a whole"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_another_program_wrote_is_told_in_one_sentence_and_never_run(worlds, saved, kind):
+    name, write, said = FOREIGN[kind]
+    write(saved / "iter_0000004" / name)
+    with_fitting_checksums(saved / "iter_0000004")
+    heard = refusal(worlds, "--load", str(saved))
+    assert heard.startswith(f"{saved}/iter_0000004 cannot be read, though its checksums are right")
+    assert said in heard
+    assert "\n" not in heard
+    assert not list(Path(tempfile.gettempdir()).glob("hostile-*"))
+
+
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("content", "said"),
     [
-        (".metadata", b"", "cannot be read, though its checksums are right (.metadata: "),
-        ("__0_0.distcp", b"none", "cannot be read, though its checksums are right (rank 0: "),
-        ("model.json", b"[1]", "model.json does not say of which model it is"),
-        ("model.json", b"{}", "model.json does not say of which model it is"),
+        (b"[" * 100_000, "is not readable"),
+        (b'{"tensors.json": [1, -1]}', "does not say model.json"),
+        ("directory", "not a file"),
+        ("outside", "lists ../../secret, which is no file of a checkpoint"),
+        ("device", "rank0.bin is missing"),
+        ("loop", "Too many levels of symbolic links"),
     ],
 )
-def test_what_another_program_wrote_is_told_in_one_line(worlds, saved, name, content, told):
-    (saved / "iter_0000004" / name).write_bytes(content)
-    with_fitting_checksums(saved / "iter_0000004")
-    assert told in refusal(worlds, "--load", str(saved))
+def test_checksums_of_a_stranger_are_told_and_nothing_outside_is_read(saved, content, said):
+    file = saved / "iter_0000004" / CHECKSUMS
+    listed = json.loads(file.read_text())
+    if content == "outside":
+        file.write_text(json.dumps({**listed, "../../secret": [1, 1]}))
+    elif content == "device":  # it has no bytes to be counted, and never ends
+        (file.parent / "rank0.bin").unlink()
+        (file.parent / "rank0.bin").symlink_to("/dev/zero")
+        file.write_text(json.dumps({**listed, "rank0.bin": [0, 0]}))
+    else:
+        file.unlink()
+        if content == "directory":
+            file.mkdir()
+        elif content == "loop":
+            file.symlink_to(CHECKSUMS)
+        else:
+            file.write_bytes(content)
+    assert said in _damage_alone(file.parent)
 
 
 def test_a_checkpoint_that_was_renamed_is_told(worlds, saved):
     shutil.rmtree(saved / "iter_0000004")
     (saved / "iter_0000002").rename(saved / "iter_0000004")
     assert "iter_0000004 holds iteration 2: it was renamed" in refusal(worlds, "--load", str(saved))
-
-
-def test_a_copy_with_a_shorter_name_does_not_take_the_place_of_ours(saved):
-    shutil.copytree(saved / "iter_0000002", saved / "iter_4")
-    assert newest(saved).name == "iter_0000004"

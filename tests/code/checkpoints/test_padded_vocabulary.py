@@ -26,13 +26,9 @@ def trained(worlds, ranks, flags, steps, *folders):
     ("first", "then"),
     [
         ((1, ""), (2, f"{TENSOR} 2")),
-        ((2, f"{TENSOR} 2"), (1, "")),
         ((1, "--untie-embeddings-and-output-weights"),
          (4, f"{TENSOR} 4 --untie-embeddings-and-output-weights")),
-        ((1, ""), (4, f"{TENSOR} 2 {PIPELINE} --sequence-parallel")),
-        ((1, ""), (4, f"{TENSOR} 2 --use-torch-fsdp2")),
         ((2, "--use-torch-fsdp2"), (4, f"{TENSOR} 2 --use-distributed-optimizer")),
-        ((1, ""), (2, "--use-torch-fsdp2 --make-vocab-size-divisible-by 64")),
         ((1, ""), (4, f"{TENSOR} 4 --make-vocab-size-divisible-by 48")),  # a rank of padding only
     ],
 )  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import socket
 import subprocess
@@ -88,36 +87,10 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
         SavingLock(tmp_path / "file" / "folder")
 
 
-class TestWithoutLocksOfTheFileSystem:
-    @pytest.fixture(autouse=True)
-    def _no_locks(self, monkeypatch):
-        def refuse(file, how):
-            raise OSError(errno.ENOLCK, "No locks available")
+def test_without_locks_of_the_file_system_the_job_trains_and_is_told(tmp_path, monkeypatch, capsys):
+    def refuse(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
 
-        monkeypatch.setattr(fcntl, "flock", refuse)
-
-    def owned(self, folder, **changes):
-        SavingLock(folder).file.close()
-        file = folder / NAME
-        file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-
-    def test_the_owner_of_another_machine_is_believed(self, tmp_path):
-        self.owned(tmp_path, host="elsewhere", id="5", job="theirs")
-        with pytest.raises(CheckpointError, match=r"job 5 \(theirs\), host elsewhere"):
-            SavingLock(tmp_path)
-
-    def test_a_living_process_of_this_machine_is_believed(self, tmp_path):
-        self.owned(tmp_path)
-        with pytest.raises(CheckpointError, match=f"process {os.getpid()}"):
-            SavingLock(tmp_path)
-
-    def test_a_dead_one_is_not(self, tmp_path):
-        with subprocess.Popen(["true"]) as process:
-            process.wait()
-        self.owned(tmp_path, process=process.pid)
-        SavingLock(tmp_path).release()
-
-    @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
-    def test_a_file_that_names_nobody_is_free(self, tmp_path, content):
-        (tmp_path / NAME).write_text(content)
-        SavingLock(tmp_path).release()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    SavingLock(tmp_path).release()
+    assert "without locks" in capsys.readouterr().out

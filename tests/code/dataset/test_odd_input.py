@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import sys
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import preprocess_data
 from dataset.indexed_data import IndexedText
-from dataset.tokenizer_files import vocabulary_size
-from process.errors import DataError
+from process.errors import run_alone
 
 GOOD = b'{"text": "some words, and some more words"}\n'
 
@@ -22,27 +18,21 @@ def preprocess(tmp_path, raw, *flags, name="in.jsonl"):
     (tmp_path / name).write_bytes(raw)
     given = flags or ("--train-vocab-size", "300")
     place = ["--input", str(tmp_path / name), "--output-prefix", str(tmp_path / "out" / "mine")]
-    return preprocess_data.main([*place, *given])
+    with pytest.raises(SystemExit) as end:
+        run_alone(lambda: preprocess_data.main([*place, *given]))
+    return end.value.code
 
 
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
         (GOOD + b'{"text": 3}\n', 'line 2: "text" is 3, not a text'),
-        (GOOD + b'{"text": null}\n', 'line 2: "text" is null'),
-        (GOOD + b'{"text": ["a", "b"]}\n', 'line 2: "text" is ["a", "b"]'),
         (GOOD + '{"text": "é"}\n'.encode("latin-1"), "line 2: byte 11 (0xe9) is not UTF-8"),
-        (GOOD.decode().encode("utf-16"), "line 1: byte 1 (0xff) is not UTF-8"),
         (GOOD + b'{"text": "\\ud83d"}\n', "line 2: \\ud83d is half of a character"),
-        (GOOD + b'["text"]\n', 'line 2: expected a JSON object with "text"'),
-        (GOOD + b'"text"\n', 'line 2: expected a JSON object with "text"'),
-        (GOOD + b"[" * 100_000 + b"\n", 'line 2: expected a JSON object with "text"'),
+        (GOOD + b'{"words": 1}\n', 'line 2: expected a JSON object with "text"'),
         (GOOD + b'{"text": "cut sho', 'line 2: expected a JSON object with "text"'),
         (b"", "nothing to write"),
-        (b"\n\n", "nothing to write"),
-        (b'{"text": ""}\n', "1 documents with 0 tokens"),
         (gzip.compress(GOOD * 1000)[:-20], "cannot be read beyond line"),
-        (b"\x1f\x8bnothing of the kind", "cannot be read beyond line 0"),
     ],
 )
 def test_what_cannot_be_a_text_is_told_in_one_line(tmp_path, capsys, raw, told):
@@ -62,19 +52,10 @@ def test_a_packed_file_is_read_whatever_it_is_called(tmp_path):
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_zstd_is_read_where_a_module_for_it_is_installed(tmp_path, capsys, monkeypatch):
-    for name in ("compression.zstd", "zstandard", "pyzstd"):
-        monkeypatch.setitem(sys.modules, name, None)
-    packed = b"\x28\xb5\x2f\xfd and so on"
-    assert preprocess(tmp_path, packed) == 1
-    said = capsys.readouterr().err
-    assert "`pip install zstandard`" in said
-    assert said.count("\n") == 1
-    (tmp_path / "unpacked").write_bytes(GOOD)
-    module = ModuleType("zstandard")
-    module.open = lambda path, mode: (tmp_path / "unpacked").open(mode)
-    monkeypatch.setitem(sys.modules, "zstandard", module)
-    assert preprocess(tmp_path, packed) == 0
+def test_zstd_without_a_module_for_it_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert preprocess(tmp_path, b"\x28\xb5\x2f\xfd and so on") == 1
+    assert "`pip install zstandard`" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -98,25 +79,3 @@ def test_swapped_or_foreign_tokenizer_files_are_told(tmp_path, files, capsys):
         said = capsys.readouterr().err
         assert told in said
         assert said.count("\n") == 1
-
-
-def test_training_tells_of_a_vocabulary_that_is_none(tmp_path, files):
-    vocabulary, merges = files
-    given = {"vocab_size": None, "tokenizer_model": None, "vocab_file": None, "data_path": None}
-    size = len(json.loads(Path(vocabulary).read_text()))
-    assert vocabulary_size(SimpleNamespace(**{**given, "vocab_file": vocabulary})) == size
-    with pytest.raises(DataError, match="swapped"):
-        vocabulary_size(SimpleNamespace(**{**given, "vocab_file": merges}))
-    with pytest.raises(DataError, match=r"is no tokenizer\.json"):
-        vocabulary_size(SimpleNamespace(**{**given, "tokenizer_model": vocabulary}))
-
-
-@pytest.mark.parametrize(
-    "flags", [("--train-vocab-size", "0"), ("--train-vocab-size", "nan"),
-              ("--train-vocab-size", "300", "--workers", "-1")],
-)  # fmt: skip
-def test_numbers_have_their_range(tmp_path, capsys, flags):
-    with pytest.raises(SystemExit) as end:
-        preprocess(tmp_path, GOOD, *flags)
-    assert end.value.code == 2
-    assert "give a whole number, at least" in capsys.readouterr().err

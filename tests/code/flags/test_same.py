@@ -21,7 +21,7 @@ def check(monkeypatch):
         args = parse_arguments(text.split())
         args.padded_vocab_size = 128
         meeting = SimpleNamespace(rank=rank, size=2, shared=store)
-        monkeypatch.setattr(same, "MEETINGS", [meeting])
+        monkeypatch.setattr(same, "PEERS", [meeting])
         same.check_same(args)
 
     return check_rank

@@ -31,13 +31,6 @@ def plain(worlds, tmp_path_factory):
     return (*trace, folder)
 
 
-def test_the_header_says_what_ran(plain):
-    header, *_ = plain
-    assert header["format"] == "course-memory-1"
-    assert (header["rank"], header["world_size"], header["device"]) == (0, 1, "cpu")
-    assert header["layout"] == {"tensor": 1, "context": 1, "data": 1, "pipeline": 1}
-
-
 def test_every_block_is_taken_once_and_given_back_at_most_once(plain):
     _, events, _ = plain
     alive, seen, level = {}, set(), 0
@@ -66,16 +59,6 @@ def test_parameters_gradients_and_moments_have_their_sizes(plain):
     assert sizes["parameters"] == pytest.approx(4 * count, rel=0.05)  # rows are aligned
     assert sizes["gradients"] == sizes["parameters"]
     assert sizes["optimizer"] == pytest.approx(8 * count, rel=0.05)
-
-
-def test_a_float32_copy_of_float16_gradients_lives_no_longer_than_the_step(worlds, tmp_path):
-    [(header, events)] = traces(worlds, tmp_path, 1, "--fp16 --initial-loss-scale 1024")
-    temporary = header["categories"].index("temporary")
-    blocks = {number: size for kind, _, number, size, what in
-              (event for event in events if event[0] == "alloc") if what == temporary}  # fmt: skip
-    freed = {event[2] for event in events if event[0] == "free"}
-    left = sum(size for number, size in blocks.items() if number not in freed)
-    assert left < 100_000  # 59 584 gradients are 238 KB in float32
 
 
 def test_phases_follow_each_other_for_each_micro_batch_of_each_step(plain):
@@ -121,60 +104,6 @@ def test_recomputation_keeps_less_and_is_marked(worlds, plain, tmp_path):
     assert sum(event[0] == "begin" and event[2] == "recompute" for event in events) == 2 * 8 * 4
 
 
-def test_a_pipelines_first_stage_keeps_more_micro_batches(worlds, tmp_path):
-    first, last = traces(worlds, tmp_path, 2, "--pipeline-model-parallel-size 2")
-    assert first[0]["layout"]["pipeline"] == 2
-    names = [[e[2:] for e in events if e[0] == "begin" and e[2] in ("forward", "backward")][:3]
-             for _, events in (first, last)]  # fmt: skip
-    assert [name[0] for name in names[0]] == ["forward", "forward", "backward"]
-    assert [name[0] for name in names[1]] == ["forward", "backward", "forward"]
-
-
-def test_an_interleaved_pipeline_names_the_chunk_in_both_traces(worlds, tmp_path):
-    flags = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"
-    (_, events), _ = traces(worlds, tmp_path, 2, flags)
-    works = [tuple(e[2:]) for e in events if e[0] == "begin" and e[2] in ("forward", "backward")]
-    assert works[:5] == [("forward", 3, 0, 0), ("forward", 3, 1, 0), ("forward", 3, 0, 1),
-                         ("forward", 3, 1, 1), ("forward", 3, 2, 0)]  # fmt: skip
-    assert len(set(works)) == len(works) == 2 * 2 * 8 * 2
-    [path] = (tmp_path / "profile").glob("rank0.*.pt.trace.json.gz")
-    with gzip.open(path, "rt") as text:
-        names = {event.get("name") for event in json.load(text)["traceEvents"]}
-    assert {"forward 0 chunk 0", "backward 7 chunk 1"} <= names
-
-
-def test_the_profiler_trace_has_the_named_ranges_and_memory(plain):
-    *_, folder = plain
-    [path] = (folder / "profile").glob("rank0.*.pt.trace.json.gz")
-    with gzip.open(path, "rt") as text:
-        events = json.load(text)["traceEvents"]
-    names = {event.get("name") for event in events}
-    assert {"forward 0", "backward 7", "optimizer", "data", "[memory]"} <= names
-    assert sum(str(name).startswith("ProfilerStep#") for name in names) == 2
-
-
-def test_a_block_whose_release_nobody_saw_ends_when_its_place_is_taken_again():
-    from observing.memory_trace import lives
-
-    blocks = lives([(0, 7, 100), (5, 7, 40), (9, 7, -40), (11, 7, 60)])
-    assert [(block.begin_ns, block.end_ns) for block in blocks] == [(0, 5), (5, 9), (11, None)]
-
-
-def test_what_a_thread_gave_back_ended_with_the_collective_after_it():
-    """In a pipeline too: gradients summed over a tensor group had piled up there until the step's
-    end, three of them in the trace of eight micro-batches."""
-    from observing.memory_blocks import Block, Range, end_unseen
-
-    made, sent = Block(7, 100, begin_ns=2), Block(8, 100, begin_ns=2, end_ns=9, seen=True)
-    ranges = [
-        Range("backward", 0, 0, 1, 6),
-        Range("communication", 0, None, 3, 4),
-        Range("backward", 0, 1, 7, 12),
-    ]
-    end_unseen([made, sent], ranges, {})
-    assert (made.end_ns, sent.end_ns) == (4, 9)
-
-
 @pytest.mark.parametrize(
     "flags",
     ["--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2"],
@@ -189,21 +118,6 @@ def test_what_was_sent_does_not_pile_up_as_gradients(worlds, tmp_path, flags):
         gradients = header["categories"].index("gradients")
         made = [e for e in begun if e[4] == gradients and e[1] > 0]
         assert made == []
-
-
-def test_gradients_of_sharded_parameters_are_gradients_in_every_step(worlds, tmp_path):
-    header, events = traces(worlds, tmp_path, 2, "--use-torch-fsdp2")[0]
-    gradients = header["categories"].index("gradients")
-    steps = {3: 0, 4: 0}
-    now = 0
-    for event in events:
-        if event[0] == "begin" and event[2] == "backward":
-            now = event[3]
-        if event[0] == "alloc" and event[1] > 0 and event[4] == gradients:
-            steps[now] += event[3]
-    count = 12 * 4 * 32**2 + 13 * 4 * 32 + (256 + 16) * 32 + 2 * 32
-    for size in steps.values():
-        assert size == pytest.approx(4 * count / 2, rel=0.05)
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])

@@ -86,21 +86,6 @@ def test_it_records_the_ranks_of_its_own_job_and_ends_when_told(tmp_path, rank, 
     assert all(isinstance(one, dict) for one in lines(tmp_path))
 
 
-def test_the_load_of_a_slot_with_a_pace_is_a_share_of_its_rate(tmp_path, rank):
-    given = environment(tmp_path, COURSE_DEVICE_PACE="2.5")
-    with subprocess.Popen(
-        [sys.executable, str(PROGRAM), "--interval-s", "0.1"], env=given
-    ) as paced:
-        rows = wait_for(
-            lambda: [
-                row for row in lines(tmp_path) if row["ranks"] and row["ranks"][0]["cpu_percent"]
-            ]
-        )
-        paced.kill()
-    (one,) = rows[-1]["ranks"]
-    assert one["slot_percent"] == pytest.approx(2.5 * one["cpu_percent"], abs=0.2)
-
-
 def test_a_small_process_that_stands_in_for_a_rank_is_not_taken_for_it(tmp_path, rank, monitor):
     """The box starts Python programs so: `python` only waits for the one that works."""
     waits = subprocess.Popen(["sleep", "100"], env=environment(tmp_path, RANK="2"))
@@ -111,21 +96,13 @@ def test_a_small_process_that_stands_in_for_a_rank_is_not_taken_for_it(tmp_path,
     waits.wait()
 
 
-def test_a_share_of_time_needs_two_looks(tmp_path, rank, monitor):
+def test_a_share_of_time_needs_two_looks_and_a_rank_that_ends_is_gone(tmp_path, rank, monitor):
     rows = wait_for(lambda: [row for row in lines(tmp_path) if row["ranks"]])
     assert rows[0]["ranks"][0]["cpu_percent"] is None
-
-
-def test_a_rank_that_ends_is_no_longer_reported(tmp_path, rank, monitor):
-    wait_for(lambda: any(row["ranks"] for row in lines(tmp_path)))
     rank.kill()
     rank.wait()
     wait_for(lambda: lines(tmp_path)[-1]["ranks"] == [])
-
-
-def test_counters_of_the_network_never_fall(tmp_path, monitor):
-    rows = wait_for(lambda: len(found := lines(tmp_path)) >= 3 and found)
-    received = [row["network_in_bytes"] for row in rows]
+    received = [row["network_in_bytes"] for row in lines(tmp_path)]
     assert received == sorted(received)
 
 
@@ -154,12 +131,3 @@ def _runs(number: int) -> bool:
         return b"monitor.py" in Path(f"/proc/{number}/cmdline").read_bytes()
     except OSError:
         return False
-
-
-def test_without_a_run_folder_it_says_what_is_missing():
-    bare = {k: v for k, v in os.environ.items() if k != "COURSE_RUN_DIR"}
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM)], env=bare, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "COURSE_RUN_DIR" in done.stderr

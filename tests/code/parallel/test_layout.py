@@ -7,7 +7,7 @@ import pytest
 from flags.arguments import parse_arguments
 from parallel import layout
 from parallel.layout import Grid, make_grid, make_layout
-from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
+from parallel.layout_checks import describe, grid_from
 from process.errors import LayoutError
 
 
@@ -27,16 +27,6 @@ def test_the_order_string_says_which_ranks_are_neighbours():
     assert grid("tp-cp-ep-dp-pp", tp=1, pp=2, dp=2).groups("pp") == [[0, 2], [1, 3]]
 
 
-def test_groups_over_two_axes_are_the_ranks_with_the_same_parameters():
-    all_axes = grid(tp=2, cp=2, dp=2)
-    assert all_axes.groups("dp", "cp") == [[0, 2, 4, 6], [1, 3, 5, 7]]
-
-
-def test_position_and_rank_are_inverse():
-    some = grid("pp-dp-cp-tp-ep", tp=2, cp=3, dp=2, pp=4)
-    assert [some.rank(some.position(rank)) for rank in range(48)] == list(range(48))
-
-
 @pytest.mark.parametrize("order", ["tp-dp", "tp-cp-ep-dp-pp-pp", "", "tp,cp,dp,pp"])
 def test_an_order_that_misses_an_axis_is_refused(order):
     with pytest.raises(LayoutError, match="must name each of tp, cp, ep, dp, pp once"):
@@ -53,10 +43,7 @@ def check(flags, devices):
         ("--tensor-model-parallel-size 3", 4, "tensor 3 × context 1 × pipeline 1 = 3 devices"),
         ("--tensor-model-parallel-size 3 --num-attention-heads 4", 3, "multiple of 3"),
         ("--pipeline-model-parallel-size 3 --num-layers 4", 3, "use 3 or 6"),
-        ("--context-parallel-size 2 --seq-length 30", 2, "use 28 or 32"),
         ("--micro-batch-size 2 --global-batch-size 6", 4, "micro batch 2 × data 4 = 8; use 8"),
-        ("--micro-batch-size 2 --global-batch-size 20", 4, "use 16 or 24"),
-        ("--num-layers-per-virtual-pipeline-stage 1", 1, "needs --pipeline-model-parallel-size 2"),
         (
             "--num-layers 4 --num-layers-per-virtual-pipeline-stage 1 "
             "--pipeline-model-parallel-size 2 --global-batch-size 3",
@@ -69,7 +56,6 @@ def check(flags, devices):
             "--num-query-groups 2 cannot be shared by tensor 4: each tensor rank needs keys and "
             "values of its own; use 4 groups",
         ),
-        ("--use-torch-fsdp2 --pipeline-model-parallel-size 2", 2, "use-distributed-optimizer"),
         ("--pipeline-schedule interleaved --pipeline-model-parallel-size 2", 2, "give both"),
     ],
 )
@@ -77,22 +63,6 @@ def test_what_does_not_fit_is_told_with_what_would(flags, devices, told):
     with pytest.raises(LayoutError) as error:
         check(flags, devices)
     assert told in str(error.value)
-
-
-def test_everything_that_does_not_fit_is_told_at_once():
-    with pytest.raises(LayoutError, match=r"heads 4 .*num-layers 4 .*global-batch-size 5"):
-        check(
-            "--tensor-model-parallel-size 3 --pipeline-model-parallel-size 3 --num-layers 4 "
-            "--global-batch-size 5 --micro-batch-size 2",
-            9,
-        )
-
-
-def test_micro_batches_follow_from_the_batch():
-    flags = "--micro-batch-size 2 --global-batch-size 16 --num-layers 4"
-    args = parse_arguments(flags.split())
-    assert micro_batches(args, grid_from(args, 2)) == 4
-    assert chunks_per_rank(args) == 1
 
 
 def test_a_layout_can_be_described_without_devices():
@@ -128,7 +98,7 @@ class Talk:
 
 
 def handles(made):
-    names = ("tensor", "context", "data", "pipeline", "copies", "model", "ends")
+    names = ("tensor", "context", "data", "pipeline", "data_context", "model", "ends")
     found = {name: getattr(made, name) for name in names}
     return {name: group.handle for name, group in found.items() if group.size > 1}, found
 
@@ -161,7 +131,3 @@ def test_nccl_divides_once_for_each_axis_and_direction(monkeypatch):
     made, calls = talk.of(grid(tp=8, dp=4, pp=4), 0)
     assert len(calls) == len(["tp", "dp", "pp", "tp and pp", "ends"]) + len(made.directions)
     assert calls[-1] == [[n, n + 96] for n in range(32)]
-
-
-def test_the_processors_of_this_machine_have_no_communicator_to_divide(worlds):
-    assert worlds(1).run(layout.divides_at_once) == [False]

@@ -50,20 +50,9 @@ def test_each_layer_leaves_while_those_before_it_compute(pieces):
     assert sum(numbers for _, numbers, _ in sent) == size, "every gradient is sent once"
 
 
-def test_a_bucket_that_holds_everything_leaves_after_backward(pieces):
-    sent, size = pieces(2, f"{EARLY} 100000000")
-    assert [piece for piece in sent if piece[2]] == []
-    assert sum(numbers for _, numbers, _ in sent) == size
-
-
 def test_two_layers_fill_a_bucket_of_their_size(pieces):
     sent, _ = pieces(2, f"{EARLY} {LAYER + 1}")
     assert [numbers for _, numbers, early in sent if early] == [2 * LAYER, 2 * LAYER]
-
-
-def test_earlier_micro_batches_send_nothing(pieces):
-    sent, size = pieces(2, f"{EARLY} {LAYER} --micro-batch-size 1 --global-batch-size 8")
-    assert sum(numbers for _, numbers, _ in sent) == size
 
 
 def test_a_zero_bubble_schedule_sends_nothing_early(pieces):

@@ -8,7 +8,6 @@ import pytest
 from schedule_cases import CASES
 
 from course_lib.plan.schedules import steps as planned
-from course_lib.plan.schedules.timing import timed
 from parallel.routes import Route
 from parallel.schedules import (
     SCHEDULES,
@@ -16,7 +15,6 @@ from parallel.schedules import (
     BackwardInput,
     BackwardWeight,
     Forward,
-    draw,
     steps_of,
     timeline,
 )
@@ -57,45 +55,6 @@ def test_messages_are_sent_in_the_order_in_which_they_are_awaited(
     assert sent == awaited
 
 
-def blocked_for_ever(name, stages, micro_batches, chunks, only_forward):
-    """Runs a schedule where whoever has sent `stages` messages that nothing answers waits for the
-    oldest to be received, and a message is received no sooner than it is needed."""
-    kinds = Forward if only_forward else (Forward, Backward, BackwardInput)
-    ranks = range(stages)
-    left = {
-        rank: [
-            s for s in steps_of(name, stages, rank, micro_batches, chunks) if isinstance(s, kinds)
-        ]
-        for rank in ranks
-    }
-    routes = {rank: Route(ranks, rank, chunks) for rank in ranks}
-    sent, unanswered = set(), {rank: [] for rank in ranks}
-    moved = True
-    while moved:
-        moved = False
-        for rank, steps in left.items():
-            while steps:
-                needed = routes[rank].incoming(steps[0])
-                full = len(unanswered[rank]) > stages
-                if full or (needed and (needed.peer, rank, needed.way, needed.tag) not in sent):
-                    break
-                step, moved = steps.pop(0), True
-                if needed:
-                    message = (needed.peer, rank, needed.way, needed.tag)
-                    unanswered[needed.peer] = [m for m in unanswered[needed.peer] if m != message]
-                if out := routes[rank].outgoing(step):
-                    sent.add((rank, out.peer, out.way, out.tag))
-                    if only_forward or not isinstance(step, Forward):
-                        unanswered[rank].append((rank, out.peer, out.way, out.tag))
-    return any(left.values())
-
-
-@pytest.mark.parametrize("only_forward", [False, True], ids=["training", "evaluation"])
-@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
-def test_waiting_for_the_oldest_message_ends(name, stages, micro_batches, chunks, only_forward):
-    assert not blocked_for_ever(name, stages, micro_batches, chunks, only_forward)
-
-
 def kept(name, stages, rank, micro_batches):
     """The most micro-batches whose activations a rank keeps at once."""
     alive = most = 0
@@ -119,15 +78,6 @@ def test_gpipe_keeps_everything_and_1f1b_only_as_much_as_lies_ahead():
 ])  # fmt: skip
 def test_a_schedule_is_as_long_as_the_theory_says(name, chunks, ticks):
     assert len(timeline(name, 4, 8, chunks)[0]) == ticks
-
-
-def test_a_schedule_can_be_drawn():
-    assert draw("1f1b", 2, 2) == (
-        "1f1b: 2 stages, 2 micro-batches, 1 chunk(s) per stage\n"
-        "rank 0  F0  F1    .   . B0  B0    . B1  B1 \n"
-        "rank 1    . F0  B0  B0  F1  B1  B1    .   .\n"
-        "bubble: 33.3 % of the time"
-    )
 
 
 PHASES = {
@@ -160,13 +110,3 @@ def test_what_is_drawn_is_what_is_run(name, stages):
         for chunks in range(1, 5) if several else (1,):
             drawn = planned.orders(name, stages, micro_batches, chunks)
             assert drawn == run(name, stages, micro_batches, chunks)
-
-
-@pytest.mark.parametrize(("name", "stages", "micro_batches", "chunks"), CASES)
-def test_the_program_and_the_planner_draw_the_same_times(name, stages, micro_batches, chunks):
-    rows = timeline(name, stages, micro_batches, chunks)
-    table = timed(planned.orders(name, stages, micro_batches, chunks))
-    for stage, row in enumerate(rows):
-        starts = [tick for tick, step in enumerate(row) if step and step is not row[tick - 1]]
-        mine = table[table["stage"] == stage]
-        assert [chunks * start for start in mine["start"]] == pytest.approx(starts)

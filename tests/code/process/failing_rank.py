@@ -18,7 +18,7 @@ import torch.distributed as dist
 from process.device import start
 from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DataError
-from process.failing import run_and_exit
+from process.exit import run_and_exit
 
 ENDS = "killed at the end"
 
@@ -41,6 +41,9 @@ def main() -> int:
         raise DataError("here" if rank == 1 else "there")
     if case == "bug" and rank == 1:
         raise RuntimeError("nobody foresaw this")
+    if case == "interrupted":  # as Control-C does, which a launcher then hands on
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
     if case == "stopped" and rank == 1:
         stop_for(seconds=3)
     if case == "slow end" and rank == 1:

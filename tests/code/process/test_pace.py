@@ -41,30 +41,6 @@ def test_the_message_leaves_after_the_computing_before_it(paced):
             assert time.perf_counter() - began >= 3 * used - 1e-3
 
 
-def test_waiting_is_not_paced(paced, monkeypatch):
-    slept = []
-    monkeypatch.setattr(pace.time, "sleep", slept.append)
-    with pace.communicating("communication: receive"):
-        compute(0.02)  # what the library computes to send is no computing of the device
-    pace.catch_up()
-    assert sum(slept) < 0.01
-
-
-def test_waiting_within_a_stretch_is_no_computing(paced, monkeypatch):
-    """As for a message of DDP's, of which the program does not say when it waits."""
-    slept, used, now = [], [5.0], [100.0]
-    pace.PACE.waited = 0
-    monkeypatch.setattr(pace, "waited_s", lambda _: 0.0)
-    monkeypatch.setattr(pace.time, "thread_time", lambda: used[0])
-    monkeypatch.setattr(pace.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(pace.time, "sleep", lambda seconds: slept.append(round(seconds, 6)))
-    pace.resume()
-    used[0] += 0.01
-    now[0] += 0.21
-    pace.catch_up()
-    assert slept == [0.02]
-
-
 def test_waiting_for_a_core_is_part_of_the_time_that_computing_lasts(paced, monkeypatch):
     """Neighbours may take the core for as long as the slot would sleep."""
     slept, used, waited = [], [5.0], [1.0]
@@ -79,111 +55,12 @@ def test_waiting_for_a_core_is_part_of_the_time_that_computing_lasts(paced, monk
     assert slept == [0.005]
 
 
-def test_a_sleep_that_was_too_long_is_taken_off_the_next(paced, monkeypatch):
-    slept, now = [], [100.0]
-    pace.PACE.waited = None  # as where only the clock can tell
-    used = [5.0]
-    monkeypatch.setattr(pace.time, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(pace.time, "thread_time", lambda: used[0])
-
-    def sleep(seconds):
-        slept.append(round(seconds, 6))
-        now[0] += seconds + 0.004
-
-    monkeypatch.setattr(pace.time, "sleep", sleep)
-    pace.resume()
-    for _ in range(2):
-        now[0] += 0.01
-        used[0] += 0.01
-        pace.catch_up()
-    assert slept == [0.02, 0.016]
-
-
-@pytest.fixture
-def stretches(paced, monkeypatch):
-    """Runs stretches of a name that use so much processor time; how long each one lasted."""
-    used, slept = [5.0], [0.0]
-    pace.PACE.waited = 0
-    monkeypatch.setattr(pace, "waited_s", lambda _: 0.0)
-    monkeypatch.setattr(pace.time, "thread_time", lambda: used[0])
-    monkeypatch.setattr(pace.time, "perf_counter", lambda: used[0] + slept[0])
-
-    def sleep(seconds):
-        slept[0] += seconds
-
-    monkeypatch.setattr(pace.time, "sleep", sleep)
-
-    def run(name, times_s):
-        lasted = []
-        for number, seconds in enumerate(times_s):
-            began = pace.time.perf_counter()
-            with pace.computing(name.format(number)):
-                used[0] += seconds
-            lasted.append(pace.time.perf_counter() - began)
-        return lasted
-
-    return run
-
-
-def test_the_same_pass_lasts_as_long_whatever_the_caches_held(stretches):
-    noisy = [0.010, 0.012, 0.009, 0.011, 0.010, 0.009, 0.0115, 0.0085, 0.0105] * 3
-    lasted = stretches("forward {}", noisy)[9:]
-    assert max(lasted) / min(lasted) < 1.03
-    assert sum(lasted) == pytest.approx(3 * sum(noisy[9:]), rel=0.03)
-
-
-def test_other_work_of_the_same_name_lasts_longer_at_once(stretches):
-    lasted = stretches("forward {}", [0.010] * 25 + [0.020] * 25)
-    assert lasted[24] == pytest.approx(0.03)
-    assert lasted[25] == pytest.approx(0.75 * 0.06)
-    assert lasted[-1] == pytest.approx(0.06)
-
-
-def test_stretches_of_other_names_or_without_gradients_have_their_own_time(stretches):
-    stretches("forward {} chunk 0", [0.010] * 9)
-    assert stretches("forward {} chunk 1", [0.011]) == [pytest.approx(0.033)]
-    with torch.no_grad():
-        assert stretches("forward {} chunk 0", [0.011]) == [pytest.approx(0.033)]
-
-
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_what_a_program_does_between_named_stretches_is_the_processors(
-    stretches, everywhere, monkeypatch
-):
-    """Unless it said that it computes outside of them too."""
-    pace.PACE.everywhere = everywhere
-    stretches("forward {}", [0.010])
-    began = pace.PACE.slept_s
-    pace.resume()
-    used = pace.time.thread_time()
-    monkeypatch.setattr(pace.time, "thread_time", lambda: used + 0.010)
-    with pace.communicating("communication: send"):
-        pass
-    assert (pace.PACE.slept_s > began) == everywhere
-
-
-@pytest.mark.parametrize("given", ["", "1", "0", "-3", "nan", "inf", "fast", None])
-def test_without_a_factor_above_one_nothing_is_paced(given, monkeypatch):
-    monkeypatch.delenv("COURSE_DEVICE_PACE", raising=False)
-    if given is not None:
-        monkeypatch.setenv("COURSE_DEVICE_PACE", given)
-    assert pace.factor_asked() == 1.0
-
-
-def test_the_variable_sets_the_pace_of_a_program():
-    program = "from process import pace; print(pace.PACE and pace.PACE.factor)"
-    answers = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=ROOT / "code",
-            env={"PATH": "/usr/bin:/bin", **asked},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for asked in ({}, {"COURSE_DEVICE_PACE": "2.5"})
-    ]
-    assert answers == ["None", "2.5"]
+def test_the_same_pass_counts_with_what_it_used_of_late_and_other_work_at_once():
+    usual, noisy = pace.Usual(), [0.010, 0.012, 0.009, 0.011, 0.010, 0.009, 0.0115, 0.0085] * 3
+    times = [usual.time_s("forward", used) for used in noisy][9:]
+    assert max(times) / min(times) < 1.06
+    assert sum(times) == pytest.approx(sum(noisy[9:]), rel=0.03)
+    assert usual.time_s("forward", 0.02) == pytest.approx(0.75 * 0.02)
 
 
 DDP = """

@@ -90,17 +90,6 @@ def test_a_run_does_not_end_well_in_a_step_that_no_scale_would_have_saved(worlds
     assert told == ""
 
 
-def test_the_reader_of_failures_knows_a_scale_at_its_end(tmp_path):
-    from course_lib.read import failure
-
-    log = tmp_path / "out.log"
-    log.write_text(
-        "[rank1]: pretrain_gpt.py: error: iteration 12: loss scale already at minimum (1), and the "
-        "last 10 steps were skipped because gradients overflowed all the same. (rank 1 on node1)\n"
-    )
-    assert failure(log).cause == "loss_scale"
-
-
 @pytest.mark.parametrize("value", ["nan", "inf"])
 def test_the_reader_of_failures_knows_the_sentence(tmp_path, value):
     import torch

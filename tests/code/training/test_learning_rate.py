@@ -39,10 +39,6 @@ def test_the_learning_rate_of_the_original_lab():
             {0: 0, 10: 100, 80: 100, 85: 80, 100: 20, 120: 20},
         ),
         (
-            "--lr-decay-style WSD --lr-wsd-decay-iters 20 --lr-wsd-decay-style cosine",
-            {80: 100, 90: 60, 100: 20},
-        ),
-        (
             "--lr-decay-style WSD --lr-wsd-decay-iters 20 --lr-wsd-decay-style minus_sqrt",
             {80: 100, 85: 60, 100: 20},
         ),
@@ -53,11 +49,6 @@ def test_every_shape_of_the_schedule(flags, expected):
     """After so many steps; warm-up of 10, decay until 100 from 100 to 20."""
     shared = "--lr 100 --min-lr 20 --lr-warmup-iters 10 --lr-decay-iters 100"
     assert rates(f"{shared} {flags}", expected) == pytest.approx(list(expected.values()))
-
-
-def test_without_a_warm_up_the_inverse_root_begins_at_the_first_sample():
-    flags = "--lr 100 --lr-decay-style inverse-square-root --lr-decay-iters 100"
-    assert rates(flags, [0, 1, 2]) == pytest.approx([100, 100 / 8**0.5, 25])
 
 
 def test_the_first_step_of_a_warm_up_changes_nothing(worlds):
@@ -76,7 +67,6 @@ def test_the_first_step_of_a_warm_up_changes_nothing(worlds):
         ("--lr-warmup-fraction 0.1 --lr-warmup-iters 1", "choose one of --lr-warmup-fraction"),
         ("--lr-warmup-iters 10 --train-iters 10", "leaves none of --lr-decay-iters 10"),
         ("--lr-decay-style WSD", "go together"),
-        ("--lr-wsd-decay-iters 2", "go together"),
         ("--lr-decay-style WSD --lr-warmup-iters 4 --lr-wsd-decay-iters 7", "at most 6 of"),
     ],
 )

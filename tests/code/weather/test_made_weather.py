@@ -8,7 +8,7 @@ import pytest
 
 import make_weather
 from make_weather import main
-from process.errors import ArgumentsError, DataError
+from process.errors import DataError
 from weather.fields import FIELDS
 
 SHORT = ["--height", "16", "--width", "32", "--train-years", "1", "--times", "3"]
@@ -23,14 +23,6 @@ def fields(path):
 def scaled(weather):
     means, stds = (np.load(weather / "stats" / f"global_{n}.npy") for n in ("means", "stds"))
     return (fields(weather / "valid" / "2003.h5") - means) / stds
-
-
-def test_the_layout_is_that_of_the_reanalysis_files(weather):
-    assert sorted(p.name for p in (weather / "train").iterdir()) == ["2001.h5", "2002.h5"]
-    values = fields(weather / "train" / "2001.h5")
-    assert values.dtype == np.float32
-    assert values.shape == (66, 20, 16, 32)
-    assert np.load(weather / "stats" / "global_stds.npy").shape == (1, 20, 1, 1)
 
 
 def test_means_and_deviations_are_those_of_the_training_years(weather):
@@ -49,26 +41,12 @@ def test_a_field_changes_within_six_hours_but_is_not_lost(scaled):
     assert abs(after[2]) < 0.5
 
 
-def test_energy_falls_with_the_wavenumber_as_in_a_flow_and_not_as_in_noise(scaled):
-    energy = sum(
-        (np.abs(np.fft.rfft(scaled[:, FIELDS.index(name)], axis=-1)) ** 2).mean((0, 1))
-        for name in ("u850", "v850")
-    )
-    large, middle, small = energy[1:4].sum(), energy[4:8].sum(), energy[8:12].sum()
-    assert large > 3 * middle > 30 * small  # noise: 3, 4 and 4 parts
-
-
 def test_wind_blows_along_the_lines_of_equal_height(scaled, weather):
     """Geostrophic balance: what no set of independent fields would have."""
     values = fields(weather / "valid" / "2003.h5")
     height, wind = values[:, FIELDS.index("z850")], values[:, FIELDS.index("v850")]
     eastward = np.roll(height, -1, -1) - np.roll(height, 1, -1)
     assert np.corrcoef(eastward.ravel(), wind.ravel())[0, 1] > 0.98
-
-
-def test_no_wind_blows_through_the_walls(weather):
-    wind = fields(weather / "valid" / "2003.h5")[:, FIELDS.index("v850")]
-    assert np.abs(wind[:, [0, -1]]).mean() < 0.5 * np.abs(wind[:, 6:10]).mean()
 
 
 @pytest.fixture
@@ -85,45 +63,20 @@ def test_the_same_seed_makes_the_same_and_another_one_does_not(hasty, tmp_path):
     assert not np.allclose(a, c)
 
 
-def test_after_a_break_it_goes_on_to_the_same_files(hasty, tmp_path, capsys):
+def test_a_second_call_keeps_what_is_there(hasty, tmp_path, capsys):
     flags = ["--out", str(tmp_path), *SHORT]
     main(flags)
-    valid = tmp_path / "valid" / "2002.h5"
-    before, kept = fields(valid), (tmp_path / "train" / "2001.h5").stat().st_mtime_ns
-    valid.rename(tmp_path / "valid" / "2002.h5.unfinished")
+    kept = (tmp_path / "train" / "2001.h5").stat().st_mtime_ns
     main(flags)
-    assert np.array_equal(fields(valid), before)
     assert (tmp_path / "train" / "2001.h5").stat().st_mtime_ns == kept
-    main(flags)
     assert "weather is ready" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "stats", "train", "valid"]
 
 
 def test_other_flags_do_not_mix_into_a_folder(hasty, tmp_path):
     main(["--out", str(tmp_path), *SHORT])
     with pytest.raises(DataError, match=r"made with other flags .*--seed 1"):
         main(["--out", str(tmp_path), *SHORT, "--seed", "2"])
-    with pytest.raises(DataError, match="is not of these years"):
-        main(["--out", str(tmp_path), *SHORT, "--train-years", "2", "--times", "3"])
-
-
-def test_a_damaged_year_is_told_in_a_sentence(hasty, tmp_path):
-    main(["--out", str(tmp_path), *SHORT])
-    (tmp_path / "train" / "2001.h5").write_bytes(b"\x89HDF")
-    with pytest.raises(DataError, match=r"2001\.h5 is damaged; remove it"):
+    (tmp_path / "train" / "2001.h5").unlink()
+    with pytest.raises(DataError, match="has other years, or only some"):
         main(["--out", str(tmp_path), *SHORT])
-
-
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [
-        (["--height", "0"], "--height 0: give a whole number"),
-        (["--height", "33"], "even numbers"),
-        (["--width", "many"], "--width many"),
-        (["--times", "1"], "--times 1"),
-        (["--hight", "32"], "nearest to --hight: --height"),
-    ],
-)
-def test_flags_that_make_no_sense_are_refused_in_words(flags, told, tmp_path):
-    with pytest.raises(ArgumentsError, match=told):
-        main(["--out", str(tmp_path / "none"), *flags])
-    assert not (tmp_path / "none").exists()

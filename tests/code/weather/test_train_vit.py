@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from one_forecast import program
 
@@ -42,11 +41,6 @@ def told(printed):
     return {name: re.findall(line, printed, re.MULTILINE) for name, line in LINES.items()}
 
 
-def test_a_short_training_beats_persistence_on_the_10_m_wind(told):
-    forecast, persistence = (float(number) for number in told["wind"][-1])
-    assert forecast < 0.85 * persistence
-
-
 def test_the_lines_of_an_epoch_are_those_that_readers_know(told):
     assert [int(number) for number, _, _ in told["epoch"]] == [1, 2, 3, 4]
     for _, seconds, speed in told["epoch"]:
@@ -70,13 +64,9 @@ def test_the_reader_of_logs_makes_a_table_of_them(printed, tmp_path):
     assert log.parameter_count
 
 
-def test_a_run_leaves_scalars_a_profile_and_its_last_forecast(printed, run_folder):
+def test_a_run_leaves_scalars_and_a_profile(printed, run_folder):
     assert list((run_folder / "tensorboard").glob("events.*"))
     assert list((run_folder / "profile").glob("rank0.*.pt.trace.json.gz"))
-    kept = np.load(run_folder / "forecast.npz")
-    assert kept["forecast"].shape == kept["truth"].shape == (20, 16, 32)
-    assert 200 < kept["truth"][2].mean() < 320  # kelvin, two metres above the ground
-    assert kept["latitudes"][0] > kept["latitudes"][-1]
 
 
 @pytest.mark.parametrize("mode", ["fp16", "bf16"])
@@ -97,7 +87,7 @@ def test_every_configuration_is_one():
 
 @pytest.mark.parametrize(("scaling", "rate"), [("none", 1e-3), ("sqrt", 2e-3), ("linear", 4e-3)])
 def test_the_learning_rate_grows_with_the_batch_as_asked(scaling, rate):
-    from weather.optimizer import schedule_of
+    from train_vit import schedule_of
 
     flags = ["--lr", "1e-3", "--lr-batch-size", "16", "--global-batch-size", "64"]
     args = parse([*flags, "--lr-scaling", scaling], 1)
@@ -109,10 +99,7 @@ def test_the_learning_rate_grows_with_the_batch_as_asked(scaling, rate):
     [
         (["--config", "large"], 1, "--config large: configurations.yaml has base, short"),
         (["--global-batch-size", "6"], 4, "shared evenly by 4 data ranks; 4 can"),
-        (["--num-heads", "5"], 1, "no multiple of --num-heads 5"),
         (["--crop-width", "30"], 1, "no multiple of --patch-size 4"),
-        (["--amp-mode", "fp8"], 1, "one of none, fp16, bf16"),
-        (["--tf32", "perhaps"], 1, "true or false"),
         (["--config-file", "/nowhere.yaml"], 1, "cannot be read"),
     ],
 )
@@ -125,8 +112,6 @@ def test_what_cannot_be_is_refused_in_a_sentence(flags, ranks, told):
     ("text", "told"),
     [
         ("tiny: {depth: many, widht: 3}", r"depth many: give .*there is no key widht"),
-        ("tiny: [1", "is no YAML"),
-        ("- tiny", "give configurations"),
         ("tiny: {depth: 2}", "does not say --data"),
     ],
 )

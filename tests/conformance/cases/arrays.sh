@@ -24,15 +24,6 @@ X
 ended
 log task5 task7
 
-#: a lone task and a task 0
-job -a 0 <<'X'
-env | grep ^SLURM_ARRAY | sort
-echo $SLURM_JOB_ID
-X
-ended
-states
-out "${id}_0"
-
 #: lists of array tasks
 for list in 1-3 1,3,5 0-15:4 '1-3%2' '7' '1-3,5-9:2' '1-10%1' '3,1,2' '1-3,2-5' '005-007' '[1-3]' '1-5:2%1' '0-1000' '1-20:1'; do
     t sbatch --hold -J listed -a "$list" --wrap true
@@ -71,39 +62,11 @@ t squeue -r
 t squeue -a -r -h -o '%i %A %F %K %j %t %r'
 t squeue -h -O jobid,jobarrayid,arrayjobid,arraytaskid -j "$id"
 t squeue -h -r -O jobid,jobarrayid,arrayjobid,arraytaskid -j "$id"
-t squeue --start
-t squeue -l -h -r -o '%i %T'
 t squeue -h -o %i -j "${id}_3"
 t squeue -h -o %i -j "${id}_2,${id}_4"
 t squeue -h -o %i -j "${id}_9"
 t squeue -h -r -o %i -j "${id}_3"
 t squeue -h -o '%i %K' -t pending
-
-#: squeue --array-unique
-job --hold -a 1-4 <<'X'
-true
-X
-t squeue -h --array-unique -o '%i %K %F %A'
-
-#: an array of which one runs and others wait
-job -a 1-4 -n8 -w node1 -J mixed <<'X'
-touch "up$SLURM_ARRAY_TASK_ID"
-while [ ! -e "go$SLURM_ARRAY_TASK_ID" ]; do sleep 0.1; done
-X
-appears up1
-sleep 1
-t squeue -S i -o '%.18i %.9P %.8j %.2t %.6D %R'
-t squeue -r -S i -h -o '%i %A %F %K %t %R'
-t squeue -h -o '%i %t' -j "$id"
-t squeue -h -o '%i %t' -j "${id}_1"
-t squeue -h -o '%i %t' -j "${id}_2"
-touch go1
-appears up2
-sleep 1
-t squeue -S i -h -o '%i %A %F %K %t %R'
-touch go2 go3 go4
-ended
-states
 
 #: how tasks of an array are shown by scontrol
 job -a 1-3%1 -J shown <<'X'
@@ -139,32 +102,6 @@ touch go2 go3 go4
 ended
 t squeue -S i -h -t all -o '%i %T' -j "$id"
 
-#: other jobs pass an array that is throttled
-job -a 1-3%1 <<'X'
-touch "up$SLURM_ARRAY_TASK_ID"
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up1
-t sbatch --wrap 'touch passed'
-appears passed
-touch go
-ended
-
-#: the throttle of an array is changed
-job -a 1-4%1 <<'X'
-touch "up$SLURM_ARRAY_TASK_ID"
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up1
-t scontrol update jobid="$id" arraytaskthrottle=3
-appears up3
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-t scontrol update jobid="$id" arraytaskthrottle=0
-appears up4
-touch go
-ended
-
 #: names of the files of array tasks
 job -a 1-2 -o '%A-%a-%x-%4a.out' -e 'e%j_%J.err' <<'X'
 echo out
@@ -172,20 +109,6 @@ echo err >&2
 X
 ended
 ls
-
-#: %A and %a without an array
-job -o '%A_%a.out' <<'X'
-echo here
-X
-ended
-ls
-
-#: an output without task number
-job -a 1-2%1 -o 'all.out' --open-mode=append <<'X'
-echo "$SLURM_ARRAY_TASK_ID"
-X
-ended
-log all.out
 
 #: scancel one task that waits
 job --hold -a 1-5 <<'X'
@@ -246,18 +169,6 @@ t scancel -v "${id}_2"
 t scancel "${id}_1" "${id}_3"
 t squeue -h -o %i
 
-#: scancel by state and name of an array
-job -a 1-3%1 -J bystate <<'X'
-touch "up$SLURM_ARRAY_TASK_ID"
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up1
-t scancel -t pending -n bystate
-sleep 1
-t squeue -h -o '%i %t'
-touch go
-ended
-
 #: a signal to a task of an array
 job -a 1-2 <<'X'
 trap 'echo got it; exit 0' USR1
@@ -272,56 +183,6 @@ ended "${id}_1"
 touch go
 ended
 log slurm-"$id"_{1,2}.out
-
-#: hold and release one task
-job --begin=now+1hour -a 1-3 <<'X'
-echo ran
-X
-t scontrol hold "${id}_2"
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-t scontrol release "${id}_2"
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-t scontrol hold "$id"
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-t scontrol release "$id"
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-t scontrol hold "${id}_9"
-t scontrol hold "${id}_[1-2]"
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-t scontrol release "${id}_[1-3]"
-sleep 1
-t squeue -S i -h -o '%i %t %R'
-
-#: update one task
-job --hold -a 1-3 <<'X'
-true
-X
-t scontrol update jobid="${id}_2" timelimit=5
-t squeue -S i -h -o '%i %l'
-t scontrol update jobid="$id" timelimit=7
-t squeue -S i -h -o '%i %l'
-t scontrol update jobid="${id}_9" timelimit=7
-t scontrol update jobid="${id}_[1,3]" name=other
-t squeue -S i -h -o '%i %j'
-
-#: requeue one task
-job -a 1-2 <<'X'
-echo "${SLURM_RESTART_COUNT:-0}" >>"count$SLURM_ARRAY_TASK_ID"
-touch "up$SLURM_ARRAY_TASK_ID"
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up2
-t scontrol requeue "${id}_1"
-because BeginTime "${id}_1"
-t squeue -S i -h -o '%i %t %R'
-touch go
-scancel "${id}_1"
-ended
 
 #: afterok of an array
 job --hold -a 1-2 <<'X'
@@ -346,62 +207,6 @@ t scontrol release "$array"
 ended "$array"
 patience 20 bash -c "squeue -h -o %r -j $id | grep -q DependencyNever"
 reason "$id"
-
-#: afterany of an array of which one fails
-job -a 1-2 --hold <<'X'
-[ "$SLURM_ARRAY_TASK_ID" = 2 ]
-X
-array=$id
-t sbatch -d "afterany:$array" --wrap 'touch ran'
-t scontrol release "$array"
-ended
-states
-
-#: afterok of one task
-job -a 1-2 --hold <<'X'
-[ "$SLURM_ARRAY_TASK_ID" = 2 ]
-X
-array=$id
-t sbatch -d "afterok:${array}_2" --wrap 'touch ran'
-reason
-show Dependency
-t scontrol release "$array"
-ended
-states
-
-#: afternotok of an array
-job -a 1-2 --hold <<'X'
-[ "$SLURM_ARRAY_TASK_ID" = 2 ]
-X
-array=$id
-t sbatch -d "afternotok:${array}" --wrap 'touch ran'
-t scontrol release "$array"
-ended
-states
-
-#: aftercorr
-job -a 1-3 --hold <<'X'
-[ "$SLURM_ARRAY_TASK_ID" != 2 ]
-X
-array=$id
-t sbatch -a 1-3 -d "aftercorr:$array" --wrap 'touch ran$SLURM_ARRAY_TASK_ID'
-t squeue -h -o '%i %E' -j "$id"
-t scontrol release "$array"
-appears ran1
-appears ran3
-patience 20 bash -c "squeue -h -o %r -j $id | grep -q DependencyNever"
-t squeue -S i -h -o '%i %t %R'
-t ls
-
-#: after of an array
-job -a 1-2 --hold <<'X'
-true
-X
-array=$id
-t sbatch -d "after:$array" --wrap 'touch ran'
-t scontrol release "$array"
-ended
-states
 
 #: an array that waits for a job
 job --hold <<'X'
@@ -432,24 +237,9 @@ t sacct -n -P -X -j "${id}_[1-2]" -o jobid
 t sacct -n -P -X -j "${id}_1,${id}_3" -o jobid
 t sacct -n -P -X -j "${id}_x" -o jobid
 
-#: sacct of an array that waits
-job --hold -a 1-3 <<'X'
-true
-X
-patience 15 bash -c "sacct -n -X -j $id | grep -q PENDING"
-t sacct -n -P -X -j "$id" -o jobid,jobidraw,state
-t sacct -n -P -X -j "${id}_2" -o jobid,jobidraw,state
-
 #: sbatch --wait with an array
 t sbatch --wait -a 0-2 --wrap 'exit $SLURM_ARRAY_TASK_ID'
 t sbatch --wait -a 1-2 --wrap 'true'
-
-#: an array with one task that fails
-job -a 1-3 <<'X'
-exit $((SLURM_ARRAY_TASK_ID == 2 ? 3 : 0))
-X
-ended
-states
 
 #: an array and a time limit
 job -a 1-2 -t 1 -N2 --signal=USR1@30 <<'X'
@@ -468,75 +258,7 @@ t srun --overlap --jobid="${id}_1" -n1 bash -c 'echo $SLURM_ARRAY_TASK_ID'
 touch go
 ended
 
-#: steps of an array in squeue
-job -a 1-2%1 <<'X'
-srun bash -c 'touch up; while [ ! -e go ]; do sleep 0.1; done'
-X
-appears up
-sleep 1
-t squeue -s -h -o '%i %j' -S i
-touch go
-ended
-
-#: write the script of an array
-job --hold -a 1-2 <<'X'
-true
-X
-t scontrol write batch_script "$id" -
-t scontrol write batch_script "${id}_1" -
-t scontrol write batch_script "$id"
-
 #: a long list of tasks
 t sbatch --hold -a 0-200:2 --wrap true
 t squeue -h -o '%i %K' -j "$id"
 scontrol show job "$id" | grep -oE 'Array[A-Za-z]+=[^ ]*' | paste -sd ' '
-
-#: environment of an array with two steps in its list
-t sbatch -W -a 1-3:2,6-8 -o '%a.out' --wrap 'env | grep ^SLURM_ARRAY_TASK | sort'
-log 3.out
-
-#: a task and its number of a job
-job -a 1-2 --hold <<'X'
-true
-X
-t scontrol release "${id}_1"
-ended "${id}_1"
-sleep 1
-raw=$(squeue -h -t all -o %A -j "${id}_1")
-t squeue -h -t all -o '%i %A' -j "$raw"
-t scontrol show -o job "$raw" | grep -oE '(Array)?JobId=[^ ]*'
-t scancel "$raw"
-t squeue -h -o '%i %t' -j "$id"
-
-#: -J, -o and %x of srun in an array
-job -a 3 <<'X'
-srun -o 'step-%A_%a.%s.out' echo inside
-X
-ended
-log step-"$id"_3.0.out
-
-#: lists of tasks that are equally far apart
-for list in 0-16:4 0-20:4 0-24:4 0-28:4 0-32:4 0-36:4 1-99:7 5-25:5 0-3,8-11 1,2,4,6,8,10,12,14,16; do
-    t sbatch --hold -a "$list" --wrap true
-    t squeue -h -o '%i' -j "$id"
-done
-
-#: a list of tasks that is too long for a line
-t sbatch --hold -a 1,3,4,8,9,12,17,22,23,30,35,41,48,52,61,66,72,79,85,91,99,103,111,120,133,147 --wrap true
-t squeue -h -o '%i|%K' -j "$id"
-t squeue -o '%.18i|%K' -j "$id"
-SLURM_BITSTR_LEN=20 t squeue -h -o '%i' -j "$id"
-SLURM_BITSTR_LEN=0 t squeue -h -o '%i' -j "$id"
-scontrol show job "$id" | grep -oE 'Array[A-Za-z]+=[^ ]*' | paste -sd ' '
-t scancel "${id}_3"
-t squeue -h -o '%i' -j "$id"
-
-#: aftercorr where the other array has no such task
-job --hold -a 1-2 <<'X'
-exit $((SLURM_ARRAY_TASK_ID - 1))
-X
-t sbatch -d "aftercorr:$id" -a 1-3 --wrap true
-t scontrol release "${ids[0]}"
-ended "${ids[0]}" "${id}_1"
-because DependencyNeverSatisfied "${id}_2" "${id}_3"
-t squeue -h -r -S i -o '%i %T %r' -t all -j "$id"

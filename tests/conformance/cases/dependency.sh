@@ -48,16 +48,6 @@ ended
 states
 log ran
 
-#: afternotok of a job that succeeds never runs
-job --hold <<'X'
-exit 0
-X
-t sbatch -d "afternotok:$id" --wrap 'touch ran'
-t scontrol release "${ids[0]}"
-ended "${ids[0]}"
-patience 20 bash -c "squeue -h -o %r -j $id | grep -q DependencyNever"
-reason
-
 #: afterany runs after anything
 job --hold <<'X'
 exit 1
@@ -76,31 +66,6 @@ t sbatch -d "after:$id" --wrap 'touch go'
 ended
 states
 
-#: after a cancelled job
-job --hold <<'X'
-true
-X
-first=$id
-t sbatch -d "afterany:$first" --wrap 'echo any'
-t sbatch -d "afternotok:$first" --wrap 'echo notok'
-t scancel "$first"
-ended
-states
-
-#: after a job that was cancelled while it ran
-job <<'X'
-touch up
-sleep 100
-X
-first=$id
-appears up
-t sbatch -d "afterok:$first" --wrap 'echo ok'
-t sbatch -d "afternotok:$first" --wrap 'echo notok'
-t scancel "$first"
-ended "$first" "$id"
-patience 20 bash -c "squeue -h -o %r -j ${ids[1]} | grep -q DependencyNever"
-reason
-
 #: a chain of three
 job --hold <<'X'
 echo 1 >>log
@@ -112,17 +77,6 @@ reason
 t scontrol release "${ids[0]}"
 ended
 log log
-
-#: a chain breaks at a failure
-job --hold <<'X'
-exit 1
-X
-t sbatch -d "afterok:$id" --wrap true
-t sbatch -d "afterok:$id" --wrap true
-t scontrol release "${ids[0]}"
-ended "${ids[0]}"
-patience 20 bash -c "squeue -h -o %r -j ${ids[1]} | grep -q DependencyNever"
-reason
 
 #: several jobs, all of which must succeed
 job --hold <<'X'
@@ -154,19 +108,6 @@ t scontrol release "${ids[1]}"
 ended "${ids[1]}" "$id"
 reason
 
-#: two kinds together
-job --hold <<'X'
-true
-X
-job --hold <<'X'
-exit 1
-X
-t sbatch -d "afterok:${ids[0]},afternotok:${ids[1]}" --wrap true
-show Dependency
-t scontrol release "${ids[0]}" "${ids[1]}"
-ended
-states
-
 #: a job that has ended already
 job <<'X'
 true
@@ -178,18 +119,6 @@ t sbatch -d "afternotok:${ids[0]}" --wrap 'echo ran'
 because DependencyNeverSatisfied
 reason
 show Dependency
-
-#: a job that failed already
-job <<'X'
-false
-X
-ended
-t sbatch -d "afterok:$id" --wrap 'echo ran'
-because DependencyNeverSatisfied
-reason
-t sbatch -d "afternotok:${ids[0]}" --wrap 'echo ran'
-ended "$id"
-reason "$id"
 
 #: a job that never was
 t sbatch -d afterok:99999999 --wrap 'echo ran'
@@ -214,25 +143,3 @@ t squeue -h -o '%i %E' -S i
 touch go
 ended
 log log
-
-#: a dependency is taken away
-job --hold <<'X'
-true
-X
-t sbatch -d "afterok:$id" --wrap true
-t scontrol update jobid="$id" dependency=
-ended "$id"
-reason
-
-#: a dependency is added
-job --hold <<'X'
-true
-X
-t sbatch --hold --wrap true
-t scontrol update jobid="$id" dependency="afterok:${ids[0]}"
-t scontrol release "$id"
-sleep 1
-reason
-t scontrol release "${ids[0]}"
-ended
-states

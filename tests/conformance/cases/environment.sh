@@ -16,38 +16,6 @@ X
 ended
 vars job.env task0.env task3.env
 
-#: three tasks
-job -n3 <<'X'
-env >job.env
-srun bash -c 'env >task$SLURM_PROCID.env'
-X
-ended
-vars job.env task2.env
-
-#: more tasks than one node takes
-job -n10 <<'X'
-env | grep -E 'NODE|TASKS|CPUS|NPROCS' >job.env
-srun bash -c 'env | grep -E "NODE|TASKS|CPUS|NPROCS|GTIDS|LOCALID" >task$SLURM_PROCID.env'
-X
-ended
-vars job.env task0.env task9.env
-
-#: an odd number of tasks over two nodes
-job -N2 -n3 <<'X'
-env | grep -E 'NODE|TASKS|CPUS|NPROCS' >job.env
-srun bash -c 'env | grep -E "NODE|TASKS|CPUS|NPROCS|GTIDS|LOCALID" >task$SLURM_PROCID.env'
-X
-ended
-vars job.env task0.env task2.env
-
-#: CPUs per task
-job -n2 -c3 <<'X'
-env | grep -E 'CPU|TASKS' >job.env
-srun bash -c 'env | grep -E "CPU|TASKS" >task.env'
-X
-ended
-vars job.env task.env
-
 #: devices asked for in five ways
 for option in --gpus=2 --gpus-per-node=1 '--gpus-per-task=1 -n2' --gres=gpu:2 --gres=gpu; do
     # shellcheck disable=SC2086
@@ -58,14 +26,6 @@ X
     ended
     vars "job-$id.env" "task-$id".*.env
 done
-
-#: four devices over two nodes
-job -N2 --ntasks-per-node=1 -G 4 <<'X'
-env | grep -E 'GPU|CUDA|ROCR|ZE_|GRES' >job.env
-srun bash -c 'env | grep -E "GPU|CUDA|ROCR|ZE_|GRES" >task$SLURM_PROCID.env'
-X
-ended
-vars job.env task0.env task1.env
 
 #: a device for each task of a step
 job -N2 --ntasks-per-node=2 --gpus-per-node=2 <<'X'
@@ -123,14 +83,6 @@ srun bash -c 'env | grep -E "CPUS|TASKS" | sort' | uniq
 X
 tell
 
-#: distribution
-job -N2 -n4 -m cyclic <<'X'
-echo $SLURM_DISTRIBUTION
-srun -l hostname | sort
-srun -m block bash -c 'echo $SLURM_DISTRIBUTION' | uniq
-X
-tell
-
 #: everything of the submitting shell comes along
 export MINE="two words" QUOTED="it's \$5" EMPTY= LINES_="one
 two"
@@ -169,20 +121,6 @@ echo "[${MINE-unset}] [${NEW-unset}] [$SLURM_EXPORT_ENV]"
 X
 tell
 
-#: --export with a name that is not set
-job --export=NOSUCHNAME <<'X'
-echo "[${NOSUCHNAME-unset}]"
-X
-tell
-
-#: --export in the script
-export MINE=here
-job <<'X'
-#SBATCH --export=NEW=2
-echo "[${MINE-unset}] [${NEW-unset}]"
-X
-tell
-
 #: srun --export
 export MINE=here
 job <<'X'
@@ -208,47 +146,6 @@ X
 ended
 states
 show Account TimeLimit Comment StdOut TRES
-
-#: a variable is stronger than the script's directive
-SBATCH_JOB_NAME=of-env SBATCH_TIMELIMIT=3 job <<'X'
-#SBATCH -J of-script
-#SBATCH -t 4
-true
-X
-ended
-states
-show TimeLimit
-
-#: the command line is stronger than script and variable
-SBATCH_JOB_NAME=of-env SBATCH_TIMELIMIT=3 job -J of-line -t 5 <<'X'
-#SBATCH -J of-script
-#SBATCH -t 4
-true
-X
-ended
-states
-show TimeLimit
-
-#: a variable with a bad value
-SBATCH_TIMELIMIT=soon job <<'X'
-true
-X
-SBATCH_PARTITION=nopart job <<'X'
-true
-X
-
-#: more SBATCH variables
-SBATCH_EXPORT=NEW=5 SBATCH_OPEN_MODE=a SBATCH_SIGNAL=USR1@20 SBATCH_REQUEUE=1 job <<'X'
-echo "[${NEW-unset}] $SLURM_CPUS_ON_NODE"
-X
-ended
-out
-show Requeue OverSubscribe
-SBATCH_NO_REQUEUE=1 SBATCH_GRES=gpu:2 SBATCH_GPUS_PER_NODE=1 SBATCH_WAIT=1 job <<'X'
-echo $SLURM_GPUS_ON_NODE
-X
-out "$id"
-show Requeue
 
 #: SLURM variables of the submitting shell do not shape a job
 SLURM_NNODES=2 SLURM_NTASKS=4 SLURM_JOB_NAME=bogus SLURM_CPUS_PER_TASK=3 job <<'X'
@@ -284,23 +181,6 @@ X
 ended
 out
 stat -c '%a %n' made made2 slurm-*.out
-
-#: temporary folder, working folder, shell
-job <<'X'
-echo $TMPDIR $PWD $SHELL
-srun bash -c 'echo $TMPDIR $PWD'
-cd /
-srun pwd
-X
-tell
-
-#: signals and streams of a job at its start
-job <<'X'
-grep -E 'Sig(Ign|Blk)' /proc/self/status
-readlink /proc/self/fd/0
-srun grep -E 'Sig(Ign|Blk)' /proc/self/status
-X
-tell
 
 #: host names resolve inside a job
 job -N2 <<'X'

@@ -10,71 +10,17 @@ E
 done
 out
 
-#: more devices for each task, and more than there are
-for shape in '-n2 --gpus-per-task=2' '-n1 --gpus-per-task=2' '-N2 -n2 --gpus-per-task=2' '--gpus=4 --gpus-per-task=2' '--gpus=4 --gpus-per-task=1' '--gpus=3 --gpus-per-task=1' '--gpus=2 --gpus-per-task=1 -n2' '--gpus=2 --gpus-per-task=1 -n2 -N2'; do
-    job $shape <<'E'
-echo $SLURM_JOB_NODELIST $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE ntasks=$SLURM_NTASKS gpus=$SLURM_GPUS here=$SLURM_GPUS_ON_NODE job=$SLURM_JOB_GPUS cuda=$CUDA_VISIBLE_DEVICES
-srun -l bash -c 'echo $(hostname) ${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' | sort
-E
-    ended $id
-done
-out
-for shape in '-n5 --gpus-per-task=1' '-n1 --gpus-per-task=3' '-N1 -n4 --gpus-per-task=1' '-n3 --gpus-per-task=2' '--gpus=3 --gpus-per-task=2' '--gpus=2 --gpus-per-task=1 -n3' '--gpus-per-task=1' '-N2 --gpus-per-task=1' '-N1 --ntasks-per-node=3 --gpus-per-task=1' '-n2 --gpus-per-task=1 --gpus-per-node=1' '-n4 --gpus-per-task=1 --gpus-per-node=1'; do
-    t sbatch $shape --test-only --wrap true
-    t sbatch $shape --wrap true
-done
-ended
-states
-
-#: a number of devices over nodes
-for shape in '--gpus=1' '--gpus=2' '--gpus=3' '--gpus=4' '--gpus=2 -N2' '--gpus=3 -N2' '--gpus=4 -N2' '--gpus=4 -n4' '--gpus=2 -n4' '-n4 --gpus-per-node=1' '-N2 --gres=gpu:2' '-n2 --gres=gpu:1' '--gpus=2 --gpus-per-node=1' '--gpus=4 --gpus-per-node=2 -N2' '--gpus=2 --gpus-per-node=1 -N2' '--gpus=1 -N1-2' '--gpus=3 -N1-2' '--gpus=4 --gpus-per-node=2' '--gpus=gpu:1' '--gres=gpu'; do
-    job $shape <<'E'
-echo $SLURM_JOB_NODELIST $SLURM_TASKS_PER_NODE $SLURM_JOB_CPUS_PER_NODE gpus=$SLURM_GPUS pernode=$SLURM_GPUS_PER_NODE here=$SLURM_GPUS_ON_NODE job=$SLURM_JOB_GPUS cuda=$CUDA_VISIBLE_DEVICES
-srun -l bash -c 'echo $(hostname) ${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' | sort
-E
-    ended $id
-done
-out
-
-#: numbers of devices that do not go together
-for shape in '--gpus=1 -N2' '--gpus=3 -N4' '--gpus=3 --gpus-per-node=2' '--gpus=3 --gpus-per-node=2 -N2' '--gpus=2 --gpus-per-node=2 -N2' '--gpus=4 --gpus-per-node=1' '--gpus=4 --gpus-per-node=1 -N2' '--gpus=1 --gpus-per-node=2' '--gpus=1 --gres=gpu:1 -N2' '--gpus=3 --gres=gpu:2' '--gpus=2 --gres=gpu:2 -N2' '--gpus=5' '--gpus-per-node=3' '--gres=gpu:3' '--gpus=1 -N1-2 -n2' '--gpus=1 -n9' '--gpus=2 -n17'; do
-    t sbatch $shape --wrap true
-done
-for shape in '--gpus=0' '--gpus=-1' '--gpus=x' '--gpus=1x' '--gpus=' '--gpus-per-node=0' '--gpus-per-node=x:1' '-n1 --gpus-per-task=0' '-n1 --gpus-per-task=x' '--gres=none' '--gres=gpu:0' '--gres=gpu:x' '--gres=gpu:-1' '--gres=mps:1' '--gres=gpu:1,gpu:1' '--gpus=1.5' '--gpus=1,1'; do
-    t sbatch $shape --wrap true
-done
-ended
-states
-for shape in '--gpus=1 -N2' '--gpus=3 -N4' '--gpus=3 --gpus-per-node=2' '--gpus=3 --gpus-per-node=2 -N2' '--gpus=2 --gpus-per-node=2 -N2' '--gpus=4 --gpus-per-node=1' '--gpus=4 --gpus-per-node=1 -N2' '--gpus=1 --gpus-per-node=2' '--gpus=1 --gres=gpu:1 -N2' '--gpus=3 --gres=gpu:2' '--gpus=2 --gres=gpu:2 -N2' '--gpus=5' '--gpus-per-node=3' '--gres=gpu:3' '--gpus=1 -N1-2 -n2' '--gpus=2 -n17'; do t srun $shape true; done
-
 #: memory and threads that no node has
 for shape in '--mem-per-cpu=16001' '--mem-per-cpu=16000' '--mem-per-cpu=9000 -c2' '--mem-per-cpu=8000 -c2' '-n8 --mem-per-cpu=2001' '-n8 --mem-per-cpu=2000' '-n16 --mem-per-cpu=2001' '-n2 --mem-per-cpu=9000' '-N2 -n2 --mem-per-cpu=9000' '-N1 -n2 --mem-per-cpu=9000' '--mem-per-cpu=20G' '-n2 -N1 --mem-per-cpu=8000' '--mem=16001' '--mem-per-gpu=9000 --gpus-per-node=2' '--mem-per-gpu=8000 --gpus-per-node=2' '--mem-per-gpu=17000 --gpus=1' '--mem-per-cpu=0' '--mem=0' '--ntasks-per-node=2 --mem-per-cpu=9000' '-c4 --mem-per-cpu=4001 -n2' '--exclusive --mem-per-cpu=2001'; do
     t sbatch $shape --wrap true
 done
-for shape in '--threads-per-core=2' '--threads-per-core=1' '--threads-per-core=3 -n2' '--hint=multithread' '--hint=nomultithread' '-m arbitrary' '-m arbitrary -n2' '-m arbitrary -N2'; do
-    t sbatch $shape --wrap true
-done
 ended
 states
-for shape in '--threads-per-core=2' '--threads-per-core=1' '--threads-per-core=3 -n2' '--hint=multithread' '--hint=nomultithread' '-m arbitrary' '-m arbitrary -n2' '-m arbitrary -N2'; do t srun $shape true; done
 t srun --mem-per-cpu=16001 true
 t srun --mem=16001 true
 
-#: the same through variables of the submission
-t env SBATCH_GPUS=1 sbatch -N2 --wrap true
-t env SBATCH_GPUS_PER_NODE=16 sbatch --wrap true
-t env SBATCH_GPUS_PER_TASK=1 sbatch -n5 --wrap true
-t env SBATCH_GRES=gpu:3 sbatch --wrap true
-t env SBATCH_MEM_PER_CPU=16001 sbatch --wrap true
-t env SBATCH_THREADS_PER_CORE=2 sbatch --wrap true
-t env SBATCH_DISTRIBUTION=arbitrary sbatch --wrap true
-t env SLURM_GPUS=1 srun -N2 true
-t env SLURM_GRES=gpu:1 srun bash -c 'echo $CUDA_VISIBLE_DEVICES'
-t env SLURM_GPUS_PER_NODE=3 srun true
-t env SLURM_THREADS_PER_CORE=2 srun true
-
 #: srun outside of a job, with devices
-for shape in '--gpus=1' '--gpus=2' '-n2 --gpus=2' '-n2 --gpus-per-task=1' '-n4 --gpus-per-task=1' '-N2 --gpus-per-node=1' '-N2 --gres=gpu:2' '-N2 --gpus=3' '--gres=gpu:1' '--gpus-per-node=2' '-n2 --gpus=2 --gpu-bind=single:1' '-n2 --gpus=2 --gpu-bind=map_gpu:1,0' '-n4 --gpus=4 --ntasks-per-gpu=1' '--gpus=2 --ntasks-per-gpu=2'; do
+for shape in '--gpus=1' '--gpus=2' '-n2 --gpus=2' '-n2 --gpus-per-task=1' '-n4 --gpus-per-task=1' '-N2 --gpus-per-node=1' '-N2 --gres=gpu:2' '-N2 --gpus=3' '--gres=gpu:1' '--gpus-per-node=2'; do
     t srun -l $shape bash -c 'echo $(hostname) cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} job=${SLURM_JOB_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset} gpus=$SLURM_GPUS/$SLURM_GPUS_PER_NODE/$SLURM_GPUS_PER_TASK'
 done
 
@@ -107,37 +53,6 @@ t sbatch -J outside -o outside.txt seen.sh
 ended $id
 log outside.txt
 t srun bash -c 'echo ${CUDA_VISIBLE_DEVICES-unset}'
-
-#: what srun itself asks for with devices and tasks
-for shape in '--gpus=2 --gpus-per-task=1' '--gpus=4 --gpus-per-task=1' '--gpus=2 --gpus-per-task=2' '-n2 --gpus=2 --gpus-per-task=1' '-N2 --gpus-per-task=1' '--ntasks-per-node=2 --gpus-per-task=1' '-N2 --ntasks-per-node=1 --gpus-per-task=2' '--gpus-per-task=1' '-n1 --gpus-per-task=1 --gpus-per-node=2' '-n3 --gpus-per-task=1'; do
-    t srun -l $shape bash -c 'echo $(hostname) ${CUDA_VISIBLE_DEVICES-unset} of $SLURM_NTASKS'
-done
-for shape in '--ntasks-per-node=2 --gpus-per-task=1' '-N1 --gpus-per-task=1' '-N1-2 --gpus-per-task=1' '-N2 --ntasks-per-node=1 --gpus-per-task=2' '-N1-2 -n2 --gpus-per-task=1' '-N1-2 --gpus=2' '-N1-2 -n4 --gpus=4'; do
-    job $shape <<'E'
-echo $SLURM_JOB_NODELIST $SLURM_TASKS_PER_NODE ntasks=$SLURM_NTASKS gpus=$SLURM_GPUS
-srun -l bash -c 'echo $(hostname) ${CUDA_VISIBLE_DEVICES-unset}' | sort
-E
-    ended $id
-done
-out
-
-#: tasks per device
-cat >job.sh <<'E'
-#!/bin/bash
-echo $SLURM_NTASKS $SLURM_NNODES $SLURM_TASKS_PER_NODE $SLURM_NTASKS_PER_GPU ${SLURM_GPUS-unset}
-srun -l bash -c 'echo $(hostname) $CUDA_VISIBLE_DEVICES $SLURM_NTASKS_PER_GPU' 2>&1 | sort
-E
-for shape in '--gpus=2' '--gpus=4' '-N2 --gpus-per-node=2' '-N2 --gres=gpu:2' '-n4 --gpus=4' '-N1 --gpus-per-node=2'; do
-    t sbatch -W -o o --ntasks-per-gpu=1 $shape job.sh
-    cat o
-done
-t sbatch -W -o o --ntasks-per-gpu=2 --gpus=1 job.sh
-cat o
-t sbatch -W -o o --ntasks-per-gpu=2 -n2 --gpus=1 job.sh
-cat o
-t sbatch --ntasks-per-gpu=1 job.sh
-t sbatch --ntasks-per-gpu=1 --gpus-per-task=1 job.sh
-t salloc -Q --ntasks-per-gpu=1 -N2 --gpus-per-node=2 bash -c 'srun -l hostname | sort'
 
 #: a whole node has devices that nobody asked for
 cat >job.sh <<'E'

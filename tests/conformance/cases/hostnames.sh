@@ -14,17 +14,6 @@ t scontrol show hostnames node2,node1,node2
 t scontrol show hostnames 'n[1,3,5-6]-ib'
 t scontrol show hostnames 'n1 n2'
 
-#: lists are folded
-t scontrol show hostlist node1,node2,node5
-t scontrol show hostlist node2,node1
-t scontrol show hostlist node1,node1
-t scontrol show hostlist 'node[1-2],other7'
-t scontrol show hostlist n08,n09,n10
-t scontrol show hostlist n8,n9,n10
-t scontrol show hostlist a,b,c
-t scontrol show hostlistsorted node2,node1
-t scontrol show hostlistsorted b1,a2,a1,b1
-
 #: broken lists
 t scontrol show hostnames 'node[1-'
 t scontrol show hostnames 'node1-2]'

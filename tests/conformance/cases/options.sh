@@ -4,7 +4,6 @@
 job -n2 <<'E'
 srun --cpu-bind=none -l echo none | sort
 srun --cpu-bind=cores --mem-bind=local -l echo bound | sort
-srun --hint=nomultithread --threads=1 -n1 echo hint
 E
 tell
 
@@ -15,23 +14,10 @@ E
 job -N1-2 --spread-job --use-min-nodes <<'E'
 echo ok
 E
-job --no-kill --wait-all-nodes=1 --gres-flags=enforce-binding --ignore-pbs <<'E'
+job --no-kill --gres-flags=enforce-binding <<'E'
 echo ok
 E
 tell
-t sbatch --switches=x --wrap true
-t sbatch --wait-all-nodes=x --wrap true
-
-#: arrays or their refusal
-t sbatch --array=1-3 --hold --wrap true
-script job.sh <<'E'
-#!/bin/bash
-#SBATCH --array=0-1%1
-true
-E
-t sbatch --hold job.sh
-t sbatch --array=x --wrap true
-SBATCH_ARRAY_INX=1-2 t sbatch --hold --wrap true
 
 #: jobs of several components or their refusal
 script job.sh <<'E'
@@ -110,27 +96,16 @@ t sbatch --dependency=after:$first+5 job.sh
 show Dependency
 t sbatch --dependency=$first job.sh
 show Dependency
-t sbatch --dependency=aftercorr:$first job.sh
-show Dependency
 t sbatch --dependency=afterok:$first+5 job.sh
 t sbatch --dependency=AFTEROK:$first job.sh
-t sbatch --dependency=expand:$first job.sh
 t sbatch --dependency=afterok: job.sh
 t sbatch --dependency=: job.sh
 t sbatch --dependency=singleton,afterany:$first job.sh
 show Dependency
 
-#: whole nodes, shared nodes
-script job.sh <<<'#!/bin/bash'
-for option in --exclusive --exclusive=user --exclusive=mcs --oversubscribe -s --overcommit; do
-    t sbatch --hold $option job.sh
-    show OverSubscribe NumCPUs
-done
-
 #: memory and CPUs in every unit
 script job.sh <<<'#!/bin/bash'
-for option in --mem=100 --mem=100K --mem=100M --mem=1G --mem=0 --mem-per-cpu=10 --mem-per-cpu=1G --mem-per-gpu=1G --mincpus=4 \
-    --cpus-per-gpu=2; do
+for option in --mem=100 --mem=100K --mem=100M --mem=1G --mem=0 --mem-per-cpu=10 --mem-per-cpu=1G --mem-per-gpu=1G --cpus-per-gpu=2; do
     t sbatch --hold --gpus=1 $option job.sh
     show MinMemoryNode MinMemoryCPU MinCPUsNode
 done
@@ -143,26 +118,6 @@ script job.sh <<<'#!/bin/bash'
 for text in USR1 10 USR1@20 B:USR1 B:12@30 SIGUSR2@5 R:USR1@5 RB:USR1@5 KILL@3; do
     t sbatch --hold --signal=$text job.sh
 done
-
-#: distributions of tasks
-job -N2 -n4 --ntasks-per-node=2 <<'E'
-for how in block cyclic plane=2 block:cyclic '*' cyclic:block arbitrary block,Pack NoPack; do
-    echo "$how"
-    srun -m "$how" -l bash -c 'echo $SLURM_NODEID' 2>&1 | sort
-done
-E
-tell
-
-#: a step where it is told to be
-job -N2 -n4 <<'E'
-srun -r1 -N1 -n1 bash -c 'echo $SLURMD_NODENAME'
-srun -w node2,node1 -N2 -n2 -l bash -c 'echo $SLURMD_NODENAME' | sort
-srun -x node1 -N1 -n1 bash -c 'echo $SLURMD_NODENAME'
-srun -w node3 true
-srun -r2 -N1 true
-srun -r1 -N2 true
-E
-tell
 
 #: streams of a step in every way
 job -n2 <<'E'
@@ -205,54 +160,13 @@ states
 sorted "slurm-$id.out"
 steps
 
-#: job and step names
-job --job-name=$'tab\there' <<'E'
-true
-E
-t sbatch -J 'a,b|c;d' --comment='e,f|g' --wrap true
-ended
-steps
-
-#: nodes in a file, nodes twice
-printf 'node1\nnode2\n' >nodes
-script job.sh <<<'#!/bin/bash'
-t sbatch -w node2,node1 --hold job.sh
-show ReqNodeList NumNodes
-t sbatch -w 'node[1-2]' -N1 --hold job.sh
-show ReqNodeList NumNodes
-t sbatch -w node1,node1 --hold job.sh
-show ReqNodeList NumNodes
-t sbatch -x node1 -N2 job.sh
-t sbatch -x 'node[1-2]' job.sh
-t sbatch -w ./nodes --hold job.sh
-show ReqNodeList NumNodes
-
 #: time limits kept and changed
 t sbatch --hold -t 0 --wrap true
 show TimeLimit
-t sbatch --hold -t 10 --time-min=5 --wrap true
-show TimeLimit TimeMin
+t sbatch --hold -t 10 --wrap true
 t sbatch --hold -t UNLIMITED --wrap true
 t sbatch --hold -t 1-1 --wrap true
-t sbatch --time-min=20 -t 10 --wrap true
 t scontrol update jobid=$id timelimit=+5
 t scontrol update jobid=$id timelimit=2:00:00
 show TimeLimit
 t scontrol update jobid=$id timelimit=x
-
-#: moments and signals out of bounds
-for option in --signal=USR1@65535 --signal=USR1@65536 --begin=2030-1-1 --begin=2030-01-01 --begin=01/02/30 --begin=010230 --begin=2030-13-01 --begin=5pm; do
-    echo "$option"
-    sbatch --hold $option --wrap true 2>&1 | sed 's/job 7.*/job/; s/pos=[0-9]*/pos=N/' | indented '  '
-done
-
-#: counts that a job gets and does not
-for shape in --mincpus=4 '-n2 -O -c8' '-n2 -O' --mem=0; do
-    t sbatch -W -o o $shape --wrap 'echo $SLURM_CPUS_ON_NODE $SLURM_JOB_CPUS_PER_NODE ${SLURM_MEM_PER_NODE-unset}; srun -l bash -c "echo \$SLURM_CPUS_ON_NODE" | sort'
-    cat o
-done
-t scancel -s KILL $id
-t scancel $id
-for bad in --profile=bad --acctg-freq=x --acctg-freq=x=5 --wait-all-nodes=2; do
-    t sbatch -H $bad --wrap true
-done

@@ -25,32 +25,6 @@ X
 ended
 log both.log
 
-#: -e parts the streams
-job -o out.log -e err.log <<'X'
-echo to stdout
-echo to stderr >&2
-X
-ended
-log out.log err.log
-show StdOut StdErr
-
-#: -e alone
-job -e err.log <<'X'
-echo to stdout
-echo to stderr >&2
-X
-ended
-out
-log err.log
-
-#: both to the same name
-job -o same.log -e same.log <<'X'
-echo to stdout
-echo to stderr >&2
-X
-ended
-log same.log
-
 #: an older file is cut
 echo 'old text, longer than the new one' >out.log
 job -o out.log <<'X'
@@ -67,14 +41,6 @@ X
 ended
 log out.log
 
-#: --open-mode=truncate cuts
-echo old >out.log
-job -o out.log --open-mode=truncate <<'X'
-echo new
-X
-ended
-log out.log
-
 #: a folder that is not there
 job -o no/such/folder/out.log <<'X'
 echo never seen
@@ -82,31 +48,6 @@ touch ran
 X
 tell
 log ran
-
-#: a folder as output file
-mkdir folder
-job -o folder <<'X'
-touch ran
-X
-ended
-states
-log ran
-
-#: an absolute path
-job -o "$PWD/absolute-%j.log" <<'X'
-echo here
-X
-ended
-ls
-
-#: /dev/null
-job -o /dev/null <<'X'
-echo nowhere
-X
-ended
-states
-ls
-show StdOut
 
 #: -D decides where the output goes
 mkdir sub
@@ -137,27 +78,10 @@ ended
 ls
 show WorkDir StdOut
 
-#: names of several jobs that share one file
-job -o shared.log --open-mode=append -J one <<'X'
-echo $SLURM_JOB_NAME
-X
-ended
-job -o shared.log --open-mode=append -J two <<'X'
-echo $SLURM_JOB_NAME
-X
-ended
-log shared.log
-
 #: input from a file
 printf 'first\nsecond\n' >in.txt
 job -i in.txt <<'X'
 cat
-X
-tell
-
-#: input is empty by default
-job <<'X'
-cat; echo "read nothing: $?"
 X
 tell
 
@@ -196,11 +120,6 @@ job --wait <<'X'
 true
 X
 
-#: --wait for a job that is killed
-job --wait <<'X'
-kill -9 $$
-X
-
 #: srun writes a file for each task
 job -N2 -n4 --ntasks-per-node=2 <<'X'
 srun -o 'task-%t-of-%j-on-%N-%n.txt' echo here
@@ -225,21 +144,6 @@ X
 ended
 sorted tasks.txt
 
-#: srun of one task to a file
-job -n3 <<'X'
-srun -o 1 hostname
-srun -o none hostname
-ls 1 none 2>&1
-X
-tell
-
-#: srun into a folder that is not there
-job <<'X'
-srun -o no/such/file hostname
-echo "exit $?"
-X
-tell
-
 #: srun appends or cuts as it is told
 echo old >a.txt
 echo old >b.txt
@@ -249,7 +153,3 @@ srun --open-mode=truncate -o b.txt echo new
 X
 ended
 log a.txt b.txt
-
-#: --parsable and --quiet
-t sbatch --hold --parsable -Q --wrap true
-t sbatch --hold -Q --wrap true

@@ -11,40 +11,6 @@ show Priority JobState Reason
 t scontrol release "$id"
 tell
 
-#: a user's hold, an administrator's hold
-job --hold <<'X'
-true
-X
-t scontrol hold "$id"
-reason
-t scontrol uhold "$id"
-reason
-t scontrol release "$id"
-ended
-states
-
-#: hold a job by its name
-job --begin=now+1hour -J held-by-name <<'X'
-true
-X
-t scontrol hold jobname=held-by-name
-reason
-t scontrol release jobname=held-by-name
-sleep 1
-reason
-
-#: hold a running job
-job <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t scontrol hold "$id"
-t scontrol release "$id"
-touch go
-ended
-states
-
 #: hold, release and requeue a job that has ended
 job <<'X'
 true
@@ -54,26 +20,12 @@ t scontrol hold "$id"
 t scontrol release "$id"
 states
 
-#: begin in an hour
-job --begin=now+1hour <<'X'
-true
-X
-sleep 1
-reason
-t squeue
-
 #: begin in two seconds
 job --begin=now+2 <<'X'
 echo ran
 X
 sleep 0.5
 reason
-tell
-
-#: begin at once and in the past
-for moment in now now+0 2020-01-01 2020-01-01T00:00; do
-    t sbatch --begin=$moment --wrap "echo $moment"
-done
 tell
 
 #: begin in minutes, days and weeks, tomorrow, at teatime
@@ -142,24 +94,6 @@ reason
 touch go
 tell
 
-#: two jobs race for the last device
-job -N2 -G 3 <<'X'
-touch up
-echo $CUDA_VISIBLE_DEVICES
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-for name in racer1 racer2; do
-    sbatch -J $name --gpus=1 --wrap 'echo $CUDA_VISIBLE_DEVICES; while [ ! -e go ]; do sleep 0.1; done' >/dev/null &
-done
-wait
-patience 20 bash -c '(($(squeue -h -t R | wc -l) == 2))'
-sleep 1
-squeue -h -o '%T %r' | sort
-touch go
-patience 20 bash -c '[[ -z $(squeue -h) ]]'
-squeue -h -t all -n racer1,racer2 -o %T | sort | uniq -c
-
 #: eight jobs fill a node, the ninth goes to the other
 for number in 1 2 3 4 5 6 7 8 9; do
     sbatch --wrap 'hostname; while [ ! -e go ]; do sleep 0.1; done' >/dev/null
@@ -169,20 +103,6 @@ squeue -h -o %N | sort | uniq -c
 t sinfo
 t sinfo -h -N -o '%n %C %t'
 touch go
-
-#: a whole node by --exclusive
-job --exclusive -w node1 <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t sbatch -w node1 --wrap true
-sleep 1
-reason
-t sinfo -h -N -o '%n %C %t'
-touch go
-ended
-states
 
 #: states of the nodes as jobs come and go
 t sinfo -h -N -o '%n %t %C'
@@ -222,44 +142,6 @@ states
 log log
 show Restarts
 
-#: a job that may not be requeued
-job --no-requeue <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t scontrol requeue "$id"
-reason
-touch go
-ended
-states
-
-#: requeue a pending job
-job --hold <<'X'
-true
-X
-t scontrol requeue "$id"
-reason
-
-#: requeue a job that has ended
-job <<'X'
-echo run >>log
-X
-ended
-t scontrol requeue "$id"
-patience 10 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
-reason
-
-#: requeuehold
-job <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t scontrol requeuehold "$id"
-because "job requeued in held state"
-reason
-
 #: suspend and resume, or their refusal
 job <<'X'
 touch up
@@ -279,12 +161,9 @@ states
 job --hold <<'X'
 true
 X
-t scontrol update jobid="$id" jobname=renamed timelimit=7 comment=changed
-t scontrol update jobid="$id" numnodes=2
-t scontrol update JobId="$id" Partition=nopart
-t scontrol update JobId="$id" bogus=1
+t scontrol update jobid="$id" jobname=renamed timelimit=7
 t scontrol update JobId="$id" timelimit=x
-show JobName TimeLimit Comment NumNodes
+show JobName TimeLimit
 t squeue -h -o '%j %l %D %T' -j "$id"
 
 #: the time limit of a running job
@@ -299,30 +178,3 @@ t scontrol update jobid="$id" timelimit=20
 show TimeLimit
 touch go
 ended
-
-#: top and nice
-job --hold --nice=100 <<'X'
-true
-X
-show Nice
-t scontrol update jobid="$id" nice=5
-show Nice
-
-#: a note to a running job
-job <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t scontrol notify "$id" hello there
-sleep 0.5
-touch go
-tell
-
-#: the script of a job can be read back
-job --hold <<'X'
-echo the text
-X
-t scontrol write batch_script "$id" -
-t scontrol write batch_script "$id"
-ls

@@ -33,16 +33,6 @@ patience 100 bash -c '[[ -z $(squeue -h -o %i) ]]'
 sort -nc order && echo "in order"
 wc -l <order
 
-#: four ask, one cancels, all the time
-for number in 1 2 3 4 5 6; do sbatch -J busy --wrap 'sleep 30' >/dev/null; done
-for process in 1 2 3 4; do
-    for turn in 1 2 3 4 5 6; do squeue -h -n busy >/dev/null || echo "squeue failed"; done &
-done
-for one in $(squeue -h -n busy -o %i); do scancel "$one" || echo "scancel failed"; done
-wait
-patience 30 bash -c '[[ -z $(squeue -h -o %i) ]]'
-squeue -h -t all -n busy -o %T | sort | uniq -c
-
 #: jobs submitted by jobs
 job <<'X'
 for number in 1 2 3; do sbatch -J grandchild -o "child$number" --wrap "echo child $number on \$(hostname)"; done
@@ -63,12 +53,3 @@ X
 ended
 states
 sorted "slurm-$id.out"
-
-#: a job that asks about itself
-job -J curious -t 3 <<'X'
-squeue -h -j $SLURM_JOB_ID -o '%j %T %N %l'
-scontrol show job $SLURM_JOB_ID | grep -oE 'JobState=\S+'
-scontrol show hostnames $SLURM_JOB_NODELIST
-sinfo -h -o %D
-X
-tell

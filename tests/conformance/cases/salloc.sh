@@ -10,11 +10,6 @@ salloc -N2 -n4 srun bash -c 'echo $SLURM_PROCID $SLURM_JOB_ID $SLURM_NTASKS $(ho
 t salloc -N2 -n3 -c2 -J mine --gres=gpu:1 --mem=100M -t 5 bash -c 'env >vars'
 vars vars
 
-#: variables of salloc without options
-salloc env 2>/dev/null | grep -E '^S(LURM|ALLOC)_' | grep -vE 'SLURM_(CONF|SUBMIT_HOST|WORKING_CLUSTER)' | sort
-t salloc -n2 --ntasks-per-node=1 --gpus-per-node=2 --exclusive bash -c 'env | grep -E "^(SLURM_|CUDA)" | sort >vars2'
-vars vars2
-
 #: salloc and the exit code of its command
 t salloc true
 t salloc false
@@ -80,20 +75,6 @@ sort outs errs
 squeue -h -o '%i %t'
 touch go
 
-#: salloc --immediate
-job -N2 --exclusive <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t salloc -I -N2 true
-t salloc -I1 -N1 true
-t srun -I -N2 true
-t srun --immediate=1 -N2 true
-touch go
-ended
-salloc -I -N2 true 2>&1 | grep -o Granted
-
 #: a running salloc is cancelled
 salloc bash -c 'touch up; trap "echo got HUP" HUP; trap "echo got TERM" TERM; while [ ! -e go ]; do sleep 0.1; done; echo end' >outs 2>errs &
 appears up
@@ -106,41 +87,6 @@ wait $!
 echo "code $?"
 cat outs errs
 
-#: a running salloc of one command is cancelled
-salloc sleep 30 >outs 2>errs &
-patience 10 appeared
-id=$(newest)
-becomes RUNNING "$id"
-sleep 1
-scancel "$id"
-wait $!
-echo "code $?"
-cat outs errs
-states "$id"
-
-#: a step in an salloc that is cancelled
-salloc srun sleep 30 >outs 2>errs &
-patience 10 appeared
-id=$(newest)
-becomes RUNNING "$id"
-sleep 2
-scancel "$id"
-wait $!
-echo "code $?"
-cat outs
-untimely errs
-
-#: salloc --kill-command
-salloc -K sleep 30 >outs 2>errs &
-patience 10 appeared
-id=$(newest)
-becomes RUNNING "$id"
-sleep 1
-scancel "$id"
-wait $!
-echo "code $?"
-cat outs errs
-
 #: salloc --no-shell
 t salloc --no-shell -N2
 id=$(newest)
@@ -149,41 +95,6 @@ t srun --jobid="$id" -N2 hostname
 t scancel "$id"
 ended "$id"
 states "$id"
-
-#: salloc --no-shell with a command
-t salloc --no-shell true
-
-#: salloc refuses what cannot run
-t salloc -N3 true
-t salloc -n17 true
-t salloc -p nosuch true
-t salloc -w node9 true
-t salloc -t x true
-t salloc --nosuch true
-t salloc -N1 -n9 true
-t salloc --mem=20G true
-t salloc -G5 true
-t salloc -d foo:1 true
-t salloc -o x true
-t salloc --wrap true
-t salloc -a 1-2 true
-
-#: salloc --hold
-salloc -H true >outs 2>errs &
-patience 10 appeared
-id=$(newest)
-sleep 1
-scontrol release "$id"
-wait $!
-echo "code $?"
-cat outs
-grep -v revoked errs
-
-#: variables of the options of salloc
-SALLOC_TIMELIMIT=7 SALLOC_PARTITION=course t salloc bash -c 'squeue -h -o "%l %P"'
-SALLOC_NO_BELL=1 t salloc true
-SALLOC_IMMEDIATE=yes t salloc true
-SALLOC_GPUS=1 t salloc bash -c 'echo $SLURM_GPUS; squeue -h -o %b'
 
 #: salloc at its time limit
 t salloc -t 1 --test-only true
@@ -204,9 +115,6 @@ echo "code $?"
 X
 tell
 
-
-#: salloc inside salloc
-t salloc -N1 salloc -N1 bash -c 'echo $SLURM_JOB_ID'
 
 #: where salloc runs its command
 t salloc -D /tmp pwd

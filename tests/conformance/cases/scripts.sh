@@ -22,25 +22,10 @@ X
 tell
 steps
 
-#: a script killed by SIGTERM of its own
-job <<'X'
-kill -TERM $$
-sleep 5
-X
-tell
-
 #: a segmentation fault is told as signal 11
 job <<'X'
 ulimit -c 0
 kill -SEGV $$
-X
-tell
-
-#: a failing command in the middle does not fail the job
-job <<'X'
-ls /no/such/file 2>/dev/null
-nosuchcommand
-echo still here
 X
 tell
 
@@ -85,33 +70,9 @@ echo $SLURM_JOB_NAME $SLURM_NTASKS
 X
 tell
 
-#: an option given twice on the command line: the last one counts
-job -J first -J second --ntasks=2 -n1 <<'X'
-echo $SLURM_JOB_NAME $SLURM_NTASKS
-X
-tell
-
 #: an unknown directive is refused
 job <<'X'
 #SBATCH --nosuchoption=3
-echo never
-X
-
-#: an unknown short directive is refused
-job <<'X'
-#SBATCH -Q -Y
-echo never
-X
-
-#: a directive with a bad value is refused
-job <<'X'
-#SBATCH --time=soon
-echo never
-X
-
-#: a directive that is no option is refused
-job <<'X'
-#SBATCH nodes=2
 echo never
 X
 
@@ -139,39 +100,6 @@ X
 tell
 show JobName Comment
 
-#: a backslash in a directive
-job <<'X'
-#SBATCH --job-name=with\ blank
-echo "[$SLURM_JOB_NAME]"
-X
-tell
-
-#: a directive with blanks around it
-job <<'X'
-#SBATCH   --job-name   spaced
- #SBATCH --job-name=indented
-# SBATCH --job-name=blank
-##SBATCH --job-name=doubled
-#sbatch --job-name=small
-echo $SLURM_JOB_NAME
-X
-tell
-
-#: a tab between option and value
-job <<'X'
-#SBATCH	--job-name	tabbed
-echo $SLURM_JOB_NAME
-X
-tell
-
-#: an empty directive is nothing
-job <<'X'
-#SBATCH
-#SBATCH -J named
-echo $SLURM_JOB_NAME
-X
-tell
-
 #: directives of PBS and LSF are read too, after those of Slurm
 job <<'X'
 #PBS -N pbsname
@@ -195,20 +123,8 @@ t sbatch empty.sh
 printf '#!/bin/bash\r\n#SBATCH -J dos\r\necho hello\r\n' >dos.sh
 t sbatch dos.sh
 
-#: a single carriage return in the middle is enough
-printf '#!/bin/bash\necho hello\r\necho you\n' >dos.sh
-t sbatch dos.sh
-
-#: a script that is a binary file
-printf '#!/bin/bash\n\0\1\2\n' >binary.sh
-t sbatch binary.sh
-
 #: a script that is not there
 t sbatch nosuch.sh
-
-#: a folder as script
-mkdir folder
-t sbatch folder
 
 #: a job runs a copy of the script that only its owner may read
 job <<'X'
@@ -271,11 +187,6 @@ X
 tell
 show JobName Command
 
-#: standard input without a first line is refused
-t sbatch <<'X'
-echo hello
-X
-
 #: --wrap runs a line in a shell
 t sbatch --wrap 'echo "wrapped $SLURM_JOB_NAME" && echo $0 | grep -o slurm_script'
 tell
@@ -287,10 +198,6 @@ tell
 
 #: --wrap and a script together are refused
 t sbatch --wrap 'echo a' job.sh
-
-#: an empty --wrap
-t sbatch --wrap ''
-tell
 
 #: the job gets the script as it was when submitted
 job --hold <<'X'
@@ -323,53 +230,9 @@ t sbatch "run me.sh"
 ended
 out "$id"
 
-#: a very long line and many lines
-{
-    echo '#!/bin/bash'
-    printf 'echo %s | wc -c\n' "$(printf 'x%.0s' {1..20000})"
-    printf ': line %d\n' {1..2000}
-    echo 'echo end'
-} >long.sh
-t sbatch long.sh
-tell
-
-#: what is printed without a line end at the end is kept so
-job <<'X'
-printf 'no line end'
-X
-ended
-od -c "slurm-$id.out"
-
 #: bytes that are no text come through
 job <<'X'
 printf 'a\0b\377c\n'
 X
 ended
 od -c "slurm-$id.out"
-
-#: a directive whose value is an empty word
-script job.sh <<'X'
-#!/bin/bash
-#SBATCH -n2 -J ""
-true
-X
-t sbatch --hold job.sh
-script job.sh <<'X'
-#!/bin/bash
-#SBATCH --comment="" -n2
-true
-X
-t sbatch --hold job.sh
-show NumTasks
-for quote in '"' "'"; do
-    printf '#!/bin/bash\n#SBATCH --job-name=%sopen\n' "$quote" >job.sh
-    t sbatch --hold job.sh
-done
-
-#: names and comments that are too long
-for length in 1024 1025; do
-    text=$(head -c $length /dev/zero | tr '\0' x)
-    for option in comment job-name account; do
-        echo "$option $length: $(sbatch --hold --$option="$text" --wrap true 2>&1 | sed 's/job 7.*/job/')"
-    done
-done

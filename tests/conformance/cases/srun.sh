@@ -35,13 +35,6 @@ srun -n3 --overcommit hostname | sort
 X
 tell
 
-#: more nodes than the job has
-job -N1 <<'X'
-srun -N2 hostname
-echo "exit $?"
-X
-tell
-
 #: one task on each node
 job -N2 --ntasks-per-node=2 <<'X'
 srun --ntasks-per-node=1 -l hostname | sort
@@ -55,12 +48,6 @@ srun -N1 -n1 -w node2 hostname
 srun --nodelist=node1 -N1 -n1 hostname
 srun -w node3 hostname
 echo "exit $?"
-X
-tell
-
-#: a node excluded
-job -N2 <<'X'
-srun -N1 -n1 -x node1 hostname
 X
 tell
 
@@ -94,21 +81,6 @@ states
 sorted "slurm-$id.out"
 steps
 
-#: a task that aborts
-job <<'X'
-ulimit -c 0
-srun bash -c 'kill -ABRT $$'
-echo "exit $?"
-srun bash -c 'kill -SEGV $$'
-echo "exit $?"
-srun bash -c 'kill -TERM $$'
-echo "exit $?"
-X
-ended
-states
-out
-steps
-
 #: one task fails and the others go on
 job -n3 <<'X'
 srun bash -c '[ $SLURM_PROCID = 1 ] && exit 5; sleep 1; echo task $SLURM_PROCID done'
@@ -126,22 +98,6 @@ ended
 states
 sorted "slurm-$id.out"
 steps
-
-#: -K over two nodes
-job -N2 <<'X'
-srun -K bash -c '[ $SLURM_PROCID = 1 ] && exit 9; exec sleep 30'
-echo "exit $?"
-X
-ended
-sorted "slurm-$id.out"
-
-#: -K0
-job -n2 <<'X'
-srun -K0 bash -c '[ $SLURM_PROCID = 1 ] && exit 5; sleep 0.5; echo task $SLURM_PROCID done'
-echo "exit $?"
-X
-ended
-sorted "slurm-$id.out"
 
 #: a command that is not there
 job -n2 <<'X'
@@ -164,19 +120,6 @@ sort err
 X
 tell
 
-#: labels when there are ten tasks or more
-job -n12 <<'X'
-srun --label echo hi | sort
-X
-tell
-
-#: labels and lines without an end
-job -n2 <<'X'
-srun -l printf 'one\ntwo' | sort
-srun -l -n1 printf 'a\n\nb\n'
-X
-tell
-
 #: unbuffered output
 job -n2 <<'X'
 srun -u echo hi
@@ -188,12 +131,6 @@ job -n2 <<'X'
 srun bash -c 'for i in $(seq 20000); do echo line $i of $SLURM_PROCID; done' >all
 sort all | uniq | wc -l
 srun -l -n1 seq 50000 | sed 's/^0: //' | cmp - <(seq 50000) && echo in order
-X
-tell
-
-#: long lines arrive whole
-job <<'X'
-srun bash -c 'for i in 1 2 3; do head -c 300000 /dev/zero | tr "\0" $i; echo; done' | awk '{print length($0), substr($0, 1, 1), substr($0, length($0))}'
 X
 tell
 
@@ -309,10 +246,6 @@ t srun -n2 bash -c 'exit $((SLURM_PROCID * 3))'
 t srun bash -c 'kill -9 $$'
 t srun bash -c 'kill -15 $$'
 
-#: srun outside of a job with devices
-t srun --gpus=2 bash -c 'echo $CUDA_VISIBLE_DEVICES $SLURM_GPUS_ON_NODE $SLURM_JOB_GPUS $SLURM_STEP_GPUS'
-t srun -N2 --gpus-per-node=1 -l bash -c 'echo $CUDA_VISIBLE_DEVICES'
-
 #: srun outside of a job, its environment
 srun -N2 --ntasks-per-node=2 bash -c 'env >task$SLURM_PROCID.env'
 vars task0.env task3.env
@@ -321,9 +254,6 @@ vars task0.env task3.env
 echo piped >in
 t srun cat <in
 t srun -n2 -l cat <in
-
-#: srun with a time limit of its own outside of a job
-srun -t 2 -J limited bash -c 'squeue -h -o "%l %j %T"'
 
 #: srun waits for its turn
 job --exclusive -N2 <<'X'
@@ -339,15 +269,6 @@ touch go
 wait
 cat srun.log
 
-#: --immediate gives up when the cluster is full
-job --exclusive -N2 <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-srun --immediate=1 hostname 2>&1
-touch go
-
 #: srun joins a running job from outside
 job -N2 <<'X'
 touch up
@@ -360,53 +281,12 @@ touch go
 tell
 steps
 
-#: quiet
-job <<'X'
-srun -Q bash -c 'exit 3'
-echo "exit $?"
-X
-tell
-
 #: a launcher finds its nodes with scontrol show hostnames
 job -N2 <<'X'
 scontrol show hostnames $SLURM_JOB_NODELIST
 scontrol show hostnames
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun --ntasks-per-node=1 bash -c "echo \$SLURM_NODEID of \$SLURM_NNODES meets at $head" | sort
-X
-tell
-
-#: srun joins jobs of other shapes from outside
-for shape in '-N2 -n4' '-N2 --ntasks-per-node=2' '-n3 -c2'; do
-    t salloc -Q --no-shell $shape
-    id=$(newest)
-    t srun --jobid="$id" --overlap -l hostname
-    t srun --jobid="$id" --overlap -n1 -l hostname
-    t srun --jobid="$id" --overlap -n9 true
-    scancel "$id"
-done
-
-#: steps that overlap and ask for too much
-job -n2 <<'X'
-srun --overlap -n3 true
-echo "exit $?"
-srun --overlap -n3 -O hostname
-srun --overlap -n1 -c3 true
-echo "exit $?"
-X
-tell
-
-#: steps of a job that was submitted with -O
-job -n10 -N1 -O <<'X'
-env | grep OVERCOMMIT
-srun hostname | sort | uniq -c
-X
-tell
-
-#: steps without a limit, and of more nodes than tasks
-job -n2 <<'X'
-srun -n1 -N2 echo one
-srun -n1 -t 0 echo two
 X
 tell
 
@@ -422,26 +302,6 @@ E
 t sbatch -W -o o a.sh
 cat o
 states
-
-#: a program is looked for in the folder of -D
-mkdir sub
-script p.sh <<'E'
-#!/bin/bash
-echo outer
-E
-script sub/p.sh <<'E'
-#!/bin/bash
-echo inner
-E
-chmod +x p.sh sub/p.sh
-cp p.sh only.sh
-for word in ./p.sh p.sh ./only.sh ../only.sh; do t srun -D sub $word; done
-t srun -D "$PWD/sub" ./p.sh
-t salloc -Q srun -D sub ./p.sh
-t salloc -Q -D sub ./p.sh
-t salloc -Q -D sub pwd
-t sbatch -W -D sub -o "$PWD/o" --wrap './p.sh; srun ./p.sh'
-cat o
 
 #: a script that nobody made executable
 script plain.sh <<'E'

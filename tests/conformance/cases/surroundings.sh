@@ -25,11 +25,6 @@ srun -n2 --label bash -c 'module list' | sort
 X
 tell
 
-#: variables with odd names and contents
-env 'odd.name=dotted' 'with-dash=1' 'spaces in=x' 'newline=a
-b' sbatch -W -o odd.out --wrap 'srun env | grep -aE "^(odd.name|with-dash|spaces in|newline|b)"' | grep -c Submitted
-log odd.out
-
 #: an empty command
 t srun ''
 t srun -n2 ''
@@ -76,16 +71,3 @@ patience 20 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
 t scontrol update jobid="$id" starttime=now
 ended
 sed -E 's/AT .* DUE/AT now DUE/; s/AT 20.*/AT now/' slurm-"$id".out
-
-#: a log after a requeue with --open-mode=truncate
-job --open-mode=truncate -e errors <<'X'
-echo "run ${SLURM_RESTART_COUNT:-0}" | tee /dev/stderr
-echo >>runs
-if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then scontrol requeue $SLURM_JOB_ID; sleep 30; fi
-X
-appears runs
-patience 20 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
-t scontrol update jobid="$id" starttime=now
-ended
-out
-log errors

@@ -10,7 +10,6 @@ CASES = HERE / "cases"
 RECORDED = HERE / "recorded"
 MARK = "#: "
 SLOW_MARK = "(a minute)"
-NAMESPACES_MARK = "(namespaces)"
 MANY_JOBS = "200 jobs"
 
 
@@ -24,11 +23,6 @@ class Case:
     def slow(self) -> bool:
         """Waits for a time limit, whose smallest unit is a minute."""
         return self.name.endswith(SLOW_MARK)
-
-    @property
-    def separate(self) -> bool:
-        """Asks for what only nodes with namespaces of their own can do."""
-        return self.name.endswith(NAMESPACES_MARK)
 
     @property
     def long(self) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from course_lib.box import bin_dir
+from course_lib.lab.workspace import account
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DEPLOY = REPOSITORY / "deploy" / "slurm"
@@ -33,17 +34,15 @@ default_time = "01:00:00"
 max_time = "1-00:00:00"
 kill_wait_s = {KILL_WAIT_S}
 first_job_id = {FIRST_JOB}
-features = ""
-reservations = ""
 device_pace = 1
 """
+# Only root, who alone may start a real Slurm, can prepare a file there.
 LOCKS = Path("/run")
-"""Only root, who alone may start a real Slurm, can prepare a file there."""
 
 
 def clean_environment(home: Path) -> dict[str, str]:
     """What a job inherits must not depend on who runs the tests."""
-    user = os.environ.get("USER") or Path.home().name
+    user = account()
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),

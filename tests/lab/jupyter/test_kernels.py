@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import psutil
@@ -125,39 +121,6 @@ def test_where_no_folder_can_be_private_no_kernel_starts_and_the_reason_is_said(
     fresh.setattr(kernels.os, "getuid", lambda: 4711)  # as if all belonged to somebody else
     with pytest.raises(LabError, match="TMPDIR names another one"):
         kernels.sockets_folder()
-
-
-def test_what_a_killed_process_left_is_removed_by_the_next_and_what_lives_stays(fresh, tmp_path):
-    short = Path("/tmp") / f"course-t{os.getpid()}"
-    short.mkdir(mode=0o700)
-    try:
-        fresh.setattr(kernels.tempfile, "tempdir", str(short))
-        killed, living = holder(short), holder(short)
-        killed[0].send_signal(signal.SIGKILL)
-        killed[0].wait()
-        assert killed[1].is_dir()
-        assert living[1].is_dir()
-        kernels.sockets_folder()
-        assert not killed[1].exists()
-        assert living[1].is_dir()
-        living[0].communicate("end\n", timeout=PATIENCE_S)
-        assert not living[1].exists(), "a process that ends takes its folder along"
-    finally:
-        kernels.shutil.rmtree(short)
-
-
-def holder(temporary: Path) -> tuple[subprocess.Popen, Path]:
-    program = """
-        from course_lib.lab.jupyter.kernels import sockets_folder
-        print(sockets_folder(), flush=True)
-        input()
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env={**os.environ, "TMPDIR": str(temporary)},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    return process, Path(process.stdout.readline().strip())
 
 
 def test_what_torch_makes_at_its_import_has_no_name_that_others_guess(kernel):

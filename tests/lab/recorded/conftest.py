@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import random
+import tarfile
 from dataclasses import asdict
 
 import pytest
@@ -13,10 +13,10 @@ import pytest
 from course_lib.lab.job.recipes import gpt, program
 from course_lib.lab.job.site import preset
 from course_lib.lab.queue.records import Record, Registry
-from course_lib.lab.queue.states import Status
+from course_lib.lab.queue.slurm import Status
 from course_lib.lab.queue.submission import recipe_toml
 from course_lib.lab.recorded import pack as packing
-from course_lib.lab.recorded.recording import FORMAT
+from course_lib.lab.recorded.recording import MANIFEST
 from course_lib.lab.workspace import Workspace, write_atomically
 
 LOG = "".join(
@@ -81,16 +81,15 @@ class Made:
 
     @staticmethod
     def parts(file):
-        """Table of contents and body."""
-        _, line, body = file.read_bytes().split(b"\n", 2)
-        return json.loads(line), body
+        """Manifest, and the other files by name."""
+        with tarfile.open(file, "r:xz") as archive:
+            content = {one.name: archive.extractfile(one).read() for one in archive}
+        return json.loads(content.pop(MANIFEST)), content
 
     @staticmethod
-    def forged(file, head, body):
-        """The file with another content, and a table of contents whose checksum is right."""
-        line = json.dumps(head).encode() + b"\n"
-        told = hashlib.sha256(line).hexdigest()
-        file.write_bytes(f"{FORMAT} {told}\n".encode() + line + body)
+    def forged(file, manifest, files):
+        """The recording with another content."""
+        file.write_bytes(packing.archive({MANIFEST: json.dumps(manifest).encode()} | files))
         return file
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import course_lib.lab.job
 from course_lib.lab.recorded.recording import Recording
-from course_lib.teach.building.source import lessons_in
-from course_lib.teach.run import run_lesson
+from course_lib.publish.building.source import lessons_in
+from course_lib.publish.run import run_lesson
 
 SOLUTIONS = Path(__file__).parents[3] / "solutions"
 LEARNERS = SOLUTIONS.parent / "notebooks"
@@ -47,7 +47,7 @@ def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(
 @pytest.mark.parametrize("lesson", ["02b_fifteen_edits", "13_parallel_layers_by_hand"])
 def test_files_with_empty_gaps_are_recorded_too(lesson, nowhere_to_run, tmp_path):
     """A lesson that hands in what a learner has not written yet goes on below."""
-    words = ["-q", "-p", "course_lib.teach.nbval_checks", "-p", "no:cacheprovider", "--nbval-lax"]
+    words = ["-q", "-p", "course_lib.publish.nbval_checks", "-p", "no:cacheprovider", "--nbval-lax"]
     notebook = LEARNERS / f"{lesson}.ipynb"
     command = [sys.executable, "-m", "pytest", *words, "--nbval-cell-timeout=120", str(notebook)]
     elsewhere = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
@@ -69,7 +69,7 @@ def written_by_the_template(recipe):
 
 def test_scripts_in_recordings_are_those_that_the_lab_writes_today():
     """Else a lesson that changes such a script asks for a run that nobody has recorded."""
-    runs = [run for recording in RECORDINGS for run in recording.head.runs]
+    runs = [run for recording in RECORDINGS for run in recording.manifest.runs]
     remarks = {run.name: written_by_the_template(run.recipe) for run in runs}
     assert {name for name, lines in remarks.items() if lines} >= {"one-too-few"}
     known = set(TEMPLATE.read_text().splitlines())

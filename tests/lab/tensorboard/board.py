@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
+# Much longer than a busy machine needs.
 PATIENCE_S = 240.0
-"""Much longer than a busy machine needs."""
 
 
 def wait_until(what, limit_s: float = PATIENCE_S):

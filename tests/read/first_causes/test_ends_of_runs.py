@@ -1,4 +1,4 @@
-"""What a run survived is not why it ended: warnings, tracebacks on the way, lost losses."""
+"""An error that a run survived is not why it ended: warnings, tracebacks, lost losses."""
 
 from __future__ import annotations
 

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from course_lib import read
+from course_lib.read.first_causes.rules import ROOT, RULES
 
 MIB, GIB = 2**20, 2**30
 
-WORDINGS = [
-    (line.split(maxsplit=1)[1], line.split()[0])
-    for line in (Path(__file__).parent / "wordings.txt").read_text().splitlines()
-]
-"""Lines as PyTorch, NCCL, gloo, Slurm and this course print them, with the cause they tell of."""
+IDS = [f"{number}-{rule.cause}" for number, rule in enumerate(RULES)]
 
 
-@pytest.mark.parametrize(("text", "cause"), WORDINGS)
+def first_rule(line):
+    return next((rule for rule in RULES if rule.matches(line.encode())), None)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_rule_takes_its_example_and_not_the_line_with_similar_words(rule):
+    assert first_rule(rule.example) is rule
+    assert not rule.matches(rule.counter_example.encode())
+
+
 @pytest.mark.parametrize("before", ["", "0: [default1]:", "node7: ", "\x1b[31m"])
-def test_wording(write, text, cause, before):
-    found = read.failure(write("a.log", f"hello\n{before}{text}\nsrun: Force Terminated job 7\n"))
-    assert (found.cause, found.line) == (cause, 2)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule.tier == ROOT], ids=lambda r: r.cause
+)
+def test_the_example_of_a_root_is_a_cause_whoever_printed_it(write, rule, before):
+    end = "srun: Force Terminated job 7\n"
+    found = read.failure(write("a.log", f"hello\n{before}{rule.example}\n{end}"))
+    assert (found.cause, found.line) == (rule.cause, 2)
 
 
 def test_our_own_memory_limit_names_rank_node_and_sizes(write):
-    text = next(text for text, cause in WORDINGS if cause == "device_limit")
-    found = read.failure(write("a.log", text))
+    text = next(rule.example for rule in RULES if rule.cause == "device_limit")
+    found = read.failure(write("a.log", f"[rank3]: {text}"))
     assert (found.rank, found.node) == (3, "node2")
     assert found.details["tried_bytes"] == 512 * MIB
     assert found.details["total_bytes"] == GIB
@@ -74,7 +80,7 @@ def test_error_that_the_run_survived_is_not_the_cause(write):
         f" iteration {n}/ 9 | elapsed time per iteration (ms): 5.0 | lm loss: 1.0 |\n"
         for n in range(1, 6)
     )
-    end = next(text for text, cause in WORDINGS if cause == "time_limit")
+    end = next(rule.example for rule in RULES if rule.cause == "time_limit")
     text = "Traceback (most recent call last):\nValueError: optional\n" + steps
     assert read.failure(write("a.log", text + end)).cause == "time_limit"
     assert read.failure(write("b.log", text)) is None
@@ -97,28 +103,3 @@ def test_start_up_overflows_are_normal(write):
         for n in range(32, 14, -1)
     )
     assert read.failure(write("a.log", text)) is None
-
-
-PIECES = [text.encode() for text, _ in WORDINGS] + [
-    b"Traceback (most recent call last):\n",
-    b"Root Cause (first observed failure):\n",
-    b"rank : 1 (x)\nexitcode : -9\n",
-    b"srun: error: n: tasks 1-99999999,5-: Killed\n",
-    b"*** JOB 1 ON ",
-    b"\n",
-]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    st.lists(
-        st.one_of(st.sampled_from(PIECES), st.binary(max_size=50)),
-        max_size=10,
-    )
-)
-def test_no_bytes_raise(tmp_path_factory, pieces):
-    path = tmp_path_factory.mktemp("fuzz") / "a.log"
-    path.write_bytes(b"".join(pieces))
-    found = read.failure(path)
-    assert found is None or str(found)
-    read.failures(path)

@@ -122,7 +122,7 @@ def test_where_every_try_was_disturbed_the_largest_message_tells_the_rate():
 
 
 def test_what_a_buffer_swallows_does_not_make_the_road_look_wider():
-    """Of a link of 0.125 GB/s whose first 250 KB pass at once."""
+    """Times of a link of 0.125 GB/s whose first 250 KB pass at once."""
     sizes = [1024 * 4**n for n in range(7)]
     times = [40 + max(size / 5, (size - 250_000) / 0.125) / 1e3 for size in sizes]
     alpha, beta, _ = fit_line(sizes, times)

@@ -11,12 +11,9 @@ import sys
 
 import numpy as np
 import pytest
-from fuzz_mutations import PICKLE_BOMBS
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from course_lib import read
-from course_lib.mistakes.errors import NoSuchEntryError
+from course_lib.read.messages import ReadError
 
 HEADER = {
     "format": "course-memory-1",
@@ -88,7 +85,7 @@ def test_ranks_of_a_run_folder_side_by_side(write, tmp_path):
         write(f"run/memory/rank{rank}.jsonl", lines(header={**HEADER, "rank": rank}))
     memory = read.memory(tmp_path / "run")
     assert [trace.rank for trace in memory] == [1, 2, 10]
-    with pytest.raises(KeyError, match=r"ranks \[1, 2, 10\]"):
+    with pytest.raises(ReadError, match=r"ranks \[1, 2, 10\]"):
         memory[5]
 
 
@@ -102,7 +99,7 @@ def test_one_kind_of_memory_alone_has_a_peak_of_its_own(write):
     assert set(moving.blocks["category"]) == {"activations"}
     assert moving.limit_bytes is None  # it is one of all memory
     assert memory[3].only("activations", "parameters").peak_bytes == memory[3].peak_bytes
-    with pytest.raises(NoSuchEntryError, match="it has parameters, activations"):
+    with pytest.raises(ReadError, match="it has parameters, activations"):
         memory.only("activation")
 
 
@@ -198,31 +195,22 @@ def test_damaged_files_are_noted(write, logs):
     assert read.memory(write("empty.jsonl", b"")).notes
 
 
-PIECES = [json.dumps(row).encode() + b"\n" for row in [HEADER, *ROWS]] + [
-    b'["alloc", 1e999, 1, 5, 0]\n',
-    b'["alloc", -5, 1, 99999999999999999999999, 0]\n',
-    b'["end"]\n',
-    b'["alloc", 1, -1, 5, 99]\n',
-    b'["free", NaN, 1]\n',
-    b'["begin", 1, null, "x", {}]\n',
-    b"[[1,2,3,4]]",
-    b"\x80\x04",
-    b"]}",
-    pickle.dumps({"segments": [{"blocks": [3]}], "device_traces": [[{}, 5], 7]}),
-]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=30)), max_size=12))
-def test_no_bytes_raise(tmp_path_factory, pieces):
-    folder = tmp_path_factory.mktemp("fuzz")
-    for name in ("a.jsonl", "a.pickle"):
-        (folder / name).write_bytes(b"".join(pieces))
-    memory = read.memory(folder)
-    for trace in memory:
-        assert trace.peak_bytes == max(trace.total_bytes, default=0)
-        trace.downsample(10)
-    assert memory.peaks is not None
+# A few bytes that ask for much, or contain themselves.
+PICKLE_BOMBS = (
+    b"\x80\x04\x8e" + (2**62).to_bytes(8, "little"),  # a text of four exabytes
+    b"\x80\x04\x8d" + (2**40).to_bytes(8, "little") + b"x",
+    b"\x80\x04\x8b" + (2**31 - 1).to_bytes(4, "little"),  # a number of two gigabytes
+    b"\x80\x04r" + (2**32 - 1).to_bytes(4, "little") + b".",  # the last of four billion places
+    b"\x80\x04Nr" + (2**31).to_bytes(4, "little") + b".",
+    b"\x80\x04]\x94" + b"(h\x00h\x00h\x00h\x00e0]\x94" * 50 + b".",
+    b"\x80\x04]" + b"2e" * 3000 + b".",
+    b"(" * 100_000 + b".",
+    b"]" * 200_000 + b"a" * 199_999 + b".",
+    b"\x80\x04I" + b"9" * 200_000 + b"\n.",
+    b"\x80\x04](" + b"K\x01" + b"2" * 2_000_000 + b"e.",
+    b"\x80\x04}\x94\x8c\x01a\x94h\x00s" + b".",  # contains itself
+    b"\x80\x04]\x94h\x00a.",
+)
 
 
 def test_a_small_pickle_cannot_take_much_memory(write):
@@ -235,27 +223,3 @@ def test_a_small_pickle_cannot_take_much_memory(write):
     )
     done = subprocess.run([sys.executable, "-c", program, *paths], capture_output=True, check=True)
     assert int(done.stdout) < 1500
-
-
-def test_the_bubble_is_counted_over_all_ranks_whose_clocks_begin_apart(tmp_path):
-    for rank, late_us in ((0, 0), (1, 100)):
-        header = HEADER | {
-            "rank": rank,
-            "start_unix_ns": HEADER["start_unix_ns"] + 1000 * late_us,
-        }
-        rows = [
-            ["begin", 0, "forward", 4, 0],
-            ["begin", 10, "communication", 4, 0],
-            ["end", 20, "communication", 4, 0],
-            ["end", 100, "forward", 4, 0],
-            ["begin", 300 - 2 * late_us, "backward", 4, 0],
-            ["end", 400 - 2 * late_us, "backward", 4, 0],
-        ]
-        (tmp_path / f"rank{rank}.jsonl").write_text(lines(rows, header))
-    ranks = read.memory(tmp_path)
-    assert ranks[1].start_unix_ns == HEADER["start_unix_ns"] + 100_000
-    bubbles = ranks.bubbles
-    assert bubbles[["step", "whole_ms", "bubble_percent"]].values.tolist() == [[4, 0.4, 50.0]]
-    # Without delays the second stage begins at 100 and ends at 300, the first at 400.
-    assert bubbles["undelayed_percent"].tolist() == [50.0]
-    assert read.memory([]).bubbles.empty

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from course_lib import read
 
@@ -110,47 +108,3 @@ def test_logs_of_several_ranks_are_one(write, tmp_path):
     assert len(log.files) == 3
     assert log.world_size == 3
     assert log.matrix().loc[2, 0] == "NET/IB"
-
-
-PIECES = [line.encode() + b"\n" for line in HAND.splitlines()] + [
-    b"n:1:2 [0] NCCL INFO Channel 99999999999/1 : 1 -> 2 via \xff/\n",
-    b"n:1:2 [0] NCCL INFO Channel 00 : \n",
-    b"# Rank 1 Group 0 Pid 1 on x device 0 [0000:1] y\n",
-    b"#  size count type redop root time algbw busbw #wrong\n",
-    b" 8 2 float sum -1 1 2 3 0 1 2 3 0 9\n",
-    b"x:1:1 [0] a NCCL WARN Duplicate GPU\n",
-    b"n:1:2 [0] NCCL INFO Ring 00 : 1 -> 0 -> 5\n",
-    b"n:1:2 [0] NCCL INFO comm 0x1 rank 9999999 nranks 1 - Init COMPLETE\n",
-    b"AllReduce: 5 Bytes -> Algo 9 proto 9 NCCL INFO\n",
-    b" NCCL INFO Channel ",
-]
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=40)), max_size=14))
-def test_no_bytes_raise(tmp_path_factory, pieces):
-    path = tmp_path_factory.mktemp("fuzz") / "a.log"
-    path.write_bytes(b"".join(pieces))
-    log = read.nccl(path)
-    log.matrix()
-    log.counts()
-
-
-@pytest.mark.parametrize("order", ["0 1\x1b]0;title\x07 2", "0\x1b[1m 1 2"])
-@pytest.mark.parametrize("channel", ["02/04", "02\x8d/04"])
-def test_a_damaged_ring_is_read_or_left_out(tmp_path, channel, order):
-    path = tmp_path / "nccl.log"
-    line = f"node1:10:20 [0] NCCL INFO Channel {channel} : {order}\n"
-    path.write_bytes(line.encode("latin-1"))
-    rings = read.nccl(path).rings
-    assert rings["order"].tolist() in ([], [(0, 1, 2)])
-
-
-def test_a_size_of_hundreds_of_digits_is_no_number(tmp_path):
-    path = tmp_path / "tests.log"
-    row = "{} 256 float sum -1 12.5 0.1 0.2 0 12.0 0.1 0.2 0\n"
-    head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
-    path.write_text(head + row.format(1024) + row.format("9" * 400))
-    sizes = read.nccl(path).tests["size_bytes"]
-    assert sizes.iloc[0] == 1024
-    assert len(sizes) == 2

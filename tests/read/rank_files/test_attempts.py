@@ -1,4 +1,4 @@
-"""Where the time of a job went that was started again and again."""
+"""The time of a job that was started again and again, by what it was spent on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where ranks were when they were asked: which of them is elsewhere than the others."""
+"""Stacks of ranks: one rank is at another place than the others."""
 
 from __future__ import annotations
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from course_lib import read
 
-from .printed import feed, line
+from .printed import line
 
 
 def test_folder_of_per_rank_files_is_one_run(write, tmp_path):
@@ -75,43 +73,6 @@ def test_memory_is_bounded_by_results_not_by_a_line_without_end(tmp_path):
             file.write(b"x" * (1 << 20))
         file.write(b"\n" + line(1).encode())
     assert read.training_log(path).last_iteration == 1
-
-
-PIECES = [
-    line(1),
-    line(2)[:90],
-    "\n",
-    "0: [default1]:",
-    "\x1b[31m",
-    "validation loss at iteration 5 | lm loss value: x |",
-    "[Rank 1] (after 5 iterations) memory (MB) | allocated: 1..2 | max allocated: 3",
-    "iteration 9/",
-    "using world size: 99999999999999999999",
-    "- arguments ---",
-    "  a .... b\n",
-    "time across ranks (ms):\n",
-    "    x ....: (1, 2.2.2)\n",
-    "OVERFLOW! Rank 1 Skipping step. Attempted loss scale: 1e, reducing to 5\n",
-    "{'loss': 1e, 'learning_rate': 5}",
-    "step: 5 loss: 1.2.3",
-    "Avg val loss=nan",
-    "elapsed time per iteration (ms): 1e999 |",
-    "iteration 1/2 | elapsed time per iteration (ms): 9e22 | lm loss: 99999999999999999999.5 |\n",
-]
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.one_of(st.sampled_from(PIECES).map(str.encode), st.binary(max_size=60)), max_size=12
-    ),
-    st.integers(1, 200),
-)
-def test_no_bytes_raise(pieces, size):
-    log = feed(b"".join(pieces), size)
-    str(log)
-    assert log.lines >= 0
-    assert (log.finished, log.skipped, log.nan, log.parameter_count) is not None
 
 
 def test_an_iteration_called_infinite_is_no_place_for_other_lines(tmp_path):

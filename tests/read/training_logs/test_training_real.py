@@ -1,4 +1,4 @@
-"""What a careful reader finds in real training logs: counted by hand, file by file."""
+"""Facts of real training logs, counted by hand, file by file."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from course_lib.lab.job.script import key, render
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.submission import recipe_toml
-from course_lib.teach.challenge import proofs, score, text
+from course_lib.teach.challenge import score, text
 from course_lib.teach.challenge.score import Judgement
 from course_lib.teach.challenge.task import Task
 
@@ -48,20 +48,14 @@ def task(workspace):
     for part in (text.LEARN, text.JUDGE):
         for end in text.ENDS:
             (place / f"{part}{end}").write_text(part + end)
-    return Task(lab, 4.7, 24.0, text.digest(place))
+    return Task(lab, 4.7, 24.0, text.prepare(lab))
 
 
 @pytest.fixture
 def judged(task, monkeypatch):
-    """What the judge, the cluster and a text made anew say; a test may change it."""
-    said = {
-        "judgement": Judgement(STEPS, STEPS * BATCH, 7, judged=4.52, error=0.02, learned=4.5),
-        "account": proofs.Account(SECONDS),
-        "digest": task.digest,
-    }
-    monkeypatch.setattr(score, "judge", lambda task, folder, samples=0: said["judgement"])
-    monkeypatch.setattr(text, "made_anew", lambda lab: said["digest"])
-    monkeypatch.setattr(proofs, "account_of", lambda lab, run: said["account"])
+    """The judgement of the weights; a test may change it."""
+    said = {"judgement": Judgement(STEPS * BATCH, judged=4.52, error=0.02)}
+    monkeypatch.setattr(score, "judge", lambda task, run: said["judgement"])
     return said
 
 

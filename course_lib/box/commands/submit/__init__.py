@@ -1,1 +1,1 @@
-"""sbatch and srun: from options to a job."""
+"""The commands sbatch, srun and salloc: from options to a job."""

@@ -1,24 +1,124 @@
-"""What the controller of a real Slurm does at submission: fills in defaults, refuses, and for
---test-only says when a job would start."""
+"""Checks of a submission, as Slurm's controller makes them, and the wait for a job's nodes or end.
+
+The checks fill in defaults, refuse impossible jobs and tell --test-only when a job would start.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from _sqlite3 import Connection
+from collections.abc import Callable
 
 from course_lib.box import settings
-from course_lib.box.commands.shared import refusal
-from course_lib.box.commands.shared.errors import Failure
-from course_lib.box.commands.submit.option_sources import Gathered
-from course_lib.box.queue import rows
-from course_lib.box.queue.records import Job
-from course_lib.box.scheduling import first_come, job_placement
+from course_lib.box.commands.command_line import Failure, Unsupported
+from course_lib.box.commands.submit.options import Gathered
+from course_lib.box.dispatch import upkeep
+from course_lib.box.queue import arrays, state, store
+from course_lib.box.queue.records import FINAL_STATES, PENDING, Job
+from course_lib.box.scheduling import dependency, first_come, job_placement
 from course_lib.box.settings import UNLIMITED
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from sqlite3 import Connection
+NOT_AVAILABLE = "Requested node configuration is not available"
+# Highest number of bytes of a name or comment.
+LONGEST = 1024
+INVALID_DEVICES = "Invalid generic resource (gres) specification"
+
+
+class Refused(Exception):
+    """The controller's refusal. `remark` is a line that it prints first."""
+
+    def __init__(self, why: str, remark: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.remark = remark
+
+
+def check_client(job: Job) -> None:
+    """Refuse requests that the command itself refuses before it asks the controller."""
+    memories = [text for text in (job.memory, job.memory_per_cpu, job.memory_per_gpu) if text]
+    if len(memories) > 1:
+        words = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
+        raise Failure(words, fatal=True)
+    if job.nodes_given and job.want_nodes and len(job.want_nodes.split(",")) > job.nodes_max:
+        named = len(job.want_nodes.split(","))
+        raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_max})")
+    total, per_node, per_task = job_placement.devices_wanted(job)
+    if total and (per_node or per_task):
+        raise Unsupported("--gpus beside another count of devices", "Ask with --gpus-per-node.")
+    if per_task and not (job.tasks_given or job.tasks_per_node):
+        raise Failure(
+            "Failed to validate job spec. --gpus-per-task used without either --gpus or"
+            " -n/--ntasks is not allowed.",
+            INVALID_DEVICES,
+        )
+    names = [piece.removeprefix("gres:").split(":")[0] for piece in job.gres.split(",") if piece]
+    if not {*names} <= {"gpu", "none"}:
+        raise Failure(INVALID_DEVICES)
+
+
+def check_names(job: Job, box: settings.Settings) -> None:
+    """Check names of partition, nodes and dependency, and the formats of device counts."""
+    if any(
+        len(text.encode(errors="replace")) > LONGEST
+        for text in (job.name, job.comment, job.account)
+    ):
+        raise Refused("Pathname of a file, directory or other parameter too long")
+    for name in job.partition.split(","):
+        if name not in box.partition_names:
+            raise Refused(
+                "Invalid partition name specified",
+                f"invalid partition specified: {name or '(null)'}",
+            )
+    wanted = [name for name in job.want_nodes.split(",") if name]
+    excluded = [name for name in job.exclude_nodes.split(",") if name]
+    unknown = (set(wanted) | set(excluded)) - set(box.node_names)
+    if unknown or set(wanted) & set(excluded):
+        raise Refused("Invalid node name specified")
+    if not all(map(job_placement.is_count, (job.gpus, job.gpus_per_node, job.gpus_per_task))):
+        raise Refused("Invalid Trackable RESource (TRES) specification")
+    try:
+        if job.dependency:
+            dependency.parse(job.dependency)
+    except dependency.DependencyError as error:
+        raise Refused(str(error)) from None
+
+
+def check_limits(job: Job, box: settings.Settings) -> None:
+    """Check the limits of the partition. Held jobs are checked too."""
+    most = box.max_time_min
+    if most is not None and not 0 <= job.time_limit_min <= most:
+        raise Refused("Requested time limit is invalid (missing or exceeds some limit)")
+    if job.nodes_min > box.nodes or (job.nodes_min < 1 and not job.hold):
+        raise Refused("Node count specification invalid")
+    if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node and not job.overcommit:
+        raise Refused("More processors requested than permitted")
+
+
+def check_fit(job: Job, box: settings.Settings) -> int:
+    """Return the number of nodes that the job would get on the empty box."""
+    try:
+        return len(job_placement.place_on_empty_box(job, box))
+    except job_placement.NeverFits as never:
+        raise Refused(NOT_AVAILABLE, str(never)) from None
+
+
+def check_controller(job: Job, box: settings.Settings, test_only: bool = False) -> int:
+    """Make all checks of the controller. Return the number of nodes that a waiting job shows.
+
+    A held job is not checked for fit until it is released, except with --test-only.
+    """
+    check_names(job, box)
+    check_limits(job, box)
+    cpus = max(job.cpus_per_task, 1)
+    by_cpus = -(-job.tasks * cpus // box.cpus_per_node) if job.tasks_given and job.tasks > 1 else 1
+    by_tasks = -(-job.tasks // job.tasks_per_node) if job.tasks_per_node else 1
+    least = job.nodes_min
+    if not job.nodes_given:
+        least = min(max(least, by_cpus, by_tasks), box.nodes)
+    return least if job.hold and not test_only else max(least, check_fit(job, box))
+
 
 Fields = dict[str, object]
 RLIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
@@ -32,23 +132,23 @@ VERBS = {
 
 
 def complete(fields: Fields, gathered: Gathered) -> Fields:
-    """All fields of a job that this box takes; a job that can never run is refused."""
+    """Return all fields of a job. Refuse a job that can never run."""
     box = settings.load()
     full = _with_defaults(fields, box)
     full["submit_line"] = _submit_line(gathered.command)
     _settle_counts(full, gathered.command)
     job = Job(id=0, **full)
-    refusal.check_client(job)
+    check_client(job)
     try:
-        nodes = refusal.check_controller(job, box, "test-only" in gathered.given)
-    except refusal.Refused as refused:
+        nodes = check_controller(job, box, "test-only" in gathered.given)
+    except Refused as refused:
         raise _worded(refused, gathered) from None
     full["partition"] = job.partition.split(",")[0]
     full["nodes_shown"] = nodes
     return full
 
 
-def _worded(refused: refusal.Refused, gathered: Gathered) -> Failure:
+def _worded(refused: Refused, gathered: Gathered) -> Failure:
     if "test-only" in gathered.given:
         print(f"allocation failure: {refused.why}", file=sys.stderr)
         return Failure()
@@ -119,16 +219,11 @@ def _submit_line(command: str) -> bytes:
 
 
 def _settle_counts(full: Fields, command: str) -> None:
-    """Nodes and tasks that follow from each other."""
+    """Derive the numbers of nodes and tasks from each other."""
     asked = Job(id=0, **full)
     named = len([name for name in asked.want_nodes.split(",") if name])
-    total, per_node, per_task = job_placement.devices_wanted(asked)
     tasks, given = asked.tasks, asked.tasks_given
-    if not given and total and (per_task or asked.tasks_per_gpu):
-        tasks, given = total // per_task if per_task else total * asked.tasks_per_gpu, 1
     low, high = asked.nodes_min, asked.nodes_max
-    if not given and asked.tasks_per_gpu and per_node and command != "srun":
-        tasks, given = max(low, 1) * per_node * asked.tasks_per_gpu, 1
     if not given and asked.gpus_per_task and asked.nodes_given and low == high:
         tasks, given = low * max(asked.tasks_per_node, 1), 1
     if not asked.nodes_given:
@@ -148,13 +243,11 @@ def _settle_counts(full: Fields, command: str) -> None:
 
 
 def test_only(fields: Fields, command: str) -> int:
-    """--test-only: when and where it would start, on stderr as Slurm prints it."""
+    """Print when and where the job would start, on stderr as Slurm does (--test-only)."""
     box = settings.load()
     job = Job(id=0, **fields)
-    with rows.transaction() as db:
-        from course_lib.box.queue.pending_jobs import take_number
-
-        number = take_number(db)
+    with store.transaction() as db:
+        number = store.take_number(db)
         parts = job_placement.place(job, first_come.free_nodes(db, box))
         start_s = time.time() if parts else _next_end_s(db)
     parts = parts or job_placement.place(job, job_placement.empty_nodes(box)) or []
@@ -174,7 +267,49 @@ def test_only(fields: Fields, command: str) -> int:
 def _next_end_s(db: Connection) -> float:
     ends = [
         job.start_s + job.time_limit_min * 60
-        for job in rows.jobs(db, "state = 'RUNNING'")
+        for job in store.jobs(db, "state = 'RUNNING'")
         if job.time_limit_min >= 0
     ]
     return max(ends, default=time.time())
+
+
+# Slurm reports that a job is queued only if the job does not start at once.
+QUEUED_AFTER_S = 0.4
+LOOKS_S = (0.02, 0.05, 0.1, 0.2)
+LOOKS_PER_UPKEEP = 10
+
+
+def wait_for_nodes(job_id: int, tell_queued: Callable[[Job], None]) -> tuple[Job | None, bool]:
+    """Wait for a job's start or end. Return the job or None, and whether a wait was reported."""
+    begun_s, told = time.time(), False
+    for turn in range(sys.maxsize):
+        job = state.read_job(job_id)
+        if job is None or job.state != PENDING:
+            break
+        waited_s = time.time() - begun_s
+        if not told and waited_s > QUEUED_AFTER_S:
+            tell_queued(job)
+            told = True
+        time.sleep(LOOKS_S[min(turn, len(LOOKS_S) - 1)])
+        if turn % LOOKS_PER_UPKEEP == LOOKS_PER_UPKEEP - 1:
+            upkeep.try_to_bring_up_to_date()
+    return job, told
+
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
+
+
+def wait_for_end(job_id: int) -> int:
+    """Return the job's exit code, or the highest one of an array; 1 if a signal ended a job."""
+    store.stay_with_folder()
+    wait_s = FIRST_WAIT_S
+    while True:
+        upkeep.try_to_bring_up_to_date()
+        with store.snapshot() as db:
+            jobs = arrays.members(db, job_id)
+        if not jobs:
+            return 1
+        if all(job.state in FINAL_STATES and not job.completing for job in jobs):
+            return max(job.exit_code if not job.exit_signal else 1 for job in jobs)
+        time.sleep(wait_s)
+        wait_s = min(wait_s * 1.5, LONGEST_WAIT_S)

@@ -1,24 +1,162 @@
-"""salloc: nodes for a shell or a command that runs here and starts its steps with srun."""
+"""The salloc command: get nodes for a shell or command here, which starts its steps with srun."""
 
 from __future__ import annotations
 
 import os
+import select
+import shutil
 import signal
+import socket
+import subprocess
 import sys
+import threading
+from contextlib import suppress
 
-from course_lib.box.commands.shared.errors import Failure
-from course_lib.box.commands.submit import admission, waiting_for_nodes
-from course_lib.box.commands.submit.option_sources import Gathered
-from course_lib.box.dispatch import passes
+from course_lib.box import bin_dir, settings
+from course_lib.box.commands.command_line import Failure
+from course_lib.box.commands.submit import admission
+from course_lib.box.commands.submit.options import Gathered
+from course_lib.box.dispatch import upkeep
+from course_lib.box.processes import messages, roles
 from course_lib.box.queue import state, store
-from course_lib.box.queue.records import FINAL_STATES, RUNNING, Job
+from course_lib.box.queue.records import FINAL_STATES, RUNNING, Allocation, Job
+from course_lib.box.steps.srun import connect
+from course_lib.box.supervisor.variables import asked_for, job_and_nodes, repeated
+
+PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
+LEFT_TO_THE_COMMAND = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
+
+
+def run_command(job: Job, words: list[str], folder: str, quiet: bool) -> int:
+    """Run the command and return its exit code; 1 if a signal ended it."""
+    connection = connect(job.id, {"do": "attach"})
+    if connection is None:
+        print(f"salloc: Job allocation {job.id} has been revoked.", file=sys.stderr)
+        return 1
+    path = shutil.which(words[0])
+    if path is None:
+        status = 1 << 8
+        print(f'salloc: error: _fork_command: Unable to find command "{words[0]}"', file=sys.stderr)
+    else:
+        path = os.path.abspath(path)  # relative to this folder, not to --chdir
+        parts = state.read_allocation(job.id)
+        command = AllocatedCommand(connection, job)
+        status = command.run(path, words, folder, _environment(job, parts))
+        if command.revoked:
+            return _code(status)
+    if not quiet:
+        print(f"salloc: Relinquishing job allocation {job.id}", file=sys.stderr)
+    code = _code(status)
+    with suppress(messages.Gone):
+        messages.send(connection, {"do": "complete", "status": status})
+        connection.settimeout(None)
+        messages.receive(connection)  # waits until the nodes are free
+    return code
+
+
+def _code(status: int) -> int:
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+
+
+def _environment(job: Job, parts: list[Allocation]) -> dict[str, str]:
+    path = os.environ.get("PATH", "/usr/bin:/bin")
+    found = {
+        **job_and_nodes(job, parts, settings.load().cluster),
+        "PATH": path if bin_dir() in path.split(":") else f"{bin_dir()}:{path}",
+        "SLURM_NNODES": str(len(parts)),
+        "SLURM_NODE_ALIASES": "(null)",
+        "SLURM_SUBMIT_DIR": os.getcwd(),
+        "SLURM_SUBMIT_HOST": os.uname().nodename.partition(".")[0],
+        "SLURM_TASKS_PER_NODE": repeated([part.tasks for part in parts]),
+        **asked_for(job),
+    }
+    return {**os.environ, **{name: text for name, text in found.items() if text}}
+
+
+class AllocatedCommand:
+    """A command that uses the nodes. It waits for its own end or the end of its nodes."""
+
+    def __init__(self, connection: socket.socket, job: Job) -> None:
+        self.connection = connection
+        self.job = job
+        self.revoked = False
+        self.terminal = os.isatty(0)
+
+    def run(self, path: str, words: list[str], folder: str, environment: dict[str, str]) -> int:
+        """Run the command and return its wait status."""
+        # Block signals until the child runs the command. Earlier signals would be lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+        try:
+            self.process = subprocess.Popen(
+                words,
+                executable=path,
+                cwd=folder or None,
+                env=environment,
+                preexec_fn=self._lead_group,  # noqa: PLW1509  no thread runs yet
+            )
+        except OSError as error:
+            print(f"salloc: error: {words[0]}: {error.strerror}", file=sys.stderr, flush=True)
+            return 1 << 8
+        for number in PASSED_ON:
+            signal.signal(number, lambda number, _: self._send(number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+        for number in LEFT_TO_THE_COMMAND:
+            signal.signal(number, signal.SIG_IGN)
+        ended, ending = os.pipe()
+        threading.Thread(target=self._wait, args=(ending,), daemon=True).start()
+        watched: list[int | socket.socket] = [ended, self.connection]
+        if ended not in select.select(watched, [], [])[0]:
+            self._nodes_are_gone()
+        code = self.process.wait()
+        os.close(ended)
+        if self.terminal:
+            with suppress(OSError):
+                os.tcsetpgrp(0, os.getpgrp())
+        return code << 8 if code >= 0 else -code
+
+    def _lead_group(self) -> None:
+        """Make the child lead its own process group. This runs before the command starts."""
+        os.setpgid(0, 0)
+        if self.terminal:
+            signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+            os.tcsetpgrp(0, os.getpid())
+        roles.reset_signals()
+
+    def _send(self, number: int) -> None:
+        with suppress(OSError):
+            os.killpg(self.process.pid, number)
+
+    def _wait(self, ending: int) -> None:
+        self.process.wait()
+        os.close(ending)
+
+    def _nodes_are_gone(self) -> None:
+        """Report that the nodes are gone: the supervisor has said so, or is dead."""
+        self.revoked = True
+        job = state.read_job(self.job.id)
+        why = f"Job allocation {self.job.id} has been revoked."
+        if job is not None and job.state == "TIMEOUT":
+            why = (
+                f"Job {self.job.id} has exceeded its time limit and its allocation has been"
+                " revoked."
+            )
+        print(f"salloc: {why}", file=sys.stderr, flush=True)
+        if self.terminal:
+            self._send(signal.SIGHUP)
+
 
 USAGE = "salloc [options] [command [arguments of the command]]"
 REFUSED = "Job submit/allocate failed"
 
 
 class Interrupted(Exception):
-    """A signal came while it waited for its nodes."""
+    """A signal arrived during the wait for nodes."""
 
 
 def run(arguments: list[str]) -> int:
@@ -28,25 +166,23 @@ def run(arguments: list[str]) -> int:
     gathered.apply(pairs, "command line")
     given = gathered.given
     if "help" in given:
-        from course_lib.box.commands import helptext
+        from course_lib.box.commands import main
 
-        print(helptext.of("salloc", USAGE))
+        print(main.help_of("salloc", USAGE, gathered.syntax))
         return 0
     gathered.say_notes()
     job = _allocation(gathered)
     if "no-shell" in given:
         return 0
-    from course_lib.box.commands.submit import allocated_command
 
     words = command or [_users_shell()]
-    kill = allocated_command.kill_signal(given)
-    code = allocated_command.run(job, words, given.get("chdir", ""), kill, "quiet" in given)
-    passes.run_pass()
+    code = run_command(job, words, given.get("chdir", ""), "quiet" in given)
+    upkeep.run_pass()
     return code
 
 
 def _allocation(gathered: Gathered) -> Job:
-    """Submits the job, and waits until it has its nodes."""
+    """Submit the job and wait until it has its nodes."""
     given = gathered.given
     shell, quiet = "no-shell" not in given, "quiet" in given
     fields = {
@@ -54,10 +190,9 @@ def _allocation(gathered: Gathered) -> Job:
         "kind": "salloc" if shell else "no-shell",
         **gathered.fields,
     }
-    immediate_s = _immediate(given)
     job_id = state.submit(admission.complete(fields, gathered))
-    passes.run_pass()
-    job = _wait_for_nodes(job_id, immediate_s, quiet)
+    upkeep.run_pass()
+    job = _wait_for_nodes(job_id, quiet)
     _say(f"Granted job allocation {job_id}", quiet)
     return job
 
@@ -65,16 +200,6 @@ def _allocation(gathered: Gathered) -> Job:
 def _say(text: str, quiet: bool) -> None:
     if not quiet:
         print(f"salloc: {text}", file=sys.stderr, flush=True)
-
-
-def _immediate(given: dict[str, str]) -> float | None:
-    """Seconds that it waits for its nodes at most; None: as long as it takes."""
-    if "immediate" not in given:
-        return None
-    text = given["immediate"]
-    if text and not text.isdigit():
-        raise Failure(f'Invalid numeric value "{text}" for immediate.')
-    return float(text or 1)
 
 
 def _users_shell() -> str:
@@ -86,13 +211,13 @@ def _users_shell() -> str:
         return os.environ.get("SHELL", "/bin/sh")
 
 
-def _wait_for_nodes(job_id: int, immediate_s: float | None, quiet: bool) -> Job:
+def _wait_for_nodes(job_id: int, quiet: bool) -> Job:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     store.stay_with_folder()
     try:
-        return _granted(job_id, immediate_s, quiet)
+        return _granted(job_id, quiet)
     except Interrupted:
         state.mark_cancelled(job_id, os.getuid())
         _say("Job aborted due to signal", quiet)
@@ -104,14 +229,14 @@ def _interrupt(_: int, __: object) -> None:
     raise Interrupted
 
 
-def _granted(job_id: int, immediate_s: float | None, quiet: bool) -> Job:
+def _granted(job_id: int, quiet: bool) -> Job:
     def tell_queued(job: Job) -> None:
         if job.hold:
             _say("Job is in held state, pending scheduler release", quiet)
         _say(f"Pending job allocation {job_id}", quiet)
         _say(f"job {job_id} queued and waiting for resources", quiet)
 
-    job, told = waiting_for_nodes.wait(job_id, immediate_s, tell_queued)
+    job, told = admission.wait_for_nodes(job_id, tell_queued)
     if job is None or job.state != RUNNING:
         if job is None or job.state in FINAL_STATES:
             _say("Job has been cancelled", quiet)

@@ -1,17 +1,17 @@
-"""sbatch: read a script, record it as a job, say its number."""
+"""The sbatch command: read a script, record it as a job and print its number."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from course_lib.box.commands.shared import advice
-from course_lib.box.commands.shared.errors import Failure, Unsupported
-from course_lib.box.commands.submit import admission, batch_script, environment
-from course_lib.box.commands.submit.option_sources import Gathered
-from course_lib.box.dispatch import passes
+from course_lib.box.commands.command_line import Failure, Unsupported
+from course_lib.box.commands.submit import admission
+from course_lib.box.commands.submit.options import Gathered, job_environment
+from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import state
 
+SEVERAL_PARTS = "Submit the parts as jobs of their own."
 USAGE = "sbatch [options] script [arguments of the script]"
 
 
@@ -20,20 +20,20 @@ def run(arguments: list[str]) -> int:
     pairs, words = gathered.syntax.parse(arguments)
     names = [name for name, _ in pairs]
     if "help" in names:
-        from course_lib.box.commands import helptext
+        from course_lib.box.commands import main
 
-        print(helptext.of("sbatch", USAGE))
+        print(main.help_of("sbatch", USAGE, gathered.syntax))
         return 0
     if ":" in words[:1]:
-        raise Unsupported("several components of one job (:)", advice.SEVERAL_PARTS)
+        raise Unsupported("several components of one job (:)", SEVERAL_PARTS)
     if "wrap" in names and words:
         raise Failure("Script arguments not permitted with --wrap option")
     text, path = _read_script(dict(pairs).get("wrap"), words)
-    batch_script.check(text)
-    for line in batch_script.directives(text, path or "sbatch"):
+    check(text)
+    for line in directives(text, path or "sbatch"):
         found, rest = gathered.syntax.parse(line)
         if rest and rest[0] in ("hetjob", "packjob"):
-            raise Unsupported(rest[0], advice.SEVERAL_PARTS)
+            raise Unsupported(rest[0], SEVERAL_PARTS)
         if rest:
             raise Failure(f"Invalid directive found in batch script: {rest[0]}", code=255)
         gathered.apply(found, "script")
@@ -44,9 +44,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _read_script(wrapped: str | None, words: list[str]) -> tuple[bytes, str]:
-    """Text of the script and its path; the path is empty for --wrap and standard input."""
+    """Return the script's text and path. The path is empty for --wrap and standard input."""
     if wrapped is not None:
-        text = batch_script.WRAPPED.format(command=wrapped)
+        text = WRAPPED.format(command=wrapped)
         return text.encode("utf-8", "surrogateescape"), ""
     if not words:
         return sys.stdin.buffer.read(), ""
@@ -61,7 +61,7 @@ def _read_script(wrapped: str | None, words: list[str]) -> tuple[bytes, str]:
 
 
 def _find(name: str) -> str:
-    """In the working folder first, then along PATH."""
+    """Find a script in the working folder, then along PATH."""
     if name.startswith(("/", ".")) or os.path.exists(name):
         return name
     if "/" not in name:
@@ -78,20 +78,18 @@ def _submit(gathered: Gathered, text: bytes, path: str, words: list[str]) -> int
     fields["script"] = text
     fields["argv"] = b"".join(os.fsencode(word) + b"\0" for word in words[1:])
     fields["command"] = os.fsencode(os.path.abspath(path)) if path else b""
-    fields["environment"] = environment.environment(given)
+    fields["environment"] = job_environment(given)
     job = admission.complete(fields, gathered)
     if "test-only" in given:
         return admission.test_only(job, "sbatch")
     job_id = state.submit(job)
-    os.closerange(3, 1024)  # a lock or pipe of the caller must not live on in what starts now
-    passes.begin_new_job()
-    if "quiet" not in given:  # which Slurm heeds with --parsable too
+    os.closerange(3, 1024)  # the job must not keep a lock or pipe of the caller open
+    upkeep.begin_new_job()
+    if "quiet" not in given:  # Slurm applies --quiet with --parsable too
         print(job_id if "parsable" in given else f"Submitted batch job {job_id}")
     if "wait" in given:
-        from course_lib.box.commands.submit import wait
-
         sys.stdout.flush()
-        return wait.for_end(job_id)
+        return admission.wait_for_end(job_id)
     return 0
 
 
@@ -99,3 +97,53 @@ def _default_name(given: dict[str, str], path: str) -> str:
     if "wrap" in given:
         return "wrap"
     return os.path.basename(path) if path else "sbatch"
+
+
+MAGIC = b"#SBATCH"
+WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n"
+
+
+def check(script: bytes) -> None:
+    """Fail with Slurm's message if the text cannot be a batch script."""
+    if not script:
+        raise Failure("Batch script is empty!")
+    if not script.strip():
+        raise Failure("Batch script contains only whitespace!")
+    if not script.startswith(b"#!"):
+        raise Failure(
+            "This does not look like a batch script.  The first",
+            "line must start with #! followed by the path to an interpreter.",
+            "For instance: #!/bin/sh",
+        )
+    if b"\0" in script:
+        raise Failure(
+            "The Slurm controller does not allow scripts that",
+            "contain a NULL character '\\0'.",
+        )
+    if b"\r\n" in script:
+        raise Failure(
+            "Batch script contains DOS line breaks (\\r\\n)",
+            "instead of expected UNIX line breaks (\\n).",
+        )
+
+
+def directives(script: bytes, file: str) -> list[list[str]]:
+    """Return the words of each #SBATCH line before the first command."""
+    found = []
+    for number, line in enumerate(script.split(b"\n"), start=1):
+        if line.startswith(MAGIC):
+            text = line[len(MAGIC) :].decode("utf-8", "surrogateescape")
+            found.append(words(text, file, number))
+        elif line.strip() and not line.lstrip().startswith(b"#"):
+            break
+    return [line for line in found if line]
+
+
+def words(text: str, file: str, line_number: int) -> list[str]:
+    """Split a line like a shell, with quotes and backslashes. An unquoted # begins a comment."""
+    import shlex
+
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError as error:
+        raise Failure(f"{file}: line {line_number}: {error}", fatal=True) from None

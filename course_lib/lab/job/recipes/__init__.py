@@ -1,1 +1,1 @@
-"""Recipes of the programs that the lessons run: `gpt`, `links` and `shell`."""
+"""Recipes of the programs that the lessons run, such as `gpt`, `links` and `shell`."""

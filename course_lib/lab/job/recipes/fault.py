@@ -1,4 +1,4 @@
-"""Recipes for runs that break on purpose: `code/pretrain_gpt.py` with one fault planted."""
+"""Recipes for runs that fail on purpose: `code/pretrain_gpt.py` with one planted fault."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from course_lib.mistakes.arguments import explained
 from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import instead
 from course_lib.plan import Model
+from course_lib.words import _
 
+# The smallest possible model, because only the end of the run matters.
 MODEL = Model("faulty", 2, 64, 2, 64, vocabulary=8192)
-"""As small as it can be: what is looked at is how a run ends."""
 PATIENCE_S = 6
+# Restarts the program until it succeeds.
 LINES = """\
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export MASTER_ADDR="${{nodes[0]}}" OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 TORCH_CPP_LOG_LEVEL=ERROR
@@ -35,16 +37,16 @@ for attempt in $(seq 1 {most}); do
 done
 exit 1
 """
-"""Starts the program again for as long as it ends badly."""
 PLAIN: dict[str, Any] = {
     "nodes": 2, "gpus_per_node": 2, "micro_batch": 1, "global_batch": 4, "iterations": 10,
     "diary": True, "launcher": "srun", "time_limit_minutes": 2,
 }  # fmt: skip
+# A short time-out, and a record of the last collectives.
 WAITS: dict[str, Any] = {
     "distributed_timeout_seconds_after_init": PATIENCE_S,
     "environment": {"TORCH_FR_BUFFER_SIZE": "200"},
 }
-"""Short patience, and a record of the last collectives."""
+# Settings that each fault needs.
 FAULTS: dict[str, dict[str, Any]] = {
     "stuck": WAITS,
     "skipped": WAITS,
@@ -59,7 +61,6 @@ FAULTS: dict[str, dict[str, Any]] = {
     "wrong-master": {},
     "bad-name": {},
     "port-taken": {},
-    "wall": {},
     "bad-sample": {},
     "exploding": {"iterations": 20},
     "fp16": {"precision": "fp16", "initial_loss_scale": 2**40, "min_loss_scale": 2**40,
@@ -75,9 +76,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "missing-module": {},
     "old-module": {},
 }  # fmt: skip
-"""Fault -> what its run needs beside it."""
+# Faults that flags alone cause, without help of the program.
 BY_FLAGS = ("fp16",)
-"""What no program needs help with."""
 
 
 @explained("fault.recipe", takes_gaps=True)
@@ -85,8 +85,8 @@ BY_FLAGS = ("fp16",)
 def recipe(
     name: str, fault: str = "", *, rank: int = 2, iteration: int = 4, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
-    """A small training run on 2 × 2 devices in which `fault` happens to this rank, from this
-    iteration on; without a fault, the same run in health. `more` is what gpt.recipe takes."""
+    """Return a small training run on 2 × 2 devices with one `fault` on this rank from this
+    iteration on. Without a fault, the run is healthy. `more` are keywords of gpt.recipe."""
     if missing := gaps({"fault": fault, "rank": rank, "iteration": iteration, **more}):
         return Unfinished(name, missing)
     if fault == "normalisation":
@@ -95,7 +95,13 @@ def recipe(
         )
     if fault and fault not in FAULTS:
         known = [*FAULTS, "normalisation"]
-        raise RecipeError(f"no fault {shown(fault)}; {instead(fault, known, 'there are')}")
+        raise RecipeError(
+            _(
+                "no fault {fault}; {fault2}",
+                fault=shown(fault),
+                fault2=instead(fault, known, _("there are")),
+            )
+        )
     flags = PLAIN | FAULTS.get(fault, {})
     if fault and fault not in BY_FLAGS:
         flags |= {"planted_fault": f"{fault}:{rank}:{iteration}"}
@@ -107,9 +113,9 @@ def restarts(
     name: str, *, mean_s: int = 12, seed: int = 1, save_interval: int = 10, attempts: int = 12,
     programs: str = "", **more: Any,
 ) -> Recipe | Unfinished:  # fmt: skip
-    """A training that goes on from its last checkpoint whenever a node dies, which happens every
-    `mean_s` seconds of a start on average (0: never). `programs` is the folder of the course's
-    programs, that of `lab.site`; `more` is what fault.recipe takes."""
+    """Return a training run that restarts from its last checkpoint whenever a node dies. A node
+    dies on average `mean_s` seconds after a start (0: never). `programs` is the folder of the
+    course's programs, `lab.site.programs`. `more` are keywords of fault.recipe."""
     if missing := gaps({"mean_s": mean_s, "seed": seed, "save_interval": save_interval, **more}):
         return Unfinished(name, missing)
     dies = f"mortal:{seed}:{mean_s}" if mean_s else None
@@ -126,7 +132,7 @@ def restarts(
         program=shlex.quote(f"{programs}/{inner.program}" if programs else inner.program),
         arguments=words.replace(f"'{RUN_FOLDER}/", "\"$COURSE_RUN_DIR\"/'"),
     )  # fmt: skip
-    return shell.recipe(  # one task on each node, with processors for all that its steps start
+    return shell.recipe(  # one task on each node, with CPUs for all processes of its steps
         name, text, nodes=inner.nodes, gpus_per_node=inner.gpus_per_node,
         cpus_per_task=inner.gpus_per_node, time_limit_minutes=6,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """Recipes for GPT pretraining: `code/pretrain_gpt.py`, or Megatron-LM's own program.
 
-Both take the flags of Megatron-LM, so a recipe is a layout, a model and a few habits put into
-flags; every further flag can be given by its name: `gpt.recipe("a", lr=3e-4, log_throughput=True)`.
+Both programs take the flags of Megatron-LM. A recipe converts a layout, a model and a few defaults
+to flags. Any further flag can be given by its name: `gpt.recipe("a", lr=3e-4,
+log_throughput=True)`.
 """
 
 from __future__ import annotations
@@ -10,24 +11,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
-from course_lib.lab.job import sample_text
+from course_lib.lab.job.program_files import SAMPLE_TEXT
 from course_lib.lab.job.recipe import DATA_FOLDER, Recipe, own_number
 from course_lib.lab.job.recipes import megatron
-from course_lib.lab.job.recipes.flags import RECIPE_FIELDS, command_line, limited, parted
 from course_lib.lab.job.recipes.gpt_flags import (
+    FLAG_OF_MODEL,
     layout_flags,
     looking_flags,
+    model_flags,
     run_flags,
+    trained_model,
 )
-from course_lib.lab.job.recipes.gpt_model import FLAG_OF_MODEL, model_flags, trained
-from course_lib.lab.job.recipes.gpt_parameters import documented
-from course_lib.lab.job.recipes.keywords import keeps_keywords
-from course_lib.lab.job.recipes.known_flags import check_known, known_flags, name_of
+from course_lib.lab.job.recipes.keywords import (
+    RECIPE_FIELDS,
+    check_known,
+    command_line,
+    keeps_keywords,
+    memory_limit,
+    split_keywords,
+)
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
+from course_lib.plan.checks import one_of
 from course_lib.plan.numbers import not_whole, whole
+from course_lib.plan.shapes.layout import WHOLE_PRECISIONS
+from course_lib.words import _
 
 PROGRAM = "pretrain_gpt.py"
 OF_THE_LAYOUT = (
@@ -57,17 +67,43 @@ def recipe(
     profile: bool | tuple[int, int] = False, memory: bool | tuple[int, int] = False,
     device_memory_gib: float = 0, save: bool = False, program: str = PROGRAM, **more: Any,
 ) -> Recipe | Unfinished:  # fmt: skip
-    """A training run. `profile` and `memory` take the first step to record and the first not to;
-    True takes two steps near the end. `device_memory_gib` makes every device seem that small.
-    `more` are fields of Recipe or flags of the program."""
+    """A training run.
+
+    name                of the job and of its folder under runs/
+    nodes               machines
+    gpus_per_node       devices of each machine; each has one process
+    model               a preset by its name, such as "tiny" or "lab", or a plan.Model
+    micro_batch         sequences that a device computes at once
+    global_batch        sequences per iteration, over all devices; 0: a micro-batch per data rank
+    tensor              devices that share each layer
+    pipeline            stages into which the layers are cut
+    context             devices that share each sequence
+    virtual             stages that each device holds
+    schedule            "1f1b", "gpipe", "interleaved" or "zero-bubble"; "" chooses by virtual
+    sequence_parallel   True: the tensor ranks share the norms too
+    zero                sharded over data ranks: 1 the optimizer, 3 the parameters too (FSDP)
+    precision           "fp32", "fp16" or "bf16"
+    recompute           "none", "selective" or "full": activations computed again, not kept
+    recompute_method    "uniform" or "block": which layers, with recompute="full"
+    recompute_layers    layers of one group, with recompute="full"
+    iterations          optimizer steps
+    profile             record with PyTorch's profiler: True for two steps near the end, or
+                        (first, end)
+    memory              record every allocation, as profile
+    device_memory_gib   GiB that every device seems to have; 0: all
+    save                True: write checkpoints into the run folder
+    program             the course's program, or the path of Megatron-LM's
+
+    All other keywords are fields of a recipe (time_limit_minutes, monitor, environment,
+    directives, note …) or flags of the program by their names (lr, seed, seq_length …)."""
     given = {key: own_number(value) for key, value in locals().items() if key != "more"}
     if missing := gaps(given | more):
         return Unfinished(name, missing)
-    fields, flags = parted(more)
+    fields, flags = split_keywords(more)
     _refuse_layout_flags(flags)
-    shape = trained(preset(model) if isinstance(model, str) else model, flags)
+    shape = trained_model(preset(model) if isinstance(model, str) else model, flags)
     spread = _layout(given, shape)
-    environment = {**fields.pop("environment", {}), **limited(given["device_memory_gib"])}
+    environment = {**fields.pop("environment", {}), **memory_limit(given["device_memory_gib"])}
     if program != PROGRAM:
         environment = megatron.environment_for(spread, environment)
     return Recipe(
@@ -77,30 +113,24 @@ def recipe(
     )  # fmt: skip
 
 
-OWN_FLAGS = [name_of(flag) for group in ("shared", "ours") for flag in known_flags()[group]]
-recipe.__doc__ = documented(
-    recipe, RECIPE_FIELDS, [flag for flag in OWN_FLAGS if flag not in LAYOUT_BY_FLAG]
-)
-
-
 def _arguments(
     given: Mapping[str, Any], shape: Model, spread: Layout, own: Mapping[str, Any]
 ) -> tuple[str, ...]:  # fmt: skip
-    """Model, layout and habits as flags, and over them those that were given by name."""
+    """Return model, layout and defaults as flags. Flags given by name override them."""
     flags = model_flags(shape) | layout_flags(spread, shape)
     flags |= run_flags(given["iterations"], given["save"]) | looking_flags(given)
     flags |= own
     flags |= _data_flags(flags, shape, given["program"])
     if given["program"] != PROGRAM:
         flags = megatron.flags_for(flags, spread, shape.vocabulary)
-    arguments = [*given, *RECIPE_FIELDS]
-    check_known(flags, given["program"], PROGRAM, arguments, meant=FLAG_OF_MODEL)
+    else:
+        check_known(flags, [*given, *RECIPE_FIELDS], FLAG_OF_MODEL)
     return command_line(flags)
 
 
 @explained("gpt.model")
 def model(of: str | Recipe = "tiny") -> Model:
-    """The model of a preset, or of a recipe, for asking the planner."""
+    """Return the model of a preset or of a recipe, for use with the planner."""
     if isinstance(of, str):
         return preset(of)
     if of.model is None:
@@ -110,7 +140,7 @@ def model(of: str | Recipe = "tiny") -> Model:
 
 @explained("gpt.layout")
 def layout(of: Recipe) -> Layout:
-    """The layout of a recipe, for asking the planner."""
+    """Return the layout of a recipe, for use with the planner."""
     if of.layout is None:
         raise _unknown(of, "layout")
     return of.layout
@@ -118,16 +148,25 @@ def layout(of: Recipe) -> Layout:
 
 def _unknown(recipe: Recipe, what: str) -> RecipeError:
     return RecipeError(
-        f"the recipe {recipe.name} does not say its {what}: gpt.recipe(…) made none such, or an "
-        "earlier version of the course did; make it anew, submit(…, again=True) runs it once more"
+        _(
+            "the recipe {name} does not say its {what}: gpt.recipe(…) made none such, or "
+            "an earlier version of the course did; make it anew, submit(…, again=True) "
+            "runs it once more",
+            name=recipe.name,
+            what=what,
+        )
     )
 
 
 def _refuse_layout_flags(flags: Mapping[str, Any]) -> None:
-    """What a recipe says of its layout is what it runs."""
+    """Refuse flags that would contradict the recipe's layout."""
     clashes = [
-        f"{flag} belongs to the layout: give it as {LAYOUT_BY_FLAG[flag]}=…, so that the "
-        "layout is checked"
+        _(
+            "{flag} belongs to the layout: give it as {layout_by_flag}=…, so that the "
+            "layout is checked",
+            flag=flag,
+            layout_by_flag=LAYOUT_BY_FLAG[flag],
+        )
         for flag in flags
         if flag in LAYOUT_BY_FLAG
     ]
@@ -139,7 +178,15 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
     sizes = ("tensor", "pipeline", "context")
     wrong = [name for name in ("nodes", "gpus_per_node", *sizes) if (whole(given[name]) or 0) < 1]
     if wrong:
-        said = [f"{name} {given[name]!r} {not_whole(given[name])}; use 1 or more" for name in wrong]
+        said = [
+            _(
+                "{name} {given!r} {given2}; use 1 or more",
+                name=name,
+                given=given[name],
+                given2=not_whole(given[name]),
+            )
+            for name in wrong
+        ]
         raise RecipeError(listed(said))
     devices = given["nodes"] * given["gpus_per_node"]
     ranks = given["tensor"] * given["pipeline"] * given["context"]
@@ -147,17 +194,29 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
         product = " × ".join(f"{size} {given[size]}" for size in sizes)
         works = [n for n in range(1, devices + 1) if devices % n == 0]
         raise RecipeError(
-            f"{product} = {ranks} does not divide the {devices} devices of {given['nodes']} nodes "
-            f"× {given['gpus_per_node']}; use a product of {', '.join(map(str, works))}"
+            _(
+                "{product} = {ranks} does not divide the {devices} devices of {given} "
+                "nodes × {given2}; use a product of {str}",
+                product=product,
+                ranks=ranks,
+                devices=devices,
+                given=given["nodes"],
+                given2=given["gpus_per_node"],
+                str=", ".join(map(str, works)),
+            )
         )
     if given["zero"] == 2:
-        raise RecipeError("zero 2 is not among the layouts of the program; use 0, 1 or 3")
+        raise RecipeError(_("zero 2 is not among the layouts of the program; use 0, 1 or 3"))
     if given["zero"] == 3 and given["pipeline"] > 1:
         raise RecipeError(
-            f"zero 3 gathers every layer for each micro-batch, and a pipeline of "
-            f"{given['pipeline']} would do so again and again; use zero 1 or pipeline 1"
+            _(
+                "zero 3 gathers every layer for each micro-batch, and a pipeline of "
+                "{given} would do so again and again; use zero 1 or pipeline 1",
+                given=given["pipeline"],
+            )
         )
     try:
+        one_of("precision", given["precision"], WHOLE_PRECISIONS)  # the program has no others
         found = Layout(data=devices // ranks, **{name: given[name] for name in OF_THE_LAYOUT})
         found.check(shape, devices)
     except ValueError as error:
@@ -166,14 +225,14 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
 
 
 def _data_flags(flags: Mapping[str, Any], shape: Model, program: str) -> dict[str, Any]:
-    """The sample text, unless the recipe names other data; its vocabulary lies beside it, where
-    our program finds it by itself."""
+    """Return flags for the sample text, unless the recipe names other data. Megatron-LM also needs
+    the vocabulary's files; our program finds them beside the text."""
     found: dict[str, Any] = {}
     if shape.vocabulary != preset("tiny").vocabulary:
         found["vocab_size"] = shape.vocabulary
     if flags.get("mock_data") or flags.get("data_path"):
         return found
-    found["data_path"] = sample_text.WANTED
+    found["data_path"] = SAMPLE_TEXT
     if program != PROGRAM:
         found["vocab_file"] = f"{DATA_FOLDER}/vocab.json"
         found["merge_file"] = f"{DATA_FOLDER}/merges.txt"

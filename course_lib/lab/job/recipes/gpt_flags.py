@@ -1,16 +1,103 @@
-"""What a training run is to do, as flags of Megatron-LM."""
+"""Conversion of a model, a layout and the settings of a run to flags of Megatron-LM."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.recipe import RUN_FOLDER, own_number
-from course_lib.lab.job.run_paths import RunPaths
+from course_lib.lab.workspace import RunPaths
 from course_lib.plan import Layout, Model
 from course_lib.plan.numbers import not_whole, whole
+from course_lib.words import _
+
+# Training settings of the lab's model, as published with the original lab.
+LAB_HABITS = {
+    "lr": 6e-5, "min_lr": 6e-6, "lr_decay_style": "cosine", "lr_decay_iters": 800,
+    "lr_warmup_fraction": 0.01, "weight_decay": 0.1, "adam_beta1": 0.9, "adam_beta2": 0.95,
+    "init_method_std": 0.006, "split": "949,50,1",
+}  # fmt: skip
+BY_FLAG = {
+    "num_layers": "layers", "hidden_size": "hidden", "num_attention_heads": "heads",
+    "seq_length": "sequence", "vocab_size": "vocabulary", "num_query_groups": "kv_groups",
+    "ffn_hidden_size": "ffn",
+}  # fmt: skip
+# The planner's names of sizes, by the program's flags with different names.
+FLAG_OF_MODEL = {name: flag for flag, name in BY_FLAG.items()}
+POSITIONS = {"learned": "learned_absolute", "rotary": "rope"}
+NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
+
+
+def model_flags(shape: Model) -> dict[str, Any]:
+    """Return the flags for a model. Defaults of the program are omitted, except sizes."""
+    gelu, grouped = shape.activation == "gelu", shape.kv_groups != shape.heads
+    flags: dict[str, Any] = {
+        "num_layers": shape.layers,
+        "hidden_size": shape.hidden,
+        "num_attention_heads": shape.heads,
+        "seq_length": shape.sequence,
+        "max_position_embeddings": shape.sequence,
+        "untie_embeddings_and_output_weights": not shape.tied,
+        "ffn_hidden_size": None if gelu and shape.ffn == 4 * shape.hidden else shape.ffn,
+        "group_query_attention": grouped,
+        "num_query_groups": shape.kv_groups if grouped else None,
+        "position_embedding_type": None if shape.positions == "learned" else "rope",
+        "normalization": None if shape.norm == "layernorm" else "RMSNorm",
+        "swiglu": not gelu,
+        "disable_bias_linear": not shape.bias,
+    }
+    if shape.name == "lab":
+        flags |= LAB_HABITS
+    return flags
+
+
+def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
+    """Return the model that the program trains with these flags in addition to the shape."""
+    if (
+        shape.positions not in POSITIONS
+        or shape.patches
+        or shape.head_size * shape.heads != shape.hidden
+    ):
+        raise RecipeError(
+            _(
+                "model {name} is not one that the program trains: it has token "
+                "embeddings, {positions} positions, and heads that share the hidden size",
+                name=shape.name,
+                positions=" or ".join(POSITIONS),
+            )
+        )
+    asked: dict[str, Any] = {
+        name: own_number(flags[flag]) for flag, name in BY_FLAG.items() if flag in flags
+    }
+    asked["tied"] = not flags.get("untie_embeddings_and_output_weights", not shape.tied)
+    asked["bias"] = not flags.get("disable_bias_linear", not shape.bias)
+    asked["activation"] = "swiglu" if flags.get("swiglu", shape.activation != "gelu") else "gelu"
+    asked["positions"] = _chosen(POSITIONS, flags.get("position_embedding_type"), shape.positions)
+    asked["norm"] = _chosen(NORMS, flags.get("normalization"), shape.norm)
+    try:
+        grouped = bool(flags.get("group_query_attention"))
+        return replace(shape, **(_that_follow(shape, asked["activation"], grouped) | asked))
+    except ValueError as error:
+        raise RecipeError(str(error)) from error
+
+
+def _that_follow(shape: Model, activation: str, grouped: bool) -> dict[str, Any]:
+    """Return sizes that the shape does not set and that follow from other sizes (0: default)."""
+    follow = {"head_size": 0}
+    if shape.kv_groups == shape.heads:
+        follow["kv_groups"] = int(grouped)  # the program's default: one group for all heads
+    if activation != shape.activation or shape.ffn == 4 * shape.hidden:
+        follow["ffn"] = 0
+    return follow
+
+
+def _chosen(words: Mapping[str, str], flag: Any, else_: str) -> str:
+    """Return the planner's word for a flag's value. The program refuses unknown values itself."""
+    return next((ours for ours, theirs in words.items() if theirs == flag), else_)
+
 
 IN_THE_RUN = RunPaths(Path(RUN_FOLDER))
 
@@ -41,7 +128,13 @@ def layout_flags(layout: Layout, shape: Model) -> dict[str, Any]:
 
 def run_flags(iterations: int, save: bool) -> dict[str, Any]:
     if whole(iterations) is None or iterations < 1:
-        raise RecipeError(f"iterations {iterations!r} {not_whole(iterations)}; use 1 or more")
+        raise RecipeError(
+            _(
+                "iterations {iterations!r} {iterations2}; use 1 or more",
+                iterations=iterations,
+                iterations2=not_whole(iterations),
+            )
+        )
     return {
         "train_iters": iterations,
         "eval_iters": 0,
@@ -52,24 +145,36 @@ def run_flags(iterations: int, save: bool) -> dict[str, Any]:
 
 
 def looking_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The steps to record; both kinds of record share one window, as in Megatron-LM."""
+    """Return flags for the steps to record. Both records share one window, as in Megatron-LM."""
     windows = [given[name] for name in ("profile", "memory") if given[name]]
     if not windows:
         return {}
     iterations = given["iterations"]
     default = (max(1, min(10, iterations - 2)), max(2, min(12, iterations)))
     chosen = [
-        default if window is True else (own_number(window[0]), own_number(window[1]))
+        default if window is True else tuple(map(own_number, (*window, None, None)[:2]))
         for window in windows
     ]
     problems = []
-    if len(set(chosen)) > 1:
-        problems.append(f"profile {chosen[0]} and memory {chosen[1]} must name the same steps")
+    if chosen[0] != chosen[-1]:
+        problems.append(
+            _(
+                "profile {chosen} and memory {chosen2} must name the same steps",
+                chosen=chosen[0],
+                chosen2=chosen[1],
+            )
+        )
     first, end = chosen[0]
     if whole(first) is None or whole(end) is None or not 1 <= first < end <= iterations + 1:
         problems.append(
-            f"steps {first} to {end} cannot be recorded in a run of {iterations} iterations; use "
-            f"{default}"
+            _(
+                "steps {first} to {end} cannot be recorded in a run of {iterations} "
+                "iterations; use {default}",
+                first=first,
+                end=end,
+                iterations=iterations,
+                default=default,
+            )
         )
     if problems:
         raise RecipeError(listed(problems))

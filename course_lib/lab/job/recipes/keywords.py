@@ -1,38 +1,39 @@
-"""A recipe keeps the keywords that made it."""
+"""Keywords of a recipe: stored in it, checked, and converted to flags of a program."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, TypeVar
 
-from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.errors import RecipeError, listed
+from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe, own_number
+from course_lib.lab.workspace import programs_folder
+from course_lib.mistakes.names import near
+from course_lib.plan.numbers import real
+from course_lib.words import _
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def keeps_keywords(made_by: str) -> Callable[[Function], Function]:
-    """Those that were given and are not the default: what one would type to have it again."""
+    """Store the keywords of a call in its recipe, so that the call can be repeated with changes."""
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
 
         @wraps(function)
         def make(*args: Any, **named: Any) -> Any:
-            named = {name: _listed(value) for name, value in named.items()}
             made = function(*args, **named)
             if not isinstance(made, Recipe):
                 return made
             given = dict(signature.bind(*args, **named).arguments)
             given |= given.pop("more", {})
-            kept = {
-                name: value
-                for name, value in given.items()
-                if value is not None
-                and (name not in signature.parameters or _is_another(value, signature, name))
-            }
+            kept = {name: value for name, value in given.items() if value is not None}
             return replace(made, made_by=made_by, keywords=kept)
 
         return make  # type: ignore[return-value]
@@ -40,14 +41,88 @@ def keeps_keywords(made_by: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def _listed(value: Any) -> Any:
-    """Several values in a set, an array or a generator, as a list that can be read twice."""
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    is_row = getattr(value, "ndim", 0) == 1 and len(value) > 1
-    return list(value) if isinstance(value, Iterator) or is_row else value
+RECIPE_FIELDS = (
+    "cpus_per_task", "time_limit_minutes", "launcher", "tee", "monitor", "environment",
+    "directives", "note", "before",
+)  # fmt: skip
 
 
-def _is_another(value: Any, signature: inspect.Signature, name: str) -> bool:
-    default = signature.parameters[name].default
-    return type(value) is not type(default) or bool(value != default)
+def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
+    """Convert flags to words: `True` gives the flag alone, `None` and `False` give nothing, a list
+    or a range gives several words."""
+    words: list[str] = []
+    for name, value in flags.items():
+        if value is None or value is False:
+            continue
+        words.append(flag_of(name))
+        if value is not True:
+            several = value if isinstance(value, list | tuple | range) else [value]
+            words += [_text(item) for item in several]
+    return tuple(words)
+
+
+def flag_of(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def split_keywords(more: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split keywords into fields of Recipe and flags of the program."""
+    fields = {name: value for name, value in more.items() if name in RECIPE_FIELDS}
+    return fields, {name: value for name, value in more.items() if name not in RECIPE_FIELDS}
+
+
+def memory_limit(device_memory_gib: Any) -> dict[str, str]:
+    """Return the variable that sets a program's device memory."""
+    if device_memory_gib == 0:
+        return {}
+    if (real(device_memory_gib) or 0) <= 0:
+        raise RecipeError(
+            _(
+                "device_memory_gib {device_memory_gib!r} is not a number above 0",
+                device_memory_gib=device_memory_gib,
+            )
+        )
+    return {DEVICE_MEMORY: str(int(device_memory_gib * 2**30))}
+
+
+def _text(value: Any) -> str:
+    """Convert a value to text. 5e6 becomes 5000000, which a flag for whole numbers also accepts."""
+    value = own_number(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def check_known(
+    flags: Mapping[str, Any], arguments: Sequence[str], meant: Mapping[str, str]
+) -> None:
+    """Refuse flags that the course's program does not know, before the job waits in a queue.
+    `arguments` are the recipe's own keywords, which are suggested before flags. `meant` maps other
+    names of a flag to the flag."""
+    listed_flags = itertools.chain(*known_flags().values())
+    known = [flag.removeprefix("--").replace("-", "_") for flag in listed_flags]
+    problems = []
+    for name in (name for name in flags if name.replace("-", "_") not in known):
+        found = [meant[name]] if name in meant else near(name, arguments) or near(name, known)
+        ending = _("; did you mean {found}?", found=" or ".join(found)) if found else ""
+        problems.append(
+            _(
+                "gpt.recipe has no argument {name}, nor has the program such a flag{ending}",
+                name=name,
+                ending=ending,
+            )
+        )
+    if problems:
+        raise RecipeError(listed(problems))
+
+
+@cache
+def known_flags() -> dict[str, list[str]]:
+    """Read the flags from the tables of the program: `shared` with Megatron-LM, `ours` alone and
+    `older` spellings. The tables are read as text, because importing them would import torch."""
+    folder = programs_folder() / "flags"
+    tables, older = (
+        (folder / name).read_text(encoding="utf-8") for name in ("tables.py", "other_names.py")
+    )
+    shared, _unused, ours = tables.partition("\nOURS = [")
+    texts = {"shared": shared, "ours": ours, "older": older}
+    first_of_a_row = re.compile(r'^    \(?"(--[\w-]+)"[,:]', re.MULTILINE)
+    return {name: first_of_a_row.findall(text) for name, text in texts.items()}

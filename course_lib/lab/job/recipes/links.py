@@ -1,4 +1,4 @@
-"""Recipes for `code/measure_links.py`: how fast the roads between the devices are."""
+"""Recipes for `code/measure_links.py`, which measures the links between the devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = "measure_links.py"
 def recipe(
     name: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
-    """Times point-to-point messages and all-reduces between all pairs of devices. `more` are
+    """Measure point-to-point messages and all-reduces between all pairs of devices. `more` are
     fields of Recipe or flags of the program: `bytes`, `repeat`, `algorithm` …"""
     return program.recipe(name, PROGRAM, nodes=nodes, gpus_per_node=gpus_per_node, **more)
 

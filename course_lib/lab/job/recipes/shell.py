@@ -1,4 +1,4 @@
-"""Recipes for jobs that are a few shell commands, and for whole batch scripts."""
+"""Recipes for jobs of a few shell commands and for whole batch scripts."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import re
 import shlex
 from typing import Any
 
-from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.recipes.flags import RECIPE_FIELDS
 from course_lib.lab.job.recipes.keywords import keeps_keywords
 from course_lib.lab.job.script import Script
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
-from course_lib.mistakes.errors import ArgumentError
-from course_lib.mistakes.names import instead
+from course_lib.words import _
 
 SHORT = {"N": "nodes", "t": "time", "G": "gpus"}
 GAP_ANYWHERE = re.compile(r"(?<![.\w/])\.\.\.(?![.\w/])|____")
+# Shell lines may print three dots. Three dots are a gap only as the value of a flag.
 GAP_AS_VALUE = re.compile(r"(?:--[\w-]+[ =]|\b\w+=)\.\.\.(?!\S)|____")
-"""A few shell lines may well print three dots; as the value of a flag they are a gap."""
 
 
 @explained("shell.recipe", takes_gaps=True)
@@ -29,15 +26,11 @@ def recipe(
     name: str, commands: str, *, nodes: int = 1, gpus_per_node: int = 0,
     time_limit_minutes: int = 5, **more: Any,
 ) -> Recipe | Unfinished:  # fmt: skip
-    """A job that runs these lines of shell, as they stand, on the first of its nodes."""
+    """Return a job that runs these shell lines unchanged on the first of its nodes."""
     values = {
         "commands": commands, "nodes": nodes, "gpus_per_node": gpus_per_node,
         "time_limit_minutes": time_limit_minutes, **more,
     }  # fmt: skip
-    if strange := [word for word in more if word not in RECIPE_FIELDS]:
-        known = ["nodes", "gpus_per_node", *RECIPE_FIELDS]
-        hint = instead(strange[0], known, "it takes")
-        raise ArgumentError(f"shell.recipe has no argument {strange[0]}; {hint}")
     if missing := (*gaps(values), *_gaps_in(commands, GAP_AS_VALUE)):
         return Unfinished(name, missing)
     return Recipe(name=name, **values)
@@ -45,15 +38,10 @@ def recipe(
 
 @explained("shell.script", takes_gaps=True)
 def script(name: str, text: str | Script) -> Recipe | Unfinished:
-    """A batch script to submit as it stands. Its log and its folder are the lab's all the same."""
+    """Return a recipe for an unchanged batch script. The lab still sets its log and folder."""
     text = str(text)
     if lines := _gaps_in(text, GAP_ANYWHERE):
         return Unfinished(name, lines)
-    if not text.startswith("#!"):
-        raise RecipeError(
-            f"the script of {name!r} begins with {text[:20]!r}; its first line must name what runs "
-            "it, as in #!/bin/bash"
-        )
     asked = directives(text)
     return Recipe(
         name=name,
@@ -65,7 +53,7 @@ def script(name: str, text: str | Script) -> Recipe | Unfinished:
 
 
 def directives(text: str) -> dict[str, str]:
-    """What the #SBATCH lines ask for, by long name; like sbatch, up to the first command."""
+    """Read the #SBATCH options by long name, up to the first command, as sbatch does."""
     table: dict[str, str] = {}
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
@@ -79,7 +67,7 @@ def directives(text: str) -> dict[str, str]:
 
 
 def _options(line: str) -> list[str]:
-    """`--nodes 2`, `--nodes=2`, `-N 2` and `-N2` all become `nodes=2`."""
+    """Convert `--nodes 2`, `--nodes=2`, `-N 2` and `-N2` to `nodes=2`."""
     try:
         words = shlex.split(line.removeprefix("#SBATCH"), comments=True)
     except ValueError:
@@ -96,10 +84,10 @@ def _options(line: str) -> list[str]:
 
 
 def _gaps_in(text: object, gap: re.Pattern[str]) -> tuple[str, ...]:
-    """Lines of a script with `...` or `____` where a value belongs."""
+    """Return the lines of a script that have `...` or `____` instead of a value."""
     lines = text.splitlines() if isinstance(text, str) else []
     return tuple(
-        f"line {number}: {line.strip()}"
+        _("line {number}: {strip}", number=number, strip=line.strip())
         for number, line in enumerate(lines, 1)
         if gap.search(line) and not re.match(r"\s*#(?!SBATCH)", line)
     )
@@ -123,7 +111,7 @@ def _whole(text: str, otherwise: int) -> int:
 
 
 def _minutes(text: str) -> int:
-    """Slurm's ways to write a time: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s; rounded up."""
+    """Read Slurm's time formats: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s. Round up."""
     days, dash, clock = text.strip().rpartition("-")
     parts = [_whole(part, 0) for part in clock.split(":")]
     if dash:

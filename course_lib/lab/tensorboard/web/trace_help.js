@@ -1,4 +1,4 @@
-// Served in place of webcomponents where set-up could not install it (no npm on the machine).
+// Served instead of webcomponents if set-up could not install it (no npm on the machine).
 document.addEventListener("DOMContentLoaded", function () {
   document.body.style.overflow = "auto";
   document.body.innerHTML =

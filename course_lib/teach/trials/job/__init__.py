@@ -1,1 +1,1 @@
-"""What a batch script of a learner's makes of the commands of a cluster."""
+"""Run a learner's batch script on false cluster commands."""

@@ -1,8 +1,8 @@
-"""A batch script is run once more, on a cluster of false commands: what does it make of them?
+"""Run a batch script again with false cluster commands, and record the calls of torchrun.
 
-So a script is judged by what torchrun is called with on every node, and not by its words. It runs
-as several jobs, at a site whose fast network has other names and at one that has none; in an empty
-folder, for some seconds, with everything it started ended afterwards.
+A script is judged by its torchrun calls on each node, not by its text. It runs as several jobs, at
+a site with different host names for the fast network and at a site without them. It runs in an
+empty folder for a few seconds. All its processes are ended afterwards.
 """
 
 from __future__ import annotations
@@ -17,24 +17,33 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from course_lib.teach.trials.job import false_commands
 from course_lib.teach.trials.job.false_commands import COMMANDS, NODES, NOTES, QUIET, SUFFIX
 
-JOBS = ((7, "i"), (8, "i"), (4000000, "i"), (7, ""))
-"""A job's number, and the suffix of its site."""
+# Job ids, which a script may use to compute ports. They include powers of ten and of two, the
+# number of ports, ids with zeros among their last digits, and neighbours. JOBS adds a site suffix.
+NUMBERS = (8, 9, 500, 10500, 10509, 10600, 55536, 60000, 4000000)
+JOBS = ((7, "i"), (7, ""), *((number, "i") for number in NUMBERS))
+# Import the commands instead of running a file, so that Python compiles them only once.
+START = (
+    f"import sys; sys.path.insert(0, {str(Path(false_commands.__file__).parent)!r}); "
+    "import false_commands; false_commands.main()"
+)
+AT_ONCE = 4
 LONGEST_S = 20.0
 SHOWN_LINES = 6
+# Every script of the course begins with this line (lab/job/job.sbatch.j2).
 AS_A_JOB = "set -eo pipefail\n"
-"""With this every script of the course begins (lab/job/job.sbatch.j2)."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A call of torchrun."""
+    """Call of torchrun; `error` says why torchrun would refuse it."""
 
     node: str
     by_srun: bool
@@ -46,8 +55,8 @@ class Launch:
 
     @property
     def command(self) -> list[str]:
-        """What each process is to run."""
-        return [self.option("program"), *self.options.get("arguments", ())]
+        """Return the command that each process runs."""
+        return [self.option("training-script"), *self.options.get("training_script_args", ())]
 
 
 @dataclass(frozen=True)
@@ -57,24 +66,29 @@ class Rehearsed:
     in_time: bool
     launches: tuple[Launch, ...]
     sruns: tuple[str, ...]
+    # Host names that the script used and that do not exist.
     unknown: tuple[str, ...]
-    """Names that no host has."""
+    # Last lines that the script printed.
     said: str
-    """The last lines that the script printed."""
 
 
 def rehearse(script: str, environment: Mapping[str, str], tasks_per_node: str) -> list[Rehearsed]:
-    """Empty where there is no bash."""
-    found: list[Rehearsed] = []
-    for job, suffix in JOBS if shutil.which("bash") else ():
+    """Run the script once per job; return an empty list if the machine has no bash."""
+    if not shutil.which("bash"):
+        return []
+
+    def one(job: int, suffix: str) -> Rehearsed:
         values = dict(environment) | _job_variables(job, tasks_per_node) | {SUFFIX: suffix}
         if "SUFFIX" in environment:
             values["SUFFIX"] = suffix
         with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
-            found.append(_as_job(script, values, Path(folder), job, suffix))
-        if not found[-1].in_time:
-            break
-    return found
+            return _as_job(script, values, Path(folder), job, suffix)
+
+    first = one(*JOBS[0])
+    if not first.in_time:
+        return [first]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [first, *pool.map(one, *zip(*JOBS[1:], strict=True))]
 
 
 def _as_job(
@@ -93,15 +107,31 @@ def _as_job(
     launches = sorted((line for line in lines if "node" in line), key=lambda line: line["node"])
     return Rehearsed(
         job, suffix, in_time,
-        tuple(Launch(**line) for line in launches),
+        tuple(_launch(**line) for line in launches),
         tuple(line["srun"] for line in lines if "srun" in line),
         tuple(line["unknown"] for line in lines if "unknown" in line),
         "\n".join(said).replace(f"{text}: ", ""),
     )  # fmt: skip
 
 
+def _launch(node: str, by_srun: bool, words: list[str]) -> Launch:
+    """Parse the arguments of a call with torchrun's own parser."""
+    from torch.distributed.run import get_args_parser
+
+    def refuse(message: str) -> NoReturn:
+        raise ValueError(message)
+
+    parser = get_args_parser()
+    parser.set_defaults(nnodes="", nproc_per_node="", rdzv_backend="", rdzv_id="")
+    parser.error = refuse  # type: ignore[method-assign]
+    try:
+        return Launch(node, by_srun, vars(parser.parse_args(words)), "")
+    except ValueError as error:
+        return Launch(node, by_srun, {}, str(error))
+
+
 def _outside() -> dict[str, str]:
-    """A notebook may run in a job of its own, which is not this one."""
+    """Return the environment without variables of a job that the notebook may run in."""
     own = ("SLURM", "PET_", "MASTER_", "SUFFIX")
     return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 
@@ -109,22 +139,16 @@ def _outside() -> dict[str, str]:
 def _write_commands(notes: Path) -> None:
     notes.parent.mkdir()
     notes.touch()
-    program = shlex.join([sys.executable, "-I", "-S", false_commands.__file__])
-    for name in COMMANDS:
-        _write_command(notes.with_name(name), f'exec {program} {name} "$@"')
-    for name in QUIET:
-        _write_command(notes.with_name(name), "exit 0")
-    hosts = f"runpy.run_path({false_commands.__file__!r})['know_hosts']()"
-    notes.with_name("sitecustomize.py").write_text(f"import runpy\n\n{hosts}\n")
-
-
-def _write_command(file: Path, line: str) -> None:
-    file.write_text(f"#!/bin/sh\n{line}\n")
-    file.chmod(0o700)
+    program = shlex.join([sys.executable, "-I", "-S", "-c", START])
+    lines = {name: f'exec {program} {name} "$@"' for name in COMMANDS}
+    for name, line in (lines | dict.fromkeys(QUIET, "exit 0")).items():
+        file = notes.with_name(name)
+        file.write_text(f"#!/bin/sh\n{line}\n")
+        file.chmod(0o700)
 
 
 def _job_variables(job: int, tasks_per_node: str) -> dict[str, str]:
-    """What Slurm tells the first node's shell."""
+    """Return the variables that Slurm sets for the first node's shell."""
     nodes, tasks = len(NODES), len(NODES) * int(tasks_per_node)
     return {
         "SLURM_JOB_ID": str(job), "SLURM_JOBID": str(job), "SLURM_JOB_NAME": "own",
@@ -151,6 +175,6 @@ def _ends_in_time(command: list[str], values: Mapping[str, str], folder: Path, l
         except subprocess.TimeoutExpired:
             return False
         finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing is left
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # no process is left
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from course_lib.box.commands.submit.allocated_command import AllocatedCommand
+from course_lib.box.commands.submit.salloc import AllocatedCommand
 from course_lib.box.queue import state
 
 
@@ -19,7 +19,7 @@ def allocation(home):
     job_id = state.submit({"kind": "salloc"})
     job = state.read_job(job_id)
     ours, theirs = socket.socketpair()
-    yield ours, AllocatedCommand(theirs, job, kill=0)
+    yield ours, AllocatedCommand(theirs, job)
     for number, handler in kept.items():
         if number not in (signal.SIGKILL, signal.SIGSTOP) and handler is not None:
             signal.signal(number, handler)
@@ -31,10 +31,10 @@ def run(command: AllocatedCommand, text: str) -> int:
     return command.run("/bin/sh", ["sh", "-c", text], "", dict(os.environ))
 
 
-def test_no_signal_is_written_to_a_file_that_is_opened_after_it(allocation):
+def test_the_exit_code_of_the_command_is_kept(allocation):
     _, command = allocation
     assert os.WEXITSTATUS(run(command, "exit 7")) == 7
-    assert signal.set_wakeup_fd(-1) == -1
+    assert not command.revoked
 
 
 def test_a_command_goes_on_without_its_nodes(allocation, capfd):
@@ -43,10 +43,3 @@ def test_a_command_goes_on_without_its_nodes(allocation, capfd):
     assert os.WEXITSTATUS(run(command, "sleep 0.2; exit 3")) == 3
     assert command.revoked
     assert "salloc: Job allocation 1 has been revoked.\n" in capfd.readouterr().err
-
-
-def test_kill_command_ends_it(allocation):
-    ours, command = allocation
-    command.kill = signal.SIGTERM
-    ours.close()
-    assert os.WTERMSIG(run(command, "sleep 60")) == signal.SIGTERM

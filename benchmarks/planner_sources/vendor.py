@@ -1,0 +1,142 @@
+"""Published runs of 2024 to 2026 by Megatron-Core and its kin, on H100 and Blackwell."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from course_lib.plan import Layout, Model, preset
+from course_lib.plan.code_bases import stack_of_software
+from course_lib.plan.hardware.cluster import Cluster
+from course_lib.plan.hardware.machines import cluster
+from course_lib.plan.published.runs import MeasuredRun
+from planner_sources.common import Row
+
+MACHINES = {
+    "H100": "dgx-h100",
+    "B200": "dgx-b200",
+    "B300": "dgx-b300",
+    "GB200": "gb200-nvl72",
+    "GB300": "gb300-nvl72",
+}
+PRECISIONS = {
+    "bf16": "bf16",
+    "fp8": "fp8",
+    "fp8-cs": "fp8",
+    "fp8-ds": "fp8",
+    "fp8-mx": "mxfp8",
+    "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4",
+}
+POSITIONS = {"rope": "rotary", "learned": "learned"}
+# A squared ReLU has the two matrices of a GELU, and "1p" is a way to store a LayerNorm's weight.
+ACTIVATIONS = {"swiglu": "swiglu", "gelu": "gelu", "squared-relu": "gelu"}
+
+
+def _machine(name: str) -> str:
+    return MACHINES.get(str(name).replace("DGX-", "").replace("DGX ", ""), str(name))
+
+
+def _precision(text: str) -> str:
+    """The format, without what the table says about its recipe."""
+    return PRECISIONS.get(text.split(" ", maxsplit=1)[0].lower(), text)
+
+
+def _whole(value: object, usual: int = 1) -> int:
+    return usual if pd.isna(value) else int(float(str(value)))  # type: ignore[call-overload]
+
+
+def published(row: Row) -> MeasuredRun | None:
+    """A row whose shape is given in full. Where it does not say otherwise, the optimizer state is
+    sharded and sequences are split over tensor ranks, as the scripts of these programs set it."""
+    if row.fully_specified != 1 or pd.notna(row.n_experts):
+        return None
+    model = Model(
+        str(row.model),
+        int(row.n_layers),
+        int(row.hidden),
+        int(row.n_heads),
+        int(row.seq_len),
+        int(row.vocab),
+        kv_groups=_whole(row.n_kv_heads, 0),
+        ffn=int(row.ffn_hidden),
+        head_size=_whole(row.head_dim, 0),
+        tied=row.untied != 1,
+        positions=POSITIONS.get(row.positions, "rotary"),
+        activation=ACTIVATIONS[row.activation],
+        norm="rmsnorm" if row.norm == "rmsnorm" else "layernorm",
+        bias=row.bias == 1,
+    )
+    layout = Layout(
+        data=int(row.dp),
+        tensor=int(row.tp),
+        pipeline=int(row.pp),
+        context=_whole(row.cp),
+        virtual=_whole(row.vp),
+        micro_batch=int(row.micro_batch),
+        global_batch=int(row.global_batch_seqs),
+        zero=1,
+        sequence_parallel=row.tp > 1,
+        precision=_precision(row.precision),
+    )
+    machine = cluster(_machine(row.hardware), layout.devices)
+    return MeasuredRun(
+        _source(machine, layout),
+        model,
+        layout,
+        machine,
+        stack_of_software(str(row.software), layout.flash),
+        None if pd.isna(row.iter_time_s) else float(row.iter_time_s),
+        None if pd.isna(row.peak_mem_GiB) else float(row.peak_mem_GiB),
+        memory_kind="allocated",
+    )
+
+
+def _source(machine: Cluster, layout: Layout) -> str:
+    return f"vendor-{machine.device.name.lower()}-{layout.precision}"
+
+
+# Shapes that the tables name: those of the models' own configuration files.
+SHAPES = {"LLAMA3_8B": "llama-8b", "LLAMA3_70B": "llama-70b", "LLAMA3.1_405B": "llama-405b"}
+LLAMA_2 = {
+    "LLAMA2-7B": (32, 4096, 32, 32, 11008),
+    "LLAMA2-13B": (40, 5120, 40, 40, 13824),
+    "LLAMA2-70B": (80, 8192, 64, 8, 28672),
+}
+
+
+def _named_model(name: str, sequence: int) -> Model | None:
+    if name in SHAPES:
+        return preset(SHAPES[name]).but(sequence=sequence)
+    if name in LLAMA_2:
+        layers, hidden, heads, groups, ffn = LLAMA_2[name]
+        return preset("llama-8b").but(
+            name=name, layers=layers, hidden=hidden, heads=heads, kv_groups=groups, ffn=ffn,
+            head_size=128, sequence=sequence, vocabulary=32000,
+        )  # fmt: skip
+    return None
+
+
+def bridge(row: Row) -> MeasuredRun | None:
+    """Pre-training of a model whose shape its name tells; a table of fine-tuning does not say
+    how long its sequences are. `fsdp` is the number of ranks that share the parameters."""
+    model = _named_model(str(row.model), int(row.seq_len))
+    if model is None or not str(row.task).startswith("Pre-Training"):
+        return None
+    tensor, pipeline, context = int(row.tp), int(row.pp), int(row.cp)
+    layout = Layout(
+        data=int(row.n_gpus) // (tensor * pipeline * context),
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        virtual=_whole(row.vp) if pipeline > 1 else 1,
+        micro_batch=int(row.micro_batch),
+        global_batch=int(row.global_batch_seqs),
+        zero=3 if _whole(row.fsdp, 0) > 1 else 1,
+        sequence_parallel=tensor > 1,
+        precision=_precision(row.precision),
+    )
+    rate = float(row.tokens_per_s_per_gpu) * layout.devices
+    seconds = layout.global_batch * model.sequence / rate
+    machine = cluster(_machine(row.system), layout.devices)
+    stack = stack_of_software(str(row.release), layout.flash)
+    return MeasuredRun(_source(machine, layout), model, layout, machine, stack, seconds)

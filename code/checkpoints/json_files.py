@@ -1,0 +1,74 @@
+"""JSON of a checkpoint: written to last, and read as if a stranger had written it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from flags.ranges import shortened
+
+MOST_BYTES = 2**26
+MEANINGS = {int: "a whole number, not negative", float: "a number", bool: "true or false",
+            str: "a text", object: "a single value"}  # fmt: skip
+
+
+def write_json(path: Path, content: Any) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json(path: Path, form: Any) -> Any:
+    """ValueError says what is not of this form (`check`)."""
+    try:
+        content = json.loads(small_file(path, MOST_BYTES))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path.name} is not readable") from error
+    check(content, form, path.name)
+    return content
+
+
+def small_file(path: Path, most_bytes: int) -> bytes:
+    """Not of a pipe, which would wait for who writes, nor all of what has become huge."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a file", str(path))
+    with path.open("rb") as file:
+        size_bytes = os.fstat(file.fileno()).st_size  # `read` asks for memory before it reads
+        return file.read(min(size_bytes, most_bytes))
+
+
+def check(value: Any, form: Any, where: str) -> None:
+    """A form is a type, a list of forms (one: for any number of values), or a dictionary of forms
+    by name, where `str` stands for any other name."""
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} names no values")
+        if missing := [name for name in form if name not in (str, *value)]:
+            raise ValueError(f"{where} does not say {missing[0]}")
+        for name, part in value.items():
+            check(part, form.get(name, form.get(str)), f"{where}: {shortened(name)}")
+    elif isinstance(form, list):
+        if not isinstance(value, list) or len(form) not in (1, len(value)):
+            raise ValueError(f"{where} is no list of {len(form) if len(form) > 1 else 'values'}")
+        for number, part in enumerate(value):
+            check(part, form[number % len(form)], where)
+    elif form is None:
+        raise ValueError(f"{where} is nothing that this program knows")
+    elif isinstance(value, dict | list) if form is object else not _is_one(value, form):
+        raise ValueError(f"{where} is {shortened(str(value))}, not {MEANINGS[form]}")
+
+
+def form_of(example: Any) -> Any:
+    if isinstance(example, dict):
+        return {name: form_of(part) for name, part in example.items()}
+    return type(example)
+
+
+def _is_one(value: Any, kind: type) -> bool:
+    if isinstance(value, int) and not 0 <= value < 2**63:
+        return False
+    return type(value) is kind or (kind is float and type(value) is int)

@@ -1,0 +1,176 @@
+"""Experts of a mixture, spread over ranks: every row travels to the experts that it chose and back.
+
+A layer has many MLPs, the experts, and each row passes a few of them (training/router.py chooses).
+Expert parallelism gives every rank some of the experts. One layer, forward:
+
+    1. copy every row once for each expert that it chose, and sort the copies by expert
+    2. an all-to-all takes them to the ranks that have these experts
+    3. sort what arrived by expert; every expert computes its rows, as an MLP does
+    4. back into the order of arrival; a second all-to-all returns the results
+    5. back into the order of the rows; add up the results of a row, each with its weight
+
+Backward goes the same way from 5 to 1, and the all-to-alls swap what they send and receive. No row
+is dropped: the ranks first tell each other how many will come, and the messages have those sizes.
+
+    2 ranks, 4 experts: rank 0 has experts 0 and 1, rank 1 has 2 and 3; each row chose one
+    rows of rank 0 chose   3 0 0 2      sorted 0 0 | 2 3      2 stay, 2 go to rank 1
+    rows of rank 1 chose   1 3 1 1      sorted 1 1 1 | 3      3 go to rank 0, 1 stays
+    then rank 0 has        0 0 1 1 1    and rank 1 has 2 3 3
+
+Expert tensor parallelism cuts the matrices of each expert as an MLP's. A copy then goes to every
+slice of its expert; the slices return partial sums, and step 5 adds them as it adds experts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from parallel.layout import ExpertGroups, Group
+from parallel.products import Weight, WeightWork
+from parallel.tensor_parallel import sliced
+from process.pace import communicating
+from process.profile_ranges import in_backward, named
+
+
+def all_to_all(rows: Tensor, sent: list[int], received: list[int], group: Group) -> Tensor:
+    """`sent` and `received`: how many rows go to each rank of the group, and come from it."""
+    with communicating("communication: all-to-all"):
+        arrived = rows.new_empty(sum(received), *rows.shape[1:])
+        dist.all_to_all_single(arrived, rows.contiguous(), received, sent, group=group.handle)
+    return arrived
+
+
+class AllToAll(Function):
+    """Rows to other ranks forward; backward their gradients return."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, rows: Tensor, sent: list[int], received: list[int], group: Group
+    ) -> Tensor:
+        ctx.sent, ctx.received, ctx.group = sent, received, group
+        return all_to_all(rows, sent, received, group)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return all_to_all(grad, ctx.received, ctx.sent, ctx.group), None, None, None
+
+
+class _Reorder(Function):
+    """Row `order[n]` becomes row n; backward puts each gradient back where its row was."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, order: Tensor) -> Tensor:
+        ctx.save_for_backward(order)
+        return rows[order]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (order,) = ctx.saved_tensors
+        return grad[order.argsort()], None  # sorting an order gives its reverse
+
+
+class _GroupedProduct(Function):
+    """Y = X Wᵀ with another W for each expert; X is sorted by expert, `counts` rows for each."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, counts: list[int], work: WeightWork) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.weight, ctx.counts, ctx.work = weight, counts, work
+        return grouped(x, weight.transpose(1, 2), counts)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (x,) = ctx.saved_tensors
+        each = zip(ctx.weight.main_grad, grad.split(ctx.counts), x.split(ctx.counts), strict=True)
+        for total, dy, rows in each:
+            if rows.shape[0]:
+                ctx.work.add_to(total, dy, rows)
+        return grouped(grad, ctx.weight, ctx.counts), None, None, None
+
+
+def grouped(x: Tensor, matrices: Tensor, counts: list[int]) -> Tensor:
+    """Rows of X by the matrix of their expert: [rows, in] and [experts, in, out] → [rows, out]."""
+    if x.dtype == torch.float64:  # PyTorch has no kernel for all experts at once
+        each = zip(x.split(counts), matrices, strict=True)
+        return torch.cat([rows @ matrix for rows, matrix in each])
+    ends = torch.tensor(counts, device=x.device).cumsum(0, dtype=torch.int32)
+    return nn.functional.grouped_mm(x, matrices, offs=ends)
+
+
+class Experts(nn.Module):
+    """The experts of one layer that this rank has, and the way of the rows to them and back."""
+
+    def __init__(self, args: argparse.Namespace, groups: ExpertGroups, work: WeightWork) -> None:
+        super().__init__()
+        self.groups, self.work = groups, work
+        self.here = args.num_experts // groups.model.size
+        width = args.moe_ffn_hidden_size // groups.tensor.size
+        # [experts, outputs, inputs]; of the width inside an expert each tensor rank has a part.
+        self.up = self._cut(torch.empty(self.here, width, args.hidden_size), 1)
+        self.gate = (
+            self._cut(torch.empty(self.here, width, args.hidden_size), 1) if args.swiglu else None
+        )
+        self.down = self._cut(torch.empty(self.here, args.hidden_size, width), 2)
+        self.owners: Tensor
+        self.register_buffer("owners", torch.tensor(groups.owners), persistent=False)
+        self.sent_bytes = [0, 0]  # to experts on other ranks, and back, in this step
+
+    def _cut(self, values: Tensor, dimension: int) -> Weight:
+        parameter = sliced(nn.Parameter(values), 0, self.groups.model)
+        return sliced(parameter, dimension, self.groups.tensor)
+
+    def forward(self, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """[rows, hidden] → the same; `weights` and `chosen` are [rows, topk]."""
+        group, slices = self.groups.exchange, self.groups.tensor.size
+        copies = x.repeat_interleave(chosen.shape[1] * slices, 0)
+        # A key for each copy: the rank that it goes to, then the expert there.
+        to_rank = self.owners[chosen // self.here]  # [rows, topk, slices]
+        key = (to_rank * self.here + (chosen % self.here).unsqueeze(2)).flatten()
+        order = key.argsort(stable=True)
+        sending = key.bincount(minlength=group.size * self.here).view(group.size, self.here)
+        coming = self._told(sending)  # [ranks, experts here]
+        sent, received = sending.sum(1).tolist(), coming.sum(1).tolist()
+        arrived = self._travel(_Reorder.apply(copies, order), sent, received, 0)
+
+        expert = torch.arange(self.here, device=x.device).repeat(group.size)
+        by_expert = expert.repeat_interleave(coming.flatten()).argsort(stable=True)
+        with named("experts"):
+            y = self.mlp(_Reorder.apply(arrived, by_expert), coming.sum(0).tolist())
+
+        y = _Reorder.apply(y, by_expert.argsort())
+        y = _Reorder.apply(self._travel(y, received, sent, 1), order.argsort())
+        returned = y.view(x.shape[0], -1, x.shape[1])  # [rows, topk · slices, hidden]
+        each = weights.repeat_interleave(slices, 1).unsqueeze(1)  # [rows, 1, topk · slices]
+        return (each @ returned.to(each.dtype)).squeeze(1).to(x.dtype)
+
+    def mlp(self, x: Tensor, counts: list[int]) -> Tensor:
+        """What `Layer.inner` and `down` do, with the matrices of each row's expert."""
+        up = _GroupedProduct.apply(x, self.up, counts, self.work)
+        if self.gate is None:
+            inner = nn.functional.gelu(up, approximate="tanh")
+        else:
+            gate = _GroupedProduct.apply(x, self.gate, counts, self.work)
+            inner = nn.functional.silu(gate) * up
+        return _GroupedProduct.apply(inner, self.down, counts, self.work)
+
+    def _told(self, sending: Tensor) -> Tensor:
+        """How many rows every rank will send to each expert here."""
+        group = self.groups.exchange
+        ones = [1] * group.size
+        return sending if group.size == 1 else all_to_all(sending, ones, ones, group)
+
+    def _travel(self, rows: Tensor, sent: list[int], received: list[int], way: int) -> Tensor:
+        """To the experts (way 0) or back (1); bytes are counted once, not in recomputation."""
+        group = self.groups.exchange
+        if group.size == 1:
+            return rows
+        if torch.is_grad_enabled() and not in_backward():
+            leaving = sum(sent) - sent[group.index]
+            self.sent_bytes[way] += leaving * rows.shape[1] * rows.element_size()
+        return AllToAll.apply(rows, sent, received, group)

@@ -1,0 +1,144 @@
+"""The end of a rank: with the program's result, or at once with the reason of its failure.
+
+Every rank that fails says so, with its rank and node; what several found alike is said once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import io
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+import torch.distributed as dist
+
+from process import device
+from process.environment import environment_or_alone
+from process.errors import (
+    EXIT_INTERRUPTED,
+    ArgumentsError,
+    AskedError,
+    RendezvousError,
+    error_lines,
+    node_name,
+    say,
+)
+from process.peers import Peers
+from process.places import answer_with_stacks, leave_flight_record
+from process.rendezvous import open_store
+
+EXIT_OUT_OF_MEMORY = 41
+# For torch's C++ libraries: not what they only warn of.
+ERRORS = 2
+LONGEST_MEETING = timedelta(seconds=10)
+# How gloo, NCCL and the store say that somebody stopped answering.
+PEER_GONE = re.compile(
+    r"[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|remote process exited|ncclRemoteError|"
+    r"ncclSystemError|communicator was aborted|Timed out waiting|timed out after|Socket closed|"
+    r"[Ff]ailed to recv|[Ww]atchdog caught collective operation timeout"
+)
+WAITED = re.compile(
+    r"Timed out waiting|[Ww]atchdog caught collective operation timeout|"
+    r"failed to pass monitoredBarrier"
+)
+# The store's words where ranks were to meet. To try that again would take as long again.
+NOBODY_THERE = re.compile(r"while trying to connect|failed to connect")
+
+
+def run_and_exit(main: Callable[[], int]) -> None:
+    """Ends the process with the program's result, or at once with the reason of its failure.
+
+    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
+    end the process with "terminate called without an active exception", after all work was done.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # set before torch was imported
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _quieten_libraries()
+    answer_with_stacks(environment_or_alone()[0], node_name())
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not know a letter of a path
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            code = main()
+        except Exception as error:
+            fail(error)
+        if device.PEERS:
+            device.PEERS[-1].finish()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+    except KeyboardInterrupt as error:  # also where it comes while another failure is told
+        fail(error)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _quieten_libraries() -> None:
+    """Silences warnings of each connection that a lost rank leaves, twenty lines of C++, unless
+    a variable tells them otherwise, at which they no longer look: they are loaded."""
+    if "TORCH_CPP_LOG_LEVEL" not in os.environ:
+        with contextlib.suppress(OSError, ValueError):
+            core = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
+            ctypes.c_int.in_dll(core, "FLAGS_caffe2_log_level").value = ERRORS
+
+
+def fail(error: BaseException) -> NoReturn:
+    """Reports, and ends this process soon, so that no rank waits for it longer than needed."""
+    interrupted = isinstance(error, KeyboardInterrupt)
+    if interrupted:  # a launcher hands the same Control-C on
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout.flush()
+    out_of_memory = device.out_of_memory_line(error)
+    if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
+        say([out_of_memory])
+    leave_flight_record(environment_or_alone()[0])
+    out_of_reach = isinstance(error, RendezvousError) or NOBODY_THERE.search(str(error))
+    peers = None if out_of_reach or (interrupted and not device.PEERS) else _peers()
+    if peers is not None and peers.too_late():
+        os._exit(1)
+    waited = WAITED.search(str(error)) is not None
+    if peers is not None and waited:
+        peers.gave_up()
+    # A rank that waited in vain speaks at once: the others lose their connection to it only then.
+    foreseen = isinstance(error, AskedError)
+    peer_gone = not foreseen and not waited and PEER_GONE.search(str(error))
+    follows = peers is not None and peer_gone and peers.follows()
+    speaks = not out_of_memory and not follows and _speaks(error, peers)
+    if speaks:
+        say(error_lines(error, *environment_or_alone()[:2]))
+    if peers is not None:
+        peers.leave(speaks or bool(out_of_memory))
+    if out_of_memory:
+        os._exit(EXIT_OUT_OF_MEMORY)
+    if interrupted:
+        os._exit(EXIT_INTERRUPTED)
+    os._exit(error.exit_code if isinstance(error, AskedError) else 1)
+
+
+def _peers() -> Peers | None:
+    """The ranks of this job; those that fail before they met do so now. None: nobody answers."""
+    rank, world_size, _ = environment_or_alone()
+    if device.PEERS or world_size == 1:
+        return device.PEERS[-1] if device.PEERS else None
+    try:
+        return Peers(open_store(rank, world_size, LONGEST_MEETING, waits=True), rank, world_size)
+    except (RuntimeError, ValueError):  # ValueError: no MASTER_ADDR
+        return None
+
+
+def _speaks(error: BaseException, peers: Peers | None) -> bool:
+    """The first that has this error; rank 0 for what all have alike, if ranks cannot meet."""
+    of_all = isinstance(error, ArgumentsError | KeyboardInterrupt)
+    if peers is not None:
+        return peers.is_first_with(f"{type(error).__name__}: {error}", names_others=not of_all)
+    return not of_all or environment_or_alone()[0] == 0

@@ -1,0 +1,309 @@
+"""The other ranks, and news of their end: through the store in which they met, and through rank 0.
+
+In the store, a few keys:
+
+    said/<digest>   how many ranks have this error; the first of them speaks
+    alike/<digest>  which ranks they are; the first tells in the end which others there were
+    through         how many ranks have done their work
+    gave_up         a rank has waited for the others until its time-out
+    news            "failed" once a rank has failed, "over" once all are through
+    ended           how many ranks have said what they had to say
+    hub             where rank 0 listens
+
+A killed rank says nothing, and collectives may wait for it until their time-out. But the operating
+system closes the connections of a process that ends, however it ends, and keeps the connections of
+one that is slow, compiles, is stopped in a debugger or sleeps with its laptop. So each rank holds a
+connection to a hub in rank 0, and says farewell before it goes. If a connection closes without a
+farewell, its rank is dead, and rank 0 says so. If the hub is gone, rank 0 is dead.
+
+A rank that fails lingers for a moment. torchrun ends all others as soon as one has left, also one
+that is about to tell of an error of its own; and the store may live in the very rank that leaves.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from process.environment import environment_of_rank
+from process.errors import (
+    LostRankError,
+    MissingRankError,
+    cause_of,
+    counted,
+    error_lines,
+    node_name,
+    say,
+)
+from process.places import busy_at, leave_flight_record
+from process.rendezvous import own_connection, place
+
+# For an error of their own that others are about to tell.
+LINGER_S = 3.0
+# A launcher that ends a whole job kills all ranks in turn, also one that could report the others.
+GRACE_S = 1.0
+# The rank that failed leaves first, so that a launcher names it; the rank with the store is last.
+MARGIN_S = 1.0
+ANSWER = timedelta(seconds=5)
+LONG = timedelta(days=30)
+CONNECT_S = 10.0
+FAREWELL = "farewell"
+MOST_BYTES = 1000  # that one connection says
+# Seconds, and how often. Without power nothing is closed: a minute of silence counts as an end.
+KEEP_ALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 4}
+
+
+def _aside(work: Callable[[], object]) -> None:
+    """Works in a thread: a store whose machine is gone may never answer."""
+    try:
+        threading.Thread(target=work, daemon=True).start()
+    except RuntimeError:  # a full device has no memory for a thread either
+        work()
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+class Hub:
+    """Holds a connection of every rank; `lost` is called with each that breaks without farewell."""
+
+    def __init__(self, lost: Callable[[str], object]) -> None:
+        self.lost = lost
+        # Ranks of one node need no way in from outside.
+        alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+        self.host = "127.0.0.1" if alone else os.environ["MASTER_ADDR"]
+        family = socket.getaddrinfo(self.host, None)[0][0]
+        self.door = socket.create_server((self.host, 0), family=family, backlog=1024)
+        self.token = secrets.token_hex(16)  # only a rank can read it in the store
+        self.said: dict[socket.socket, bytes] = {}
+
+    def serve(self) -> None:
+        self.door.setblocking(False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.door, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    self._hear(selector, key.fileobj)
+
+    def _hear(self, selector: selectors.BaseSelector, source: Any) -> None:
+        if source is self.door:
+            with contextlib.suppress(OSError):  # gone again
+                rank, _ = self.door.accept()
+                _keep_alive(rank)
+                selector.register(rank, selectors.EVENT_READ)
+                self.said[rank] = b""
+            return
+        try:
+            text = source.recv(MOST_BYTES)
+        except OSError:
+            text = b""
+        self.said[source] += text
+        if text and len(self.said[source]) <= MOST_BYTES:
+            return
+        selector.unregister(source)
+        source.close()
+        token, name, *farewell = [*self.said.pop(source).decode(errors="replace").split("\n"), ""]
+        if token == self.token and FAREWELL not in farewell:
+            self.lost(name)
+
+    def say_farewell(self) -> None:
+        for rank in list(self.said):
+            with contextlib.suppress(OSError):
+                rank.send(b".")
+
+
+class Peers:
+    """One rank's view of the others. Only `watch` raises: a store that is gone ends the talk."""
+
+    def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
+        self.shared = dist.PrefixStore(f"ends/{attempt}", store)
+        self.store = own_connection(self.shared)
+        self.store.set_timeout(ANSWER)
+        self.rank, self.size = rank, world_size
+        self.agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        self.keeps_store = rank == 0 and not self.agent
+        self.hub: Hub | None = None
+        self.connection: socket.socket | None = None  # to the hub
+        self.lost: list[str] = []
+        self.over = threading.Event()  # all ranks are through
+        self.heard = threading.Event()  # of a rank that has failed
+        self.heard_at = 0.0
+        self.ending = threading.Lock()  # of the thread that ends this process
+        self.leaving = False  # with an error of our own
+        self.alike = ""  # the key of those that have the error that this rank speaks of
+
+    def watch(self) -> None:
+        """Ends this process when another rank fails or dies, whatever it waits for."""
+        _aside(self._wait_for_news)
+        name = f"rank {self.rank} (on {node_name()}, process {os.getpid()})"
+        try:
+            if self.rank == 0:
+                self.hub = Hub(self._missed)
+                port = self.hub.door.getsockname()[1]
+                _aside(self.hub.serve)
+                at = [self.hub.host, port, self.hub.token, name]
+                self.shared.set("hub", json.dumps(at))
+            host, port, token, first = self._read_hub()
+            self.connection = socket.create_connection((host, port), CONNECT_S)
+            self.connection.settimeout(None)
+            _keep_alive(self.connection)
+            self.connection.sendall(f"{token}\n{name}\n".encode())
+        except OSError as error:
+            far = f"rank 0 cannot be reached from {node_name()} ({error})"
+            say([f"[rank{self.rank}]: note: {far}; if a rank dies, others wait for a time-out"])
+            return
+        os.register_at_fork(after_in_child=self._close)  # a child may outlive this process
+        atexit.register(self._say_farewell)  # of a program that ends by itself
+        _aside(lambda: self._watch_hub(first))
+
+    def _read_hub(self) -> Any:
+        try:
+            return json.loads(self.shared.get("hub"))
+        except dist.DistStoreError as error:
+            raise MissingRankError([0], place()) from error
+
+    def _close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+        if self.hub is not None:
+            for one in (self.hub.door, *self.hub.said):
+                one.close()
+
+    def _say_farewell(self) -> None:
+        if self.hub is not None:
+            self.hub.say_farewell()
+        if self.connection is not None:
+            with contextlib.suppress(OSError):
+                self.connection.sendall(f"{FAREWELL}\n".encode())
+
+    def _missed(self, name: str) -> None:
+        """Rank 0 hears of each rank that is dead; it tells of all that died together."""
+        self.lost.append(name)
+        if len(self.lost) == 1 and not self.heard.is_set():  # else a launcher ends the others
+            _aside(lambda: self._tell_of(self.lost))
+
+    def _watch_hub(self, first: str) -> None:
+        assert self.connection is not None
+        farewell = b""
+        with contextlib.suppress(OSError):
+            farewell = self.connection.recv(1)  # sleeps in the socket, without Python's lock
+        if farewell or self.heard.is_set() or self.leaving:
+            return
+        rank, _, local_rank = environment_of_rank()
+        # One rank of each node tells of it; on the node of rank 0 that is the next one.
+        if local_rank == (1 if rank == local_rank else 0):
+            self._tell_of([first])
+        else:
+            time.sleep(GRACE_S)
+            self._end()
+
+    def _tell_of(self, lost: list[str]) -> None:
+        time.sleep(GRACE_S)
+        if self.over.is_set():
+            return
+        say(error_lines(LostRankError(lost), self.rank, self.size))
+        self._end()
+
+    def _wait_for_news(self) -> None:
+        store = own_connection(self.shared)
+        try:
+            store.wait(["news"], LONG)  # sleeps in the socket, without Python's lock
+            if store.get("news") == b"over":
+                self.over.set()
+                return
+        except RuntimeError:  # who kept the store is dead; if that was rank 0, others tell of it
+            time.sleep(GRACE_S)
+            if self.agent and self.rank == 0 and not self.over.is_set():
+                self._tell_of(["torchrun's agent, which kept the ranks' common store"])
+        self._end()
+
+    def _end(self) -> None:
+        """Another rank has failed, and the main thread may be waiting for that one for ever."""
+        if not self.ending.acquire(blocking=False):
+            return
+        self.heard_at = time.monotonic()
+        self.heard.set()
+        _aside(lambda: self._ask(lambda store: store.set("news", "failed")))
+        leave_flight_record(self.rank)
+        if self._ask(lambda store: store.check(["gave_up"])) and (at := busy_at()):
+            self._note(f"not in a collective, but at {at} when others gave up waiting")
+        time.sleep(LINGER_S + MARGIN_S)
+        if self.leaving:  # the main thread ends this process, unless the store holds it up
+            time.sleep(2 * MARGIN_S)
+        if not self.over.is_set():
+            os._exit(1)
+
+    def gave_up(self) -> None:
+        """A collective timed out here. Ranks that are not in one say where they are instead."""
+        self._ask(lambda store: store.set("gave_up", "yes"))
+
+    def too_late(self) -> bool:
+        """True once errors may follow from the rank that failed, which leaves."""
+        return self.heard.is_set() and time.monotonic() - self.heard_at > LINGER_S - 0.5
+
+    def follows(self) -> bool:
+        """True if a peer stopped answering because of what another rank tells."""
+        return self.heard.wait(LINGER_S)
+
+    def is_first_with(self, text: str, *, names_others: bool) -> bool:
+        digest = cause_of(text)
+        is_first = self._ask(lambda store: store.add(f"said/{digest}", 1)) in (1, None)
+        self.alike = f"alike/{digest}" if is_first and names_others else ""
+        self._ask(lambda store: store.append(f"alike/{digest}", f"{self.rank} "))
+        return is_first
+
+    def leave(self, spoke: bool) -> None:
+        """Tells of the failure, and lets the others come to word before this rank goes."""
+        self.leaving = True
+        self._say_farewell()
+        self._ask(lambda store: store.set("news", "failed"))
+        self._wait_for_all_to_end()
+        alike = self._ask(lambda store: store.get(self.alike)) if self.alike else None
+        ranks = sorted({int(rank) for rank in (alike or b"").split()} - {self.rank})
+        if ranks:
+            self._note(f"{counted(ranks)} found the same")
+        time.sleep(MARGIN_S if self.keeps_store else 0 if spoke else MARGIN_S / 4)
+
+    def finish(self) -> None:
+        """Nobody leaves before all are through: until then a rank that dies is missed."""
+        if self._ask(lambda store: store.add("through", 1)) == self.size:
+            self._ask(lambda store: store.set("news", "over"))
+        self.over.wait()
+        self._say_farewell()
+        if self.keeps_store:
+            self._wait_for_all_to_end()
+        else:
+            self._ask(lambda store: store.add("ended", 1))
+
+    def _wait_for_all_to_end(self) -> None:
+        began, count = time.monotonic(), self._ask(lambda store: store.add("ended", 1))
+        while count is not None and count < self.size and time.monotonic() - began < LINGER_S:
+            time.sleep(0.05)
+            count = self._ask(lambda store: store.add("ended", 0))
+
+    def _note(self, text: str) -> None:
+        say([f"[rank{self.rank}]: note: {text} (rank {self.rank} on {node_name()})"])
+
+    def _ask(self, question: Callable[[Any], Any]) -> Any:
+        """The store's answer; None if the store is gone."""
+        try:
+            return question(self.store)
+        except RuntimeError:
+            return None

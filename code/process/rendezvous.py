@@ -1,0 +1,102 @@
+"""The rendezvous of the ranks: a store that rank 0 keeps, or torchrun's agent.
+
+A failure to meet is told in a line: torch's own words for it are a screen of addresses.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed as dist
+
+from process.environment import environment_or_alone, whole_number
+from process.errors import RendezvousError, SurroundingsError
+
+ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
+LAST_PORT = 65535
+# When a job starts on many nodes at once, a name server may not answer the first time.
+RESOLVED_WITHIN_S = 10.0
+
+
+def open_store(
+    rank: int, world_size: int, timeout: timedelta, *, waits: bool = False
+) -> dist.Store:
+    """A private one for a rank alone. `waits`: rank 0 waits here until all have come."""
+    if world_size == 1:
+        return dist.HashStore()
+    check_address()
+    check_name(timeout.total_seconds() / 2)
+    try:
+        return _store(rank, world_size, timeout, waits)
+    except dist.DistError as error:
+        raise _told(error, rank) from error
+
+
+def own_connection(store: Any) -> dist.Store:
+    """The other may be busy waiting. (PyTorch's type stubs do not know `clone` yet.)"""
+    made: dist.Store = store.clone()
+    return made
+
+
+def check_address() -> None:
+    """Several ranks find each other at one address, which each of them must have been told."""
+    missing = [name for name in ADDRESS if not os.environ.get(name)]
+    if missing:
+        raise SurroundingsError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set, where "
+            f"{environment_or_alone()[1]} ranks are to meet; export MASTER_ADDR, the first node, "
+            "and MASTER_PORT, a free port, in each task (torchrun does it)"
+        )
+    whole_number("MASTER_PORT", 0, LAST_PORT)
+
+
+def check_name(within_s: float) -> None:
+    """Checks the name of the meeting point. The store would try a wrong one until its time-out."""
+    name, began = os.environ["MASTER_ADDR"], time.monotonic()
+    while True:
+        try:
+            socket.getaddrinfo(name, None)
+            return
+        except (OSError, UnicodeError) as error:  # UnicodeError: no name can be so long
+            told = getattr(error, "strerror", None) or str(error)
+        if time.monotonic() - began > min(within_s, RESOLVED_WITHIN_S):
+            raise RendezvousError(
+                f"MASTER_ADDR={name[:100]} is no name or address that this node knows ({told}); "
+                "export that of the first node, without a port, as `scontrol show hostnames | "
+                "head -n 1` prints it in a job; `getent hosts <name>` says whether a node knows it"
+            )
+        time.sleep(0.5)
+
+
+def place() -> str:
+    return f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+
+
+def _store(rank: int, world_size: int, timeout: timedelta, waits: bool) -> dist.Store:
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        found = dist.rendezvous("env://", rank=rank, world_size=world_size, timeout=timeout)
+        store: dist.Store = next(iter(found))[0]
+        return store
+    return dist.TCPStore(
+        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world_size, rank == 0, timeout,
+        wait_for_workers=waits, multi_tenant=True,
+    )  # fmt: skip
+
+
+def _told(error: Exception, rank: int) -> Exception:
+    said = str(error).partition("\n")[0][:200]
+    if "EADDRINUSE" in said:
+        return RendezvousError(
+            f"port {os.environ['MASTER_PORT']} is in use on this node, by another job or another "
+            f"process that was told to be rank 0 too; export another MASTER_PORT ({said})"
+        )
+    if rank == 0:
+        return error
+    return RendezvousError(
+        f"rank 0 does not answer at {place()}: it was not started, has ended, or was told another "
+        f"MASTER_ADDR or MASTER_PORT, or a wall lies between; its own lines may say which ({said})"
+    )

@@ -1,0 +1,214 @@
+"""The router of a mixture of experts: which experts compute a token, and what each of them counts.
+
+A mixture of experts has many MLPs in the place of one, and a token passes a few of them. The router
+is one matrix, [experts, hidden]. It gives every token a score for every expert:
+
+    scores   = softmax(x Wᵀ), or the sigmoid of each number alone
+    chosen   = the --moe-router-topk experts with the highest scores
+    weights  = their scores, divided by the sum of them: the experts' outputs are added up with them
+
+Nothing here makes the experts share the work evenly: an expert that is chosen often learns more
+and is chosen more often. Two remedies can be used, alone or together:
+
+    a loss   (--moe-aux-loss-coeff)  experts · Σ (share of the choices · mean score), over experts.
+             It is 1 if all are equal, and more if they are not; its gradient lowers the scores of
+             busy experts. It is counted for each micro-batch, as Megatron-LM does, so it depends on
+             the size of a micro-batch, but not on the ranks that share one.
+    a bias   (--moe-router-enable-expert-bias)  is added to the scores when experts are chosen, and
+             only then. After each step it moves up for an expert that got less than the mean, and
+             down for one that got more. There is no gradient.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd import Function
+
+from flags.ranges import pattern_of
+from parallel.layout import ExpertGroups, Group
+from process.pace import communicating
+from process.profile_ranges import in_backward
+
+if TYPE_CHECKING:
+    from parallel.experts import Experts
+    from training.model import Stage
+
+
+class _WithLoss(Function):
+    """The weights as they are; backward also gives `loss` its gradient, as if it were added to the
+    loss of the model."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, loss: Tensor, gradient: Tensor | float) -> Tensor:
+        ctx.gradient, ctx.like = gradient, loss
+        return weights.view_as(weights)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        return grad, torch.ones_like(ctx.like) * ctx.gradient, None
+
+
+class Router(nn.Module):
+    """[rows, hidden] → weights and numbers of the chosen experts, both [rows, topk]."""
+
+    bias: Tensor | None
+
+    def __init__(self, args: argparse.Namespace, groups: ExpertGroups) -> None:
+        super().__init__()
+        self.experts, self.topk, self.groups = args.num_experts, args.moe_router_topk, groups
+        self.softmax = args.moe_router_score_function == "softmax"
+        # With one expert the sum is its own score: every weight would be 1, and the router would
+        # learn nothing.
+        self.divides = not args.moe_router_pre_softmax if self.softmax else self.topk > 1
+        self.coefficient = args.moe_aux_loss_coeff if _has_loss(args) else 0.0
+        self.rate = args.moe_router_bias_update_rate
+        self.weight = nn.Parameter(torch.empty(self.experts, args.hidden_size))
+        has_bias = args.moe_router_enable_expert_bias
+        self.register_buffer("bias", torch.zeros(self.experts) if has_bias else None)
+        self.begin(0.0)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Router:
+        """Moves with the model. The bias stays float32: bfloat16 would round its steps away."""
+        bias = self.bias
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.bias = None if bias is None else bias.to(self.weight.device)
+        return self
+
+    def begin(self, loss_gradient: Tensor | float) -> None:
+        """Begins a step, in which each token's loss has this gradient."""
+        self.loss_gradient = loss_gradient
+        self.tokens: Tensor | None = None  # [experts]: how many rows of this rank chose each
+        self.balance: Tensor | float = 0.0  # this rank's part of the loss, over all micro-batches
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        wide = torch.promote_types(x.dtype, torch.float32)
+        logits = nn.functional.linear(x.to(wide), self.weight.to(wide))
+        scores = logits.softmax(1) if self.softmax else logits.sigmoid()
+        ranked = scores if self.bias is None else scores + self.bias
+        chosen = ranked.detach().topk(self.topk, 1).indices
+        weights = scores.gather(1, chosen)
+        if self.divides:
+            weights = weights / weights.sum(1, keepdim=True)
+        tokens = chosen.flatten().bincount(minlength=self.experts)
+        counts = torch.is_grad_enabled() and not in_backward()  # recomputation is the same again
+        if counts:
+            self.tokens = tokens if self.tokens is None else self.tokens + tokens
+        if self.coefficient and torch.is_grad_enabled():
+            balance, rows = self._balance(scores, tokens)
+            weights = _WithLoss.apply(
+                weights, balance, self.loss_gradient * self.coefficient * rows
+            )
+            self.balance += balance.detach() if counts else 0.0
+        return weights, chosen
+
+    def _balance(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
+        """This rank's part of the loss of a micro-batch, and how many tokens that has.
+
+        Tensor and context ranks have other rows of it. They exchange the choices; the scores of
+        each rank's own rows then give a part of the sum, and its gradient, without another message.
+        """
+        group = self.groups.micro_batch
+        tokens, rows = summed(tokens, group), scores.shape[0] * group.size
+        shares = scores if self.softmax else scores / scores.sum(1, keepdim=True)
+        of_choices = tokens.to(scores.dtype) / (self.topk * rows)
+        return self.experts * (of_choices * (shares.sum(0) / rows)).sum(), rows
+
+    @torch.no_grad()
+    def move_bias(self) -> None:
+        """After a step: up for experts that got less than the mean of all ranks' choices."""
+        if self.bias is not None and self.tokens is not None:
+            tokens = summed(self.tokens, self.groups.stage).float()
+            self.bias += self.rate * (tokens.mean() - tokens).sign()
+
+
+def has_experts(args: argparse.Namespace, number: int) -> bool:
+    """--moe-layer-freq: every n-th layer from the first, or a list with a 1 for each of them."""
+    return bool(args.num_experts and pattern_of(args.moe_layer_freq, args.num_layers)[number])
+
+
+def _has_loss(args: argparse.Namespace) -> bool:
+    return args.moe_router_load_balancing_type == "aux_loss" and args.moe_aux_loss_coeff > 0
+
+
+def summed(numbers: Tensor, group: Group) -> Tensor:
+    if group.size > 1:
+        numbers = numbers.clone()
+        with communicating("communication: routing"):
+            dist.all_reduce(numbers, group=group.handle)
+    return numbers
+
+
+class Routing:
+    """The mixtures of this rank's layers, by number: what is done with all of them."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        self.mixtures: dict[int, tuple[Router, Experts]] = {
+            layer.number: (layer.router, layer.experts)
+            for stage in stages
+            for layer in stage.all_layers()
+            if layer.router is not None and layer.experts is not None
+        }
+
+    def begin(self, loss_gradient: Tensor | float) -> None:
+        for router, experts in self.mixtures.values():
+            router.begin(loss_gradient)
+            experts.sent_bytes = [0, 0]
+
+    def move_biases(self) -> None:
+        for router, _ in self.mixtures.values():
+            router.move_bias()
+
+    def biases(self) -> dict[str, Tensor]:
+        """By the names that they have in a checkpoint."""
+        return {
+            f"layers.{number}.router.bias": router.bias
+            for number, (router, _) in self.mixtures.items()
+            if router.bias is not None
+        }
+
+    def here(self) -> dict[str, Any]:
+        """What this rank did in the last step: choices of its own rows, and bytes that it sent to
+        other ranks forward. Backward sends as many again, each the other way."""
+        to, back = self._sent_bytes()
+        tokens = {
+            n: r.tokens.tolist() for n, (r, _) in self.mixtures.items() if r.tokens is not None
+        }
+        return {"tokens_per_expert": tokens, "to_experts_bytes": to, "from_experts_bytes": back}
+
+    def everywhere(
+        self, args: argparse.Namespace, everyone: Group, device: torch.device
+    ) -> dict[str, str]:
+        """Fields of the log about the last step, over all ranks, which all call this."""
+        if not args.num_experts:
+            return {}
+        size = args.num_layers * args.num_experts
+        numbers = torch.zeros(size + 3, dtype=torch.float64, device=device)
+        tokens = numbers[:size].view(args.num_layers, args.num_experts)
+        for number, (router, _) in self.mixtures.items():
+            if router.tokens is not None:
+                tokens[number] += router.tokens
+            numbers[-3] += router.balance
+        numbers[-2:] += torch.tensor(self._sent_bytes(), device=device)
+        numbers = summed(numbers, everyone)
+        tokens = numbers[:size].view_as(tokens)
+        used = tokens[tokens.sum(1) > 0]  # the layers that have experts
+        busiest = (used.amax(1) / used.mean(1)).max().item()
+        micro_batches = args.global_batch_size // args.micro_batch_size
+        balance = numbers[-3].item() / len(used) / micro_batches
+        fields = {"load_balancing_loss": f"{balance:.6E}"} if _has_loss(args) else {}
+        return {
+            **fields,
+            "busiest expert over mean": f"{busiest:.3f}",
+            "bytes to experts": f"{numbers[-2].item():.0f}",
+            "bytes from experts": f"{numbers[-1].item():.0f}",
+        }
+
+    def _sent_bytes(self) -> tuple[int, int]:
+        sent = [experts.sent_bytes for _, experts in self.mixtures.values()]
+        return sum(to for to, _ in sent), sum(back for _, back in sent)

@@ -1,0 +1,124 @@
+"""13b.2: `ContextAttention(wq, wk, wv)` has some positions of a sequence, and all weights.
+
+own = ContextAttention(wq, wk, wv)     whole on every rank
+y = own(x, positions)                  x: the rows of these positions, y: theirs too
+y.backward(dy)
+own.finish()                           the gradients of the weights are those of the sequence
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from process.own_program import KEPT
+from trials.linear import AGAIN, CHANGED, gradient, gradients
+from trials.ranks import Ranks
+
+NAME = "ContextAttention"
+WEIGHTS = ("wq", "wk", "wv")
+LENGTH, WIDTH = 24, 6
+# In gathers of as many numbers as x has: keys and values are two, positions far less than one.
+WITH_QUERIES = 2.95
+
+
+def test(ContextAttention: Any, ranks: Ranks) -> None:
+    weights = ranks.draw(*[(WIDTH, WIDTH)] * 3)
+    ranks.begin("wrapping")
+    with ranks.phase("wrapping"):
+        own = ContextAttention(*(weight.clone() for weight in weights))
+    KEPT.append(own)
+    for when in ("", AGAIN):
+        step(own, weights, when, ranks)
+        with torch.no_grad():
+            for name in WEIGHTS:
+                getattr(own, name).mul_(CHANGED)
+                getattr(own, name).grad = None
+        weights = [CHANGED * weight for weight in weights]
+
+
+def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
+    """Forward, the gradient of x, then those of the weights."""
+    rank, size = ranks.rank, ranks.size
+    x, dy = ranks.draw((LENGTH, WIDTH), (LENGTH, WIDTH))
+    places = positions_of(rank, size)
+    mine = x[places].clone().requires_grad_()
+    ranks.begin("forward" + when)
+    with ranks.phase("forward"):
+        y = own(mine, places.clone())
+    ranks.all_waited_for()
+    ranks.same("y", y, attention(x, *weights)[places], mistakes=wrong_masks(x, weights, ranks))
+    sent = ranks.calls.sent() / x.numel()
+    ranks.holds("sent", sent <= WITH_QUERIES * (size - 1) / size, sent=sent)
+    ranks.begin("backward" + when)
+    with ranks.phase("backward"):
+        y.backward(dy[places].clone())
+    ranks.all_waited_for()
+    # What the outputs of each rank give to the gradients of all positions, and of the weights.
+    by_rank = [gradients(attention, (x, *weights), only(r, dy, size)) for r in range(size)]
+    queries = gradients(lambda q: attend(q @ weights[0], x @ weights[1], x @ weights[2],
+                                         torch.arange(LENGTH)), (x,), dy)[0][places]  # fmt: skip
+    ranks.same("the gradient of x", mine.grad, sum_of([one[0][places] for one in by_rank]),
+               summands=[one[0][places] for one in by_rank],
+               mistakes={"queries alone": queries})  # fmt: skip
+    ranks.begin("after finish" + when)
+    with ranks.phase("finish"):
+        own.finish()
+    ranks.all_waited_for()
+    unchanged = [
+        torch.equal(getattr(own, name), one) for name, one in zip(WEIGHTS, weights, strict=True)
+    ]
+    ranks.holds("weights unchanged", all(unchanged))
+    for place, name in enumerate(WEIGHTS, 1):
+        summands = [one[place] for one in by_rank]
+        ranks.same(f"the gradient of {name}", gradient(own, name), sum_of(summands),
+                   summands=summands)  # fmt: skip
+
+
+def positions_of(rank: int, size: int) -> Tensor:
+    """One early piece and one late one, so that all ranks have the same to do."""
+    pieces = torch.arange(LENGTH).chunk(2 * size)
+    return torch.cat([pieces[rank], pieces[2 * size - 1 - rank]])
+
+
+def attention(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
+    return attend(x @ wq, x @ wk, x @ wv, torch.arange(len(x)))
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, of_q: Tensor, of_k: Tensor | None = None, sign: int = 1
+) -> Tensor:
+    """Each query sees the keys of its own position and before."""
+    of_k = torch.arange(len(k)) if of_k is None else of_k
+    hidden = sign * of_k[None, :] > sign * of_q[:, None]
+    return (q @ k.T / WIDTH**0.5).masked_fill(hidden, float("-inf")).softmax(-1) @ v
+
+
+def wrong_masks(x: Tensor, weights: list[Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """To what the likely mistakes lead."""
+    places = positions_of(ranks.rank, ranks.size)
+    q, k, v = (x @ weight for weight in weights)
+    by_rank = torch.cat([positions_of(rank, ranks.size) for rank in range(ranks.size)])
+    from_0 = torch.arange(len(places))
+    return {
+        "own keys": attend(q[places], k[places], v[places], places, places),
+        "no mask": attend(q[places], k, v, torch.full_like(places, LENGTH)),
+        "inverted mask": attend(q[places], k, v, places, sign=-1),
+        "in the order of ranks": attend(q[places], k[by_rank], v[by_rank], places),
+        "from 0": attend(q[places], k, v, from_0),
+        "both from 0": attend(q[places], k[by_rank], v[by_rank], from_0),
+        "exchanged": attend(q[places], v, k, places),
+    }
+
+
+def only(rank: int, dy: Tensor, size: int) -> Tensor:
+    """Zero but for the outputs of one rank."""
+    here, places = torch.zeros_like(dy), positions_of(rank, size)
+    here[places] = dy[places]
+    return here
+
+
+def sum_of(summands: list[Tensor]) -> Tensor:
+    return torch.stack(summands).sum(0)

@@ -1,0 +1,52 @@
+"""What a learner's file may not import: the modules in which the course has its own answers."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+CODE = Path(__file__).resolve().parents[1]
+LIBRARY = "course_lib"
+# The program of lesson 02b, and the model and the data that it is made of.
+GIVEN = ("summary", "train_summary")
+
+
+class CourseImport(ImportError):
+    """The name of a module of the course."""
+
+
+def refuse_course_imports(folder: Path) -> None:
+    """From now on, to what lies in this folder: by `import`, by importlib, or in a text for exec.
+    The course's own modules go on importing each other."""
+    for place, name in ((builtins, "__import__"), (importlib, "import_module")):
+        setattr(place, name, _refusing(getattr(place, name), str(folder)))
+
+
+def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
+    @functools.wraps(load)
+    def call(*args: Any, **named: Any) -> Any:
+        module = load(*args, **named)
+        if _is_of_the_course(module) and _asks(sys._getframe(1), folder):
+            raise CourseImport(args[0] if args else named["name"])
+        return module
+
+    return call
+
+
+def _is_of_the_course(module: Any) -> bool:
+    package = module.__name__.partition(".")[0]
+    is_code = CODE in Path(getattr(module, "__file__", None) or "/").parents
+    return package == LIBRARY or (is_code and package not in GIVEN)
+
+
+def _asks(frame: FrameType | None, folder: str) -> bool:
+    """Whose line the import is; a text that is executed is of whoever executes it."""
+    while frame is not None and frame.f_code.co_filename.startswith("<"):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(folder)

@@ -1,0 +1,202 @@
+"""13.2 and 13.3: `ColumnParallel` and `RowParallel`, beside the linear layer that they share.
+
+own = ColumnParallel(weight, bias)     whole ones; the rank keeps some of the outputs
+y = own(x)                             x is whole on every rank, y this rank's slice
+y.backward(dy)                         the gradient of x is whole again
+
+own = RowParallel(weight, bias)        the rank keeps its slice of the inputs of the weight
+y = own(x)                             x is this rank's slice, y is whole on every rank
+y.backward(dy)                         the gradient of x is this rank's slice
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import Node
+
+from process.own_program import KEPT
+from trials.ranks import Ranks
+
+INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
+# So many times itself is each weight in the second step: what was kept of the first shows.
+CHANGED = -0.5
+AGAIN = ", step 2"
+
+
+def test_column(ColumnParallel: Any, ranks: Ranks) -> None:
+    rank, size = ranks.rank, ranks.size
+    weight, bias = ranks.draw((OUTPUTS, INPUTS), (OUTPUTS,))
+    own = made(ColumnParallel, weight, bias, ranks)
+    has_slice(own, weight, 0, ranks)
+    pieces = bias.chunk(size)
+    is_parameter("the bias", getattr(own, "bias", None), pieces[rank], ranks,
+                 mistakes={"whole": bias}, summands=pieces)  # fmt: skip
+    keeps_slices_alone(own, ranks)
+    for when in ("", AGAIN):
+        x, dy = ranks.draw((*ROWS, INPUTS), (*ROWS, OUTPUTS))
+        mine = x.clone().requires_grad_()
+        y = forward(own, mine, when, ranks)
+        wanted = nn.functional.linear(x, weight, bias)
+        slices = wanted.chunk(size, -1)
+        ranks.same("y", y, slices[rank], summands=slices, mistakes={
+            "gathered": wanted, "no bias": slices[rank] - bias.chunk(size)[rank],
+        })  # fmt: skip
+        sends("forward", 0, dy.numel(), ranks)
+        backward(y, dy.chunk(size, -1)[rank], when, ranks)
+        dx, dweight, dbias = gradients(nn.functional.linear, (x, weight, bias), dy)
+        shares = [d @ w for d, w in zip(dy.chunk(size, -1), weight.chunk(size), strict=True)]
+        ranks.same("the gradient of x", mine.grad, dx, summands=shares)
+        for name, serial in {"weight": dweight, "bias": dbias}.items():
+            slices = serial.chunk(size)
+            ranks.same(f"the gradient of the {name}", gradient(own, name), slices[rank],
+                       summands=slices)  # fmt: skip
+        sends("backward", 2 * (size - 1) / size, x.numel(), ranks)
+        weight, bias = changed(own, weight, bias)
+
+
+def test_row(RowParallel: Any, ranks: Ranks) -> None:
+    """One rank alone may hold the bias; if none does, y will lack it."""
+    rank, size = ranks.rank, ranks.size
+    weight, bias = ranks.draw((OUTPUTS, INPUTS), (OUTPUTS,))
+    own = made(RowParallel, weight, bias, ranks)
+    has_slice(own, weight, 1, ranks)
+    held = getattr(own, "bias", None)
+    if size == 1 or held is not None:
+        is_parameter("the bias", held, bias, ranks, mistakes={
+            "cut": bias.chunk(size)[rank], "divided": bias / size, "zeros": torch.zeros_like(bias),
+        })  # fmt: skip
+    else:
+        is_parameter("the bias", nn.Parameter(bias), bias, ranks)
+    keeps_slices_alone(own, ranks)
+    for when in ("", AGAIN):
+        x, dy = ranks.draw((*ROWS, INPUTS), (*ROWS, OUTPUTS))
+        mine = x.chunk(size, -1)[rank].clone().requires_grad_()
+        y = forward(own, mine, when, ranks)
+        parts = [s @ w.T for s, w in zip(x.chunk(size, -1), weight.chunk(size, 1), strict=True)]
+        wanted = nn.functional.linear(x, weight, bias)
+        ranks.same("y", y, wanted, summands=[*parts, bias.expand_as(wanted)], mistakes={
+            "no bias": wanted - bias if size > 1 else None, "partial": parts[rank] + bias,
+            "bias everywhere": wanted + (size - 1) * bias,
+        })  # fmt: skip
+        sends("forward", 2 * (size - 1) / size, dy.numel(), ranks)
+        backward(y, dy, when, ranks)
+        dx, dweight, dbias = gradients(nn.functional.linear, (x, weight, bias), dy)
+        for what, found, serial, dimension in (
+            ("the gradient of x", mine.grad, dx, -1),
+            ("the gradient of the weight", gradient(own, "weight"), dweight, 1),
+        ):
+            slices = serial.chunk(size, dimension)
+            ranks.same(what, found, slices[rank], summands=slices)
+        found = gradient(own, "bias") if getattr(own, "bias", None) is not None else dbias
+        ranks.same("the gradient of the bias", found, dbias, mistakes={"mean": dbias / size})
+        sends("backward", 0, dy.numel(), ranks)
+        weight, bias = changed(own, weight, bias)
+
+
+def made(layer: Any, weight: Tensor, bias: Tensor, ranks: Ranks) -> Any:
+    ranks.begin("the slices")
+    with ranks.phase("wrapping"):
+        own = layer(weight.clone(), bias.clone())
+    KEPT.append(own)
+    return own
+
+
+def has_slice(own: Any, weight: Tensor, dimension: int, ranks: Ranks) -> None:
+    pieces = weight.chunk(ranks.size, dimension)
+    across = weight.chunk(ranks.size, 1 - dimension)[ranks.rank]
+    is_parameter("the weight", getattr(own, "weight", None), pieces[ranks.rank], ranks,
+                 summands=pieces, mistakes={
+        "whole": weight, "other dimension": across,
+    })  # fmt: skip
+
+
+def is_parameter(what: str, held: Any, wanted: Tensor, ranks: Ranks, **more: Any) -> None:
+    is_one = isinstance(held, nn.Parameter) and held.requires_grad
+    ranks.holds(f"{what} learns", is_one or not isinstance(held, Tensor))
+    ranks.same(what, held, wanted, **more)
+
+
+def keeps_slices_alone(own: Any, ranks: Ranks) -> None:
+    """A view keeps the whole in memory."""
+    slices = [one for one in (own.weight, getattr(own, "bias", None)) if one is not None]
+    needed = sum(one.nbytes for one in slices)
+    every = [*slices, *vars(own).values()]
+    if isinstance(own, nn.Module):
+        every += [*own.parameters(), *own.buffers()]
+    kept, viewed = storage_bytes(every) / needed, storage_bytes(slices) / needed
+    ranks.holds("memory", kept < 1.05, kept=kept, viewed=viewed)
+
+
+def storage_bytes(values: Iterable[Any]) -> int:
+    storages = [one.untyped_storage() for one in values if isinstance(one, Tensor)]
+    return sum({one.data_ptr(): one.nbytes() for one in storages}.values())
+
+
+def forward(own: Any, x: Tensor, when: str, ranks: Ranks) -> Any:
+    ranks.begin("forward" + when)
+    with ranks.phase("forward"):
+        y = own(x)
+    ranks.all_waited_for()
+    return y
+
+
+def backward(y: Tensor, dy: Tensor, when: str, ranks: Ranks) -> None:
+    ranks.begin("backward" + when)
+    handed_on: list[tuple[Tensor, Tensor]] = []
+    watch_gradients(y, handed_on)
+    with ranks.phase("backward"):
+        y.backward(dy.clone())
+    ranks.all_waited_for()
+    unchanged = all(torch.equal(one, before) for one, before in handed_on)
+    ranks.holds("unchanged", unchanged)
+
+
+def watch_gradients(y: Tensor, handed_on: list[tuple[Tensor, Tensor]]) -> None:
+    """Copies of all that backward hands from one function to the next: a function that changes in
+    place what came to it changes it for others as well."""
+
+    def keep(_: Sequence[Tensor | None], came: Sequence[Tensor | None]) -> None:
+        handed_on.extend((one, one.clone()) for one in _ if one is not None)
+
+    seen: set[Node] = set()
+    to_see = [y.grad_fn]
+    while to_see:
+        node = to_see.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            to_see += [one for one, _ in node.next_functions]
+            node.register_hook(keep)
+
+
+def sends(phase: str, most: float, numbers: int, ranks: Ranks) -> None:
+    """By whatever collectives or messages; a sum may also be had by sending all to all."""
+    sent = ranks.calls.sent() / numbers
+    calls = sorted({one["call"] for one in ranks.calls.made})
+    allowed = ranks.size - 1 + 0.01 if most else 0
+    ranks.holds(f"sent {phase}", sent <= allowed, sent=sent, needed=most, calls=calls)
+
+
+def changed(own: Any, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """What an optimizer does between two steps."""
+    with torch.no_grad():
+        for one in (own.weight, getattr(own, "bias", None)):
+            if one is not None:
+                one.mul_(CHANGED)
+                one.grad = None
+    return CHANGED * weight, CHANGED * bias
+
+
+def gradient(own: Any, name: str) -> Any:
+    return getattr(getattr(own, name, None), "grad", None)
+
+
+def gradients(
+    layer: Callable[..., Tensor], values: Sequence[Tensor], dy: Tensor
+) -> tuple[Tensor, ...]:
+    """Those of the serial layer."""
+    own = [one.clone().requires_grad_() for one in values]
+    return torch.autograd.grad(layer(*own), own, dy)

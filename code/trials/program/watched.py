@@ -1,0 +1,254 @@
+"""What a training program of the learner's does on one rank, written down while it runs.
+
+Its text is not looked at: what it makes of torch is. So a right program passes in any form, and a
+wrong one is told by what came of it.
+
+    group      the process group is there
+    device     the number of the device that this rank asked for
+    wrapped    a model in DistributedDataParallel
+    sampler    a DistributedSampler, over which part of the data
+    loader     a DataLoader, and its batch
+    epoch      one way through a loader: samples in their order, losses, weights at the end
+    gradients  of the first step, this rank's own and those of the optimizer
+    line       what was printed
+    saved, loaded      a file, and how many collectives this rank had called before
+    followed   the program came to its end
+
+The validation losses of the second and third epoch are moved: rank 0's own go down all the time,
+while the mean over all ranks is best in the second. So it shows by which of them a program decides.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+from summary import device
+from summary.model import Summariser
+from trials.calls import NAMES, tensors_in
+from trials.program.model_numbers import FirstGradients, norm, norm_in_file, tables
+from trials.program.moved_losses import moved_by
+from trials.program.printed_lines import Lines
+from trials.watchdog import Notes
+
+# Methods of a group after which a rank knows something of others, and those that know of one.
+MEETINGS = (
+    "allreduce", "allreduce_coalesced", "broadcast", "allgather", "_allgather_base",
+    "allgather_coalesced", "allgather_into_tensor_coalesced", "scatter", "reduce_scatter",
+    "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base",
+    "barrier", "monitored_barrier",
+)  # fmt: skip
+OTHERS = ("send", "recv", "reduce", "gather")
+
+
+class Enough(BaseException):
+    """All that is to be seen has been seen."""
+
+
+class Watched:
+    """`install` before the program is loaded: it may take names out of modules."""
+
+    def __init__(self, notes: Notes, moved: Callable[[], object]) -> None:
+        """`moved` is told that this rank is still at work."""
+        self.notes, self.moved = notes, moved
+        self.lines = Lines(self.write, sys.stdout)
+        self.begin(None)
+
+    def begin(self, last_epoch: int | None) -> None:
+        """Before a program runs: to its end, or unshown to that of its first epochs."""
+        self.last_epoch = last_epoch
+        self.lines.are_shown = last_epoch is None
+        self.read: dict[int, Any] = {}
+        """By the batch sampler of a loader: the data that it reads."""
+        self.epoch: dict[str, Any] | None = None
+        self.trained = self.forwards = self.met = self.lines.count = 0
+        self.rate = 0.0
+        """The largest learning rate of a step."""
+        self.optimizer: Optimizer | None = None
+        self.model: torch.nn.Module | None = None
+        self.gradients = FirstGradients()
+
+    def write(self, event: str, **fields: Any) -> None:
+        if os.getpid() == self.notes.owner:  # and not in a worker of a loader
+            self.moved()
+            self.notes.write(event, **fields)
+
+    def install(self) -> None:
+        self._after(dist, "init_process_group", self._group)
+        self._after(device, "device_of", lambda _, number: self.write("device", number=number))
+        self._after(DistributedDataParallel, "__init__", lambda *_, **__: self.write("wrapped"))
+        self._after(DistributedDataParallel, "forward", self._forward)
+        self._after(DistributedSampler, "__init__", self._sampler)
+        self._after(DataLoader, "__init__", self._loader)
+        self._after(Summariser, "forward", self._called)
+        for name in (*MEETINGS, *OTHERS):
+            if hasattr(dist.ProcessGroup, name):
+                self._before(dist.ProcessGroup, name, functools.partial(self._call, name))
+        functional = torch.nn.functional
+        functional.cross_entropy = self._loss_of(functional.cross_entropy)  # type: ignore[assignment]
+        self._before(torch, "save", self._saved)
+        torch.load = self._loading(torch.load)
+        BatchSampler.__iter__ = self._batches(BatchSampler.__iter__)  # type: ignore[method-assign]
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._step)
+        sys.stdout = self.lines  # type: ignore[assignment]
+
+    def _after(self, place: Any, name: str, told: Callable[..., object]) -> None:
+        original = getattr(place, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **named: Any) -> Any:
+            result = original(*args, **named)
+            told(result, *args, **named)
+            return result
+
+        setattr(place, name, call)
+
+    def _before(self, place: Any, name: str, told: Callable[..., object]) -> None:
+        original = getattr(place, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **named: Any) -> Any:
+            told(*args, **named)
+            return original(*args, **named)
+
+        setattr(place, name, call)
+
+    def _group(self, *_: Any, **__: Any) -> None:
+        self.write("group", world=dist.get_world_size(), of_rank=dist.get_rank())
+
+    def _forward(self, *_: Any, **__: Any) -> None:
+        self.forwards += 1
+
+    def _sampler(self, _: None, sampler: Any, *__: Any, **___: Any) -> None:
+        part, replicas = part_of(sampler.dataset), sampler.num_replicas
+        self.write("sampler", part=part, replicas=replicas, of_rank=sampler.rank)
+
+    def _loader(self, _: None, loader: Any, *__: Any, **___: Any) -> None:
+        sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
+        self.read[id(loader.batch_sampler)] = loader.dataset
+        part, kind = part_of(loader.dataset), type(sampler).__name__
+        self.write("loader", part=part, batch=loader.batch_size, sampler=kind)
+
+    def _call(self, name: str, _: Any, *args: Any, **__: Any) -> None:
+        self.met += name in MEETINGS
+        plain = name.strip("_").removesuffix("_coalesced")
+        numbers = sum(one.numel() for one in tensors_in(args[:1]))
+        peer = {"peer": args[1]} if name in ("send", "recv") else {}
+        self.write("call", call=NAMES.get(plain, plain), numbers=numbers, **peer)
+
+    def _called(self, _: torch.Tensor, model: torch.nn.Module, *__: Any, **___: Any) -> None:
+        self.model = model
+        if self.epoch is not None and "tested" not in self.epoch:
+            self.epoch["tested"] = norm(model.parameters())
+
+    def _loss_of(self, original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        @functools.wraps(original)
+        def loss_of(*args: Any, **named: Any) -> torch.Tensor:
+            loss = original(*args, **named)
+            if self.epoch is None or loss.dim():
+                return loss
+            if self.epoch["part"] == "validation":
+                loss = loss + moved_by(self.trained)
+            self.epoch["losses"].append(float(loss.detach()))
+            if loss.requires_grad and self.model is not None:
+                self.gradients.look(loss, self.model)
+            return loss
+
+        return loss_of
+
+    def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
+        self.rate = max(self.rate, *(float(one.get("lr", 0)) for one in optimizer.param_groups))
+        if self.model is not None and not self.gradients.are_told:
+            self.write("gradients", **self.gradients.told(self.model))
+
+    def _step(self, optimizer: Optimizer, *_: Any) -> None:
+        self.optimizer = optimizer
+        self.moved()
+
+    def _batches(self, original: Callable[..., Iterator[list[int]]]) -> Any:
+        def batches(sampler: BatchSampler) -> Iterator[list[int]]:
+            self.finish()
+            self.forwards = 0
+            data = self.read.get(id(sampler))
+            mine: dict[str, Any] = {"part": part_of(data), "order": [], "losses": []}
+            self.trained += mine["part"] == "train"
+            if self.last_epoch is not None and self.trained > self.last_epoch:
+                raise Enough
+            self.epoch = mine
+            for batch in original(sampler):
+                self.moved()
+                mine["order"] += numbers_in_whole(data, batch)
+                yield batch
+
+        return batches
+
+    def finish(self) -> None:
+        """The losses of the last batch are known only when the next thing begins."""
+        if self.epoch is not None:
+            weights = None if self.optimizer is None else norm(weights_of(self.optimizer))
+            told = {"weights": weights, "wrapped": self.forwards, "met": self.met}
+            told["rate"] = self.rate
+            self.write("epoch", **self.epoch, **told)
+            self.epoch = None
+
+    def _saved(self, what: Any, file: Any = "", *_: Any, **__: Any) -> None:
+        if isinstance(file, io.BytesIO):  # an object that is sent
+            return
+        keys = [str(key) for table in tables(what) for key in table]
+        weights = norm_in_file(what, self.model) if self.model is not None else None
+        told = {"file": name_of(file), "keys": keys[:60], "what": type(what).__name__}
+        self.write("saved", **told, weights=weights, calls=self.met)
+
+    def _loading(self, original: Callable[..., Any]) -> Any:
+        """A half-written file leads to errors of many kinds; noted is that it was not read."""
+
+        @functools.wraps(original)
+        def load(file: Any = "", *args: Any, **named: Any) -> Any:
+            if isinstance(file, io.BytesIO):
+                return original(file, *args, **named)
+            self.write("loaded", calls=self.met, file=name_of(file))
+            try:
+                return original(file, *args, **named)
+            except Exception:
+                self.write("not loaded")
+                raise
+
+        return load
+
+
+def part_of(data: Any) -> str:
+    while not hasattr(data, "split") and hasattr(data, "dataset"):  # a Subset
+        data = data.dataset
+    return str(getattr(data, "split", ""))
+
+
+def numbers_in_whole(data: Any, numbers: list[int]) -> list[int]:
+    """Numbers of samples in the whole data; `data` may be a Subset of each rank."""
+    while hasattr(data, "indices"):
+        data, numbers = data.dataset, [int(data.indices[number]) for number in numbers]
+    return numbers
+
+
+def weights_of(optimizer: Optimizer) -> Iterator[torch.Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def name_of(file: Any) -> str:
+    return Path(file).name if isinstance(file, str | os.PathLike) else ""

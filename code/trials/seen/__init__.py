@@ -1,1 +1,0 @@
-"""What is seen beside the calls themselves: works, and what comes by other ways."""

@@ -1,0 +1,164 @@
+"""Reader of command lines in the style of GNU getopt_long, with one-line errors.
+
+`argparse` takes longer to import than a whole `squeue`. Its abbreviations and error messages are
+different too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+NONE, REQUIRED, OPTIONAL = 0, 1, 2
+
+
+def from_environment(names: dict[str, str]) -> dict[str, str]:
+    """Return the options that variables set, such as SQUEUE_STATES."""
+    return {option: os.environ[name] for name, option in names.items() if os.environ.get(name)}
+
+
+def comma_list(text: str) -> set[str]:
+    return {word for word in text.split(",") if word}
+
+
+class UsageError(Exception):
+    """The command line cannot be read. The text is one line, as getopt prints it."""
+
+
+class Syntax:
+    """The options of a command, and whether words may stand between them.
+
+    `spec` has one option per word: `long,s` (flag), `long,s=` (takes a value), `long,s?` (may take
+    one). The short letter is optional. `long|alias=` has a second name. The box refuses options
+    whose word ends in `!`.
+    """
+
+    def __init__(self, command: str, spec: str, *, stop_at_word: bool = False) -> None:
+        self.command = command
+        self.stop_at_word = stop_at_word
+        self.kind: dict[str, int] = {}
+        self.short: dict[str, str] = {}
+        self.alias: dict[str, str] = {}
+        self.refused: set[str] = set()
+        for marked in spec.split():
+            word = marked.rstrip("!")
+            kind = {"=": REQUIRED, "?": OPTIONAL}.get(word[-1], NONE)
+            names, _, letter = word.rstrip("=?").partition(",")
+            long, *aliases = names.split("|")
+            self.kind |= dict.fromkeys([long, *aliases], kind)
+            self.alias |= dict.fromkeys(aliases, long)
+            if word != marked:
+                self.refused.add(long)
+            if letter:
+                self.short[letter] = long
+
+    def parse(self, arguments: list[str]) -> tuple[list[tuple[str, str | None]], list[str]]:
+        """Return the options (name, value) in the order given, and the remaining words."""
+        found: list[tuple[str, str | None]] = []
+        words: list[str] = []
+        rest = list(arguments)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                words += rest
+                break
+            if word.startswith("--"):
+                found.append(self._long(word, rest))
+            elif len(word) > 1 and word[0] == "-":
+                found += self._letters(word[1:], rest)
+            elif self.stop_at_word:
+                words += [word, *rest]
+                break
+            else:
+                words.append(word)
+        for name, _ in found:
+            if name in self.refused:
+                raise Unsupported(f"--{name}")
+        return found, words
+
+    def _long(self, word: str, rest: list[str]) -> tuple[str, str | None]:
+        written, equals, value = word[2:].partition("=")
+        name = self._resolve(word, written)
+        name = self.alias.get(name, name)
+        kind = self.kind[name]
+        if kind == NONE and equals:
+            raise UsageError(f"{self.command}: option '--{name}' doesn't allow an argument")
+        if kind == REQUIRED and not equals:
+            if not rest:
+                raise UsageError(f"{self.command}: option '--{name}' requires an argument")
+            return name, rest.pop(0)
+        return name, value if equals else None
+
+    def _resolve(self, word: str, written: str) -> str:
+        if written in self.kind:
+            return written
+        near = [name for name in self.kind if name.startswith(written)]
+        if len(near) == 1:
+            return near[0]
+        if not near:
+            raise UsageError(f"{self.command}: unrecognized option '{word}'")
+        listed = " ".join(f"'--{name}'" for name in near)
+        raise UsageError(f"{self.command}: option '{word}' is ambiguous; possibilities: {listed}")
+
+    def _letters(self, letters: str, rest: list[str]) -> list[tuple[str, str | None]]:
+        found: list[tuple[str, str | None]] = []
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            name = self.short.get(letter)
+            if name is None:
+                raise UsageError(f"{self.command}: invalid option -- '{letter}'")
+            kind = self.kind[name]
+            if kind == NONE:
+                found.append((name, None))
+                continue
+            if kind == REQUIRED and not letters:
+                if not rest:
+                    raise UsageError(f"{self.command}: option requires an argument -- '{letter}'")
+                letters = rest.pop(0)
+                found.append((name, letters))
+                break
+            found.append((name, letters or None))
+            break
+        return found
+
+
+class Failure(Exception):
+    """End the command. Each line goes to stderr after `<command>: error: ` (or `fatal`)."""
+
+    def __init__(self, *lines: str, code: int = 1, fatal: bool = False) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+        self.code = code
+        self.kind = "fatal" if fatal else "error"
+
+
+# Advice for refused options and commands, unless the advice is to leave them out.
+INSTEAD = {
+    "--bcast": "Leave it out: all nodes of the box see the same files.",
+    "--cron": "Submit with --begin.",
+    "--het-group": "Submit the parts as jobs of their own.",
+    "--iterate": "`watch` repeats a command.",
+    "--json": "Choose columns with --format (-o) and read those.",
+    "--multi-prog": "Start a script that looks at SLURM_PROCID.",
+    "--steps": "`sacct -j <job id>` shows the steps of a job, `sstat -j` what they use now.",
+    "--yaml": "Choose columns with --format (-o) and read those.",
+    "sacctmgr": "`sacct` shows what ran; here every job runs under your own name.",
+    "sattach": "`tail -f slurm-<job id>.out` follows what a job prints.",
+    "sbcast": "All nodes of the box see the same files: `cp` copies one.",
+    "scontrol resume": "`scancel --signal=CONT` lets the steps of a job go on.",
+    "scontrol suspend": "`scancel --signal=STOP` stops the steps of a job.",
+    "scrontab": "Submit with `sbatch --begin=…`; a script may submit itself again.",
+    "sprio": "Jobs start first come, first served.",
+    "sreport": "`sacct -S <day> -X -o jobid,user,elapsed,alloccpus` lists what it would add up.",
+    "sshare": "All of the box is yours: there are no shares to wait for.",
+    "strigger": "Let a job wait for another: `sbatch --dependency=afterany:<job id>`.",
+}
+
+
+class Unsupported(Failure):
+    """A feature that the box refuses by name. `known` lists what the box has instead."""
+
+    def __init__(self, what: str, instead: str = "", known: Iterable[str] = ()) -> None:
+        advice = instead or INSTEAD.get(what, "Leave it out here.")
+        rest = f"it does {', '.join(known)}" if known else f"a real Slurm does. {advice}"
+        super().__init__(f"the box does not do {what}; {rest}")

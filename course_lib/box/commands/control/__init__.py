@@ -1,1 +1,0 @@
-"""scancel and scontrol: look closely at jobs, change and end them."""

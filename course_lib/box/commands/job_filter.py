@@ -1,0 +1,222 @@
+"""Selection of jobs in commands: typed numbers (`12`, `12_[3-5,7]`) and filters."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from course_lib.box import hostlist, settings
+from course_lib.box.commands.command_line import Failure, Unsupported, comma_list
+from course_lib.box.commands.job_view import COMPACT, JobView
+from course_lib.box.queue import arrays, store
+from course_lib.box.queue.records import PENDING, Allocation, Job
+from course_lib.box.scheduling.dependency import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class JobWord:
+    """A typed job number. `tasks` is None if the whole job, or a whole array, is meant."""
+
+    def __init__(self, job_id: int, tasks: frozenset[int] | None) -> None:
+        self.job_id = job_id
+        self.tasks = tasks
+
+    def means(self, job: Job) -> bool:
+        if self.tasks is None:
+            return self.job_id in (job.id, job.array_job_id)
+        if job.array_job_id != self.job_id:
+            return False
+        return job.array_task in self.tasks or bool(arrays.waiting(job, self.tasks))
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text at commas outside of brackets."""
+    words, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            words.append("")
+        else:
+            words[-1] += letter
+    return [word for word in words if word]
+
+
+def read_word(word: str) -> JobWord | None:
+    """Read a typed job number. Return None if the word is not one."""
+    number, array, tasks = word.partition("_")
+    if not arrays.is_number(number):
+        return None
+    if not array:
+        return JobWord(int(number), None)
+    if tasks == "*":
+        return JobWord(int(number), None)
+    if bool(tasks.startswith("[")) != bool(tasks.endswith("]")):
+        return None
+    try:
+        listed = arrays.parse(tasks)[0] or "0"  # `12_` is task 0, as in Slurm
+    except arrays.ArrayError:
+        return None
+    return JobWord(int(number), frozenset(arrays.numbers(listed)))
+
+
+def narrowed(job: Job, words: list[JobWord]) -> Job:
+    """Return the job's row with only the waiting tasks that the words name."""
+    if not job.array_waiting or any(word.tasks is None and word.means(job) for word in words):
+        return job
+    tasks: set[int] = set()
+    for word in words:
+        if word.means(job) and word.tasks:
+            tasks.update(arrays.waiting(job, word.tasks))
+    if len(tasks) == 1:
+        return arrays.changed(job, array_waiting="", array_task=tasks.pop())
+    return arrays.changed(job, array_waiting=arrays.written(tasks)) if tasks else job
+
+
+SHOWN_STATES = ("PENDING", "RUNNING", "COMPLETING", "SUSPENDED", "CONFIGURING")
+ALL_STATES = list(COMPACT)
+
+
+class JobFilter:
+    """A filter from the options that squeue and scancel share. Empty sets let every job pass."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self.ids: list[JobWord] = []
+        self.states: set[str] = set(SHOWN_STATES)
+        self.users: set[str] = set()
+        self.names: set[str] = set()
+        self.partitions = comma_list(options.get("partition", ""))
+        self.accounts = comma_list(options.get("account", ""))
+        self.qos = comma_list(options.get("qos", ""))
+        self.nodes = set(hostlist.expand(options.get("nodelist", "")))
+        self.sort = "P,t,-p"
+        # A job of `ids` was found, whether it is shown or not.
+        self.known = False
+
+    def views(self) -> list[JobView]:
+        with store.snapshot() as db:
+            where = "(state IN ('PENDING', 'RUNNING') OR completing = 1 OR end_s > ?)"
+            now_s = time.time()
+            jobs = store.jobs(db, where, (now_s - settings.load().job_shown_s,))
+            running = any(job.state != PENDING for job in jobs)
+            parts = store.all_allocations(db) if running else []
+            waits = {job.id: shown(db, job) for job in jobs if job.dependency}
+        held: dict[int, list[Allocation]] = {}
+        for job_id, part in parts:
+            held.setdefault(job_id, []).append(part)
+        numbers = {word.job_id for word in self.ids}
+        self.known = any({job.id, job.array_job_id} & numbers for job in jobs)
+        if self.ids:
+            jobs = [narrowed(job, self.ids) for job in jobs]
+        views = [JobView(job, held.get(job.id, []), now_s) for job in jobs]
+        if any(job.array_job_id for job in jobs):
+            views.sort(key=lambda view: view.in_order)
+        for view in views:
+            view.dependency = waits.get(view.job.id, "")
+        return ordered([view for view in views if self.passes(view)], self.sort)
+
+    def passes(self, view: JobView) -> bool:
+        job = view.job
+        return (
+            (not self.ids or any(word.means(job) for word in self.ids))
+            and (not self.states or view.state in self.states)
+            and (not self.users or bool({job.user, str(job.uid)} & self.users))
+            and (not self.names or job.name in self.names)
+            and (not self.partitions or job.partition in self.partitions)
+            and (not self.accounts or job.account in self.accounts)
+            and (not self.qos or job.qos in self.qos)
+            and (not self.nodes or any(part.node in self.nodes for part in view.parts))
+        )
+
+
+SORT_KEYS: dict[str, Callable[[JobView], Any]] = {
+    "i": lambda v: v.in_order,
+    "P": lambda v: v.job.partition,
+    "t": lambda v: ALL_STATES.index(v.state),
+    "T": lambda v: ALL_STATES.index(v.state),
+    "p": lambda v: v.priority,
+    "Q": lambda v: v.priority,
+    "j": lambda v: v.job.name,
+    "u": lambda v: v.job.user,
+    "M": lambda v: v.elapsed_s,
+    "S": lambda v: v.job.start_s,
+    "e": lambda v: v.end_s,
+    "V": lambda v: v.job.submit_s,
+}
+
+
+def ordered(views: list[JobView], sort: str) -> list[JobView]:
+    """Sort by the letters of squeue's -o, from the last to the first, because sorts are stable."""
+    for field in reversed(sort.split(",")):
+        letter = field.lstrip("+-")
+        if letter in SORT_KEYS:
+            views = sorted(views, key=SORT_KEYS[letter])
+            if field.startswith("-"):
+                views.reverse()  # this reverses equal jobs too, as Slurm does
+    return views
+
+
+def of_squeue(options: dict[str, str]) -> JobFilter:
+    choice = JobFilter(options)
+    choice.ids = ids(options.get("jobs", ""))
+    if "states" in options:
+        choice.states = states(options["states"])
+    choice.users = comma_list(options.get("user", ""))
+    for user in unknown_users(choice.users):  # an unknown user has no jobs
+        print(f"squeue: error: Invalid user: {user}\n", file=sys.stderr)
+    if "me" in options:
+        choice.users = {str(os.getuid())}
+    choice.names = comma_list(options.get("name", ""))
+    for name in sorted(choice.nodes - set(settings.load().node_names)):
+        raise Failure(f"Invalid node name {name}")
+    choice.sort = options.get("sort") or choice.sort
+    for field in choice.sort.split(","):
+        if field.lstrip("+-") not in SORT_KEYS:
+            raise Unsupported(f"--sort={field}", known=SORT_KEYS)
+    return choice
+
+
+def unknown_users(users: set[str]) -> list[str]:
+    """Return the names that are no users of this machine. Any number is accepted."""
+    import pwd
+
+    found = []
+    for user in users:
+        try:
+            if not user.isdigit():
+                pwd.getpwnam(user)
+        except KeyError:
+            found.append(user)
+    return found
+
+
+def ids(text: str) -> list[JobWord]:
+    found = []
+    for word in split_words(text):
+        meant = read_word(word.split()[0] if word.strip() else word)  # up to a blank, like Slurm
+        if meant is None:
+            raise Failure(f"Invalid job id: {word}")
+        found.append(meant)
+    return found
+
+
+def states(text: str) -> set[str]:
+    """Read full or compact state names in any case. The result is empty for `all`."""
+    names = {compact: state for state, compact in COMPACT.items()}
+    found = set()
+    for word in comma_list(text):
+        upper = word.upper()
+        if upper == "ALL":
+            return set()
+        state = upper if upper in COMPACT else names.get(upper)
+        if state is None:
+            listed = ",".join(ALL_STATES)
+            raise Failure(
+                f"Invalid job state specified: {word}", f"Valid job states include: {listed}\n"
+            )
+        found.add(state)
+    return found

@@ -1,1 +1,0 @@
-"""squeue, sinfo and sacct: what there is and was."""

@@ -1,1 +1,0 @@
-"""What several commands share: options and their values, dates, filters, refusals."""

@@ -1,1 +1,0 @@
-"""From a supervisor to the program of a task: guard, first process, step daemons, tasks."""

@@ -1,0 +1,109 @@
+"""`course class`: overview of a class; `course share`: a learner's choice to share progress."""
+
+from __future__ import annotations
+
+import argparse
+import stat
+import time
+from pathlib import Path
+
+from course_lib.classroom import folder, opening, sharing, tables
+from course_lib.classroom.folder import SETTING
+from course_lib.classroom.roster import read
+from course_lib.lab import workspace
+from course_lib.lab.commands.common import parser
+from course_lib.lab.errors import LabError
+from course_lib.publish.building.source import number_of
+from course_lib.publish.run import chosen
+from course_lib.words import _
+
+SOLUTIONS = workspace.PACKAGE.parent / "solutions"
+REFRESH_S = 2.0
+NONE = "none"
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def main(argv: list[str]) -> int:
+    """Run `course class`, for instructors."""
+    options = parser(
+        "class",
+        "Shows who of the class is in which lesson, what is solved, and who is stuck: of those\n"
+        "who agreed to share it.",
+        "`course class make FOLDER --group GROUP` makes a folder in which a class can share.",
+    )
+    actions = ["show", "make", "solutions"]
+    options.add_argument("action", nargs="?", choices=actions, default="show")
+    options.add_argument("folder", nargs="?", type=Path, help=f"default: what {SETTING} names")
+    options.add_argument("--watch", action="store_true", help="draw it anew every two seconds")
+    options.add_argument("--csv", type=Path, metavar="FILE", help="write a table; - prints it")
+    options.add_argument("--group", default="", help="make: whose members are the instructors")
+    options.add_argument("--members", help="make, as root: exactly these accounts, as in ada,bob")
+    options.add_argument("--open", nargs="+", metavar="LESSON",
+                         help="solutions: bring these: 00 03, all or none")  # fmt: skip
+    given = options.parse_args(argv)
+    place = given.folder or folder.place()
+    if place is None:
+        raise LabError(f"name the folder of the class, or set {SETTING} to it; {folder.MAKE}")
+    if given.action == "make":
+        return _make(place, given)
+    if given.action == "solutions":
+        return _solutions(place, given)
+    if given.csv:
+        return _write_csv(place, given.csv)
+    return _show(place, given)
+
+
+def _make(place: Path, given: argparse.Namespace) -> int:
+    if given.members is not None and not given.group:
+        raise LabError("--members needs --group: the group that shall have these members")
+    members = [name for name in (given.members or "").split(",") if name]
+    made = folder.make(place, given.group, members if given.members is not None else None)
+    opening.make(place)
+    print(
+        _(
+            "{place}: learners may share there, and {words} can read it",
+            place=place,
+            words=made.words,
+        )
+    )
+    print(_("now set {setting} to it for the whole class", setting=SETTING))
+    return 0
+
+
+def _solutions(place: Path, given: argparse.Namespace) -> int:
+    if given.open is not None:
+        words = [word for word in given.open if word not in (opening.ALL, NONE)]
+        numbers = [number_of(path) for path in chosen(SOLUTIONS, words)] if words else given.open
+        opening.keep(place, numbers)
+    print(opening.words(place) or "no instructor has opened or closed solutions")
+    if SOLUTIONS.is_dir() and SOLUTIONS.stat().st_mode & stat.S_IXOTH:
+        print(_("(a courtesy, no lock: other accounts may read {solutions})", solutions=SOLUTIONS))
+    return 0
+
+
+def _show(place: Path, given: argparse.Namespace) -> int:
+    while True:
+        drawn = tables.text(read(place), place, time.time())
+        if not given.watch:
+            print(drawn)
+            return 0
+        print(f"{CLEAR}{time.strftime('%H:%M:%S')}\n{drawn}\n", flush=True)
+        time.sleep(REFRESH_S)
+
+
+def _write_csv(place: Path, file: Path) -> int:
+    written = tables.as_csv(read(place))
+    if str(file) == "-":
+        print(written, end="")
+    else:
+        workspace.write_atomically(file, written)
+    return 0
+
+
+def share(argv: list[str]) -> int:
+    """Run `course share`, for learners."""
+    options = parser("share", "Shares your progress with the instructors of the class, or not.")
+    options.add_argument("answer", nargs="?", choices=["yes", "no"], help="default: say how it is")
+    given = options.parse_args(argv)
+    sharing.share_progress({"yes": True, "no": False}.get(given.answer))
+    return 0

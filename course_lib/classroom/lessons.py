@@ -1,0 +1,175 @@
+"""The learner's copies of the notebooks, and their updates.
+
+Git tracks the clone's `notebooks/`. If learners edited them, the next `git pull` would stop.
+Learners therefore work on copies: `my_notebooks/` in a clone, or `notebooks/` in a workspace
+elsewhere, for example on a hub. A new version replaces an unchanged copy. Beside a changed copy,
+the new version becomes a separate file. Nothing is deleted, and no learner's work is overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from course_lib.classroom import opening
+from course_lib.classroom.folder import place as class_place
+from course_lib.lab.errors import LabError
+from course_lib.lab.workspace import find, write_atomically, write_json
+from course_lib.publish.building.build import folder_of, outputs
+from course_lib.publish.executed import CLONE, link_images
+from course_lib.words import ENGLISH, LANGUAGES
+
+IN_A_CLONE, ELSEWHERE = "my_notebooks", "notebooks"
+# Stored beside the copies: for each file, the digest of the version that the course wrote.
+NOTES = ".course-lessons.json"
+
+
+@dataclass
+class Update:
+    """Results of copying, by lesson name."""
+
+    folder: Path
+    fresh: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    # Name of a changed copy -> name of the new version beside it.
+    beside: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = []
+        if self.fresh:
+            lines.append(f"{_some(self.fresh)} copied to {self.folder}")
+        if self.replaced:
+            lines.append(f"{_some(self.replaced)} replaced by a new version (you had no changes)")
+        for name, new in self.beside.items():
+            lines.append(f"{name} has your changes and stays; the new version is {new}")
+        return "\n".join(lines)
+
+
+def update_workspace(workspace: Path, language: str = ENGLISH) -> list[Update]:
+    """Copy the lessons, and the solutions that the class has opened.
+
+    Without a class, a clone has all solutions and a different workspace has none. A translation has
+    its own folder: `my_notebooks/ko`.
+    """
+    is_clone = (workspace / "lessons").is_dir() and (workspace / "course_lib").is_dir()
+    clone, folder = (workspace, IN_A_CLONE) if is_clone else (CLONE, ELSEWHERE)
+    numbers = opening.opened(class_place())
+    if numbers is None:
+        numbers = {opening.ALL} if is_clone else set()
+    opened = {
+        name: text
+        for name, text in _shipped(clone, "solutions", language).items()
+        if numbers & {opening.ALL, name.partition("_")[0]} or (numbers and name.endswith(".svg"))
+    }
+    done = [update(folder_of(workspace, folder, language), _shipped(clone, "notebooks", language))]
+    if opened:
+        done.append(update(folder_of(workspace, f"{folder}/solutions", language), opened))
+    return done
+
+
+def _shipped(clone: Path, kind: str, language: str) -> dict[str, str]:
+    """Return names and texts. The repository has English notebooks; translations are built here."""
+    folder = folder_of(clone, kind, language)
+    if language == ENGLISH:
+        return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.ipynb")}
+    return {
+        path.relative_to(folder).as_posix(): text
+        for path, text in outputs(clone, language).items()
+        if folder in path.parents
+    }
+
+
+def update(folder: Path, shipped: dict[str, str]) -> Update:
+    """Bring the copies in `folder` up to the shipped texts."""
+    if not shipped:
+        raise LabError("no lessons lie beside this library; they come with a clone of the course")
+    folder.mkdir(parents=True, exist_ok=True)
+    done, notes = Update(folder), _read_notes(folder / NOTES)
+    try:
+        for name, text in sorted(shipped.items()):
+            (folder / name).parent.mkdir(exist_ok=True)  # a translation has its own pictures
+            _update_one(folder / name, text, notes, done)
+    finally:
+        write_json(folder / NOTES, notes)
+    of_all = folder if folder.name not in LANGUAGES else folder.parent
+    link_images(of_all.parent, CLONE / "images")
+    return done
+
+
+def _update_one(copy: Path, text: str, notes: dict[str, str], done: Update) -> str:
+    """Write one text. Return the name of the file, or "" if nothing was written.
+
+    A new version beside a changed copy counts as a copy, so a learner's changes to it are kept.
+    """
+    wanted, noted = digest(text.encode()), notes.get(copy.name)
+    found = digest(copy.read_bytes()) if copy.exists() else ""
+    if found == wanted:
+        notes[copy.name] = wanted
+        return ""
+    if found and found != noted:
+        beside = copy.with_name(f"{copy.stem}.new{copy.suffix}")
+        is_known = wanted in (noted, notes.get(beside.name))
+        if not is_known and (name := _update_one(beside, text, notes, Update(done.folder))):
+            done.beside[copy.name] = name
+            return name
+        return ""
+    (done.replaced if found else done.fresh).append(copy.name)
+    write_atomically(copy, text)
+    notes[copy.name] = wanted
+    return copy.name
+
+
+def digest(content: bytes) -> str:
+    """Hash the cells of a notebook with their outputs, but not the file's layout and header.
+
+    JupyterLab changes layout and header when it saves a notebook that was only viewed.
+    """
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+        cells = json.loads(content)["cells"]
+        told = [{**cell, "source": "".join(cell["source"])} for cell in cells]
+        content = json.dumps(told, sort_keys=True, ensure_ascii=False).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read_notes(file: Path) -> dict[str, str]:
+    """Read the digests. If they are lost, every differing copy counts as changed, which is safe."""
+    try:
+        notes: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        notes = None
+    return notes if isinstance(notes, dict) else {}
+
+
+def _some(names: list[str]) -> str:
+    lessons = [name for name in names if not name.endswith(".svg")] or ["pictures"]
+    return ", ".join(lessons) if len(lessons) <= 2 else f"{len(lessons)} lessons"
+
+
+def main(argv: list[str]) -> int:
+    from course_lib.lab.commands.common import parser
+
+    options = parser(
+        "lessons",
+        "Brings the newest lessons into your own folder of notebooks. Those that you have changed "
+        "stay as they are; their new versions are laid beside them.",
+    )
+    options.add_argument("action", choices=["update"])
+    options.add_argument(
+        "--language",
+        choices=[ENGLISH, *LANGUAGES],
+        default=ENGLISH,
+        help="another one than English; into a folder of its own",
+    )
+    given = options.parse_args(argv)
+    try:
+        every = update_workspace(find().folder, given.language)
+    except OSError as error:
+        raise LabError(f"the lessons could not all be copied: {error}; yours are whole") from error
+    news = [str(done) for done in every if str(done)]
+    news += filter(None, [opening.words(class_place())])
+    print("\n".join(news) or f"the lessons in {every[0].folder} are the newest")
+    return 0

@@ -1,0 +1,165 @@
+"""`course rehearse`: a rehearsal on the day before a class."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+
+from course_lib.classroom.rehearsal import shapes
+from course_lib.classroom.rehearsal.shapes import Lessons
+from course_lib.classroom.rehearsal.waves import play, stage, stand_in
+from course_lib.lab import clusters, workspace
+from course_lib.lab.commands.common import add_site, count, parser
+from course_lib.lab.doctor import cluster, trial
+from course_lib.lab.doctor.findings import BAD, FAIR, GOOD, Finding, bad, fair, good, report
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.script import render
+from course_lib.lab.job.site import Site
+from course_lib.lab.queue.slurm import Slurm, job_environment
+from course_lib.lab.workspace import Workspace
+
+ONE_BOX = "these jobs waited for one box; of your learners each has one, and waits for nobody"
+WELL = "Nothing of this stops the class."
+GIB = 1 << 30
+# Largest size of a learner's runs, traces and checkpoints, if lessons clean up at their end.
+OF_A_LEARNER_GIB = 0.5
+MEMORY_OF_A_BOX_GIB = 2.0
+
+
+def main(argv: list[str]) -> int:
+    options = parser(
+        "rehearse",
+        "The dry run of the day before: jobs of the lessons' shapes, short, by as many at once as\n"
+        "will come, on the site that will be used. Says what will fail, what will be slow, and\n"
+        "what to book. Exit code 1 if something will fail.",
+    )
+    options.add_argument("--users", type=count, default=30, help="how many will come (30)")
+    options.add_argument("--reservation", default="", help="of the cluster, made for the class")
+    options.add_argument("--lessons", nargs="+", default=[], help="numbers, such as 00 07b; all")
+    options.add_argument(
+        "--minutes", type=count, default=10, help="give up on a kind of job after so many (10)"
+    )
+    add_site(options)
+    given = options.parse_args(argv)
+    lessons = shapes.chosen(given.lessons)
+    if clusters.is_recorded(given.site):
+        raise LabError("nothing runs here: runs are recorded ones, so there is nothing to rehearse")
+    place = workspace.find()
+    site = clusters.choose(place, given.site).site
+    if given.reservation:
+        site = site.but(reservation=given.reservation)
+    clusters.put_commands_on_path(site)
+    findings = rehearse(lessons, place, site, given.users, 60.0 * given.minutes)
+    # First failures, then slow or notable findings, then successful checks.
+    ordered = sorted(findings, key=lambda one: (BAD, FAIR, GOOD).index(one.level))
+    text, is_well = report(ordered, well=WELL)
+    print(f"{text}\n\n{to_book(lessons, given.users, site)}")
+    return 0 if is_well else 1
+
+
+def rehearse(
+    lessons: Lessons, place: Workspace, site: Site, users: int, patience_s: float
+) -> list[Finding]:
+    """Check disk, memory and cluster. Submit jobs only if all checks pass."""
+    findings = [good(f"rehearsal of {len(lessons)} lessons for {users} learners at {site.name}")]
+    findings += _all(
+        lambda: cluster.site_file(site, place),
+        lambda: cluster.commands(site),
+        lambda: disk(place, users),
+        lambda: accepted(lessons, site),
+    )
+    if any(finding.level == BAD for finding in findings):
+        return [*findings, bad("no jobs were sent", "cure the faults above, then rehearse again")]
+    _say("one job looks at the nodes from inside …")
+    nodes = max(shape.nodes for shape in shapes.distinct(lessons))
+    findings += _all(lambda: trial.job(site, min(nodes, 2), leave_it=False))
+    try:
+        with stage(place, site) as lab:
+            for shape in shapes.distinct(lessons):
+                _say(f"{users} jobs at once, {shape.words} …")
+                findings += play(lab, shape, users, patience_s).findings()
+    except LabError as error:
+        findings.append(bad(f"the rehearsal could not go on: {error}", ""))
+    return [*findings, fair(ONE_BOX)] if site.box else findings
+
+
+def disk(place: Workspace, users: int) -> Iterator[Finding]:
+    """Check that one learner's files can be written, and that all learners' files would fit."""
+    try:
+        place.state.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place.state) as file:
+            for _ in range(round(OF_A_LEARNER_GIB * 1024)):  # a quota counts written bytes
+                file.write(b"\1" * (1 << 20))
+    except OSError as error:
+        yield bad(
+            f"{OF_A_LEARNER_GIB:g} GiB cannot be written to {place.folder}: {error.strerror}",
+            "every lesson needs it: free space, ask for a larger quota, or set COURSE_WORKSPACE",
+        )
+        return
+    free_gib = shutil.disk_usage(place.folder).free / GIB
+    need_gib = users * OF_A_LEARNER_GIB
+    text = f"{free_gib:.1f} GiB free where {place.folder} lies; {users} learners need {need_gib:g}"
+    if free_gib < need_gib:
+        yield bad(text, "if all of them work on this file system: make room, or use scratch")
+    else:
+        yield good(text)
+
+
+def accepted(lessons: Lessons, site: Site) -> Iterator[Finding]:
+    """Ask Slurm whether it accepts each shape with its time limit. Nothing is submitted."""
+    taken: list[str] = []
+    refused: dict[str, list[str]] = {}
+    environment = job_environment(os.environ)
+    for shape in shapes.distinct(lessons):
+        text = render(stand_in("rehearsal", shape), site).text
+        asked = f"{shape.words}, {shape.minutes} min"
+        try:
+            Slurm().call("sbatch", "--test-only", stdin=text, environment=environment)
+            taken.append(asked)
+        except LabError as error:
+            which = [
+                name.split("_")[0]
+                for name, jobs in lessons.items()
+                if any(shape.is_like(job.shape) for job in jobs)
+            ]
+            refused.setdefault(str(error), []).append(f"{asked} (lessons {', '.join(which)})")
+    for said, of in refused.items():
+        yield bad(f"the cluster would refuse {'; '.join(of)}: {said}", "")
+    if taken:
+        yield good(f"the cluster would take: {'; '.join(taken)}")
+
+
+def to_book(lessons: Lessons, users: int, site: Site) -> str:
+    """Say how much to reserve so that no learner waits."""
+    if site.box:
+        has_gib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / GIB
+        return (
+            f"to book: for {users} boxes {users * MEMORY_OF_A_BOX_GIB:g} GiB of memory, and a core "
+            f"for each learner; this machine has {has_gib:.0f} GiB and {os.cpu_count()} cores"
+        )
+    largest, *rest = shapes.distinct(lessons)
+    hours = users * sum(job.device_hours for jobs in lessons.values() for job in jobs)
+    return (
+        f"to book: {users * largest.nodes} nodes with {largest.devices_per_node} devices each, so "
+        f"that nobody waits; half of it where learners work in pairs. The lessons use about "
+        f"{hours:.1f} device-hours in all (by seconds of the box); the longest time limit is "
+        f"{max(shape.minutes for shape in (largest, *rest))} min"
+    )
+
+
+def _all(*checks: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """Run all checks. A check that raises an error becomes a finding; the next ones still run."""
+    findings: list[Finding] = []
+    for check in checks:
+        try:
+            findings += list(check())
+        except (LabError, OSError, ValueError) as error:
+            findings.append(bad(str(error), ""))
+    return findings
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,139 @@
+"""Short jobs with the shape of a lesson's job, as many at once as there are learners."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from course_lib.classroom.rehearsal.shapes import Shape
+from course_lib.lab.doctor.findings import Finding, bad, fair, good
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.job.recipes import shell
+from course_lib.lab.job.site import Site
+from course_lib.lab.lab import Lab
+from course_lib.lab.runs.run import Run
+from course_lib.lab.workspace import Workspace
+
+REST_S = 1.0
+# Time limit for a cancelled job to end.
+END_S = 30.0
+# Subfolder of the workspace's `.course`, to keep rehearsal runs apart from the learner's runs.
+FOLDER = "rehearsal"
+MARK = re.compile(r"^(BEGIN|END) (\d+(?:\.\d+)?)$", re.MULTILINE)
+FAULT = re.compile(r"^FAULT (\w+) (.*)$", re.MULTILINE)
+STAND_IN = """\
+now() { python -c 'import time; print(time.time())'; }
+echo "BEGIN $(now)"
+port=$((10000 + SLURM_JOB_ID % 20000))
+python -c "import socket; socket.socket().bind(('', $port))" ||
+    echo "FAULT port $port on $(hostname)"
+srun bash -c '
+    touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder on $(hostname)"
+    command -v python >/dev/null || echo "FAULT python on $(hostname)"'
+sleep 2
+echo "END $(now)"
+"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """Job of one simulated learner. Times are seconds since 1970; 0 means never."""
+
+    submitted: float
+    began: float = 0.0
+    ended: float = 0.0
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Simultaneous jobs of one shape, one per learner."""
+
+    shape: Shape
+    users: int
+    played: tuple[Played, ...]
+    # The cluster's message when it refused a job. `played` holds the jobs that it accepted.
+    refused: str = ""
+
+    def findings(self) -> Iterator[Finding]:
+        what = f"{self.users} jobs at once, {self.shape.words}"
+        if self.refused:
+            yield bad(
+                f"{what}: after {len(self.played)} the cluster took no more: {self.refused}",
+                "all jobs of a rehearsal are of one account; a limit per user may not meet a class"
+                if self.played
+                else "no lesson with such jobs will run",
+            )
+        for fault, count in Counter(one.fault for one in self.played if one.fault).items():
+            yield bad(f"{what}: {count} failed: {fault}", "")
+        if ran := [one for one in self.played if one.ended]:
+            at_once = max(sum(two.began <= one.began < two.ended for two in ran) for one in ran)
+            last_s = max(one.began - one.submitted for one in ran)
+            text = f"{what}: {at_once} ran at a time, the last began after {last_s:.0f} s"
+            yield good(text) if at_once >= self.users else fair(text)
+
+
+def stand_in(name: str, shape: Shape) -> Recipe:
+    made = shell.recipe(
+        name, STAND_IN, nodes=shape.nodes, gpus_per_node=shape.devices_per_node,
+        time_limit_minutes=shape.minutes,
+    )  # fmt: skip
+    assert isinstance(made, Recipe)
+    return made
+
+
+@contextlib.contextmanager
+def stage(workspace: Workspace, site: Site) -> Iterator[Lab]:
+    """Provide a lab in its own folder. At the end, cancel its jobs and delete the folder."""
+    folder = workspace.state / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    lab = Lab(folder, site=site, quiet=True)
+    try:
+        yield lab
+    finally:
+        with contextlib.suppress(LabError):  # the cluster may have stopped answering
+            _cancel(lab, [Run(lab.jobs, record) for record in lab.jobs.registry.all()])
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def play(lab: Lab, shape: Shape, users: int, patience_s: float) -> Wave:
+    """Submit a job for each learner and wait. Cancel the jobs that have not ended in time."""
+    submitted: list[tuple[float, Run]] = []
+    refused = ""
+    for number in range(users):
+        asked = time.time()
+        try:
+            run = lab.submit(stand_in(f"user{number + 1:02}", shape), again=True)
+        except LabError as error:
+            refused = " ".join(str(error).split())[:300]
+            break
+        assert isinstance(run, Run)
+        submitted.append((asked, run))
+    until = time.monotonic() + patience_s
+    while any(not run.ended for _, run in submitted) and time.monotonic() < until:
+        time.sleep(REST_S)
+    _cancel(lab, [run for _, run in submitted])
+    return Wave(shape, users, tuple(_played(asked, run) for asked, run in submitted), refused)
+
+
+def _cancel(lab: Lab, runs: list[Run]) -> None:
+    left = [run for run in runs if not run.ended]
+    lab.cancel(left)
+    for run in left:
+        run.wait(END_S)
+
+
+def _played(submitted: float, run: Run) -> Played:
+    text = run.text if run.log_file.is_file() else ""
+    times = {name: float(value) for name, value in MARK.findall(text)}
+    if run.state == "CANCELLED" and "BEGIN" not in times:
+        return Played(submitted, fault="did not begin in time")
+    faults = [f"{kind}: {what}" for kind, what in FAULT.findall(text)]
+    fault = "; ".join(faults) or ("" if run.ok else f"{run.reason}: {run.tail(2).strip()}")
+    return Played(submitted, times.get("BEGIN", 0.0), times.get("END", 0.0), fault)

@@ -1,0 +1,124 @@
+"""`course doctor`: all problems at once, each with its cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from course_lib.lab import clusters, workspace
+from course_lib.lab.commands.common import add_site, parser
+from course_lib.lab.doctor import cluster, machine, trial
+from course_lib.lab.doctor.findings import Finding, bad, good, report
+from course_lib.lab.errors import LabError
+from course_lib.lab.job.site import Site
+from course_lib.lab.recorded.recording_index import RecordingIndex
+from course_lib.words import _
+
+Check = Callable[[], Iterator[Finding]]
+
+
+def main(argv: list[str]) -> int:
+    options = parser(
+        "doctor",
+        _(
+            "Looks at this machine, the site and the cluster, and says what is wrong and "
+            "what to do.\nExit code 0 only if a job would run."
+        ),
+    )
+    options.add_argument("--run", action="store_true", help=_("also send a small job to two nodes"))
+    options.add_argument("-q", "--quiet", action="store_true", help=_("only what is not well"))
+    add_site(options)
+    given = options.parse_args(argv)
+
+    try:
+        findings = examine(given.site, run_a_job=given.run)
+    except LabError as error:
+        print(f"✗ {error}")
+        return 1
+    well = (
+        _("Recorded runs can be read.")
+        if clusters.is_recorded(given.site)
+        else _("A job would run.")
+    )
+    text, is_well = report(findings, quiet=given.quiet, well=well)
+    print(text)
+    return 0 if is_well else 1
+
+
+def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
+    """Run all checks. An unexpected error in a check is a finding and stops no other check."""
+    place = workspace.find()
+    findings = _all(
+        machine.packages,
+        lambda: machine.folder(place),
+        machine.fonts,
+    )
+    try:
+        choice = clusters.choose(place, site_name)
+    except LabError as error:
+        return [
+            *findings,
+            bad(str(error), _("`course site show` prints it, `site list` lists others")),
+        ]
+    findings.append(good(_("the cluster: {why}", why=choice.why)))
+    if choice.site.recorded:
+        return [*findings, *_all(lambda: recorded(place))]
+    findings += _of_the_cluster(choice.site, place)
+    if all(finding.level != "bad" for finding in findings):
+        findings += _all(lambda: cluster.would_run(choice.site))
+    if run_a_job:
+        findings += _trial(choice.site, findings)
+    return findings
+
+
+def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
+    findings: list[Finding] = []
+    if site.box:
+        clusters.put_commands_on_path(site)
+        findings += _all(cluster.network, cluster.pace)
+    return findings + _all(
+        lambda: cluster.site_file(site, place),
+        lambda: cluster.commands(site),
+        lambda: machine.scratch(site),
+    )
+
+
+def recorded(place: workspace.Workspace) -> Iterator[Finding]:
+    index = RecordingIndex.of(place)
+    for one in index.recordings:
+        runs = len(one.manifest.runs)
+        yield good(
+            _(
+                "{name}: {runs} runs, {date}, {machine}",
+                name=one.path.name,
+                runs=runs,
+                date=one.manifest.date,
+                machine=one.manifest.machine,
+            )
+        )
+    for words in index.refused:
+        yield bad(words, _("get it again from where it came"))
+
+
+def _trial(site: Site, findings: list[Finding]) -> list[Finding]:
+    if any(finding.level == "bad" for finding in findings):
+        return [bad(_("the test job was not sent"), _("cure the faults above first"))]
+    return _all(lambda: trial.job(site))
+
+
+def _all(*checks: Check) -> list[Finding]:
+    findings: list[Finding] = []
+    for check in checks:
+        try:
+            findings += list(check())
+        except (LabError, OSError, ValueError) as error:
+            findings.append(
+                bad(
+                    _(
+                        "{check} failed: {error}",
+                        check=getattr(check, "__name__", "a check"),
+                        error=error,
+                    ),
+                    "",
+                )
+            )
+    return findings

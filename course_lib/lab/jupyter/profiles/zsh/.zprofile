@@ -1,3 +1,0 @@
-ZDOTDIR=$COURSE_ZDOTDIR
-if [[ -r $ZDOTDIR/.zprofile ]]; then . "$ZDOTDIR/.zprofile"; fi
-ZDOTDIR=$course_profile

@@ -1,1 +1,0 @@
-"""The log that NCCL would print on a cluster that one describes."""

@@ -1,0 +1,1 @@
+"""The book: the lessons as web pages, made from executed notebooks."""

@@ -1,0 +1,1 @@
+"""Build notebooks with gaps and with answers from the lessons' sources."""

@@ -1,0 +1,147 @@
+"""Content of a lesson's card, read from the lesson's source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import course_lib
+from course_lib.lab.lab import Lab
+from course_lib.lab.runs.run import Run
+from course_lib.publish.building.gaps import with_gaps
+from course_lib.publish.building.source import Cell, Lesson
+
+ROW = re.compile(r"^\| *(?P<what>[^|]*?) *\| *(?P<said>.*?) *\|$", re.MULTILINE)
+MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
+OWN_VALUE = re.compile(r"\{[^{}]*?(\w+)\}")
+PAUSE = re.compile(r"^sleep \d+; *")
+TAKE_HOME = "## To take home"
+SENTENCE = re.compile(r".+?[.:](?= [A-Z`]|$)", re.DOTALL)
+LONGEST_SENTENCE = 150
+# Names that every lesson uses.
+NOT_ON_A_CARD = {"check", "claim", "predict", "progress", "share_progress", "guesses", "Lab"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """Function such as `lab.submit`, and the first sentence of its docstring."""
+
+    name: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Card:
+    title: str
+    goal: str
+    facts: str
+    commands: tuple[str, ...]
+    new: tuple[Call, ...]
+    # Functions that an earlier lesson introduced.
+    known: tuple[str, ...]
+    take_home: tuple[str, ...]
+
+
+def cards(lessons: Iterable[Lesson]) -> list[tuple[Lesson, Card]]:
+    """Return the cards in lesson order. A function is new only in its first lesson."""
+    seen: set[str] = set()
+    made = []
+    for lesson in lessons:
+        card = _card(lesson, seen)
+        seen |= {call.name for call in card.new}
+        made.append((lesson, card))
+    return made
+
+
+def _card(lesson: Lesson, seen: set[str]) -> Card:
+    prose = [cell.text for cell in lesson.cells if cell.kind == "markdown"]
+    rows = {found["what"]: found["said"] for found in ROW.finditer(prose[0])}
+    facts = [f"{name}: {rows[name]}" for name in ("Minutes", "Devices") if name in rows]
+    code = [shown_code(cell) for cell in lesson.cells if cell.kind == "code"]
+    names = list(dict.fromkeys(name for text in code for name in calls_in(text)))
+    return Card(
+        title=lesson.title,
+        goal=rows.get("You will be able to", ""),
+        facts=" · ".join(facts),
+        commands=tuple(dict.fromkeys(line for text in code for line in commands_in(text))),
+        new=tuple(Call(name, said(name)) for name in names if name not in seen),
+        known=tuple(name for name in names if name in seen),
+        take_home=tuple(_take_home(prose)),
+    )
+
+
+def shown_code(cell: Cell) -> str:
+    """Return the code that every learner sees, without answers and solution cells."""
+    return "" if "solution" in cell.tags else with_gaps(cell.text, cell.id)
+
+
+def commands_in(text: str) -> Iterator[str]:
+    """Yield the shell commands of a cell, with the lesson's values replaced by names."""
+    lines = text.splitlines()
+    if lines and lines[0].startswith("%%bash"):
+        found = [line for line in lines[1:] if line.strip() and not line.startswith("#")]
+    else:
+        found = [line.strip()[1:] for line in lines if line.strip().startswith("!")]
+    for line in found:
+        yield OWN_VALUE.sub(lambda name: name[1].upper(), PAUSE.sub("", line.strip()))
+
+
+def calls_in(text: str) -> Iterator[str]:
+    """Yield the names `lab.…`, `run.…` and `plan.…` in order of use; skip other names."""
+    try:
+        tree = ast.parse(MAGIC.sub("", text))
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and (name := _named(node)):
+            yield name
+
+
+def _named(node: ast.Attribute) -> str:
+    holder = node.value.id if isinstance(node.value, ast.Name) else ""
+    if node.attr.isupper():  # a table, not a function
+        return ""
+    if holder == "lab" and hasattr(Lab, node.attr):
+        return f"lab.{node.attr}"
+    if holder in set(course_lib.EXPORTS) - NOT_ON_A_CARD:
+        return f"{holder}.{node.attr}" if hasattr(getattr(course_lib, holder), node.attr) else ""
+    is_of_a_run = node.attr in OF_A_RUN and holder not in ("np", "pd", "torch", "plt", "os", "self")
+    return f"run.{node.attr}" if is_of_a_run else ""
+
+
+AMBIGUOUS = {"name", "state", "text", "key", "pause", "folder", "compare"}
+# Attributes that, in the lessons, only runs have.
+OF_A_RUN = {name for name in vars(Run) if not name.startswith("_")} - AMBIGUOUS
+
+
+def said(name: str) -> str:
+    """Return the first sentence of an object's docstring."""
+    holder, _, attribute = name.partition(".")
+    owner = {"lab": Lab, "run": Run}.get(holder) or getattr(course_lib, holder)
+    value = inspect.getattr_static(owner, attribute, None)
+    if not isinstance(value, property):
+        value = getattr(owner, attribute, None)
+    text = " ".join((getattr(value, "__doc__", None) or "").split())
+    if isinstance(value, type) and text.startswith(f"{value.__name__}("):
+        text = ""  # generated docstring of a dataclass
+    found = SENTENCE.match(text)
+    sentence = (found[0] if found else text).rstrip(":")
+    if len(sentence) <= LONGEST_SENTENCE:
+        return sentence
+    return f"{sentence[:LONGEST_SENTENCE].rpartition(' ')[0]} …"
+
+
+def _take_home(prose: list[str]) -> list[str]:
+    text = next((one for one in prose if TAKE_HOME in one), "")
+    points: list[str] = []
+    for line in text.partition(TAKE_HOME)[2].splitlines():
+        if line.startswith("- "):
+            points.append(line[2:].strip())
+        elif points and line.startswith("  "):
+            points[-1] += f" {line.strip()}"
+        elif points:
+            break
+    return points

@@ -1,0 +1,98 @@
+"""`course record`: pack the runs of a workspace into files for other machines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+from course_lib.lab.errors import LabError, SlurmError
+from course_lib.lab.lab import Lab
+from course_lib.lab.queue.records import RECORDED, Record, Registry
+from course_lib.lab.recorded import pack as packing
+from course_lib.lab.recorded.recording import ENDING, Recording
+from course_lib.lab.workspace import Workspace, find
+from course_lib.publish.book import origin
+from course_lib.publish.executed import executed_in
+from course_lib.words import _
+
+NAME = re.compile(r"[a-z0-9][\w-]{0,60}", re.ASCII)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="course record",
+        description=_(
+            "packs runs that have ended, one file per lesson that `course run --keep` "
+            "ran, else all of the workspace into one"
+        ),
+    )
+    parser.add_argument("--workspace", type=Path, help=_("default: the one where you are"))
+    parser.add_argument("--out", type=Path, help=_("default: recordings/ of the workspace"))
+    parser.add_argument("--name", default="", help=_("one file of this name with all runs"))
+    parser.add_argument(
+        "--as-site",
+        default="",
+        metavar="NAME",
+        help=_(
+            "another name for the cluster, such as box-h100: lessons then show these runs beside "
+            "those of the course's own box, and not instead of them"
+        ),
+    )
+    parser.add_argument("--check", type=Path, metavar="FILE", help=_("only read such a file whole"))
+    options = parser.parse_args(argv)
+    if options.check:
+        recording = Recording(options.check)
+        recording.check()
+        found = recording.manifest
+        print(f"{options.check}: {len(found.runs)} runs, whole; {found.date}, {found.machine}")
+        return 0
+    workspace = Workspace(options.workspace.resolve()) if options.workspace else find()
+    groups = by_lesson(workspace) if not options.name else {}
+    name = options.name or ("" if groups else "runs")
+    for flag, given in (("--name", name), ("--as-site", options.as_site)):
+        if given and not NAME.fullmatch(given):
+            raise LabError(
+                _("{flag} {given!r}: use letters, digits, - and _", flag=flag, given=given)
+            )
+    groups = groups or {name: [r for r in Registry(workspace).all() if r.cluster != RECORDED]}
+    folder, pace = options.out or workspace.folder / "recordings", device_pace(workspace)
+    made = 0
+    for name, records in groups.items():
+        if runs := packing.sources(workspace, records):
+            file = folder / f"{name}{ENDING}"
+            print(packing.pack(runs, workspace, pace, file, options.as_site))
+            made += 1
+    if not made:
+        raise LabError(
+            _(
+                "no run that has ended lies in {folder}. Lessons delete theirs at their "
+                "end; `course run --keep` keeps them",
+                folder=workspace.folder,
+            )
+        )
+    return 0
+
+
+def by_lesson(workspace: Workspace) -> dict[str, list[Record]]:
+    """Group the runs by lesson, from the metadata of executed notebooks in any language."""
+    records = {record.folder: record for record in Registry(workspace).all()}
+    groups: dict[str, dict[str, Record]] = {}
+    for file in sorted(executed_in(workspace.folder).rglob("*.ipynb")):
+        try:
+            told = json.loads(file.read_text(encoding="utf-8"))["metadata"].get(origin.KEY)
+        except (OSError, ValueError, KeyError, AttributeError):
+            continue
+        names = (told or {}).get("runs", ())
+        made = {name: records[name] for name in names if name in records}
+        groups.setdefault(file.stem, {}).update(made)
+    return {name: list(made.values()) for name, made in groups.items() if made}
+
+
+def device_pace(workspace: Workspace) -> float:
+    """Return the device pace of this workspace's cluster; 1 if it does not answer."""
+    try:
+        return Lab(workspace.folder, quiet=True).device_pace
+    except (LabError, SlurmError):
+        return 1.0

@@ -1,0 +1,1 @@
+"""Slides: one deck per part of the course, made from the lessons and their results."""

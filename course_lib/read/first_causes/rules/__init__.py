@@ -1,1 +1,0 @@
-"""Which line means what: the wordings of PyTorch, NCCL, gloo, Slurm and others."""

@@ -1,1 +1,0 @@
-"""Finds the lines that matter in files of gigabytes: eight bytes at a time, in two processes."""

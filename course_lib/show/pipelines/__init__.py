@@ -1,1 +1,0 @@
-"""Pipeline schedules, as planned and as measured."""

@@ -1,1 +1,0 @@
-"""Lessons, as they are written, become notebooks with gaps and with answers."""

@@ -1,0 +1,164 @@
+"""Call a learner's function and explain errors in its result.
+
+The function is called with positional arguments as in the lesson, or by parameter names. Its
+prints are discarded. It may not call functions of the course to get the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from course_lib.lab.workspace import PACKAGE, programs_folder
+from course_lib.plan.numbers import real
+from course_lib.teach.answers import in_short
+from course_lib.teach.checklist import Checklist
+from course_lib.words import _
+
+OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+COURSE = (str(PACKAGE), str(programs_folder()))
+CHECKS = str(PACKAGE / "teach")
+
+
+class EndedError(Exception):
+    """Error of a function that would have ended the notebook, as `exit()` does."""
+
+
+class CourseCalledError(Exception):
+    """Error of a function that calls the course to get its answer."""
+
+
+def is_function(check: Checklist, function: Any, name: str) -> None:
+    check.answered(function, name)
+    check.unless(
+        not callable(function),
+        _("{name} is a function", name=name),
+        hint=_(
+            "This is {name}. Give the check the function itself, without calling it.",
+            name=type(function).__name__,
+        ),
+    )
+
+
+def returned(
+    check: Checklist,
+    function: Callable[..., Any],
+    read: Callable[[Any], Any],
+    **given: Any,
+) -> Any:
+    """Call the function and read its result. Report any exception of either to the learner."""
+    named = [name if isinstance(one, np.ndarray) else repr(one) for name, one in given.items()]
+    name = getattr(function, "__name__", "function")
+    asked = _("{call} gives a result", call=f"{name}({', '.join(named)})")
+    try:
+        with guarded():
+            answer = called(function, **given)
+            found = None if answer is None or answer is ... else read(answer)
+    except Exception as error:
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+        if "init_process_group" in said:
+            said += "\n" + _("The function is tried in one process. All it needs is given to it.")
+        check.refuse(asked, said)
+    if found is None:
+        check.refuse(asked, _("It gave nothing yet: fill in the gap, and return the result."))
+    return found
+
+
+def whole_numbers(given: Iterable[Any], most: int) -> list[int]:
+    """Return at most `most` whole numbers, of any real type."""
+    found = [(one, real(one)) for one in islice(given, most)]
+    strange = [one for one, number in found if number is None or number != int(number)]
+    if strange:
+        raise TypeError(_("{value} is no whole number", value=in_short(strange[0])))
+    return [int(number or 0) for _one, number in found]
+
+
+def called(function: Callable[..., Any], **given: Any) -> Any:
+    """Call with positional arguments, or with keywords if the parameters have the same names."""
+    by_name = _by_name(function, set(given))
+    return function(**given) if by_name else function(*given.values())
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """Discard prints, and refuse `exit()` and calls of the course, while a learner's code runs."""
+    before = sys.getprofile()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            sys.setprofile(_refuse_course)
+            yield
+    except SystemExit:
+        raise EndedError(_("it ends the program; return a result instead")) from None
+    finally:
+        sys.setprofile(before)
+
+
+def _refuse_course(frame: FrameType, event: str, _argument: object) -> None:
+    file, caller = frame.f_code.co_filename, frame.f_back
+    if event != "call" or caller is None or file == __file__ or not file.startswith(COURSE):
+        return
+    # The caller of a generator's frame is the code that asks for its first item.
+    is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR and not file.startswith(CHECKS)
+    by_course = caller.f_code.co_filename.startswith(COURSE)
+    if caller.f_code is called.__code__ or is_generator or not by_course:
+        raise CourseCalledError(
+            _(
+                "it calls {co_name} of the course. The exercise is to write that yourself",
+                co_name=frame.f_code.co_name,
+            )
+        )
+
+
+def _by_name(function: Callable[..., Any], names: set[str]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return False
+    asked = [one for one in parameters if one.kind not in OPEN]
+    if any(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in asked):
+        return False
+    required = {one.name for one in asked if one.default is inspect.Parameter.empty}
+    return required <= names <= {one.name for one in asked} and bool(required)
+
+
+class Watched(np.ndarray[Any, Any]):
+    """Matrix that appends to `sizes` the size of each factor in matrix products.
+
+    Results computed from the matrix are watched as well.
+    """
+
+    sizes: list[int]
+
+    @classmethod
+    def of(cls, matrix: Any, sizes: list[int]) -> Any:
+        if type(matrix) is not np.ndarray:
+            return matrix
+        view = matrix.view(cls)
+        view.sizes = sizes
+        return view
+
+    def __array_finalize__(self, made_of: Any) -> None:
+        self.sizes = getattr(made_of, "sizes", [])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
+        return self._noted(ufunc.__name__, getattr(ufunc, method), given, more)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, more: Any) -> Any:
+        return self._noted(function.__name__, function, given, more)
+
+    def dot(self, *given: Any, **more: Any) -> Any:
+        return self._noted("dot", np.dot, (self, *given), more)
+
+    def _noted(self, name: str, function: Callable[..., Any], given: Any, more: Any) -> Any:
+        if name in ("matmul", "dot", "einsum", "inner", "tensordot"):
+            self.sizes += [one.size for one in given if isinstance(one, np.ndarray)]
+        plain = [one.view(np.ndarray) if isinstance(one, Watched) else one for one in given]
+        return Watched.of(function(*plain, **more), self.sizes)

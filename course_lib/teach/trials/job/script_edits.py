@@ -1,0 +1,258 @@
+"""Check the last three edits, which turn a batch script for one device into one for two nodes.
+
+The script runs on a false cluster. Devices, meeting point and launchers are judged by the
+arguments that torchrun gets on each node. A wrong argument may work on one cluster and fail on
+another. It may also fail only when a second job uses the same port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from course_lib.lab.job.recipes.shell import directives
+from course_lib.teach.trials.job.false_cluster import Launch, Rehearsed, rehearse
+from course_lib.teach.trials.job.false_commands import FAST, NODES, SLOW
+from course_lib.words import N_, _
+
+DEVICES = 2
+MEETING = re.compile(r"^meeting at (\S*):(\d*)$", re.MULTILINE)
+EPOCH_1 = re.compile(r"^.*\bepoch 1\b.*$", re.MULTILINE)
+# Words that torchrun accepts as truth values.
+YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
+# Ports below the least are reserved for the system; ports above the most do not exist.
+LEAST_PORT, MOST_PORT = 1024, 65535
+# Jobs whose ids differ by at most this may run at the same time, even on one node.
+NEIGHBOURS = 100
+
+
+@dataclass(frozen=True)
+class ScriptEdit:
+    does: str
+    judge: Callable[[Any, Sequence[Rehearsed]], Iterator[str]]
+
+
+def text_of(run: Any) -> str:
+    """Return the commands of a job, or the whole script."""
+    return str(run.recipe.commands or run.recipe.script)
+
+
+def rehearsed(run: Any) -> list[Rehearsed]:
+    script = str(run.recipe.script or "")
+    tasks = directives(script).get("ntasks-per-node", "1") if script else "1"
+    return rehearse(text_of(run), run.recipe.environment, tasks)
+
+
+def devices(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
+    nodes, each = run.recipe.nodes, run.recipe.gpus_per_node
+    if (nodes, each) != (len(NODES), DEVICES):
+        yield _(
+            "the job asks for {nodes} nodes with {each} devices each (nodes=…, gpus_per_node=…). "
+            "It is to have two of each; without a device PyTorch computes on the processor.",
+            nodes=nodes, each=each,
+        )  # fmt: skip
+    for launch in (launch for launch in jobs[0].launches if not launch.error):
+        processes, launchers = launch.option("nproc-per-node"), launch.option("nnodes")
+        if processes not in (str(DEVICES), "gpu"):
+            yield _(
+                "--nproc-per-node is {processes}: {devices} devices are paid for on each node, and "
+                "as many processes are to compute. (auto counts processors; nothing is 1.)",
+                processes=processes or _("not given"), devices=DEVICES,
+            )  # fmt: skip
+        if launch.options.get("standalone") or launchers not in ("2", "2:2"):
+            yield _(
+                "--nnodes is {launchers}, or --standalone is given: the launchers of two nodes do "
+                "not wait for each other.", launchers=launchers or _("not given"),
+            )  # fmt: skip
+
+
+def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
+    """Explain a wrong meeting point. `launchers` reports an endpoint without a colon."""
+    places = [(job, place) for job in jobs if (place := _place(job))]
+    for job in jobs:
+        if not job.launches and job.unknown:
+            yield _(
+                "no host is called {name}. If $SUFFIX is {suffix!r}, the first node is node1"
+                "{suffix} on the fast network: the name, and the suffix behind it.",
+                name=repr(job.unknown[0]), suffix=job.suffix,
+            )  # fmt: skip
+        ends = {launch.option("rdzv-endpoint"): launch.node for launch in job.launches}
+        if len(ends) > 1:
+            told = ", ".join(
+                _("{node} goes to {end}", node=node, end=end) for end, node in ends.items()
+            )
+            yield _("the launchers of job {job} do not meet: {told}.", job=job.job, told=told)
+    for job, (host, _port) in places:
+        network = FAST if job.suffix and "SUFFIX" in run.recipe.environment else SLOW
+        if not host or host == "localhost" or host.startswith("127."):
+            yield _(
+                "as job {job}, torchrun is told {host}. That is no address, or the node itself, "
+                "whichever it is: each launcher waits at its own door. Is MASTER_ADDR exported?",
+                job=job.job, host=host or "no address",
+            )  # fmt: skip
+        if host != f"{network}1":
+            yield _(
+                "as job {job} on a cluster whose fast network has the names node1{suffix} and "
+                "node2{suffix}, torchrun is told {host}; the first node's address there is "
+                "{wanted}. Take the first node's name, $SUFFIX behind it, and of that the address, "
+                "a number (getent hosts): which network a plain name leads to is chance.",
+                job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
+            )  # fmt: skip
+    yield from _met(run)
+    if places and jobs[0].launches:
+        yield from (_not_come(job) for job in jobs if not job.launches)
+    yield from _ports([(job, port) for job, (_host, port) in places])
+
+
+def _met(run: Any) -> Iterator[str]:
+    """Judge the `meeting at …` line that the job itself printed."""
+    said = MEETING.search(run.text)
+    if not said or not said[1] or not said[2]:
+        yield _(
+            "the script did not come to its line `meeting at …`, with MASTER_ADDR and MASTER_PORT "
+            "set before:\n{tail}", tail=run.tail(),
+        )  # fmt: skip
+    elif not re.fullmatch(r"[\d.]+|[\da-fA-F:]+", said[1]):
+        yield _("{host} is a name. Take the address, a number: getent hosts.", host=said[1])
+    elif said[1].startswith("127.") and not (run.ok and said[1] == "127.0.0.1"):
+        yield _(
+            "the job's launchers were to meet at {host}: a node that finds its own name in "
+            "/etc/hosts takes itself for the loopback, where no other node can reach it.",
+            host=said[1],
+        )  # fmt: skip
+
+
+def _place(job: Rehearsed) -> tuple[str, str] | None:
+    end = job.launches[0].option("rdzv-endpoint") if job.launches else ""
+    host, colon, port = end.rpartition(":")
+    return (host.strip("[]"), port) if colon else None
+
+
+def _ports(found: Sequence[tuple[Rehearsed, str]]) -> Iterator[str]:
+    """Check the ports of all jobs.
+
+    A port has to depend on the job id, lie in the allowed range, and be the same for the same id.
+    Jobs with neighbouring ids need different ports.
+    """
+    for job, port in found:
+        if not re.fullmatch(r"-?\d+", port):
+            yield _(
+                "as job {job}, {port} stands where the port is to be. Is it exported? The script "
+                "printed:\n{said}", job=job.job, port=repr(port), said=job.said,
+            )  # fmt: skip
+    taken = {job.job: port for job, port in found}
+    if len(taken) > 1 and len(set(taken.values())) == 1:
+        yield _(
+            "the port is always the same, {port}. Two jobs whose first node is one want it at "
+            "once. Derive it from the job's number: 10000 + SLURM_JOB_ID % 20000.",
+            port=found[0][1],
+        )  # fmt: skip
+    for job, port in found:
+        if not LEAST_PORT <= int(port) <= MOST_PORT or taken[job.job] != port:
+            yield _(
+                "the port of job {job} would be {port}, or another one by chance. Ports end at "
+                "{most}, and those below {least} are the system's; a job's number is small on a "
+                "new cluster, and has seven digits on an old one: 10000 + SLURM_JOB_ID % 20000.",
+                job=job.job, port=port, most=MOST_PORT, least=LEAST_PORT,
+            )  # fmt: skip
+    for (one, port), (other, same) in combinations(taken.items(), 2):
+        if port == same and abs(one - other) <= NEIGHBOURS:
+            yield _(
+                "jobs {one} and {other} would both take port {port}: they may run at the same time "
+                "on one node. Derive it from the whole number: 10000 + SLURM_JOB_ID % 20000.",
+                one=one, other=other, port=port,
+            )  # fmt: skip
+
+
+def launchers(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
+    wanted = [run.recipe.environment[name] for name in ("START", "PROGRAM")
+              if name in run.recipe.environment]  # fmt: skip
+    for job in jobs:
+        yield from _not_on_each_node(job)
+        for launch in job.launches:
+            yield from _wrong_launch(launch, wanted)
+    # All nodes of a job need the same id, and different jobs need different ids.
+    ids = {job.job: {launch.option("rdzv-id") for launch in job.launches} for job in jobs}
+    given = set().union(*ids.values())
+    if any(len(one) > 1 for one in ids.values()) or len(given) < len(ids) or "" in given:
+        yield _(
+            "--rdzv-id is {given}. It is the same on all nodes of a job, so that its launchers "
+            "meet, and another one for another job at the same place: $SLURM_JOB_ID.",
+            given=", ".join(sorted(given)[:3]) or _("not given"),
+        )  # fmt: skip
+    hosts = {launch.node: _is_host(launch) for launch in jobs[0].launches}
+    if hosts[NODES[0]] not in YES or hosts[NODES[1]] not in NO:
+        yield _(
+            "is_host is {given}: it is to be true (1) on {first}, whose address it is, and false "
+            "(0) on the other, so that one opens the meeting point. SLURM_NODEID is a node's own "
+            "number only within srun: is the text that it hands on in single quotes?",
+            given=", ".join(f"{value} ({node})" for node, value in hosts.items()), first=NODES[0],
+        )  # fmt: skip
+
+
+def _not_come(job: Rehearsed) -> str:
+    return _(
+        "as job {job}, the commands did not come to torchrun, or did not end:\n{said}",
+        job=job.job, said=job.said,
+    )  # fmt: skip
+
+
+def _not_on_each_node(job: Rehearsed) -> Iterator[str]:
+    where = [launch.node for launch in job.launches]
+    if not job.in_time or (not where and job.sruns):
+        yield _not_come(job)
+    if sorted(where) != [*NODES] or not all(one.by_srun for one in job.launches):
+        yield _(
+            "launchers start on {where}, by {sruns}. srun starts one on each node, if it has no "
+            "options of its own; without srun the first node alone has one, and waits.",
+            where=" and ".join(where) or "no node", sruns=" and ".join(job.sruns) or "no srun",
+        )  # fmt: skip
+
+
+def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
+    backend, end = launch.option("rdzv-backend"), launch.option("rdzv-endpoint")
+    if launch.error or not launch.option("training-script").strip():
+        yield _(
+            "torchrun does not take what it is given on {node}: {error}. (A line that goes on in "
+            "the next one ends with a backslash, and with nothing behind it.)",
+            node=launch.node, error=launch.error or _("the program is a blank"),
+        )  # fmt: skip
+    if backend != "c10d" or ":" not in end:
+        yield _(
+            "--rdzv-backend is {backend} and --rdzv-endpoint {end} on {node}. With c10d the "
+            "launchers count themselves where they meet, at address:port.",
+            backend=backend or _("not given"), end=end or _("not given"), node=launch.node,
+        )  # fmt: skip
+    if "is_host=" not in launch.option("rdzv-conf"):
+        yield _(
+            "--rdzv-conf is {conf} on {node}, and does not say is_host. Each launcher then "
+            "compares the address with its own names; if the fast network has other ones, none "
+            "finds itself, and all wait.",
+            conf=launch.option("rdzv-conf") or _("not given"), node=launch.node,
+        )  # fmt: skip
+    if [word for word in launch.command if word in wanted] != wanted:
+        yield _(
+            'each process on {node} runs `{command}`; it is to be "$START" "$PROGRAM".',
+            node=launch.node, command=" ".join(launch.command),
+        )  # fmt: skip
+
+
+def _is_host(launch: Launch) -> str:
+    conf = dict(pair.partition("=")[::2] for pair in launch.option("rdzv-conf").split(","))
+    return conf.get("is_host", "").strip().lower()
+
+
+def times_told(text: str) -> int:
+    return len(EPOCH_1.findall(text))
+
+
+EDITS = {
+    13: ScriptEdit(N_("two devices on each of two nodes, and a process for each"), devices),
+    14: ScriptEdit(
+        N_("one meeting point: the first node's address, a port of the job's own"), meeting_point
+    ),
+    15: ScriptEdit(N_("a launcher on each node, which meet there"), launchers),
+}

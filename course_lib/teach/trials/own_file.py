@@ -1,0 +1,125 @@
+"""Load a learner's file and its functions, if the ranks of a trial could load it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from course_lib.lab.workspace import plain, programs_folder
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.trials.torch_errors import OWN_GROUP
+from course_lib.teach.trials.verdict import Trial, place
+from course_lib.words import N_, _
+
+TOO_EARLY = N_(
+    "The file is imported before the ranks have met: ask for rank and size inside "
+    "the class or function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
+)
+OWN_WORK = N_(
+    "The course has its own answer there, and the exercise is to write one: put your "
+    "own lines in its place."
+)
+
+
+def could_load(check: Checklist, trial: Trial) -> None:
+    for _unused, event in trial.all("own group"):
+        check.refuse(
+            _("the file can be imported"),
+            _("Line {event}: {own_group}", event=event["line"], own_group=OWN_GROUP),
+        )
+    for _unused, event in trial.all("not own work"):
+        check.refuse(
+            _("the work is your own"), f"Line {event['line']} uses {event['text']}. {OWN_WORK}"
+        )
+    for _unused, event in trial.all("cannot load"):
+        where = _(", line {event}", event=event["line"]) if event.get("line") else ""
+        hint = f"{event['kind']}{where}: {event['text']}"
+        if "init_process_group" in event["text"]:
+            hint += f"\n{TOO_EARLY}"
+        if event["kind"] == "SystemExit":
+            hint = _(
+                "It ends the program (sys.exit{where}) instead of defining a function.", where=where
+            )
+        check.refuse(_("the file can be imported"), hint)
+    for _unused, event in trial.all("no function"):
+        there = ", ".join(event["there"]) or _("nothing that can be called")
+        check.refuse(
+            _("the file defines {event}", event=event["wanted"]),
+            _(
+                "It defines {there}. The name has to be {event}, letter by letter.",
+                there=there,
+                event=event["wanted"],
+            ),
+        )
+    for rank, event in trial.all("printed"):
+        where = f" ({place(event)})" if "case" in event else ""
+        check.refuse(
+            _("it prints no more than a person reads"),
+            _(
+                "Rank {rank} printed more than {event} KiB{where} and was stopped. Look "
+                "for a loop without end.",
+                rank=rank,
+                event=event["bytes"] >> 10,
+                where=where,
+            ),
+        )
+
+
+def comes_back(check: Checklist, trial: Trial) -> None:
+    """Check that no rank hung in the learner's own lines. Waiting for another rank is accepted."""
+    for rank, event in trial.all("stuck"):
+        where = place(event) if "case" in event else _("the import")
+        check.unless(
+            bool(event.get("line")),
+            _("it comes to an end"),
+            hint=_(
+                "{where}: rank {rank} stayed at line {event} for more than ten seconds. "
+                "Look for a loop that never ends.",
+                where=where,
+                rank=rank,
+                event=event["line"],
+            ),
+        )
+
+
+@contextlib.contextmanager
+def _beside(file: Path) -> Iterator[None]:
+    """Let the file import its neighbours and the programs of the course, as on the ranks."""
+    before = [*sys.path]
+    sys.path[:0] = [str(file.parent), str(programs_folder())]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def function_tried(check: Checklist, mine: Any, run: Any, name: str) -> Any:
+    """Return the function of this name from the learner's file. Return a non-path unchanged.
+
+    The file has to be the one in the trial. A changed file might never end.
+    """
+    if not isinstance(mine, str | Path):
+        return mine
+    file = Path(mine)
+    check.unless(
+        not file.is_file(),
+        _("there is a file {name}", name=file.name),
+        hint=_("There is none in {parent}. Run the cell above that writes it.", parent=file.parent),
+    )
+    tried = run.paths.program / file.name
+    check.unless(
+        tried.is_file() and plain(tried).read_bytes() != plain(file).read_bytes(),
+        _("the ranks have tried {name} as it is now", name=file.name),
+        hint=_(
+            "It has changed since. Run the cell above that submits the trial again, then "
+            "this check."
+        ),
+    )
+    with redirect_stdout(io.StringIO()), _beside(file):
+        return runpy.run_path(str(file)).get(name, ...)

@@ -1,1 +1,0 @@
-"""What went wrong in the trials of lesson 11: ZeRO-1 and FSDP by hand."""

@@ -1,0 +1,78 @@
+"""Solutions are brought as instructors open them; nobody else opens or closes any."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.classroom import lessons, opening
+from course_lib.cli import main
+from course_lib.lab.errors import LabError
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    made = tmp_path / "class"
+    monkeypatch.setenv("COURSE_CLASS", str(made))
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path / "ws"))
+    monkeypatch.setenv("COURSE_SITE", "box")
+    (tmp_path / "ws").mkdir()
+    assert main(["class", "make", str(made)]) == 0
+    return made
+
+
+def brought(tmp_path):
+    folder = tmp_path / "ws" / "notebooks" / "solutions"
+    return sorted(path.name[:3] for path in folder.glob("*.ipynb")) if folder.exists() else []
+
+
+def test_a_class_that_says_nothing_closes_nothing(place, tmp_path, capsys):
+    assert opening.opened(place) is None
+    assert opening.opened(None) is None
+    assert main(["class", "solutions"]) == 0
+    assert "no instructor has opened or closed" in capsys.readouterr().out
+    assert main(["lessons", "update"]) == 0
+    assert brought(tmp_path) == [], "without a class, hub users have none: so it stays"
+
+
+def test_they_are_brought_lesson_by_lesson_as_an_instructor_opens_them(place, tmp_path, capsys):
+    assert main(["class", "solutions", "--open", "none"]) == 0
+    assert main(["lessons", "update"]) == 0
+    assert brought(tmp_path) == []
+    assert main(["class", "solutions", "--open", "00", "07b"]) == 0
+    assert "solutions open: 00, 07b" in capsys.readouterr().out
+    assert main(["lessons", "update"]) == 0
+    assert brought(tmp_path) == ["00_", "07b"]
+    assert main(["class", "solutions", "--open", "all"]) == 0
+    assert main(["lessons", "update"]) == 0
+    assert len(brought(tmp_path)) > 20
+    assert main(["class", "solutions", "--open", "99"]) == 2
+
+
+def test_a_clone_keeps_its_learners_from_closed_ones_too(place, tmp_path):
+    opening.keep(place, ["06"])
+    for folder in ("lessons", "course_lib", "notebooks", "solutions"):
+        (tmp_path / "clone" / folder).mkdir(parents=True)
+        (tmp_path / "clone" / folder / "05_x.ipynb").write_text("{}")
+        (tmp_path / "clone" / folder / "06_y.ipynb").write_text("{}")
+    notes, solutions = lessons.update_workspace(tmp_path / "clone")
+    assert notes.fresh == ["05_x.ipynb", "06_y.ipynb"]
+    assert solutions.fresh == ["06_y.ipynb"]
+
+
+def test_what_a_learner_lays_there_in_its_place_is_not_listened_to(classroom, eve):
+    path = classroom / opening.FILE
+    assert eve.does(lambda: path.write_text("none\n")) == ""
+    assert opening.opened(classroom) is None
+    with pytest.raises(LabError, match="no instructor's"):
+        opening.keep(classroom, ["00"])
+
+
+def test_a_learner_reads_it_and_does_not_write_it(classroom, eve):
+    opening.keep(classroom, ["00"])
+
+    def reads():
+        assert opening.opened(classroom) == {"00"}
+
+    assert eve.does(reads) == ""
+    assert "only instructors open" in eve.does(lambda: opening.keep(classroom, ["all"]))
+    assert opening.opened(classroom) == {"00"}

@@ -1,0 +1,215 @@
+"""Nothing is shared without an agreement; what is shared, instructors alone can read."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from course_lib import share_progress
+from course_lib.classroom import folder, sharing, snapshot
+from course_lib.lab.jupyter.kernels import NotebookKernels
+from course_lib.mistakes.errors import ArgumentError
+
+from .learners import INSTRUCTORS
+
+
+def refresh(who):
+    return who.does(sharing.after_cell)
+
+
+def files(place):
+    return sorted(path.name for path in place.iterdir())
+
+
+def shared(place, who):
+    return json.loads((place / f"{who.uid}.json").read_text())
+
+
+def test_without_an_agreement_nothing_is_written(classroom, ada):
+    ada.tries("00.1", 3)
+    assert refresh(ada) == ""
+    assert files(classroom) == []
+
+
+def test_an_agreement_is_kept_and_the_file_is_for_instructors_alone(classroom, ada):
+    ada.shares()
+    ada.tries("00.1", 3)
+    assert refresh(ada) == ""
+    there = (classroom / f"{ada.uid}.json").stat()
+    assert (there.st_uid, there.st_gid) == (ada.uid, INSTRUCTORS)
+    assert stat.S_IMODE(there.st_mode) == 0o640
+    assert shared(classroom, ada)["exercises"]["00.1"]["is_solved"] is True
+
+
+def test_it_tells_lesson_exercises_tries_hints_times_and_nothing_else(classroom, ada):
+    ada.tries("00.1", 9, "the run used 2 nodes")
+    ada.tries("00.1", 8, "the run used 2 nodes")
+    ada.tries("00.1", 7, "it is over")
+    ada.tries("00.2", 6, "the hours")
+    ada.tries("00.2", 5)
+    ada.tries("00.2", 4)
+    ada.tries("00.2", 3, "the hours")
+    ada.shares()
+    found = shared(classroom, ada)
+    assert set(found) == {
+        "format", "lesson", "active_unix_s", "stuck_on", "stuck_unix_s", "exercises",
+    }  # fmt: skip
+    assert found["lesson"] == "00"
+    assert found["exercises"] == {
+        "00.1": {"is_solved": False, "tries": 3, "hint": "the run used 2 nodes", "times_met": 2},
+        "00.2": {"is_solved": True, "tries": 2, "hint": "the hours", "times_met": 1},
+    }
+    assert str(ada.workspace) not in json.dumps(found)
+
+
+def test_an_agreement_that_is_withdrawn_removes_the_file(classroom, ada):
+    ada.shares()
+    assert ada.does(lambda: share_progress(False)) == ""
+    assert files(classroom) == []
+    assert refresh(ada) == ""
+    assert files(classroom) == []
+
+
+def test_an_agreement_holds_for_the_readers_that_it_was_given_for(classroom, ada):
+    ada.shares()
+    (classroom / f"{ada.uid}.json").unlink()
+    os.chown(classroom, 0, INSTRUCTORS - 1)
+    folder.make(classroom, "")
+    assert refresh(ada) == ""
+    assert files(classroom) == [], "others read there now, so ada is asked again"
+
+
+@pytest.mark.parametrize("mode", [0o1773, 0o2773, 0o3777])
+def test_a_folder_that_would_show_it_to_others_is_refused(classroom, ada, mode):
+    classroom.chmod(mode)
+    said = ada.does(lambda: share_progress(True))
+    assert f"it has mode {mode:o} and needs 3773" in said
+    assert "course class make" in said
+    assert files(classroom) == []
+
+
+def test_a_group_to_which_learners_belong_is_refused(classroom, ada):
+    os.chown(classroom, 0, ada.uid)
+    folder.make(classroom, "")
+    assert "you belong to the group" in ada.does(lambda: share_progress(True))
+    assert files(classroom) == []
+
+
+def test_a_learner_can_neither_list_nor_read_nor_remove_nor_replace(classroom, ada, eve):
+    ada.shares()
+    file = classroom / f"{ada.uid}.json"
+    before = file.read_bytes()
+    for attempt in (
+        lambda: list(classroom.iterdir()),
+        file.read_bytes,
+        file.unlink,
+        lambda: file.rename(classroom / "x"),
+        lambda: file.write_bytes(b"{}"),
+        lambda: (eve.workspace / "x").write_bytes(b"{}") and (eve.workspace / "x").replace(file),
+    ):
+        assert "PermissionError" in eve.does(attempt)
+    assert file.read_bytes() == before
+
+
+def test_a_file_of_another_in_the_place_is_not_followed(classroom, ada, eve):
+    place = classroom / f"{ada.uid}.json"
+    (ada.workspace / "precious").write_text("precious")
+    assert eve.does(lambda: place.symlink_to(ada.workspace / "precious")) == ""
+    assert "of another account" in ada.does(lambda: share_progress(True))
+    assert (ada.workspace / "precious").read_text() == "precious"
+    assert files(classroom) == [place.name], "nothing unfinished is left"
+
+
+def test_what_is_wrong_is_said_once_and_stops_no_cell(monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_CLASS", "relative")
+    sharing.after_cell()
+    sharing.after_cell()
+    assert capsys.readouterr().out.count("progress could not be shared") == 1
+
+
+AGREED = ["from course_lib import check, share_progress", "share_progress(True)"]
+MISSED = ["check.ex00_device_seconds(1, None)"] * 3
+
+
+def in_a_notebook(**kernels):
+    def run(cells):
+        notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, cells)))
+        client = NotebookClient(
+            notebook, timeout=120, kernel_name="python3", allow_errors=True, **kernels
+        )
+        client.execute()
+
+    return run
+
+
+def in_a_terminal(cells):
+    command = [sys.executable, "-m", "IPython", "--simple-prompt"]
+    subprocess.run(command, input="\n".join(cells), text=True, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [in_a_notebook(kernel_manager_class=NotebookKernels), in_a_notebook(), in_a_terminal],
+    ids=["the course's kernel", "a plain ipykernel", "a terminal"],
+)
+def test_the_class_sees_where_a_learner_is_and_how_often_an_exercise_was_missed(
+    run, classroom, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", "notebooks/05_profiling.ipynb")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    run([AGREED[0], *MISSED])
+    assert files(classroom) == [], "nothing without an agreement"
+    run(AGREED)
+    assert json.loads((classroom / "0.json").read_text())["lesson"] == "05"
+    run([AGREED[0], *MISSED])
+    assert json.loads((classroom / "0.json").read_text())["exercises"]["00.2"]["tries"] == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "lesson"),
+    [
+        ("notebooks/07_tensor_parallelism.ipynb", "07"),
+        ("/home/ada/course/notebooks/07b_pipelines_and_both.ipynb", "07b"),
+        ("RTC:my_notebooks/solutions/ko/05_profiling.ipynb", "05"),
+        ("notebooks/00_the_lab-Copy1.ipynb", "00"),
+        ("notebooks/10_ideas.ipynb", ""),
+        ("", ""),
+    ],
+)
+def test_a_lesson_is_told_by_its_name_wherever_it_or_a_copy_of_it_lies(name, lesson, monkeypatch):
+    monkeypatch.setattr(os, "environ", {"JPY_SESSION_NAME": name})
+    assert sharing.lesson_here() == lesson
+
+
+def test_without_a_class_a_learner_is_told_so(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.delenv("COURSE_CLASS", raising=False)
+    share_progress(True)
+    share_progress(False)
+    assert capsys.readouterr().out == (
+        "there is no class here (COURSE_CLASS names no folder): nothing is shared\n" * 2
+    )
+    with pytest.raises(ArgumentError, match="agree"):
+        share_progress("yes")
+
+
+def test_stuck_is_who_has_missed_the_same_exercise_since(tmp_path):
+    def stuck(*tried):
+        return snapshot._stuck([{"exercise": e, "passed": p, "time": t} for e, p, t in tried])
+
+    times = [f"2026-01-05T10:{minute:02}:00+0000" for minute in range(5)]
+    seconds = [snapshot._time_of({"time": one}) for one in times]
+    assert stuck() == ("", 0.0)
+    assert stuck(("00.1", False, times[0]), ("00.1", False, times[1])) == ("00.1", seconds[0])
+    assert stuck(("00.1", False, times[0]), ("00.2", False, times[1])) == ("00.2", seconds[1])
+    assert stuck(("00.1", False, times[0]), ("00.1", True, times[1])) == ("", 0.0)
+    again = stuck(("00.1", True, times[0]), ("00.1", False, times[1]))
+    assert again == ("", 0.0), "who tries anew what is solved is not stuck"

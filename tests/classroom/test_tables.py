@@ -1,0 +1,115 @@
+"""What an instructor sees: who is where, what is solved, who is stuck, and for how long."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+
+from course_lib.classroom import folder, tables
+from course_lib.classroom.roster import Member, Roster
+from course_lib.classroom.snapshot import Exercise, Snapshot
+from course_lib.cli import main
+
+NOW_S = 1_800_000_000.0
+
+
+def ago(minutes):
+    return NOW_S - 60 * minutes
+
+
+def member(name, *, lesson="03", stuck=0.0, seen=0.0, solved=(), hint="a hint", tries=2):
+    exercises = {one: Exercise(is_solved=True, tries=1) for one in solved}
+    if stuck:
+        exercises["03.1"] = Exercise(tries=tries, hint=hint, times_met=tries)
+    shared = Snapshot(
+        lesson=lesson,
+        active_unix_s=ago(seen),
+        stuck_on="03.1" if stuck else "",
+        stuck_unix_s=ago(stuck) if stuck else 0.0,
+        exercises=exercises,
+    )
+    return Member(len(name), name, shared)
+
+
+CLASS = Roster(
+    (
+        member("ada", solved=("00.1", "00.2")),
+        member("bob", stuck=12),
+        member("cyd", stuck=25),
+        member("dan", stuck=90, seen=60),
+        member("eli", stuck=4),
+    )
+)
+
+
+def test_who_is_stuck_stands_above_the_longest_first():
+    rows = tables.learner_rows(CLASS, NOW_S)
+    assert [row["learner"] for row in rows] == ["cyd", "bob", "ada", "dan", "eli"]
+    assert [row["learner"] for row in rows if row["is_stuck"]] == ["cyd", "bob"]
+    assert rows[0]["stuck"] == "25 min on 03.1"
+
+
+def test_who_has_gone_away_is_not_called_stuck():
+    dan = next(row for row in tables.learner_rows(CLASS, NOW_S) if row["learner"] == "dan")
+    assert (dan["stuck"], dan["seen"]) == ("", "60 min ago")
+
+
+def test_solved_are_counted_in_all_and_in_the_lesson():
+    ada = tables.learner_rows(Roster((member("ada", lesson="00", solved=("00.1", "03.1")),)), NOW_S)
+    assert (ada[0]["solved"], ada[0]["here"]) == (2, "1 of 2")
+
+
+def test_exercises_show_what_a_class_fails_at():
+    [first, _, third] = tables.exercise_rows(CLASS, NOW_S)
+    assert (first["exercise"], first["tried by"], first["solved by"]) == ("00.1", 1, 1)
+    assert (third["exercise"], third["tries"], third["stuck now"]) == ("03.1", 8, 2)
+    assert third["hint met most"] == "a hint"
+
+
+def test_the_text_says_how_many_share_and_how_many_are_stuck(tmp_path):
+    said = tables.text(CLASS, tmp_path, NOW_S)
+    assert said.startswith("5 learners share their progress; 2 stuck for more than 10 minutes")
+    assert "nobody shares progress here yet" in tables.text(Roster(), tmp_path, NOW_S)
+
+
+def test_a_spreadsheet_takes_no_hint_for_a_formula():
+    evil = "=HYPERLINK(A1)"
+    there = Roster((member("x", stuck=3, hint=evil), member("y")))
+    rows = list(csv.DictReader(io.StringIO(tables.as_csv(there, NOW_S))))
+    assert rows[0]["hint"] == f"'{evil}"
+    assert (rows[0]["exercise"], rows[0]["solved"], rows[0]["stuck_minutes"]) == ("03.1", "no", "3")
+    assert (rows[1]["learner"], rows[1]["exercise"]) == ("y", "")
+
+
+def test_the_commands_for_instructor_and_learner(classroom, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path / "ws"))
+    monkeypatch.setenv("COURSE_SITE", "box")
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    assert main(["share"]) == 0
+    assert main(["share", "yes"]) == 0
+    assert main(["share"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("your progress is not shared; share_progress(True) would share it with")
+    assert said.count("your progress is shared in") == 2
+    assert main(["class"]) == 0
+    assert "1 learner shares" in capsys.readouterr().out
+    assert main(["class", "--csv", str(tmp_path / "class.csv")]) == 0
+    assert (tmp_path / "class.csv").read_text().startswith("learner,lesson,exercise")
+    monkeypatch.delenv("COURSE_CLASS")
+    assert main(["class"]) == 2
+    assert "set COURSE_CLASS" in capsys.readouterr().err
+
+
+def test_a_folder_is_made_as_it_has_to_be(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    place = tmp_path / "class"
+    assert main(["class", "make", str(place)]) == 0
+    assert place.stat().st_mode & 0o7777 == folder.MODE
+    assert folder.problem_of(place.stat()) == ""
+    assert main(["class", "make", str(place), "--group", "no-such-group-here"]) == 2
+    assert "no group 'no-such-group-here' here" in capsys.readouterr().err
+    assert main(["class", "make", str(place), "--members", "ada"]) == 2
+    monkeypatch.setenv("COURSE_CLASS", "relative/folder")
+    assert main(["class"]) == 2
+    assert "is no whole path" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""A planted bottleneck changes how long a step takes, and nothing that is learned."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import one_run
+import pytest
+
+from faults import bottlenecks
+
+LOSSES = ("--log-interval", "1", "--train-iters", "3")
+
+
+def losses(text):
+    lines = [line for line in text.splitlines() if " lm loss: " in line]
+    return [line.split(" lm loss: ")[1].split()[0] for line in lines]
+
+
+@pytest.mark.parametrize("case", ["1", "2"])
+def test_the_losses_stay_the_same(worlds, case):
+    flags = [*one_run.MODEL, *LOSSES]
+    plain = worlds(2).run(one_run.program, flags)
+    slow = worlds(2).run(one_run.program, [*flags, "--planted-bottleneck", case])
+    assert [code for code, _ in slow] == [0, 0]
+    assert losses("".join(text for _, text in slow)) == losses("".join(text for _, text in plain))
+    assert len(losses("".join(text for _, text in slow))) == 3
+
+
+@pytest.mark.parametrize(("case", "rank", "steps"), [("1", 2, 4), ("3", 2, 2), ("1", 1, 0)])
+def test_one_rank_waits_for_its_data_in_every_step_or_every_second(monkeypatch, case, rank, steps):
+    slept = []
+    monkeypatch.setattr(bottlenecks.time, "sleep", slept.append)
+    layout = SimpleNamespace(rank=rank, everyone=SimpleNamespace(size=4))
+    loader = SimpleNamespace(batch=lambda consumed, count: (consumed, count))
+    args = SimpleNamespace(global_batch_size=8)
+    training = SimpleNamespace(args=args, layout=layout, loaders={"train": loader})
+    bottlenecks.plant_in(training, case)
+    assert [loader.batch(8 * n, 2) for n in range(4)] == [(8 * n, 2) for n in range(4)]
+    assert slept == [bottlenecks.SLOW_DISK_S] * steps

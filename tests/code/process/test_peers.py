@@ -1,0 +1,44 @@
+"""The hub in rank 0 tells a rank that left from one that died, and from a stranger."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+
+import pytest
+
+from process.peers import FAREWELL, Hub
+
+
+@pytest.fixture
+def lost(monkeypatch):
+    """Names that a hub has missed, and its address and token."""
+    monkeypatch.setenv("MASTER_ADDR", "localhost")
+    found = queue.Queue()
+    hub = Hub(found.put)
+    threading.Thread(target=hub.serve, daemon=True).start()
+    return found, hub
+
+
+def say(hub, *lines):
+    with socket.create_connection(hub.door.getsockname()) as made:
+        made.sendall("".join(f"{line}\n" for line in lines).encode())
+
+
+def test_a_connection_that_breaks_without_a_farewell_was_of_a_dead_rank(lost):
+    found, hub = lost
+    say(hub, "no token", "rank 3 (on node4)")
+    say(hub, hub.token, "rank 2 (on node3)", FAREWELL)
+    say(hub, "x" * 5000)
+    say(hub)
+    say(hub, hub.token, "rank 1 (on node2)")
+    assert found.get(timeout=20) == "rank 1 (on node2)"
+    assert found.empty()
+
+
+def test_ranks_of_one_node_are_heard_on_loopback_alone(monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("MASTER_ADDR", socket.gethostname())
+    assert Hub(print).door.getsockname()[0] == "127.0.0.1"

@@ -1,0 +1,48 @@
+"""What the course has written itself is nobody's answer, however it is imported."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.teach.checks import lesson02, lesson02b, lesson13, lesson13b
+
+from .finished_runs import hint_of
+from .own_trials import program_of, swapped
+from .versions import layers, rings
+
+RING = "def ring_all_reduce(tensor):\n    {load}\n    ring(tensor, range(dist.get_world_size()))\n"
+IMPORTS = {
+    "from": "from links.collectives import ring",
+    "import": "import links.collectives as own; ring = own.ring",
+    "importlib": "import importlib; ring = importlib.import_module('links.collectives').ring",
+    "a text": "names = {}; exec('from links.collectives import ring', names); ring = names['ring']",
+    "the library": "from course_lib.plan import groups",
+}
+
+
+@pytest.mark.parametrize("load", IMPORTS.values(), ids=IMPORTS)
+def test_a_ring_of_the_course_is_refused(tried, load):
+    run = tried(rings.HEAD + RING.format(load=load), "ring")
+    hint = hint_of(lesson02.ex02_ring, run)
+    assert "✗ the work is your own" in hint
+    assert "the exercise is to write one" in hint
+
+
+def test_so_is_attention_of_the_course(tried):
+    head = "from parallel.context_parallel import attend_over_ranks\n"
+    run = tried(head + program_of("13b_long_sequences_by_hand", "context-file"), "context")
+    assert "Line 1 uses parallel.context_parallel." in hint_of(lesson13b.ex13b_context, run)
+
+
+def test_so_are_schedules_of_the_course(tried):
+    head = "from parallel.schedules import SCHEDULES\n"
+    run = tried(head + layers.PROGRAMS["schedule"], "schedule")
+    hint = hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
+    assert "Line 1 uses parallel.schedules." in hint
+
+
+def test_so_is_data_parallelism_of_the_course_in_a_whole_program(tried):
+    program = program_of("02b_fifteen_edits", "program-file")
+    data = "from summary.pairs import read_pairs\n"
+    run = tried(swapped(program, (data, data + "import parallel.data_parallel\n")), "edits")
+    assert "uses parallel.data_parallel." in hint_of(lesson02b.ex02b_program, run)
