@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.read.lines import SUFFIXES
+from course_lib.read.lines import SUFFIXES, is_binary
 from course_lib.read.messages import NoSuchFileError, _
 
 PathLike = str | Path
@@ -62,6 +62,8 @@ def _files_of(folder: Path) -> list[Path]:
 
 def _is_log(path: Path) -> bool:
     suffix = _unpacked(path).suffix
+    if not path.suffix:  # a log, or a core dump, a program, a checkpoint
+        return not is_binary(path)
     return suffix in _LOG_SUFFIXES or suffix[1:].isdigit() or suffix[:2] in (".o", ".e")
 
 

@@ -22,6 +22,7 @@ from course_lib.read.messages import _
 MOST_UNPACKED_BYTES = 8 << 30
 BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HEAD_BYTES = 512
+_NEVER_PRINTED = bytes(set(range(1, 32)) - set(b"\a\b\t\n\v\f\r\x1b"))
 # Each with the modules that can open it, of which Python may have none.
 _KINDS = (
     (re.compile(rb"\x1f\x8b"), "gzip", ("gzip",)),
@@ -32,30 +33,36 @@ _KINDS = (
     (re.compile(rb".{257}ustar", re.DOTALL), "tar", ("tarfile",)),
     (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", ("compression.zstd", "zstandard")),
     (re.compile(rb"\x04\x22\x4d\x18"), "lz4", ("lz4.frame",)),
-    (re.compile(rb"7z\xbc\xaf\x27\x1c"), "7z", ()),
-    (re.compile(rb"\x1f\x9d"), "compress", ()),
-    (re.compile(rb"Rar!\x1a"), "rar", ()),
 )
-SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4", ".7z", ".Z"}
+SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4", ".7z", ".Z",
+            ".rar", ".br", ".lz"}  # fmt: skip
 
 
 class UnreadableError(OSError):
     """A file that cannot be read, or not to its end; the text says why."""
 
 
-def kind_of(path: Path, head: bytes) -> str | None:
-    """How the file that begins so is packed; None for text. A name that says so of neither lies."""
+def kind_of(head: bytes) -> str | None:
+    """Return the packing of a file that begins with `head`: "binary" if unknown, None for text."""
     kind = next((kind for pattern, kind, _ in _KINDS if pattern.match(head)), None)
-    return kind or ("unknown" if path.suffix in SUFFIXES and not _is_text(head) else None)
+    return kind or ("binary" if _is_binary(head) else None)
 
 
-def _is_text(head: bytes) -> bool:
-    """UTF-8 as far as the last whole letter, or UTF-16."""
-    try:
-        known = codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return head.startswith(BYTE_ORDER_MARKS)
-    return bool(head) and "\0" not in known
+def is_binary(path: Path) -> bool:
+    """Tell whether a file can be opened and is neither text nor packed in a known way."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return kind_of(file.read(HEAD_BYTES)) == "binary"
+    return False
+
+
+def _is_binary(head: bytes) -> bool:
+    """Tell whether more than 4 % are control characters that no program prints.
+
+    Packed and encrypted bytes have 9 %. Zeros do not count: UTF-16 and files with holes have them.
+    """
+    if head.startswith(BYTE_ORDER_MARKS):
+        return False
+    return 25 * (len(head) - len(head.translate(None, _NEVER_PRINTED))) > len(head)
 
 
 def unpacked(path: Path, kind: str) -> io.RawIOBase:
@@ -79,8 +86,8 @@ def _module(kind: str) -> Any:
     for name in next((modules for _begin, one, modules in _KINDS if one == kind), ()):
         with contextlib.suppress(ImportError):
             return import_module(name)
-    if kind == "unknown":
-        raise UnreadableError(_("its name is that of a packed file, and its first bytes are not"))
+    if kind == "binary":
+        raise UnreadableError(_("it is neither text nor packed in a way that is known here"))
     raise UnreadableError(_("it is packed as {kind}, which this Python cannot unpack", kind=kind))
 
 
@@ -147,7 +154,7 @@ def is_plain(path: Path) -> bool:
     """Its bytes are those of its lines: neither packed, nor UTF-16, as of a Windows shell."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    return not kind_of(path, head) and not head.startswith(BYTE_ORDER_MARKS)
+    return not kind_of(head) and not head.startswith(BYTE_ORDER_MARKS)
 
 
 def open_any(path: Path) -> BinaryIO:
@@ -155,7 +162,7 @@ def open_any(path: Path) -> BinaryIO:
     unpacked raises an `UnreadableError` as soon as it is read."""
     file: io.BufferedReader = path.open("rb")
     head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
-    if kind := kind_of(path, head):
+    if kind := kind_of(head):
         file.close()
         file = io.BufferedReader(unpacked(path, kind), BLOCK_BYTES)
     if _begins_with_mark(file):

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import tarfile
 import zipfile
 
@@ -66,17 +67,19 @@ def test_a_log_is_read_in_every_encoding(tmp_path, how):
 
 
 HEALTHY = "".join(f"step {n}: loss 2.{n}\n" for n in range(99_999)).encode()
+NOISE = random.Random(1).randbytes(4096)
 UNREADABLE = {
     "a.log.zst": (b"\x28\xb5\x2f\xfd\x04\x58", "packed as zstd"),
     "a.log.lz4": (b"\x04\x22\x4d\x18\x64\x40", "packed as lz4"),
-    "a.log.7z": (b"7z\xbc\xaf\x27\x1c\x00\x04", "packed as 7z"),
-    "a.log.Z": (b"\x1f\x9d\x90\x41", "packed as compress"),
+    "a.log.7z": (b"7z\xbc\xaf\x27\x1c\x00\x04" + NOISE, "neither text nor packed"),
+    "a.log.Z": (b"\x1f\x9d\x90\x41" + NOISE, "neither text nor packed"),
+    "a.log.br": (NOISE[:64], "neither text nor packed"),
+    "a.log": (b"LZIP\x01\x0c" + NOISE, "neither text nor packed"),
     "a.log.gz": (gzip.compress(HEALTHY)[:-9], "damaged or cut off"),
     "a.out": (gzip.compress(HEALTHY)[:40], "damaged or cut off"),
     "a.log.bz2": (bz2.compress(HEALTHY)[:-9], "damaged or cut off"),
     "a.log.xz": (lzma.compress(HEALTHY)[:-9], "damaged or cut off"),
-    "a.tgz": (b"\x00" + gzip.compress(HEALTHY)[1:], "first bytes are not"),
-    "b.log.gz": (b"", "first bytes are not"),
+    "a.tgz": (b"\x00" + gzip.compress(NOISE)[1:], "neither text nor packed"),
 }
 
 
@@ -93,6 +96,12 @@ def test_a_log_that_cannot_be_unpacked_is_not_taken_for_a_healthy_one(tmp_path, 
         read.training_log(tmp_path / name)
 
 
+def test_a_core_dump_beside_the_logs_is_no_log(tmp_path):
+    (tmp_path / "core").write_bytes(b"\x7fELF\x02\x01\x01" + NOISE)
+    (tmp_path / "rank1").write_bytes(HEALTHY)
+    assert read.failure(tmp_path) is None
+
+
 @pytest.mark.parametrize("packer", [gzip, lzma])
 def test_what_stands_before_the_damage_is_read(tmp_path, packer):
     waiting = "".join(f"waiting for {n} s\n" for n in range(99_999))
@@ -104,6 +113,22 @@ def test_what_stands_before_the_damage_is_read(tmp_path, packer):
 def test_a_name_alone_does_not_make_a_packed_file(tmp_path, name):
     (tmp_path / name).write_bytes(HEALTHY)
     assert read.failure(tmp_path / name) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Größe der Schicht ändert sich\n".encode("latin-1"),
+        "損失 3.2\n".encode("shift-jis"),
+        "损失 3.2\n".encode("gbk"),
+        b"\x1b[1;31mstep\x1b[0m\b\b 7\r",
+        bytes(400) + b"step 1\n",
+        "loss 2.5\n".encode("utf-16-le"),
+    ],
+)
+def test_other_alphabets_terminal_codes_and_holes_are_text(tmp_path, text):
+    (tmp_path / "a.log").write_bytes(text * 20)
+    assert read.failure(tmp_path / "a.log") is None
 
 
 @pytest.mark.parametrize("end", [b"", b"\x0a", b"\x00\xd8", b"\xff"])

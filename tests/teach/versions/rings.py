@@ -61,7 +61,7 @@ WRONG = {
         [("empty_like(coming)", "empty(coming.shape)")],
         "(96 bytes, tag 0), and rank 1",
     ),
-    "no wait": ([("sending = ", ""), (WAITS, "")], "nobody waited for isend(12 numbers, to 1)"),
+    "no wait": ([("sending = ", ""), (WAITS, "")], "nobody waited for isend(12 numbers, to "),
     "irecv dropped": ([("dist.recv(", "dist.irecv(")],
                       "irecv(12 numbers, from "),
     "neighbours swapped": (
