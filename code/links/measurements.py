@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import glob
 import statistics
 import time
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,7 +18,10 @@ import torch.distributed as dist
 from links.collectives import ALGORITHMS, GROUPS, library
 
 STEP = 4  # each size is four times the one before
-LATENCY_TURNS = 120  # the smallest message so many times as often: its time is a few wake-ups
+TURNS = 8, 96  # at least and at most, for each size
+BYTES_PER_SIZE = 24 << 20  # with the largest sizes, a turn takes long
+POOL_BYTES = 64 << 20  # more than a cache holds
+QUIET_SHARE = 3  # of all messages, the third that waited least for a processor counts
 MOST_PAIRS = 120  # beyond, only pairs with a neighbour in the ring: 120 is all pairs of 16 ranks
 WORD_BYTES = 4
 Row = dict[str, Any]
@@ -54,35 +60,61 @@ def sizes(args: argparse.Namespace) -> Iterator[int]:
         size_bytes *= STEP
 
 
-def times(size_bytes: int, repeat: int) -> int:
-    """Small messages often, large ones a few times."""
-    return max(3, min(repeat, (4 << 20) // size_bytes))
+def turns_of(size_bytes: int) -> int:
+    """Return how often a message of this size is sent: small messages often, large ones rarely."""
+    least, most = TURNS
+    return max(least, min(most, BYTES_PER_SIZE // size_bytes))
+
+
+def waited_s() -> float:
+    """Seconds that this process's threads have waited for a processor so far (Linux; else 0)."""
+    total_ns = 0
+    for thread in glob.glob("/proc/self/task/*/schedstat"):
+        with contextlib.suppress(OSError, IndexError):  # a thread may have ended
+            total_ns += int(Path(thread).read_text().split()[1])
+    return total_ns * 1e-9
+
+
+def next_part(pool: torch.Tensor, size_bytes: int, turn: int) -> torch.Tensor:
+    """Return a part of the pool that no cache holds any more, as a gradient is in no cache."""
+    numbers = max(1, -(-size_bytes // WORD_BYTES))
+    begin = turn * max(numbers, 1 << 16) % (pool.numel() - numbers + 1)
+    return pool[begin : begin + numbers]
 
 
 def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.device) -> list[Row]:
-    """One-way time: half of there and back. The first of the pair decides when to stop."""
+    """Measure one-way times: half of there and back. The first of the pair decides when to stop."""
     here, (first, second) = dist.get_rank(), pair
+    pool = words(max(POOL_BYTES, args.max_bytes), device)
+    ready = torch.zeros(1, device=device)
     rows: list[Row] = []
     for size_bytes in sizes(args):
-        tensor, measured = words(size_bytes, device), []
-        turns = times(size_bytes, args.repeat)
-        if size_bytes == args.min_bytes:
-            turns *= LATENCY_TURNS
-        for turn in range(turns + 1):
-            began = clock(device)
+        measured, waits = [], []
+        for turn in range(turns_of(size_bytes) + 1):
+            tensor, before = next_part(pool, size_bytes, turn), waited_s()
             if here == first:
+                dist.recv(ready, second)
+                began = clock(device)
                 dist.send(tensor, second)
                 dist.recv(tensor, second)
             else:
+                dist.send(ready, first)
+                began = clock(device)
                 dist.recv(tensor, first)
                 dist.send(tensor, first)
-            if turn:  # the first one warms up
-                measured.append((clock(device) - began) / 2)
+            measured.append((clock(device) - began) / 2)
+            waits.append(waited_s() - before)
+        theirs = torch.tensor(waits, dtype=torch.float32, device=device)
+        if here == first:
+            dist.recv(theirs, second)
+        else:
+            dist.send(theirs, first)
+        waits = [sum(both) for both in zip(waits, theirs.tolist(), strict=True)]
         # Clocks differ, and a rank that went on to a size at which the other stops would wait there
         # for ever.
-        enough = torch.tensor([float(max(measured) > args.longest_s)], device=device)
+        enough = torch.tensor([float(min(measured) > args.longest_s)], device=device)
         dist.send(enough, second) if here == first else dist.recv(enough, first)
-        rows.append(row("point_to_point", size_bytes, measured, pair))
+        rows.append(row("point_to_point", size_bytes, measured[1:], waits[1:], pair))
         if enough.item():
             break
     return rows
@@ -94,26 +126,33 @@ def all_reduces(
     rows: list[Row] = []
     pair = ranks if len(ranks) == 2 and dist.get_world_size() > 2 else (None, None)
     for size_bytes in sizes(args):
-        tensor = words(size_bytes, device)
-        repeat = times(size_bytes, args.repeat)
-        measured = [reduce_once("library", tensor, ranks) for _ in range(repeat + 1)][1:]
-        slowest = torch.tensor([max(measured)], device=device)
-        dist.all_reduce(slowest, dist.ReduceOp.MAX, group=GROUPS[ranks])
-        rows.append(row("all_reduce", size_bytes, measured, pair) | {"algorithm": "library"})
-        if slowest.item() > args.longest_s:
+        tensor, measured, waits = words(size_bytes, device), [], []
+        for _turn in range(turns_of(size_bytes) + 1):
+            before = waited_s()
+            measured.append(reduce_once("library", tensor, ranks))
+            waits.append(waited_s() - before)
+        together = torch.tensor([*waits, min(measured)], dtype=torch.float64, device=device)
+        dist.all_reduce(together, dist.ReduceOp.MAX, group=GROUPS[ranks])
+        *waits, least_s = together.tolist()
+        found = row("all_reduce", size_bytes, measured[1:], waits[1:], pair)
+        rows.append(found | {"algorithm": "library"})
+        if least_s > args.longest_s:
             break
     return rows
 
 
-def row(kind: str, size_bytes: int, seconds: list[float], pair: tuple[Any, Any]) -> Row:
+def row(
+    kind: str, size_bytes: int, seconds: list[float], waits: list[float], pair: tuple[Any, Any]
+) -> Row:
+    by_wait = [second for _wait, second in sorted(zip(waits, seconds, strict=True))]
+    quiet = by_wait[: -(-len(by_wait) // QUIET_SHARE)]
     return {
         "kind": kind,
         "source": pair[0],
         "destination": pair[1],
         "size_bytes": words(size_bytes, torch.device("cpu")).nbytes,
         "repeat": len(seconds),
-        # The middle one: a message that met another program's would pull a mean far up.
-        "time_us": round(statistics.median(seconds) * 1e6, 3),
+        "time_us": round(statistics.median(quiet) * 1e6, 3),
         "fastest_us": round(min(seconds) * 1e6, 3),
         "algorithm": None,
     }
