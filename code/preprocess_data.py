@@ -3,10 +3,9 @@
     python code/preprocess_data.py --input text.jsonl --output-prefix data/mine \\
         --vocab-file vocab.json --merge-file merges.txt --append-eod
 
-writes data/mine_text_document.bin and .idx. The text may be packed with gzip or zstd. With
---train-vocab-size N instead of the two files, a byte-level BPE of N tokens is trained on the text
-first and its files are written beside the output.
-"""
+The program writes data/mine_text_document.bin and .idx. The text may be packed with gzip or zstd.
+With --train-vocab-size N instead of the two files, it first trains a byte-level BPE of N tokens on
+the text and writes its files beside the output."""
 
 from __future__ import annotations
 

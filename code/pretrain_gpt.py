@@ -5,10 +5,9 @@
         --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 \\
         --micro-batch-size 2 --global-batch-size 16                            four
 
-Flags and lines are Megatron-LM's. Read `main` from top to bottom; each import is one file that can
-be read alone: in parallel/ who does what and what travels, in training/ the model, the optimizer
-and checkpoints, in dataset/ the samples, and in observing/ what tells how it goes.
-"""
+Flags and log lines are Megatron-LM's. Read `main` from top to bottom; each import is a file that
+you can read by itself: parallel/ has each rank's work and the communication, training/ the model
+and the optimizer, checkpoints/ saving, dataset/ the samples, observing/ the reports."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
     python code/sample_text.py --out data
 
-writes sample.jsonl (one document per module), a byte-level BPE trained on it (vocab.json,
-merges.txt) and sample_text_document.bin and .idx. Prepared once: a second call returns at once.
-"""
+The program writes sample.jsonl (one document per module), a byte-level BPE trained on it
+(vocab.json, merges.txt), and sample_text_document.bin and .idx. A second call returns at once."""
 
 from __future__ import annotations
 

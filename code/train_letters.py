@@ -2,8 +2,7 @@
 
     python code/train_letters.py --text my.txt
 
-Without `--text` it fetches its text from the internet, as many a first script does.
-"""
+Without `--text` it fetches its text from the internet, as many first scripts do."""
 
 from __future__ import annotations
 

@@ -5,10 +5,9 @@
     torchrun --nproc-per-node 4 code/train_vit.py --config tiny   four, by DDP
     torchrun ... --tensor-model-parallel-size 2 --context-parallel-size 2   sharing each sample
 
-Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read
-`main` first, at the end of the file: samples.py says what is read, vit.py what learns, scores.py
-how it is judged, sharing.py which rank does what.
-"""
+Configurations are in weather/configurations.yaml; each of their keys is also a flag. Read `main`
+first, at the end of the file. samples.py reads the data, vit.py is the model, scores.py scores
+forecasts, and sharing.py distributes the work over ranks."""
 
 from __future__ import annotations
 

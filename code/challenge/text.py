@@ -2,10 +2,9 @@
 
     python code/challenge/text.py --sample data/sample.jsonl --out work/challenge
 
-takes documents of the sample text (code/sample_text.py), every tenth of them for the judge, and
-writes learn_text_document and judge_text_document (.bin and .idx) with words of a BPE that knows
-the first part alone. Made anew from the same sample, they are the same byte for byte.
-"""
+The program takes documents of the sample text (code/sample_text.py), every tenth for the judge. It
+writes learn_text_document and judge_text_document (.bin and .idx) with tokens of a BPE trained on
+the first part alone. The same sample always gives the same bytes."""
 
 from __future__ import annotations
 

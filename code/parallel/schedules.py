@@ -1,8 +1,7 @@
-"""Pipeline schedules: in which order a stage does what, as data that can be printed and drawn.
+"""Pipeline schedules: the order of a stage's work, as data that can be printed and drawn.
 
-A schedule is a generator of instructions for one rank. No process and no tensor is needed to look
-at it: `python code/parallel/schedules.py --stages 4 --micro-batches 8 --schedule 1f1b` draws it.
-"""
+A schedule is a generator of instructions for one rank, without processes or tensors. `python
+code/parallel/schedules.py --stages 4 --micro-batches 8 --schedule 1f1b` draws it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends this folder's programs without a traceback on Control-C during the import of torch, which
+"""Ends a program of this folder without a traceback on Control-C during the import of torch, which
 takes seconds. Each program imports this before torch; exit.py takes over afterwards."""
 
 import signal
