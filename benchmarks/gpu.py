@@ -1,4 +1,4 @@
-"""On one GPU: the training program beside a plain compiled GPT with fused AdamW.
+"""Training program beside a plain compiled GPT with fused AdamW, on one GPU.
 
     python benchmarks/gpu.py                     124 M parameters, sequence 1024, bfloat16
     python benchmarks/gpu.py --device cpu --tiny the same steps without a GPU

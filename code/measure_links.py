@@ -68,7 +68,7 @@ def meet(device: torch.device) -> list[Row]:
     """Gather rank, node and device of each rank; ranks of a node use the same node name."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
     me = {"rank": dist.get_rank(), "node": node, "device": str(device), "pid": os.getpid()}
-    me["pace"] = PACE.factor if PACE else 1  # of computation; messages are not slowed down
+    me["pace"] = PACE.factor if PACE else 1  # pace of computation; messages are not slowed down
     ranks: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(ranks, me)
     NODE_OF[:] = [rank["node"] for rank in ranks]

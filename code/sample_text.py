@@ -44,7 +44,7 @@ def sources(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def documents() -> Iterator[tuple[str, str]]:
-    """Yield modules: about LEAST_BYTES to MOST_BYTES, if the installation has as many."""
+    """Yield about LEAST_BYTES to MOST_BYTES of modules, if the installation has them."""
     size = 0
     for name, text in sources(Path(sysconfig.get_path("stdlib"))):
         yield name, text

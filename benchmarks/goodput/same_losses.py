@@ -1,4 +1,4 @@
-"""Whether a job with random interruptions ends with the losses of an undisturbed one.
+"""Check that a job with random interruptions ends with the losses of an undisturbed one.
 
     python benchmarks/goodput/same_losses.py --requeues 10 --deaths 30 --seed 1
 
@@ -38,7 +38,7 @@ class Told:
 
 
 def told(run: Any, iterations: int) -> Told:
-    lines = LINE.findall(run.text)  # of all attempts; run.log keeps the last rows only
+    lines = LINE.findall(run.text)  # lines of all attempts; run.log keeps the last rows only
     last = run.paths.checkpoints / f"iter_{iterations:07d}" / "checksums.json"
     sums = json.loads(last.read_text()) if last.exists() else {}
     end = {name: at for name, at in sums.items() if name.endswith(".bin")}

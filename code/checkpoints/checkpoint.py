@@ -76,7 +76,7 @@ class Checkpoints:
         args: argparse.Namespace,
     ) -> None:
         self.optimizer, self.slices, self.args = optimizer, slices, args
-        self.biases = biases  # of routers: not trained by gradients, so not in the optimizer
+        self.biases = biases  # biases of routers, which no gradient and no optimizer updates
         self.unsaved: OSError | None = None  # error of the last save, if it failed
         self.background = Background() if args.save and args.async_save else None
 

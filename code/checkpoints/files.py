@@ -71,7 +71,7 @@ def candidates(folder: Path) -> list[Path]:
 
     Newer ones are left over from an earlier run in the same folder, or from a run that was killed
     just before it wrote the tracker."""
-    # The longest name last, as it is this program's: somebody's copy may be called iter_20.
+    # The longest name last, as it is this program's: a copy may be called iter_20.
     named_so = sorted(folder.glob("iter_*"), key=lambda path: len(path.name))
     found = {iteration_of(p): p for p in named_so if re.fullmatch(r"iter_\d+", p.name)}
     for path in folder.glob("iter_*.replaced"):  # a save was killed between its two renames

@@ -55,8 +55,8 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
 
 
 def _refuse_nothing(args: argparse.Namespace) -> None:
-    """Refuse a --load folder without checkpoints unless the run also saves there or the folder is
-    empty: random weights would train without any sign of the mistake."""
+    """Refuse a --load folder without checkpoints, unless it is empty or missing or the run saves
+    there too: random weights would train without any sign of the mistake."""
     folder = Path(args.load)
     cure = "give --load the folder that --save of that run wrote to"
     if args.finetune or args.no_load_optim:

@@ -93,7 +93,7 @@ def _is_file(name: str) -> bool:
 def _is_sound(
     lengths: np.ndarray, starts: np.ndarray, documents: np.ndarray, token_bytes: int
 ) -> bool:
-    """Check that each sequence begins where the previous one ends, and documents alike."""
+    """Check that each sequence begins where the previous one ends, and so does each document."""
     if not len(lengths) or len(documents) < 2 or lengths.min() < 0:
         return False
     ends = np.cumsum(lengths, dtype=np.int64) * token_bytes

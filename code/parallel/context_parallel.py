@@ -103,7 +103,7 @@ class Heads:
     count: int
     groups: int
     bias: bool = True
-    norm: Callable[[int], nn.Module] | None = None  # of queries and keys, for each head (QK-norm)
+    norm: Callable[[int], nn.Module] | None = None  # norm of queries and keys, per head (QK-norm)
     ring: bool = False
 
     @property

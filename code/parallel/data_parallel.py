@@ -190,7 +190,7 @@ class Replicated:
         self.gradients.zero_()
 
     def overlap(self, stages: list[Stage], bucket_size: int) -> None:
-        """From now on, sum matrices of finished layers while backward runs: overlap.py."""
+        """Sum matrices of finished layers during backward from now on: overlap.py."""
         shard = self.reduced.numel() if self.sharded else 0
         self.buckets = GradientBuckets(self.gradients, self.group, bucket_size, shard)
         matrices = self.stretch["matrices"]

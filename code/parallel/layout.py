@@ -90,7 +90,7 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
     """Build the grid; data parallelism gets the ranks that the other axes leave."""
     axes = order.split("-")
     if pipeline == 1 and "pp" not in axes:
-        axes.append("pp")  # of one rank: its position does not matter
+        axes.append("pp")  # axis of one rank: its position does not matter
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
         told = (
             f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out, "

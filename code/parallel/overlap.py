@@ -1,4 +1,4 @@
-"""Sums gradients while backward still computes others (--overlap-grad-reduce).
+"""Gradient sums that run while backward still computes others (--overlap-grad-reduce).
 
 Backward goes from the last layer to the first. In the last micro-batch, gradients of finished
 layers are final and can be sent while earlier layers compute:

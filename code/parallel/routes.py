@@ -27,7 +27,7 @@ class Message:
 class Route:
     """Peers of a rank's messages: the next piece for activations, the previous for gradients."""
 
-    ranks: Sequence[int]  # of the pipeline, in order
+    ranks: Sequence[int]  # the pipeline's ranks, in order
     index: int
     chunks: int
 

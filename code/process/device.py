@@ -45,7 +45,7 @@ def choose_device(local_rank: int) -> torch.device:
     accelerator = (
         torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     )
-    if accelerator is None or accelerator.type == "mps":  # gloo cannot send from other devices
+    if accelerator is None or accelerator.type == "mps":  # gloo cannot send from mps
         return torch.device("cpu")
     index = index_of(local_rank, torch.accelerator.device_count())
     torch.accelerator.set_device_index(index)

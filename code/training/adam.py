@@ -40,7 +40,7 @@ class AdamW:
     ) -> None:
         self.groups, self.betas, self.eps = groups, betas, eps
         self.moments: dict[Tensor, Moments] = {}  # created by the first step
-        self.rate = 0.0  # of the last step
+        self.rate = 0.0  # learning rate of the last step
 
     def step(self, rate: float) -> None:
         self.rate = rate

@@ -33,7 +33,7 @@ class Masks:
     attention: float  # dropped share of the attention probabilities
     seed: int
     sample: int  # the number of the micro-batch's first sample in the run
-    context: int  # of this rank
+    context: int  # index of this rank in its context group
     rows: int  # index of this rank among the ranks with other rows of the same positions
     heads: int  # index of this rank among the ranks with other heads
 

@@ -2,9 +2,9 @@
 
     tokens → word + position embedding → layers → norm → logits of the same word matrix → loss
 
-Flags select newer variants: rotary positions instead of the position embedding, RMSNorm instead of
-LayerNorm, SwiGLU instead of GELU, fewer key and value heads, no biases, and many MLPs from which a
-router chooses a few for each token.
+Flags select newer variants: rotary positions, RMSNorm instead of LayerNorm, SwiGLU instead of GELU,
+fewer key and value heads, and no biases. They can also select many MLPs, from which a router
+chooses a few for each token.
 
 The first piece has the embedding, the last has the loss, and each has some of the layers.
 Parameters are named as in the whole model; their initial values depend on the name alone, so that
@@ -137,7 +137,7 @@ class Layer(nn.Module):
 class Stage(nn.Module):
     """Piece of the model. Pieces exchange rows of hidden states, one per token."""
 
-    positions: Tensor  # of this rank's rows in the sequence
+    positions: Tensor  # positions of this rank's rows in the sequence
     turns: Tensor | None  # rotary.py's table for the positions in this rank's attention
 
     def __init__(

@@ -161,7 +161,7 @@ class Calls(TorchDispatchMode):
 
 
 def all_but_one(n: int) -> float:
-    """Return the mean over the ranks: one rank receives no broadcast, or sends no gather."""
+    """Return the mean over ranks: a broadcast has n - 1 receivers, and a gather n - 1 senders."""
     return (n - 1) / n
 
 

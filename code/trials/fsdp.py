@@ -21,7 +21,7 @@ from trials.ranks import Ranks
 
 NAME = "FSDP"
 SAMPLES, STEPS, RATE = 1, 2, 0.1
-WIDTHS: dict[str, list[tuple[int, ...]]] = {  # of each layer's parts
+WIDTHS: dict[str, list[tuple[int, ...]]] = {  # widths of each layer's parts
     "three layers of 2112 numbers": [(32, 32, 32)] * 3,
     "layers of 30 and 29 numbers, which most numbers of ranks do not divide": [
         (4, 4, 2), (2, 3, 5),

@@ -1,8 +1,8 @@
 """Training step as a CUDA graph: its kernels are recorded once, and then launched together.
 
 A graph repeats kernels with their recorded addresses and numbers. So batches are copied into fixed
-tensors, the learning rate is a tensor, gradients stay where the recorded backward allocated them,
-and nothing in the step may read a result."""
+tensors, and the learning rate is a tensor. Gradients stay where the recorded backward allocated
+them. Nothing in the step may read a result."""
 
 from __future__ import annotations
 

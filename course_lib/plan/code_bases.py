@@ -32,7 +32,7 @@ class Stack:
     # Year of the matmul libraries: newer libraries run faster on a new device.
     libraries: int = 2024
     dropout: bool = False
-    # Share of the communication time that is hidden behind computation.
+    # Share of a transfer that computation hides (data_overlap: of computation that can hide one).
     tensor_overlap_forward: float = 0.0
     tensor_overlap: float = 0.0
     data_overlap: float = 0.0

@@ -109,8 +109,8 @@ class Estimate:
     @property
     def verdict(self) -> str:
         """Return "fits", "tight" or "overflows". An estimate is tight if the interval exceeds the
-        device, if less than 5 % is free, or if no second block of half the logits' size fits, which
-        fragmentation can require."""
+        device, or if less than 5 % is free. It is also tight without room for a second block of
+        half the logits' size, which fragmentation can require."""
         if not self.fits:
             return "overflows"
         spare = self.device_gib + self.fullest.logits / 2 / GIB
@@ -222,7 +222,7 @@ def predict(
 def largest_micro_batch(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
 ) -> int:
-    """Return the largest micro-batch that fits (or 0) at as many micro-batches per step."""
+    """Return the largest micro-batch that fits, or 0; their number per step stays the same."""
     chosen = Estimate(model, layout, cluster, stack_named(stack)).stack
     best, step = 0, 1
     while step:

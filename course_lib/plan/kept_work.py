@@ -114,8 +114,8 @@ def useful_share(interval_s: float, failures: Failures, nodes: int) -> float:
 
 
 def checkpoint_interval(checkpoint_s: float, mtbf_s: float, first_order: bool = False) -> float:
-    """Return the seconds of training between checkpoints that lose the least time, if a checkpoint
-    takes `checkpoint_s` and the job fails every `mtbf_s` on average (Daly's or Young's formula)."""
+    """Return the best seconds of training between checkpoints (Daly's or Young's formula). A
+    checkpoint takes `checkpoint_s`, and the job fails every `mtbf_s` on average."""
     checkpoint_s = positive("checkpoint_s", checkpoint_s)
     mtbf_s = positive("mtbf_s", mtbf_s)
     formula = young_interval_s if flag("first_order", first_order) else daly_interval_s

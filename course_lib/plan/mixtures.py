@@ -2,8 +2,8 @@
 
 Each layer has several parallel feed-forward blocks, the experts; its router sends each token to a
 few of them. So a mixture needs the memory of a large model and the arithmetic of a small one. The
-bounds are apart because the shape does not show how evenly the router distributes tokens, nor how
-much of the token exchange is hidden behind computation."""
+bounds differ because the shape does not show two things: how evenly the router distributes tokens,
+and how much of the token exchange is hidden behind computation."""
 
 from __future__ import annotations
 
@@ -198,7 +198,8 @@ class MixtureBounds:
 
     @property
     def low_s(self) -> float:
-        """Return the least time: experts are evenly loaded, and the exchange overlaps fully."""
+        """Return the least time: experts are evenly loaded, and the exchange overlaps with all
+        work."""
         return max(self.twin.interval.low, self.exchange_s)
 
     @property

@@ -12,7 +12,7 @@ from numbers import Integral, Real
 
 from course_lib.words import _
 
-LARGEST_EXACT = 2**53  # largest range of whole numbers that a float holds exactly
+LARGEST_EXACT = 2**53  # up to this, a float holds every whole number exactly
 
 
 def real(value: object) -> float | None:

@@ -141,7 +141,7 @@ class Scaling:
 
 def scale_out(estimate: Estimate, times: Iterable[int], weak: bool = False) -> Scaling:
     """Scale a layout to several numbers of data ranks, with the same batch (strong scaling) or with
-    a batch that grows alike (weak scaling)."""
+    a batch that grows equally (weak scaling)."""
     layout, cluster = _an_estimate(estimate).layout, estimate.cluster
     weak = flag("weak", weak)
     found = []

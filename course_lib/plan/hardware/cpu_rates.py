@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 FLAGS = Path("/proc/cpuinfo")
-# Matmul rates relative to float32, measured with torch 2.13 on one core of an AMD EPYC of 2024 over
-# the matmuls of a small GPT's training. For other processors the library was told not to use an
-# instruction. AMX, and AVX-512 for float16, were not measured.
+# Matmul rates relative to float32 in a small GPT's training, measured with torch 2.13 on one core
+# of an AMD EPYC of 2024. A processor without an instruction was simulated by switching it off in
+# the library. AMX, and AVX-512 for float16, were not measured.
 BF16_BY_FLAG = (("avx512_bf16", 2.3), ("amx_bf16", 2.3), ("avx512f", 0.38))
 FP16_BY_FLAG = (("avx512_fp16", 2.0),)
 # Rate without these instructions: 0.055 on that core; 0.041 on another EPYC with faster float32.

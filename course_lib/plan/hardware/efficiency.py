@@ -28,9 +28,9 @@ UNMEASURED_SUSTAINED_SHARE = 0.80
 # scales. Fitted: fp8 on NeMo's runs on H100, the others on Megatron-Bridge's.
 LINEAR_SHARE = {"fp8": 0.88, "mxfp8": 0.85, "nvfp4": 0.60}
 
-# Bytes moved to cast one element of an operand: read in bf16, write by rows and by columns. MXFP8
-# reads twice because its scales differ in the two directions; NVFP4 is also rotated, in a pass of
-# its own.
+# Bytes moved to cast one element of an operand: read in bf16, written by rows and by columns. MXFP8
+# reads twice because its scales differ in the two directions; NVFP4 is also rotated, in a separate
+# pass.
 CAST_BYTES = {"fp8": 4.0, "mxfp8": 6.0, "nvfp4": 8.0}
 
 # Inner length at which a matmul reaches half its rate, because a tile's pipeline has to fill.
@@ -72,8 +72,8 @@ HEAD_LAUNCH_LAYERS = 0.5
 # stages, with 18 and 34 messages).
 MESSAGE_TURNS = 1.0
 
-# Factor on the wait for a processor if a rank has just computed at its own pace, relative to a rank
-# that only sends (measured on the box: tensor 2 and 4, on two processors).
+# Factor on the wait for a processor if a rank has just computed at its own pace; 1 is a rank that
+# only sends (measured on the box: tensor 2 and 4, on two processors).
 TURN_AFTER_COMPUTING = 3.7
 
 # Ranks that keep a pace vary in compute time, and each collective of a layer waits for the latest

@@ -1,8 +1,8 @@
 """Peak memory of the course's own program, in the parts that its memory traces name.
 
-The program is short enough to count its buffers one by one. The peak is at the first backward pass
-after the last forward pass, at the loss or in the stage's last layer. If micro-batches are small,
-the peak is in the optimizer step."""
+The program is short enough to count its buffers one by one. The peak is in the backward pass with
+most micro-batches alive, at the loss or in the stage's last layer. If micro-batches are small, the
+peak is in the optimizer step."""
 
 from __future__ import annotations
 

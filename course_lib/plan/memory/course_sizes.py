@@ -101,8 +101,8 @@ class StageSizes:
 
 def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
     """Return numbers per token that a layer keeps beyond fused kernels, whole and split over the
-    tensor group: RMSNorm's copies, SwiGLU's gate before and after its function, and for attention
-    the rotated queries and keys, or queries copied from between the keys of several groups."""
+    tensor group. They are RMSNorm's copies, and SwiGLU's gate before and after its function.
+    Attention adds rotated queries and keys, or queries copied from between several groups' keys."""
     whole = 2.0 * model.hidden * rows_of_rms(model, layout)
     cut = float(model.ffn) if model.activation == "swiglu" else 0.0
     if layout.recompute == "selective":

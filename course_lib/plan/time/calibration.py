@@ -190,7 +190,7 @@ def _nudged(place: list[float], index: int, by: float) -> list[float]:
 
 
 def _damped(residuals: Residuals, place: list[float], step: list[float]) -> list[float] | None:
-    """Return the first of step, step / 2, step / 4 … that lowers the squares; None if none does."""
+    """Return the place after the first of step, step / 2 … that lowers the squares, or None."""
     before = sum(value**2 for value in residuals(place))
     limit = log(WIDEST)
     for halving in range(8):

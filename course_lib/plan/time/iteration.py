@@ -104,7 +104,7 @@ def _accumulation(s: Setting) -> tuple[float, float]:
 
 def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:
     """Return the wait for processors if there are more ranks than processors. A rank idle in a
-    bubble leaves its processor to others, but the busiest stage, for which all wait at the end,
+    bubble leaves its processor to others. But the busiest stage, for which all wait at the end,
     shares its processor with them (the bound of list scheduling)."""
     if cluster.paced or not 0 < cluster.processors < layout.devices:
         return 0.0

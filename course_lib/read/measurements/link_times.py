@@ -41,7 +41,7 @@ PART_OF_LONGEST = 1 / 8
 # Share of the time from the smallest to the largest message that the fitted line must explain by
 # bytes; less is due to noise.
 LEAST_PART = 0.7
-# Most times the slope of the fastest tries (on a quiet machine they differ by 1 in 200).
+# Slope relative to the fastest tries' above which times are disturbed (quiet: within 1 in 200).
 DISTURBED = 1.1
 
 

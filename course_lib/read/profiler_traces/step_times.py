@@ -240,7 +240,7 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
     """Return compute, communication and its exposed part, data loading, and idle time.
 
     With a device, its activity counts; without one, the host's. On a host, an operator that calls a
-    collective may be waiting for it (like tensor parallelism's sums), so during messages only the
+    collective may be waiting for it, like tensor parallelism's sums. So during messages only the
     operators inside it count as compute."""
     named = trace.of_name(is_communication)
     by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])

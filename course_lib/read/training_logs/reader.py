@@ -50,7 +50,7 @@ class Kind:
 
 
 class TrainingReader:
-    """Takes a log in pieces of any size; `result` may be asked at any time.
+    """Reader of a log in pieces of any size; `result` can be called at any time.
 
     >>> reader = TrainingReader()
     >>> reader.feed(b" iteration 1/ 2 | elapsed time per iteration (ms): 12.5 | lm loss: 2.0 |\\n")
