@@ -14,15 +14,15 @@ import torch.distributed as dist
 
 from links.collectives import ALGORITHMS, GROUPS, library
 
-STEP = 4  # each size is four times the one before
-LATENCY_TURNS = 120  # the smallest message so many times as often: its time is a few wake-ups
-MOST_PAIRS = 120  # beyond, only pairs with a neighbour in the ring: 120 is all pairs of 16 ranks
+STEP = 4  # factor between message sizes
+LATENCY_TURNS = 120  # factor for the smallest message, as its time is only a few wake-ups
+MOST_PAIRS = 120  # with more, only neighbours in the ring: 120 is all pairs of 16 ranks
 WORD_BYTES = 4
 Row = dict[str, Any]
 
 
 def clock(device: torch.device) -> float:
-    """Seconds; what the device still has to do is waited for first."""
+    """Return the time in seconds after the device has finished its work."""
     if device.type != "cpu":
         torch.accelerator.synchronize()
     return time.perf_counter()
@@ -33,10 +33,10 @@ def words(size_bytes: int, device: torch.device) -> torch.Tensor:
 
 
 def reduce_once(algorithm: str, tensor: torch.Tensor, ranks: tuple[int, ...]) -> float:
-    """Seconds of one all-reduce that all ranks begin together; its result is checked."""
-    tensor.fill_(dist.get_rank() + 1)  # so that a share that is missing or doubled is noticed
+    """Return the seconds of one all-reduce that all ranks start together; check its result."""
+    tensor.fill_(dist.get_rank() + 1)  # so that a missing or doubled summand is detected
     device = tensor.device
-    # No rank is through with this before all have come to it: a barrier of these ranks alone.
+    # A barrier of these ranks: no rank leaves this all-reduce before all have entered it.
     library(torch.zeros(1, device=device), ranks)
     began = clock(device)
     ALGORITHMS[algorithm](tensor, ranks)
@@ -55,12 +55,12 @@ def sizes(args: argparse.Namespace) -> Iterator[int]:
 
 
 def times(size_bytes: int, repeat: int) -> int:
-    """Small messages often, large ones a few times."""
+    """Return how often to repeat: small messages often, large ones a few times."""
     return max(3, min(repeat, (4 << 20) // size_bytes))
 
 
 def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.device) -> list[Row]:
-    """One-way time: half of there and back. The first of the pair decides when to stop."""
+    """Measure the one-way time: half a round trip. The pair's first rank decides when to stop."""
     here, (first, second) = dist.get_rank(), pair
     rows: list[Row] = []
     for size_bytes in sizes(args):
@@ -78,8 +78,8 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
                 dist.send(tensor, first)
             if turn:  # the first one warms up
                 measured.append((clock(device) - began) / 2)
-        # Clocks differ, and a rank that went on to a size at which the other stops would wait there
-        # for ever.
+        # The pair's clocks differ. If only one rank stopped, the other would wait for ever at the
+        # next size.
         enough = torch.tensor([float(max(measured) > args.longest_s)], device=device)
         dist.send(enough, second) if here == first else dist.recv(enough, first)
         rows.append(row("point_to_point", size_bytes, measured, pair))
@@ -112,7 +112,7 @@ def row(kind: str, size_bytes: int, seconds: list[float], pair: tuple[Any, Any])
         "destination": pair[1],
         "size_bytes": words(size_bytes, torch.device("cpu")).nbytes,
         "repeat": len(seconds),
-        # The middle one: a message that met another program's would pull a mean far up.
+        # The median: one message that collided with another program's would distort the mean.
         "time_us": round(statistics.median(seconds) * 1e6, 3),
         "fastest_us": round(min(seconds) * 1e6, 3),
         "algorithm": None,
@@ -127,10 +127,10 @@ def pairs(world_size: int) -> list[tuple[int, int]]:
 
 
 def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
-    """One pair after the other, so that none disturbs another."""
+    """Measure one pair after the other, so that they do not disturb each other."""
     everyone, here = tuple(range(dist.get_world_size())), dist.get_rank()
     chosen = pairs(len(everyone))
-    # Everyone makes every group, members or not, in one order: that is how their names agree.
+    # All ranks create all groups in the same order, members or not: this makes names agree.
     for pair in chosen:
         GROUPS.setdefault(pair, dist.new_group(list(pair)))
     mine: list[Row] = []
@@ -145,7 +145,7 @@ def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
 
 
 def exactly(args: argparse.Namespace, device: torch.device) -> Row:
-    """`--repeat` all-reduces of `--bytes`; the time of each is that of its slowest rank."""
+    """Time `--repeat` all-reduces of `--bytes`; each takes as long as its slowest rank."""
     everyone = tuple(range(dist.get_world_size()))
     tensor = words(args.bytes, device)
     measured = [reduce_once(args.algorithm, tensor, everyone) for _ in range(args.repeat + 1)][1:]
