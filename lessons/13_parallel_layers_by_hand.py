@@ -194,10 +194,10 @@ claim("without communication, the outputs are off by", off["the outputs"], most=
 claim("and the gradient of x is off by", off["the gradient of x"], least=30, unit="%")
 
 # %% [markdown] id="column-explain"
-# **Explain.** The slice of the weight on a rank affects only the outputs of this rank, so its gradient is right.
-# But *every* output was computed from the *whole* of *x*. The gradient of *x* is therefore a sum over all ranks,
-# and each rank knows only its own part. The layers before this one would train with a different quarter of the
-# gradient on each rank. The loss would still fall, only more slowly.
+# **Explain.** Only the gradient of *x* is wrong. The slice of the weight on a rank affects only the outputs of
+# this rank, so its gradient is right. But *every* output was computed from the *whole* of *x*. The gradient of
+# *x* is therefore a sum over all ranks, and each rank knows only its own part. The layers before this one would
+# train with a different quarter of the gradient on each rank. The loss would still fall, only more slowly.
 #
 # > Data that is **copied** in the forward pass must be **summed** in the backward pass. Data that is **summed**
 # > in the forward pass is **copied** in the backward pass.
@@ -297,11 +297,12 @@ claim("and the gradients are too large by a factor of", gradient, least=3.999, m
 # From left to right you see X, A, Z = X A, the activation Y, B, the partial sum P and the output. The upper row
 # of a rank shows values, and the lower row shows gradients.*
 #
-# **Explain.** The function is not wrong, but it answers a different question. It assumes that each rank has its
-# **own** loss and that the sum of all losses counts. In tensor parallelism all ranks compute the **same** loss
-# from the same *y*. The loss counts once, and each rank already has the whole gradient of *y*. Each partial sum
-# gets exactly this gradient, without communication. With the extra all-reduce, each further layer multiplies the
-# gradient by four again. Adam hides a constant factor, because it divides by the size of the gradients.
+# **Explain.** The gradients are four times too large. The function is not wrong, but it answers a different
+# question. It assumes that each rank has its **own** loss and that the sum of all losses counts. In tensor
+# parallelism all ranks compute the **same** loss from the same *y*. The loss counts once, and each rank already
+# has the whole gradient of *y*. Each partial sum gets exactly this gradient, without communication. With the
+# extra all-reduce, each further layer multiplies the gradient by four again. Adam hides a constant factor,
+# because it divides by the size of the gradients.
 #
 # The bias belongs to *y*, not to a partial sum. If you add it before the all-reduce, it is added four times. If
 # you keep a quarter of it on each rank, *y* is right, but each quarter receives the whole gradient and the bias
@@ -715,7 +716,7 @@ show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 # - Add a bias once, after the sum. Clone a slice, or the whole weight stays in memory.
 # - All-gather and reduce-scatter are the two rounds of one all-reduce. Sequence parallelism sends no more bytes
 #   and keeps fewer activations.
-# - If tokens are split over ranks, the gradients of the weights that see them must be summed over these ranks.
+# - If ranks hold different tokens, sum the gradients of their weights over these ranks.
 # - A schedule is data. Test it before you run it, and never let two neighbours both send first.
 
 # %% [markdown] id="clean-idea"

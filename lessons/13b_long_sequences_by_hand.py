@@ -259,11 +259,11 @@ claim(
 claim("after one more sum over the ranks, it is off by", off["summed"], most=1e-8, unit="%")
 
 # %% [markdown] id="context-explain"
-# **Explain.** The positions of each rank contributed a part of the weights' gradient, and nobody has added these
-# parts. As in data parallelism, the ranks hold the same weights and see different tokens. So the gradients are
-# summed over `dp` **and** `cp`, in the same all-reduce. If each rank averages its own loss, the program divides
-# after the sum. The sum is needed for every weight of the model, including norms and MLPs. A test that compares
-# only outputs and losses never finds the error.
+# **Explain.** The gradient of the weights is wrong. The positions of each rank contributed a part of it, and no
+# rank has added these parts. As in data parallelism, the ranks hold the same weights and see different tokens. So
+# the gradients are summed over `dp` **and** `cp`, in the same all-reduce. If each rank averages its own loss, the
+# program divides after the sum. The sum is needed for every weight of the model, including norms and MLPs. A test
+# that compares only outputs and losses never finds the error.
 #
 # > **Exercise 13b.2** — Write the attention of one head. You need the backward pass of `Gather`, the queries,
 # > keys, values and mask, and in `finish` the missing sum. `positions` contains the positions of the rows in `x`.
@@ -436,11 +436,11 @@ claim("number of the two runs that fit in 160 MiB", len(there), least=1, most=1)
 claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, unit="%")
 
 # %% [markdown] id="weather-explain"
-# **Explain.** Context parallelism splits what grows with the *sequence*. Every rank still holds all weights, all
-# gradients and all numbers of Adam. DDP, which sums the gradients, even holds the gradients twice. Tensor
-# parallelism splits all weights except the embedding, the positions, the head and the norms, so a rank holds
-# slightly more than a quarter. A large model on large maps needs both. All four ranks read the same samples,
-# because samples are distributed over `dp` only.
+# **Explain.** Only tensor 4 fits. Context parallelism splits what grows with the *sequence*. Every rank still
+# holds all weights, all gradients and all numbers of Adam. DDP, which sums the gradients, even holds the
+# gradients twice. Tensor parallelism splits all weights except the embedding, the positions, the head and the
+# norms, so a rank holds slightly more than a quarter. A large model on large maps needs both. All four ranks read
+# the same samples, because samples are distributed over `dp` only.
 #
 # > **Exercise 13b.3** — Now each device has 300 MiB. Choose the sizes with which all four devices share *one*
 # > model, with as much context parallelism as fits. The check also compares the losses with the run of tensor 4.

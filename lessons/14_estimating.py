@@ -202,14 +202,14 @@ print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / mod
 # %% [markdown] id="achieved-idea"
 # ## What percentage of the peak does a training reach?
 #
-# The **peak** of a device is the speed on its data sheet. An A100 has a peak of 312 TFLOP/s in 16-bit numbers,
-# for large matmuls and nothing else. The **achieved** speed of a run is its FLOPs, divided by its time and its
+# The **peak** of a device is the speed on its data sheet. An A100 has a peak of 312 TFLOP/s in 16-bit numbers, if
+# it does nothing but large matmuls. The **achieved** speed of a run is its FLOPs, divided by its time and its
 # number of devices.
 #
-# The model with 18.4 billion parameters was trained with full recomputation on 16 A100, with 512 samples per
+# The model with 18.4 billion parameters was trained with full recomputation on 16 A100 GPUs, with 512 samples per
 # iteration. One iteration took 32.09 s, according to the notes of a training lab.
 #
-# **Predict.** What percentage of the peak did the hardware FLOPs printed above reach?
+# **Predict.** What percentage of the peak did this run reach, counted in the hardware FLOPs printed above?
 
 # %% id="achieved-guess"
 ### BEGIN SOLUTION
@@ -229,18 +229,19 @@ print(
 )
 
 # %% [markdown] id="achieved-explain"
-# **Explain.** On an A100, half of the peak is a good result, and nobody reaches 80 %. An H100 multiplies matrices
-# three times as fast, but its memory and links are not three times as fast. On an H100 about 40 % is good: Meta
-# reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on up to 16,384 H100.
-# Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's page](https://www.nvidia.com/en-us/data-center/h100/)
-# prints twice as much, which holds only for matrices that are half zeros.
+# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and nobody reaches 80 %. An
+# H100 multiplies matrices three times as fast, but its memory and links are not three times as fast. On an H100
+# about 40 % is good: Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in
+# 2024 on up to 16,384 H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
+# page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds only for matrices that
+# are half zeros.
 #
 # The percentage is called **HFU** (hardware FLOPs utilisation) if it counts what the devices did, and **MFU**
 # (model FLOPs utilisation) if it counts what the model needed. Which one is the better measure? Two published
-# runs show it ([Korthikanti and others, 2022, Table 5](https://arxiv.org/abs/2205.05198)). Both trained 175
-# billion parameters on 64 A100, with 64 samples per iteration. One recomputed everything. The other recomputed
-# only the inside of attention and used sequence parallelism. The times in the table are published, and we
-# computed the percentages.
+# runs show it ([Korthikanti and others, 2022, Table 5](https://arxiv.org/abs/2205.05198)). Both trained a model
+# with 175 billion parameters on 64 A100 GPUs, with 64 samples per iteration. One recomputed everything. The other
+# recomputed only the inside of attention and used sequence parallelism. The times in the table are published, and
+# we computed the percentages.
 
 # %% id="mfu-table"
 gpt3 = plan.Model("175 B", 96, 12288, 96, 2048, vocabulary=51200)
@@ -290,8 +291,8 @@ claim(
 # Use 8 if *X* counts hardware FLOPs of a run that recomputes everything, and 6 if *X* counts model FLOPs. Factor
 # and speed must count the same kind of FLOPs.
 #
-# **Predict.** GPT-3 has 175 billion parameters and learns from 300 billion tokens. It runs on 1024 A100 with full
-# recomputation, and each achieves 140 TFLOP/s in hardware FLOPs. How many days does the training take?
+# **Predict.** GPT-3 has 175 billion parameters and learns from 300 billion tokens. It runs on 1024 A100 GPUs with
+# full recomputation, and each achieves 140 TFLOP/s in hardware FLOPs. How many days does the training take?
 
 # %% id="days-guess"
 ### BEGIN SOLUTION
@@ -314,16 +315,16 @@ days_guessed.compare(days)
 print(f"with factor 6 and the same speed: {mixed:.0f} days, a quarter too few")
 
 # %% [markdown] id="days-explain"
-# **Explain.** The published estimate is also 34 days ([Narayanan and others, 2021, section
+# **Explain.** The training takes 34 days, as the authors estimate too ([Narayanan and others, 2021, section
 # 5.1](https://arxiv.org/abs/2104.04473)). The formula leaves attention out. For the model with 18.4 billion
 # parameters the exact count was 8.18, not 8, so 2 % of the days are missing. Failures, restarts and checkpoints
 # of a thousand devices are missing too. The formula gives a lower bound that is quick to compute.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 14.1** — Take the model `lab` of lesson 03: 12 layers of width 768, a vocabulary of 50 257 tokens,
-# > sequences of 1024 tokens. In the published run of lesson 08, 4 V100 without recomputation needed 537 ms for an
-# > iteration of 8 samples. How many million parameters does the model have? How many TFLOP/s did each device
-# > achieve by `flops_of`? How many days would 10 billion tokens take?
+# > sequences of 1024 tokens. In the published run of lesson 08, 4 V100 GPUs without recomputation needed 537 ms
+# > for an iteration of 8 samples. How many million parameters does the model have? How many TFLOP/s did each
+# > device achieve by `flops_of`? How many days would 10 billion tokens take?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -478,7 +479,7 @@ pd.Series(here.factors, name="factor").round(2).to_frame()
 # %% [markdown] id="site-explain"
 # The planner started from round figures for a CPU core, or from the data sheet of the GPU that it names above.
 # The probes corrected these figures. A factor of 2 means that your device is twice as fast as the starting
-# figure. (On the box, a device may be a share of a core.) If your GPU was not in the table, the probes have
+# figure. On the box, a device may be a share of a core. If your GPU was not in the table, the probes have
 # corrected the speeds of a different GPU, all by one factor. With the right name the predicted time is more
 # accurate.
 
