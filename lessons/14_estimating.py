@@ -480,8 +480,8 @@ pd.Series(here.factors, name="factor").round(2).to_frame()
 # The planner started from round figures for a CPU core, or from the data sheet of the GPU that it names above.
 # The probes corrected these figures. A factor of 2 means that your device is twice as fast as the starting
 # figure. On the box, a device may be a share of a core. If your GPU was not in the table, the probes have
-# corrected the speeds of a different GPU, all by one factor. With the right name the predicted time is more
-# accurate.
+# corrected the speeds of a different GPU as a whole, not one by one. With the right name the predicted time is
+# more accurate.
 
 # %% [markdown] id="target-idea"
 # Now predict a run that nobody has started yet: the same model on four devices, two on each node. Each device
@@ -528,7 +528,7 @@ pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_
 # - `launch` and `loop` are the costs of starting operations and steps.
 # - `data` is the all-reduce over the links that you measured.
 # - `straggler` is the waiting for the slowest rank.
-# - `sharing` appears only if devices share fewer CPU cores and keep no fixed pace.
+# - `sharing` appears only if the devices share a smaller number of CPU cores and keep no fixed pace.
 
 # %% id="target-run"
 target = lab.submit(target_recipe)
