@@ -114,11 +114,11 @@ claim(
 claim("and the gradients shrink by", ratios["gradients"], least=0.99, most=1.01, unit="times")
 
 # %% [markdown] id="humps-explain"
-# **Explain.** Each step has four humps, each about a quarter as high, because only one sample has activations at
-# a time. The flat part below the humps does not change. It holds parameters, optimizer state and gradients. Every
-# parameter has one gradient, whether it comes from one sample or from a thousand, so the factor in (b) is 1. If
-# you guessed 4, you assumed that a quarter of the samples has a quarter of the gradients. Each micro-batch has
-# all of them, and they are added up in place.
+# **Explain.** Each step has four humps, each about a quarter as high, so the factor in (a) is 4. The flat part
+# below, with parameters, optimizer state and gradients, does not change. Every parameter has one gradient,
+# whether it comes from one sample or from a thousand, so the factor in (b) is 1. If you guessed 4, you assumed
+# that a quarter of the samples has a quarter of the gradients. Each micro-batch has all gradients, and they are
+# added up in place.
 #
 # After the fourth hump the gradients are sent, and then the optimizer runs. Both happen once per step, not once
 # per micro-batch.
@@ -157,8 +157,8 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # rounding.
 #
 # If you forget to divide, the gradients become four times too large. Adam hides the error, because it divides by
-# the size of the gradients. Clipping hides it too, but begins at a quarter of the gradient length. Only plain SGD
-# shows it, with steps four times as long.
+# the size of the gradients. Clipping hides it too, but it now begins when the true gradient is a quarter as long.
+# Only plain SGD shows the error, with steps four times as long.
 #
 # Two conditions must hold. First, the model must not look across samples. Transformers normalise one token at a
 # time and satisfy this condition. Batch normalisation does not, and neither does the loss that balances a mixture
@@ -414,9 +414,10 @@ else:
 
 # %% [markdown] id="link-price"
 # Accumulation is not free, because the same samples make fewer steps. Above some batch size, one step with four
-# times the batch no longer replaces four steps (lesson 12). The benchmark of lesson 15 trains a GPT with 13
-# billion parameters on 8 nodes with 4 A100 each. It takes 256 micro-batches per step, which also fill a pipeline
-# (lesson 07b).
+# times the batch no longer replaces four steps (lesson 12). [Marek and others
+# (2025)](https://arxiv.org/abs/2507.07101) therefore recommend accumulation only for several replicas that are
+# limited by the bandwidth between devices. The benchmark of lesson 15 trains a GPT with 13 billion parameters on
+# 8 nodes with 4 A100 each. It takes 256 micro-batches per step, which also fill a pipeline (lesson 07b).
 
 # %% [markdown] id="sync-idea"
 # ## What happens if `no_sync` is in the wrong place?
@@ -605,7 +606,8 @@ check.ex10_needless(needless_mb, at_once)
 #
 # **References**
 #
-# - Hugging Face, [Fixing Gradient Accumulation](https://huggingface.co/blog/gradient_accumulation), 2024.
+# - Hugging Face (2024), [Fixing Gradient Accumulation](https://huggingface.co/blog/gradient_accumulation).
+# - Marek and others (2025), [Small Batch Size Training for Language Models](https://arxiv.org/abs/2507.07101).
 # - PyTorch,
 #   [DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html),
 #   `no_sync`.

@@ -82,9 +82,9 @@ show.moving.collective("reduce-scatter", 4)
 #
 # > **Exercise 11.1** — Write ZeRO-1. `dist.reduce_scatter_single(piece, row)` leaves this rank's piece of the sum
 # > in `piece`, and `dist.all_gather_single(row, piece)` collects all pieces in `row`. Older versions of PyTorch
-# > call them `reduce_scatter_tensor` and `all_gather_into_tensor`. The trial trains three models for three steps
-# > on 1, 2, 3 and 4 ranks, in float64. It compares them with one Adam that sees all samples, and it counts the
-# > numbers of the state.
+# > call these functions `reduce_scatter_tensor` and `all_gather_into_tensor`. The trial trains three models for
+# > three steps on 1, 2, 3 and 4 ranks, in float64. It compares them with one Adam that sees all samples, and it
+# > counts the numbers of the state.
 
 # %% id="zero1-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_zero1.py"
@@ -609,7 +609,8 @@ check.ex11_tokens(tokens_needed)
 #
 # **References**
 #
-# - Rajbhandari and others, [ZeRO](https://arxiv.org/abs/1910.02054), 2020.
+# - Rajbhandari and others (2020), [ZeRO: Memory Optimizations Toward Training Trillion Parameter
+#   Models](https://arxiv.org/abs/1910.02054).
 # - PyTorch, [fully_shard](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
 
 # %% id="clean"

@@ -59,9 +59,9 @@ def lines(runs):
 # the loss on 2,048 samples of text that is not used for training. A loss of *x* **nats** equals guessing among
 # e<sup>*x*</sup> equally likely letters.
 #
-# With batches of 16, a learning rate of 0.002 works well and makes 4,096 steps. Batches of 256 make only 256
-# steps, so each step should go 16 times as far. But the noise in the mean of 16 times as many samples is only √16
-# = 4 times smaller.
+# With batches of 16, a run makes 4,096 steps, and a learning rate of 0.002 works well. With batches of 256, a run
+# makes only 256 steps, so each step should go 16 times as far. But the noise in the mean of 16 times as many
+# samples is only √16 = 4 times smaller.
 #
 # **Predict.** Which learning rate ends with the lowest validation loss: the same rate, 4 times the rate, or 16
 # times the rate? After a warm-up, each rate stays constant.
@@ -116,8 +116,8 @@ claim("batch of 256 minus batch of 16", best - ends["batch 16"], least=0.03, mos
 # **This result depends on the constant rate.** Real trainings let the rate decay, for example [linearly to
 # zero](https://arxiv.org/abs/2502.15938) (2025). We repeated the experiment with a linear decay and two seeds on
 # the box in November 2026. With decay, 16 times the rate ended lowest of the three: 2.41, against 2.44 for 4
-# times and 2.66 for the same rate. Both batches then want larger rates: 2 times the old rate for batches of 16,
-# and 8 times for batches of 256. The factor between these two is 4 again.
+# times and 2.66 for the same rate. The best rates were larger for both batches: 2 times the old rate for batches
+# of 16, and 8 times for batches of 256. The factor between these two is 4 again.
 #
 # **The root is disputed, too.** [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best
 # rate first rises with the batch and then falls. Begin with a rule, and then tune the rate for your batch and
@@ -374,7 +374,8 @@ scale_at_end.compare(end)
 claim("noise scale at the end over the beginning", end / first, least=5, unit="times")
 
 # %% [markdown] id="noise-explain"
-# *Dotted: a batch of 256. While the curve is below this line, the batch is more gradient than noise.*
+# *Dotted: a batch of 256. While the curve is below this line, the true gradient of such a batch is longer than
+# its noise.*
 #
 # **Explain.** In the first steps all samples agree: blanks and `e` are frequent, and most signs are rare. A few
 # letters are enough to learn this. Later, samples disagree about what is left to learn. Therefore |*G*|² falls
@@ -578,8 +579,9 @@ claim("steps of two threads over one worker", speed["threads"] / speed["one_work
 # %% [markdown] id="over-idea"
 # ## When the samples run out
 #
-# So far, the supply of samples was endless. **Predict.** A training with batches of 64 learns only from the first
-# 6,000 letters, so it sees each letter about ten times. What happens to its *validation* loss?
+# So far, this lesson counted samples as if they never ran out. **Predict.** A training with batches of 64 learns
+# only from the first 6,000 letters, so it sees each letter about ten times. What happens to its *validation*
+# loss?
 
 # %% id="over-guess"
 ### BEGIN SOLUTION
@@ -717,7 +719,7 @@ check.ex12_sixteen(sixteen_run, small["batch 16"])
 #   critical batch.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): steps and samples cannot both be minimal.
 # - Use one process per device and the same initial weights on all ranks. Watch the validation loss, because the
-#   training loss falls to the last.
+#   training loss falls even when the model overfits.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
