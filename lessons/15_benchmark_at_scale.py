@@ -230,8 +230,8 @@ table.round(3)
 # | `launch`, `optimizer`, `loop` | starting operations, the optimizer step, and the code around it |
 #
 # **Explain.** If your guess was about 50 %, you left out the bubble: 7/16 of the time that the micro-batches take.
-# Half of the peak times 16/23 is 35 %. The sums between nodes and the gradients take most of the rest. Counting 6
-# FLOPs per parameter leaves attention out, so the true percentage is a little higher.
+# Half of the peak times 16/23 is 35 %. The sums between nodes and the gradients lower it further. Counting 6 FLOPs
+# per parameter leaves attention out, so the true percentage is a little higher.
 #
 # By the plan alone this layout *fails*, because it needs more than 560 s. The published run passed with 554.70 s. The
 # planner's interval contains the limit, so the plan can only say "close". A perfect planner would have the same
@@ -330,9 +330,9 @@ claim("rate on 48 nodes, planned over published", errors[192], least=1.1, most=1
 claim("rate on 192 nodes, planned over published", errors[768], least=1.15, most=1.4, unit="times")
 
 # %% [markdown] id="scale-explain"
-# **Explain.** If you guessed 2 and 2, you agree with the planner, and both of you are wrong. From 48 to 96 nodes the
-# rate grew by about 2.5, and from 96 to 192 by about 1.5. The last column shows the planner's error. It is 6 % too
-# low at 96 nodes, but 19 % too high at 48 nodes and 28 % too high at 192.
+# **Explain.** If you guessed 2 and 2, you gave the planner's answer, and it is wrong. From 48 to 96 nodes the rate
+# grew by about 2.5, and from 96 to 192 by about 1.5. The last column shows the planner's error. It is 6 % too low at
+# 96 nodes, but 19 % too high at 48 nodes and 28 % too high at 192.
 #
 # No formula in the planner can give a factor of 2.5 with equal work per device. Something slowed the run at 48 nodes,
 # and something new slowed it at 192. The publication does not say what. A single agreement at 96 nodes therefore does
