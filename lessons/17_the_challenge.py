@@ -441,6 +441,8 @@ check.ex17_mine(mine_run, mine, habit)
 # - **Seconds**: iterations × time per iteration in the rehearsal, plus the time around the iterations.
 
 # %% id="ex1-both" tags=["solution"]
+on_the_line = last["long"] + slope * np.log2(mine.tokens / ends["tokens"]["long"])
+print(f"held-out loss {mine.loss:.2f}; the line through two probes gives {on_the_line:.2f}")
 pd.DataFrame(
     {
         score.run: {
