@@ -460,7 +460,7 @@ print("the first:", *[words[number] for number in numbers[:12].tolist()])
 # The log and the two divisions are the same.
 #
 # **Predict.** The model has 1.9 million parameters, a hundred thousandth of 175 billion. How many tokens per second
-# will your four devices reach? Use 6 FLOPs per parameter and token, and the rate of your devices from lesson 14. For
+# will your four devices reach? Use 6 FLOPs per parameter and token. A device of the box achieves a few GFLOP/s. For
 # comparison, the 96 nodes reached 36 055.
 
 # %% id="run-guess"
