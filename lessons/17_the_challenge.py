@@ -486,8 +486,7 @@ task.board()
 # %% [markdown] id="board-explain"
 # The score is computed from the run. The loss comes from the saved weights on samples drawn at that moment, and the
 # seconds come from the cluster's accounting. A run does not count if it uses another text or another program, starts
-# from trained weights, or changes the speed of its devices. The owner of a machine could cheat, but would learn
-# nothing from it.
+# from trained weights, or changes the speed of its devices.
 
 # %% [markdown] id="dense-idea"
 # ## On paper: 70 billion parameters
