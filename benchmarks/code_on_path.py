@@ -1,5 +1,5 @@
-"""Imported first by the benchmarks that need them: the program of code/ and the plain model and the
-groups of processes of tests/code are found."""
+"""Search path for benchmarks, which import this first: code/ has the program, tests/code the plain
+model and the process groups."""
 
 import sys
 from pathlib import Path

@@ -1,10 +1,9 @@
-"""How long the commands of the box take, beside `python -c pass` and a real Slurm's commands.
+"""Run times of the box's commands, compared with `python -c pass` and a real Slurm's commands.
 
     python benchmarks/commands.py [rounds]
 
-Everything is measured in turn within each round, so that a busy machine slows all alike; what
-counts are the ratios. The real Slurm is measured where SLURM_CONF names a running one.
-"""
+Each round measures everything in turn, so that a busy machine slows all alike; only the ratios
+count. A real Slurm is measured if SLURM_CONF names a running one."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def elapsed_ms(command: list[str], environment: dict[str, str], folder: str) -> 
 
 
 def fill(home: str) -> None:
-    """The queue of the box, without paying for 500 submissions."""
+    """Fill the box's queue without the cost of 500 submissions."""
     os.environ["COURSE_BOX_HOME"] = home
     from course_lib.box.queue import state
 
@@ -60,7 +59,7 @@ def fill(home: str) -> None:
 
 
 def real_commands() -> dict[str, list[str]]:
-    """Empty where no real Slurm answers."""
+    """Return the real Slurm's commands; empty if none answers."""
     if "SLURM_CONF" not in os.environ or shutil.which("sinfo", path="/usr/bin") is None:
         return {}
     if subprocess.run(["/usr/bin/sinfo", "-h"], capture_output=True, check=False).returncode:

@@ -3,18 +3,17 @@
     python benchmarks/engine.py --size S --rounds 7
     python benchmarks/engine.py --size P --ranks 2 --micro-batches 2 --only PP2     interleaving
 
-Sets of four gloo processes stand ready: one runs the program's layouts, the others the plain model
-(single process, and PyTorch's DDP with fused AdamW). They take turns, round after round, so that
-whatever else the machine does falls on all alike. Printed: medians, each layout's ratio to the
-plain model, and the floor: the time of the matrix products alone.
+Sets of four gloo processes are kept ready: one runs the program's layouts, the others the plain
+model (single process, and PyTorch's DDP with fused AdamW). They take turns, round after round, so
+that other load on the machine affects all alike. Printed are medians, each layout's ratio to the
+plain model, and the floor: the time of the matmuls alone.
 
-The plain model runs twice: as one would write it, which is what the ratios compare with, and tuned:
-with DDP's gradients as views of its buckets, in processes whose C library keeps freed memory, as
-the program's do (`keep_memory` in code/process/device.py).
+The plain model runs twice: as usually written, which is the base of the ratios, and tuned: with
+DDP's gradients as views of its buckets, in processes whose C library keeps freed memory, like the
+program's (`keep_memory` in code/process/device.py).
 
-Interleaving can gain only what the bubble loses, and only where each process has a core: with
-`--ranks 4` on two cores another pipeline computes in the bubble.
-"""
+Interleaving can gain only the bubble's loss, and only if each process has a core: with `--ranks 4`
+on two cores another pipeline computes in the bubble."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ INTERLEAVED = {
 
 
 def floor_seconds(shape: Shape, micro_batches: int) -> float:
-    """Every matrix product of one step, forward and backward, on one core."""
+    """Return the time of every matmul of one step, forward and backward, on one core."""
     rows, hidden = MICRO_BATCH * shape.length, shape.hidden
     layer = [(hidden, 3 * hidden), (hidden, hidden), (hidden, 4 * hidden), (4 * hidden, hidden)]
     total = 0.0
@@ -89,7 +88,7 @@ def best_of(product: Callable[[], object]) -> float:
 def measure(
     shape: Shape, layouts: dict[str, tuple[str, float | None]], asked: argparse.Namespace
 ) -> dict[str, Times]:
-    """Medians over the rounds: time on the clock, and processor time of all ranks together."""
+    """Return medians over the rounds: wall-clock time, and processor time of all ranks together."""
     found: dict[str, list[Times]] = {}
     ranks, steps = asked.ranks, asked.steps
     flags, work = flags_of(shape, asked.micro_batches), (shape, asked.micro_batches, steps)
@@ -179,7 +178,7 @@ def report(
 
 
 def most_of_interleaving(micro_batches: int) -> float:
-    """Steps of two even stages by arithmetic: one thick chunk each, or two thin ones."""
+    """Compute the steps of two even stages: one thick chunk each, or two thin ones."""
     from parallel.schedules import timeline
 
     thick = len(timeline("1f1b", 2, micro_batches)[0])

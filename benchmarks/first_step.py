@@ -1,10 +1,9 @@
-"""How much sooner a job of the box prints its first line than torchrun that starts cold.
+"""Time to the first line of a job on the box, compared with a cold start of torchrun.
 
-Four ranks build DDP and print. One side is `sbatch` of a two-node job on the box, from the start
-of sbatch to the first line in the job's log; the other is `torchrun --nproc-per-node=4` of the
-same program from a shell. They take turns, so that both see the same machine; the ratio of the
-medians is printed. Usage: python benchmarks/first_step.py [turns]
-"""
+Four ranks build DDP and print. One side is `sbatch` of a two-node job on the box, from the start of
+sbatch to the first line in the job's log. The other side is `torchrun --nproc-per-node=4` of the
+same program from a shell. They take turns on the same machine; the ratio of the medians is printed.
+Usage: python benchmarks/first_step.py [turns]"""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ def main() -> None:
         path = f"{box.bin_dir()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "COURSE_BOX_HOME": f"{name}/home", "PATH": path}
         environment.pop("COURSE_BOX_WARM", None)
-        box_s(folder, environment)  # makes the warm process, as the first job of a day does
+        box_s(folder, environment)  # creates the warm process, like the first job of a day
         while not any((folder / "home").glob("warm-*.sock")):
             time.sleep(0.1)
         pairs = []

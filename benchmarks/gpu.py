@@ -1,13 +1,12 @@
-"""On one GPU: the training program beside a plain compiled GPT with fused AdamW.
+"""Training program beside a plain compiled GPT with fused AdamW, on one GPU.
 
     python benchmarks/gpu.py                     124 M parameters, sequence 1024, bfloat16
-    python benchmarks/gpu.py --device cpu --tiny the same steps where there is no GPU
+    python benchmarks/gpu.py --device cpu --tiny the same steps without a GPU
 
-Both take turns in one process, round after round; where both do not fit into the device's memory,
-the micro-batch is halved until they do. Printed: medians of tokens per second; MFU, which is model
-FLOPs with attention counted in full, as the planner counts them, over the device's dense bfloat16
-peak where it is known; and the peak memory that the allocator counts.
-"""
+Both take turns in one process, round after round; if both do not fit into the device's memory, the
+micro-batch is halved until they do. Printed are medians of tokens per second; MFU, which is model
+FLOPs with attention counted in full, as in the planner, over the device's dense bfloat16 peak if it
+is known; and the peak memory that the allocator counts."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from plain_gpt import PlainGPT, Shape
 
 from course_lib.plan import Model, of_sequence
 
-# Dense products in bfloat16 (V100: float16), as the makers state them.
+# Dense bfloat16 matmuls (V100: float16), as the vendors state them.
 PEAK_TFLOPS = {
     "V100": 125, "A100": 312, "A30": 165, "A40": 150, "A6000": 155, "L40S": 362, "L4": 121,
     "GH200": 989, "H100": 989, "H200": 989, "B200": 2250, "MI300X": 1307,
@@ -38,7 +37,7 @@ Made = dict[str, tuple[Callable[[], object], float]]
 
 
 def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callable[[], object]:
-    """One step of the training program."""
+    """Return one step of the training program."""
     from checkpoints.checkpoint import Progress
     from flags.arguments import parse_arguments
     from parallel.layout import make_layout
@@ -64,7 +63,8 @@ def program(shape: Shape, micro_batch: int, compiled: bool, more: str) -> Callab
 def plain(
     shape: Shape, micro_batch: int, compiled: bool, device: torch.device
 ) -> Callable[[], object]:
-    """One step of the plain model: autocast to bfloat16, as nanoGPT and its like train."""
+    """Return one step of the plain model: autocast to bfloat16, like nanoGPT and similar
+    programs."""
     model = PlainGPT(shape).to(device)
     forward = torch.compile(model) if compiled else model
     adam = torch.optim.AdamW(model.groups(0.01), lr=1e-4, fused=True)
@@ -97,7 +97,7 @@ def wait_for_device() -> None:
 
 
 def peak_gib(make: Callable[[], Callable[[], object]]) -> tuple[Callable[[], object], float]:
-    """The step, warmed up, and the memory at its peak beyond what was there before."""
+    """Return the warmed-up step, and its peak memory beyond the memory before it."""
     before = torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
     step = make()
     if torch.cuda.is_available():
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def in_turns(made: Made, rounds: int) -> dict[str, list[float]]:
-    """Seconds per step of each, round by round."""
+    """Return the seconds per step of each, round by round."""
     times: dict[str, list[float]] = {name: [] for name in made}
     for _ in range(rounds):
         for name, (step, _) in made.items():

@@ -1,13 +1,12 @@
-"""Everything that the course claims of GPUs, on the machine at hand, in less than twenty minutes.
+"""Acceptance test of the course's GPU features on this machine, in less than twenty minutes.
 
-    python benchmarks/gpu_acceptance.py                  all parts; prints where the report lies
+    python benchmarks/gpu_acceptance.py                  all parts; prints the report's path
     python benchmarks/gpu_acceptance.py --only speed     one of them
     python benchmarks/gpu_acceptance.py --rehearse       the same parts, tiny, without a GPU
 
-Each part is a process of its own with a limit of its own: one that fails, hangs or dies is reported
-and the others go on. Beside the report each part has a folder with its output and `recordings` that
-lessons can show, none larger than 16 MiB. The exit code is 0 if every part passed.
-"""
+Each part is a process with its own time limit: one that fails, hangs or dies is reported, and the
+others continue. Beside the report each part has a folder with its output and `recordings` for
+lessons, none larger than 16 MiB. The exit code is 0 if every part passed."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from acceptance.parts import PARTS, Part
 
 HERE = Path(__file__).resolve()
 ENDING_S = 5
-# A rehearsal may take so many times the limits: its machine is small and may be busy.
+# Factor on a rehearsal's limits: its machine is small and may be busy.
 PATIENCE = 4
 
 
 def in_its_own_process(part: Part, folder: Path, rehearse: bool) -> Result:
-    """Killed with all that it started when its time is up."""
+    """Run a part; when its time is up, kill it with all that it started."""
     place = folder / part.name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -63,7 +62,7 @@ def allowed_s(part: Part, rehearse: bool) -> float:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """The ranks that a part has started are in its group."""
+    """End the part and its ranks, which are in its process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
@@ -75,7 +74,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def play(name: str, folder: Path, rehearse: bool) -> int:
-    """In the process of the part."""
+    """Run in the process of the part."""
     part = next(part for part in PARTS if part.name == name)
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
@@ -110,7 +109,7 @@ def main() -> int:
         print(
             f"{last.part:11} {last.status:12} {last.elapsed_s:5.0f} s of {limit_s:.0f}", flush=True
         )
-        report.write(results, about, folder)  # after each, so that a broken run leaves it too
+        report.write(results, about, folder)  # after each part, in case of an interruption
     print(f"the report: {folder / 'report.md'}")
     return 0 if all(result.good for result in results) else 1
 

@@ -1,9 +1,8 @@
-"""Does an all-reduce between the nodes of the box take as long as the link's arithmetic says?
+"""All-reduce between the box's nodes, compared with the time from the link's bandwidth.
 
-For each bandwidth a job with one rank on each of two nodes all-reduces a tensor with gloo; two
-ranks send and receive all of it once, so the time is size / bandwidth. A further job has both
-ranks on one node. Printed are ratios. Usage: python benchmarks/link.py [Gbit/s …]
-"""
+For each bandwidth, a job with one rank on each of two nodes all-reduces a tensor with gloo. Two
+ranks send and receive the whole tensor once, so the time is size / bandwidth. A further job has
+both ranks on one node. Ratios are printed. Usage: python benchmarks/link.py [Gbit/s …]"""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ TURNS = 7
 
 
 def measured_gbit(folder: Path, link_gbit: float, nodes: int) -> float:
-    """Bandwidth of the all-reduce as its ranks see it."""
+    """Return the bandwidth of the all-reduce from its ranks' times."""
     path = f"{box.bin_dir()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {
         **os.environ,

@@ -1,10 +1,9 @@
-"""What looking costs: steps with a memory trace, and with a profile, beside steps without.
+"""Cost of recording: steps with a memory trace, and with a profile, compared with plain steps.
 
     python benchmarks/looking.py --rounds 7
 
-One process, size S of engine.py. Recorded and plain steps take turns; printed are the medians of
-processor time as ratios. Writing the files is not part of a step.
-"""
+One process, size S of engine.py. Recorded and plain steps take turns; the medians of processor time
+are printed as ratios. Writing the files is not part of a step."""
 
 from __future__ import annotations
 

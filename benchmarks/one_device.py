@@ -1,13 +1,12 @@
-"""The ladder of lesson 01 on one device: what each change of the weather model's training gives.
+"""Ladder of lesson 01 on one device: the effect of each change in the weather model's training.
 
     python benchmarks/one_device.py --out /tmp/ladder
     python benchmarks/one_device.py --out /tmp/ladder --height 16 --width 32 --size tiny
 
-Makes weather once, then trains with one change more on each rung; rounds take turns, and printed
-are the medians of samples per second after the first epoch. What only a GPU has is left out
-elsewhere. On a GPU it also says whether a recorded step loses what a computed one does, and leaves
-a profile of each rung in the folder.
-"""
+The program generates weather once, then trains with one more change on each rung. Rounds take
+turns; the medians of samples per second after the first epoch are printed. GPU-only changes are
+left out without a GPU. On a GPU it also prints the losses of a recorded and a computed step, and
+leaves a profile of each rung in the folder."""
 
 from __future__ import annotations
 

@@ -2,15 +2,14 @@
 
     python benchmarks/peers.py --nanogpt FOLDER --picotron FOLDER --size S --rounds 7
 
-FOLDER is a checkout of the public repository (nothing of it is part of this one); either may be
-left out. Each engine runs its own model code and its own training step, and the program runs the
-same model beside it: GPT-2 with nanoGPT, a Llama with picotron. Both sides take the same samples
-and as many tokens per step; weights are drawn by each engine's own rule.
+FOLDER is a checkout of the public repository (no part of this one); either may be left out. Each
+engine runs its own model and training step, and the program runs the same model beside it: GPT-2
+with nanoGPT, a Llama with picotron. Both sides take the same samples and equally many tokens per
+step; each engine draws its own weights.
 
-Every engine runs twice: as it is, and in processes whose C library keeps freed memory, as the
-program's does (`keep_memory` in code/process/device.py). Both ratios are printed: the first is what
-a user meets, the second what is left of it without that setting. Goal: 1.15 by the clock.
-"""
+Every engine runs twice: unchanged, and in processes whose C library keeps freed memory, like the
+program's (`keep_memory` in code/process/device.py). Both ratios are printed: the first for a user's
+experience, the second without the effect of that setting. Goal: 1.15 by the clock."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ LLAMA = (
 
 
 class Duel(NamedTuple):
-    """One layout: the program's flags, and the other engine's sizes (tensor, context, pipeline)."""
+    """Layout of a comparison: the program's flags, and the engine's (tensor, context, pipeline)."""
 
     ranks: int
     flags: str = ""
@@ -61,12 +60,13 @@ NANOGPT = {"one process": Duel(1), "DP4": Duel(4)}
 
 
 def ffn_of(shape: Shape) -> int:
-    """Three matrices of this width cost about what two of four times the hidden size do."""
+    """Return the width at which three matrices cost about as much as two of 4 × hidden."""
     return 8 * shape.hidden // 3 // 32 * 32
 
 
 def measure(shape: Shape, asked: argparse.Namespace) -> dict[tuple[str, str], list[list[float]]]:
-    """Seconds per step by peer and layout: rounds of [program, peer as it is, peer with memory]."""
+    """Measure seconds per step by peer and layout: rounds of [program, peer, peer with memory
+    kept]."""
     peers = (
         ("nanoGPT", nanogpt_step, asked.nanogpt, NANOGPT),
         ("picotron", picotron_step, asked.picotron, PICOTRON),
@@ -82,7 +82,7 @@ def measure(shape: Shape, asked: argparse.Namespace) -> dict[tuple[str, str], li
 def rounds_of(
     shape: Shape, asked: argparse.Namespace, peer: tuple[str, Any, Path], layout: str, duel: Duel
 ) -> list[list[float]]:
-    """In processes of this layout alone: kept trainings of size L would fill 24 GiB and more."""
+    """Measure one layout in its own processes: kept trainings of size L would fill over 24 GiB."""
     name, step, folder = peer
     flags = flags_of(shape, MICRO_BATCHES) + duel.flags.split()
     if name == "picotron":

@@ -1,11 +1,10 @@
-"""Holds the planner against published measurements.
+"""Comparison of the planner with published measurements.
 
     python benchmarks/planner.py FOLDER [FOLDER …] [--rows N] [--held-out] [--write-residuals]
 
-FOLDER holds CSV files: of the sources that planner_sources.py knows, or with the columns of
-`course_lib.plan.measured.COLUMNS` (see README.md). Prints one table by source, the worst rows, and
-which goals are met; exits with 1 if one is missed, or if there is a file that it cannot read.
-"""
+FOLDER holds CSV files: of the sources in planner_sources/, or with the columns of
+`course_lib.plan.published.runs.COLUMNS` (see README.md). The program prints a table by source, the
+worst rows, and the goals; it exits with 1 if a goal is missed or a file is not readable."""
 
 from __future__ import annotations
 
@@ -90,14 +89,14 @@ def _timed(run: MeasuredRun, estimate: Estimate, measured_s: float) -> dict[str,
 
 
 def compared(runs: list[MeasuredRun]) -> pd.DataFrame:
-    """One row per run; what was not measured is missing."""
+    """Return one row per run; values that were not measured are missing."""
     table = pd.DataFrame([compare(run) for run in runs])
     wanted = ("error", "unknown_error", "inside", "memory_error", "measured_s", "measured_gib")
     return table.assign(**{name: math.nan for name in wanted if name not in table})
 
 
 def by_source(table: pd.DataFrame) -> pd.DataFrame:
-    """Errors in percent, one line per source and one for all."""
+    """Return errors in percent, one line per source and one for all."""
     groups = [*table.groupby("source"), ("all", table)]
     return pd.DataFrame([_summary(str(name), rows) for name, rows in groups]).set_index("source")
 
@@ -128,8 +127,8 @@ def _summary(name: str, rows: pd.DataFrame) -> dict[str, object]:
 
 
 def ranking(timed: pd.DataFrame, fewest: int = 4) -> tuple[int, int]:
-    """In how many groups of at least `fewest` layouts the predicted best is among the measured
-    best three; and how many groups there are. Repeated layouts count once, at their fastest."""
+    """Count the groups of at least `fewest` layouts whose predicted best is among the measured best
+    three, and all such groups. Repeated layouts count once, at their fastest."""
     hits = groups = 0
     for _, rows in timed.groupby("group"):
         layouts = rows.groupby(["t", "p", "d", "v", "mb", "zero", "recompute"], sort=False)
@@ -143,12 +142,12 @@ def ranking(timed: pd.DataFrame, fewest: int = 4) -> tuple[int, int]:
 
 
 def wrongly_fits(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Runs that overflowed and of which we said without reserve that they fit."""
+    """Mark runs that overflowed although the prediction was an unqualified "fits"."""
     return (rows.overflowed == True) & (rows.verdict == "fits")  # noqa: E712
 
 
 def goals(table: pd.DataFrame) -> list[tuple[str, float, str, bool]]:
-    """(what, reached, goal, met); a goal without rows is not judged."""
+    """Return (what, reached, goal, met); a goal without rows is not judged."""
     found: list[tuple[str, float, str, bool]] = []
     timed = table.dropna(subset=["error"])
     weighed = table.dropna(subset=["memory_error"]).memory_error.abs()

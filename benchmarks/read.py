@@ -1,11 +1,10 @@
-"""How fast the readers are, as ratios to a plain tool on the same file in the same run.
+"""Speed of the readers, as ratios to a plain tool on the same file in the same run.
 
     python benchmarks/read.py                    # all, full size: about 3 GB of files
     python benchmarks/read.py --scale 0.1 nccl   # a tenth, one of training deepspeed nccl trace
 
-The files are generated in a temporary folder, from the formats alone. Each pair is run in turns;
-the ratio of the medians is printed, with the peak memory of the reader's own process.
-"""
+The files are generated in a temporary folder, from the formats alone. Both of a pair run in turns;
+the ratio of the medians is printed, with the peak memory of the reader's own process."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ print(json.dumps({{"seconds": seconds, "cpu": cpu, "peak_mib": peak, "found": {f
 
 
 def read_in_own_process(call: str, found: str, warm: str = "") -> dict[str, float]:
-    """Imports are not counted, as a notebook pays for them once; memory is counted as a whole."""
+    """Time a reader without imports, which a notebook pays once; its memory includes everything."""
     code = READ.format(call=call, found=found, warm=warm)
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
     return dict(json.loads(done.stdout))
@@ -52,7 +51,7 @@ def grep(word: str, path: Path) -> dict[str, float]:
 
 
 def against_grep(name: str, word: str, path: Path, found: str, rounds: int) -> None:
-    """The ratio of processor times is the one to trust on a machine that others use too."""
+    """Compare a reader with grep; on a shared machine, use the ratio of processor times."""
     warm = "import pandas\nfrom course_lib.read import training_log, nccl"
     call = f"read.{name}({str(path)!r})"
     greps, ours = [], []
@@ -91,7 +90,7 @@ OURS = "(lambda p: (p.step_time, p.operators, p.kernels, p.overlap, p)[-1])(read
 
 
 def against_torch_tb_profiler(path: Path, rounds: int) -> None:
-    """Both work out steps, operators and kernels; the totals must agree."""
+    """Compare steps, operators and kernels of both tools; the totals must agree."""
     warm = "import pandas, msgspec\nfrom course_lib.read import profile"
     found = "[float(found.step_time[n].mean()) for n in ('kernel_us', 'total_us')]"
     theirs, ours = [], []

@@ -1,4 +1,4 @@
-"""Logs and traces of any size for `read.py`, made from the formats alone."""
+"""Logs and traces of any size for `read.py`, generated from the formats alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ITERATION = (
 )
 
 
-# Numbers of many lengths.
+# Numbers with many different lengths.
 DEEPSPEED = (
     "[default7]: iteration {n:8d}/ 1000000 | consumed samples: {c:12d} | consumed tokens: "
     "{t:12d} | elapsed time per iteration (s): {e:.2f} | learning rate: {r:.3E} | global batch "
@@ -53,7 +53,7 @@ def noise_lines(random_: random.Random, count: int = 20_000) -> list[str]:
 
 
 def training_file(path: Path, scale: float, form: str = ITERATION) -> int:
-    """A million iteration lines among noise make 1 GB."""
+    """Write a million iteration lines among noise, 1 GB."""
     random_ = random.Random(1)
     noise = noise_lines(random_)
     iterations = int(1_000_000 * scale)
@@ -73,12 +73,12 @@ def training_file(path: Path, scale: float, form: str = ITERATION) -> int:
     return iterations
 
 
-# To the next rank in the ring, and to those in the trees.
+# To the next rank in the ring, and to its neighbours in the trees.
 STEPS = (1, 16, 64, 128, 256, 512)
 
 
 def nccl_file(path: Path, scale: float) -> int:
-    """1024 ranks on 128 nodes, in 15 communicators of 32 channels, make 500 MB."""
+    """Write 500 MB for 1024 ranks on 128 nodes, in 15 communicators of 32 channels."""
     ranks, channels = 1024, 32
     with path.open("w") as file:
         for communicator in range(max(1, round(15 * scale))):
@@ -107,7 +107,7 @@ def _one_rank(communicator: int, rank: int, ranks: int, channels: int) -> str:
 
 
 def trace_file(path: Path, scale: float) -> int:
-    """Eight steps of operators, launches and kernels: 250 bytes an event make 100 MB."""
+    """Write eight steps of operators, launches and kernels: 250 bytes per event, 100 MB."""
     random_ = random.Random(1)
     names = ["aten::mm", "aten::add", "aten::gelu", "aten::layer_norm", "aten::copy_"]
     events, now, number = [], 1_700_000_000_000_000.0, 0

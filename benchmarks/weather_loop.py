@@ -2,11 +2,10 @@
 
     python benchmarks/weather_loop.py --ranks 2
 
-The plain script has what a good tutorial has: a Dataset of the HDF5 file, DataLoader, sampler,
-PyTorch's encoder layers, DDP, Adam. Both read the same made weather, in turns within one run. The
-plain one runs twice: as it is, and in processes whose C library keeps freed memory, as the
-program's does. Printed are medians over rounds; goal: as fast, 1.0.
-"""
+The plain script has the elements of a good tutorial: a Dataset of the HDF5 file, DataLoader,
+sampler, PyTorch's encoder layers, DDP, Adam. Both read the same generated weather, in turns within
+one run. The plain one runs twice: unchanged, and in processes whose C library keeps freed memory,
+like the program's. Medians over rounds are printed; the goal is equal speed, 1.0."""
 
 from __future__ import annotations
 

@@ -2,19 +2,18 @@
 
     torchrun --nproc-per-node 2 code/accumulate_ddp.py --micro-batches 4 --sync last
 
-DDP averages the gradients over all ranks while backward runs. With accumulation, it should do so in
-the last backward pass alone:
+DDP averages the gradients over all ranks during backward. With accumulation, it should do so only
+in the last backward pass:
 
     last       no_sync around forward and backward of all micro-batches but the last
-    every      no_sync forgotten: the right gradients, sent once per micro-batch
-    backward   no_sync around backward alone: DDP has decided in forward, so nothing is saved
-    never      no_sync around the last one, too: every rank trains a model of its own
+    every      no no_sync: correct gradients, but sent once per micro-batch
+    backward   no_sync around backward alone: DDP decided in forward, so nothing is saved
+    never      no_sync around the last micro-batch, too: the ranks' models diverge
 
-The model is a small perceptron that learns the outputs of another one. Each rank sees other
-samples. The `lm loss` of its lines is the mean squared error: readers of logs know that name.
-"""
+The model is a small perceptron that learns the outputs of another one. Each rank has different
+samples. The `lm loss` in the log is the mean squared error: log readers know that name."""
 
-import argparse  # and no postponed annotations: DDP looks at those of `counted`
+import argparse  # no postponed annotations: DDP inspects the annotations of `counted`
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -39,19 +38,19 @@ from process.exit import run_and_exit
 from process.pace import keep_pace
 
 INPUTS, LEARNING_RATE = 64, 0.02
-COMPARED = 64  # numbers of each parameter that are compared over the ranks
+COMPARED = 64  # elements of each parameter that are compared over the ranks
 
 
 @dataclass
 class Sent:
-    """Bytes and calls of DDP's all-reduces; the size is what they reduce, not what travels."""
+    """Bytes and calls of DDP's all-reduces; bytes are of the input, not of the traffic."""
 
     size_bytes: int = 0
     calls: int = 0
 
 
 def counted(sent: Sent, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
-    """Takes the place of DDP's all-reduce for each bucket whose gradients are all there."""
+    """Count and run DDP's all-reduce of one bucket whose gradients are complete."""
     sent.size_bytes += bucket.buffer().nbytes
     sent.calls += 1
     assert dist.group.WORLD is not None
@@ -73,13 +72,13 @@ def silence(model: DistributedDataParallel, wanted: bool) -> AbstractContextMana
 def accumulate(
     model: DistributedDataParallel, micro_batches: list[tuple[Tensor, Tensor]], sync: str
 ) -> Tensor:
-    """Forward and backward for each micro-batch; the mean loss of all."""
+    """Run forward and backward of each micro-batch; return the mean loss over all."""
     total = torch.zeros(())
     for number, (x, y) in enumerate(micro_batches):
         last = number == len(micro_batches) - 1
         quiet = {"last": not last, "every": False, "backward": not last, "never": True}[sync]
         with silence(model, quiet and sync != "backward"):
-            # Each is a mean over its own samples, and all together are to be a mean over all.
+            # Each loss is a mean over its micro-batch; their sum must be the mean over all samples.
             loss = nn.functional.mse_loss(model(x), y) / len(micro_batches)
             with silence(model, quiet and sync == "backward"):
                 loss.backward()
@@ -88,9 +87,9 @@ def accumulate(
 
 
 def difference_of_copies(model: nn.Module) -> float:
-    """Largest difference of a parameter between any two ranks; 0 as long as they are one model."""
+    """Return the largest difference of a parameter between two ranks: 0 if the models are equal."""
     some = torch.cat([p.detach().flatten()[:COMPARED] for p in model.parameters()])
-    # What arrives is as large as what leaves; a gather would bring every rank's numbers to each.
+    # Two all-reduces return one vector each; an all-gather would return one per rank.
     high, low = some.clone(), some.clone()
     dist.all_reduce(high, dist.ReduceOp.MAX)
     dist.all_reduce(low, dist.ReduceOp.MIN)

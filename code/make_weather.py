@@ -3,10 +3,9 @@
     python code/make_weather.py                        data/weather, in some seconds
     python code/make_weather.py --height 128 --width 256 --times 1460 --out /scratch/weather
 
-writes yearly files of twenty fields every six hours, with means and standard deviations beside
-them (see weather/files.py for the layout, weather/dynamics.py for what moves the air). A year
-begins where the year before it ended. Prepared once: a second call returns at once.
-"""
+The program writes yearly files of twenty fields every six hours, and their means and standard
+deviations (see weather/files.py for the layout, weather/dynamics.py for the equations). Each year
+starts where the previous one ended. A second call finds the files and returns at once."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ from weather.dynamics import Atmosphere
 from weather.fields import FIELDS, fields_of, latitudes
 
 FIRST_YEAR = 2001
-SPIN_UP_TIMES = 120  # thirty days, until the flow has forgotten how it began
+SPIN_UP_TIMES = 120  # thirty days, until the flow does not depend on the initial state
 FOLDERS = ("stats", "valid", "train")
 FLAGS = [
     ("--out", TEXT, "data/weather", "folder"),
@@ -48,7 +47,7 @@ FLAGS = [
 
 
 def made_with(args: argparse.Namespace) -> dict[str, int]:
-    """Values that the files keep, so that weather of other flags is not taken for this one."""
+    """Return the flags that are stored in the files, to detect weather made with other flags."""
     return {"height": args.height, "width": args.width, "times": args.times, "seed": args.seed}
 
 
@@ -58,7 +57,7 @@ def years_in(out: Path, args: argparse.Namespace) -> list[Path]:
 
 
 def is_ready(out: Path, args: argparse.Namespace) -> bool:
-    """The folders appear when everything in them is whole."""
+    """Tell whether the files exist; the folders appear only when complete."""
     if not any((out / name).exists() for name in FOLDERS):
         return False
     years = years_in(out, args)
@@ -85,8 +84,8 @@ def is_ready(out: Path, args: argparse.Namespace) -> bool:
 def make_year(
     path: Path, atmosphere: Atmosphere, state: Tensor, args: argparse.Namespace
 ) -> tuple[Tensor, np.ndarray]:
-    """Writes a year that follows `state`; returns its end, and means of the fields and their
-    squares."""
+    """Write a year that follows `state`; return the final state, and means of the fields and of
+    their squares."""
     total = np.zeros((2, len(FIELDS)))
     with h5py.File(path, "w") as file:
         shape = (args.times, len(FIELDS), args.height, args.width)
@@ -106,14 +105,14 @@ def make_year(
 
 
 def write_statistics(folder: Path, of_years: list[np.ndarray]) -> None:
-    """Over all points and times of the training years."""
+    """Write mean and standard deviation over all points and times of the training years."""
     means, squares = np.mean(of_years, axis=0)
     for name, values in (("means", means), ("stds", np.sqrt(squares - means**2))):
         np.save(folder / f"global_{name}.npy", values.astype(np.float32).reshape(1, -1, 1, 1))
 
 
 def make(args: argparse.Namespace) -> None:
-    """Everything is made in a folder of its own and moved into place at the end."""
+    """Write all files into a temporary folder and move them into place at the end."""
     out, count = Path(args.out), args.train_years + args.valid_years
     if is_ready(out, args):
         print(f"weather is ready in {out}")
@@ -150,7 +149,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         out.mkdir(parents=True, exist_ok=True)
         with (out / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # a second call waits, then finds all done
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second call waits, then finds the files
             make(args)
     except OSError as error:
         raise DataError(f"--out {out}: {error}") from error

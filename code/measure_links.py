@@ -3,10 +3,9 @@
     srun torchrun ... code/measure_links.py                        # all pairs, 1 KB to 64 MB
     srun torchrun ... code/measure_links.py --bytes 5200000 --repeat 10 --algorithm hierarchical
 
-The first form plays ping-pong between every pair of ranks, one pair at a time while the others
-wait, and all-reduces over everyone and over every pair. The second times all-reduces of exactly
-one size. Both print a table and write links.json into the run folder (COURSE_RUN_DIR).
-"""
+The first form runs a ping-pong for every pair of ranks, one pair at a time, and all-reduces over
+all ranks and over every pair. The second form times all-reduces of one size. Both forms print a
+table and write links.json into the run folder (COURSE_RUN_DIR)."""
 
 from __future__ import annotations
 
@@ -66,10 +65,10 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def meet(device: torch.device) -> list[Row]:
-    """Gathers rank, node and device of each rank; ranks of a node have the same name for it."""
+    """Gather rank, node and device of each rank; ranks of a node use the same node name."""
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
     me = {"rank": dist.get_rank(), "node": node, "device": str(device), "pid": os.getpid()}
-    me["pace"] = PACE.factor if PACE else 1  # of computing; messages are as fast as they go
+    me["pace"] = PACE.factor if PACE else 1  # pace of computation; messages are not slowed down
     ranks: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(ranks, me)
     NODE_OF[:] = [rank["node"] for rank in ranks]
@@ -78,7 +77,7 @@ def meet(device: torch.device) -> list[Row]:
 
 
 def write(ranks: list[Row], rows: list[Row], repeated: Row | None) -> Path:
-    """The file appears whole or not at all: a notebook may be reading it."""
+    """Write the file under another name and rename it: a notebook may be reading it."""
     path = Path(os.environ.get("COURSE_RUN_DIR") or ".") / "links.json"
     report = {
         "format": "course-links-1",
@@ -97,11 +96,10 @@ def write(ranks: list[Row], rows: list[Row], repeated: Row | None) -> Path:
 
 
 def matrix(rows: list[Row], world_size: int, value: Callable[[Row], float], last: bool) -> str:
-    """One number for each pair: of its smallest or its largest message.
+    """Return a table with one number for each pair, of its smallest or its largest message.
 
-    Rows of a pair come by size. A pair is measured once, there and back, so both its cells have the
-    same number.
-    """
+    Rows of a pair are ordered by size. A pair is measured once as a round trip, so both its cells
+    have the same number."""
     cells: dict[tuple[int, int], float] = {}
     for item in rows:
         pair = (item["source"], item["destination"])
@@ -138,7 +136,7 @@ def main() -> int:
     rows: list[Row] = []
     repeated = exactly(args, device) if args.bytes else None
     if not args.bytes:
-        # Of each pair, the first rank has the rows.
+        # The first rank of each pair has its rows.
         gathered: list[Any] = [None] * len(ranks)
         dist.all_gather_object(gathered, sweep(args, device))
         rows = [item for part in gathered for item in part]

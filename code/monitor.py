@@ -2,10 +2,9 @@
 
     srun --overlap --ntasks-per-node=1 python code/monitor.py &
 
-Each line of monitor/<node>.jsonl in the run folder is one look. The network is given as counters
-(bytes since the node started): differences survive a look that came late. It ends when it is told
-to (SIGTERM) or when whoever started it is gone. It needs psutil, and pynvml for devices.
-"""
+Each line of monitor/<node>.jsonl in the run folder is one sample. Network values are counters of
+bytes since the node started, so that differences stay correct if a sample is late. The program ends
+on SIGTERM or when its parent has ended. It needs psutil, and pynvml for devices."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves i
 
 from observing.node_load import Devices, Node
 
-LOOKS_PER_SEARCH = 5  # going through all processes is most of the work
+LOOKS_PER_SEARCH = 5  # a search through all processes is most of the work
 
 
 class Monitor:
-    """Shares are of the time since the look before, so the first look only begins."""
+    """Sampler of the node's load. Shares refer to the time since the previous sample."""
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -43,8 +42,8 @@ class Monitor:
         self.pace = float(pace) if pace.replace(".", "", 1).isdigit() else 1.0
 
     def look(self) -> dict[str, Any]:
-        # Seconds of all processors together: their own count of the time that has passed, so the
-        # share is right also where a look comes late.
+        # The share is of processor seconds, which count the elapsed time themselves, so it is
+        # correct even if a sample is late.
         busy_s, all_s = self.source.cpu_seconds()
         passed_s = max(all_s - self.cpu_s[1], 1e-9)
         share = (busy_s - self.cpu_s[0]) / passed_s
@@ -67,10 +66,10 @@ class Monitor:
         }
 
     def _ranks(self, passed_s: float) -> list[dict[str, Any]]:
-        """100 % is one processor, as in top; of a slot's rate where slots keep a pace."""
+        """Return each rank's load: 100 % is one processor, or a slot's rate if it is paced."""
         rows, spent = [], {}
-        gone = len(self.spent_s) < len(self.homes)  # a rank ended: torchrun may start it anew
-        begins = self.looks < LOOKS_PER_SEARCH  # a rank's own process may follow one that stands in
+        gone = len(self.spent_s) < len(self.homes)  # a rank ended; torchrun may restart it
+        begins = self.looks < LOOKS_PER_SEARCH  # a rank's process may replace a temporary one
         if begins or gone or self.looks % LOOKS_PER_SEARCH == 0:
             self.homes = self.source.ranks()
         self.looks += 1

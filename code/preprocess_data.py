@@ -3,10 +3,9 @@
     python code/preprocess_data.py --input text.jsonl --output-prefix data/mine \\
         --vocab-file vocab.json --merge-file merges.txt --append-eod
 
-writes data/mine_text_document.bin and .idx. The text may be packed with gzip or zstd. With
---train-vocab-size N instead of the two files, a byte-level BPE of N tokens is trained on the text
-first and its files are written beside the output.
-"""
+The program writes data/mine_text_document.bin and .idx. The text may be packed with gzip or zstd.
+With --train-vocab-size N instead of the two files, it first trains a byte-level BPE of N tokens on
+the text and writes its files beside the output."""
 
 from __future__ import annotations
 
@@ -35,11 +34,10 @@ LEAST_VOCABULARY = 257  # every byte, and the end of a document
 
 
 def train_tokenizer(texts: Iterator[str], size: int, folder: Path) -> Tokenizer:
-    """A byte-level BPE as GPT-2 has, so that no text is unknown to it.
+    """Train a byte-level BPE like GPT-2's, which can encode every text.
 
-    It begins with the 256 bytes and joins, again and again, the pair of tokens that is most
-    frequent, until there are `size` tokens: vocab.json numbers them, merges.txt lists the joins.
-    """
+    It starts from the 256 bytes and repeatedly merges the most frequent pair of tokens until there
+    are `size` tokens: vocab.json numbers them, merges.txt lists the merges."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -62,7 +60,7 @@ def load_tokenizer(vocab_file: str, merge_file: str) -> Tokenizer:
     read_vocabulary(Path(vocab_file))
     try:
         tokenizer = Tokenizer(models.BPE.from_file(vocab_file, merge_file))
-    except Exception as error:  # the library has no class of its own for it
+    except Exception as error:  # the library has no specific class for this error
         raise DataError(
             f"{merge_file} does not belong to {vocab_file}: {error}. --merge-file takes the "
             "merges.txt that came with it"
@@ -73,7 +71,7 @@ def load_tokenizer(vocab_file: str, merge_file: str) -> Tokenizer:
 
 
 def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np.ndarray]:
-    """Token numbers of each document, in batches that use all cores."""
+    """Yield the token numbers of each document, in batches that use all cores."""
     last = [tokenizer.token_to_id(END_OF_DOCUMENT)] if end else []
     if last == [None]:
         raise DataError(f"--append-eod needs the token {END_OF_DOCUMENT} in the vocabulary")
@@ -117,8 +115,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace) -> tuple[int, int]:
-    """Tokens and documents that were written."""
-    if args.workers:  # the tokenizer's own threads, which start when it first has work for them
+    """Write the files; return the numbers of tokens and documents."""
+    if args.workers:  # the tokenizer's own threads, which start at its first work
         os.environ["RAYON_NUM_THREADS"] = str(args.workers)
     source, prefix = Path(args.input), Path(args.output_prefix)
     if args.train_vocab_size and (args.vocab_file or args.merge_file):
@@ -140,7 +138,7 @@ def run(args: argparse.Namespace) -> tuple[int, int]:
             yield tokens
 
     target = Path(f"{prefix}_{args.json_keys}_document")
-    # Numbers of tokens may have gaps, so the largest counts, and not how many there are.
+    # Token numbers may have gaps, so the largest counts, not their number.
     largest = max(tokenizer.get_vocab().values(), default=0)
     return write_indexed(target, counted(), token_type(largest + 1)), count
 

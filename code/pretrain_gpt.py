@@ -5,10 +5,9 @@
         --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 \\
         --micro-batch-size 2 --global-batch-size 16                            four
 
-Flags and lines are Megatron-LM's. Read `main` from top to bottom; each import is one file that can
-be read alone: in parallel/ who does what and what travels, in training/ the model, the optimizer
-and checkpoints, in dataset/ the samples, and in observing/ what tells how it goes.
-"""
+Flags and log lines are Megatron-LM's. Read `main` from top to bottom; each import is a file that
+you can read by itself: parallel/ has each rank's work and the communication, training/ the model
+and the optimizer, checkpoints/ saving, dataset/ the samples, observing/ the reports."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-if __name__ == "__main__":  # without a traceback while the imports below take their seconds
+if __name__ == "__main__":  # no traceback during the imports below, which take seconds
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import torch
@@ -61,7 +60,7 @@ from training.router import Routing
 
 @dataclass
 class Training:
-    """Everything that a training run consists of."""
+    """Objects of a training run."""
 
     args: argparse.Namespace
     layout: Layout
@@ -79,11 +78,11 @@ class Training:
 def build(
     args: argparse.Namespace, layout: Layout, device: torch.device, loaders: Loaders | None = None
 ) -> Training:
-    """The model's pieces of this rank, and everything that acts on them."""
+    """Build the model's pieces on this rank, and everything that works on them."""
     loaders = loaders or make_loaders(args, layout, device)
     count, chunks = micro_batches(args, layout.grid), chunks_per_rank(args)
     stages = build_model(args, layout, device)
-    # Asked before FSDP2 puts slices of its own in the place of these parameters.
+    # Before FSDP2 replaces these parameters by slices.
     slices = {
         name: (whole_shape(p), slice_of(p))
         for stage in stages
@@ -96,7 +95,7 @@ def build(
     steps = steps_of(
         args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
     )
-    # What passes from stage to stage: [rows, hidden], a row for each token of a micro-batch here.
+    # Message between stages: [rows, hidden], one row per token of a micro-batch on this rank.
     rows = stages[0].positions.numel() * args.micro_batch_size
     like = torch.empty(rows, args.hidden_size, dtype=dtype_of(args), device=device)
     dropout = Dropout(args, layout)
@@ -111,7 +110,7 @@ def build(
 
 
 def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) -> list[Stage]:
-    """This rank's slice of every matrix in its layers, with the values of the undivided model."""
+    """Build this rank's slice of every matrix in its layers, with the undivided model's values."""
     stages, chunks = [], chunks_per_rank(args)
     for chunk in range(chunks):
         work = WeightWork(returned=args.use_torch_fsdp2 or args.torch_compile)
@@ -122,7 +121,7 @@ def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) 
 
 
 def share_over_data(args: argparse.Namespace, layout: Layout, stages: list[Stage]) -> Holder:
-    """Data parallelism: a whole copy of these stages on every data rank, or a share of each."""
+    """Apply data parallelism: every data rank gets a copy of these stages, or a shard."""
     if args.use_torch_fsdp2:
         return FullySharded(stages[0], layout, dtype_of(args) if args.fp16 or args.bf16 else None)
     wide = torch.float64 if args.fp64 else torch.float32
@@ -134,7 +133,7 @@ def share_over_data(args: argparse.Namespace, layout: Layout, stages: list[Stage
     if Routing(stages).mixtures:
         experts = Replicated(stages, layout, gradient_type, zero1, of_experts=True)
         holder = WithExperts(rest, experts)
-    # A zero-bubble schedule computes gradients of weights after backward: nothing is done early.
+    # A zero-bubble schedule computes weight gradients after backward, so no sum can start early.
     early = args.overlap_grad_reduce and args.pipeline_schedule != "zero-bubble"
     if early and layout.data_context.size > 1:
         holder.overlap(stages, args.ddp_bucket_size)
@@ -142,13 +141,13 @@ def share_over_data(args: argparse.Namespace, layout: Layout, stages: list[Stage
 
 
 def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResult]:
-    """Forward and backward for every micro-batch, one step of the optimizer."""
+    """Run forward and backward of every micro-batch, and one optimizer step."""
     args, optimizer = training.args, training.optimizer
     with named("data"):
         batches = training.loaders["train"].batch(progress.consumed_samples, training.micro_batches)
     training.holder.zero()
     tokens = args.global_batch_size * args.seq_length
-    # Each token's share in the mean: with it gradients add up over micro-batches and ranks.
+    # Factor of each token in the mean: gradients then add up over micro-batches and ranks.
     loss_gradient = optimizer.loss_scale.scale * training.holder.loss_factor / tokens
     loss = training.pipeline.train(batches, loss_gradient, progress.consumed_samples)
     result = optimizer.step(learning_rate(optimizer.steps_taken, args))
@@ -159,7 +158,7 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
 
 
 def evaluate(training: Training, name: str) -> float:
-    """Mean loss over --eval-iters batches of the validation or test share."""
+    """Return the mean loss over --eval-iters batches of the validation or test share."""
     args, total = training.args, torch.zeros((), dtype=torch.float64)
     for number in range(args.eval_iters):
         first = number * args.global_batch_size
@@ -171,7 +170,7 @@ def evaluate(training: Training, name: str) -> float:
 
 
 def train(training: Training, report: Report, progress: Progress) -> None:
-    """The loop: step, report, evaluate, save, until the steps or the time are used up."""
+    """Loop until the steps or the time are used up: step, report, evaluate, save."""
     args, layout = training.args, training.layout
     ends = Ending(args, layout, training.device)
     profiler = Profiler(args, layout.rank, MemoryRecorder(training))
@@ -201,7 +200,7 @@ def train(training: Training, report: Report, progress: Progress) -> None:
             break
     training.checkpoints.finish()
     finite.end(progress.iteration)
-    if args.save and progress.iteration > saved:  # as Megatron-LM: the last steps are not lost
+    if args.save and progress.iteration > saved:  # as in Megatron-LM: the last steps are not lost
         save(training, report, progress)
         training.checkpoints.finish()
     profiler.stop()
@@ -241,7 +240,7 @@ def main(argv: list[str] | None = None) -> int:
     device = start(args)
     check_same(args)
     layout = make_layout(grid, rank)
-    # Before anything large is built: who is refused should not have waited for it.
+    # Before anything large is built, so that a refusal comes early.
     loaders = make_loaders(args, layout, device)
     locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
     source, warnings = find(args, grid.sizes["tp"])

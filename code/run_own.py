@@ -2,11 +2,9 @@
 
     torchrun --nproc-per-node 2 code/run_own.py my_program.py --its-own 3
 
-The program runs as it would by itself, as `__main__`, and may import what lies beside it and the
-folders here. Added is what every rank of the course has: on a device slot without GPU it computes
-at that slot's pace (process/pace.py), an error is told with its rank and node, and what it prints
-ends at some MiB.
-"""
+The program runs as `__main__` and can import modules beside it and in these folders. It also gets
+the features of the course's ranks: on a device slot without GPU it computes at that slot's pace
+(process/pace.py), errors show rank and node, and output is limited to some MiB."""
 
 from __future__ import annotations
 

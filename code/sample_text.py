@@ -2,9 +2,8 @@
 
     python code/sample_text.py --out data
 
-writes sample.jsonl (one document per module), a byte-level BPE trained on it (vocab.json,
-merges.txt) and sample_text_document.bin and .idx. Prepared once: a second call returns at once.
-"""
+The program writes sample.jsonl (one document per module), a byte-level BPE trained on it
+(vocab.json, merges.txt), and sample_text_document.bin and .idx. A second call returns at once."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ FILES = ("sample.jsonl", "vocab.json", "merges.txt", "sample_text_document.bin",
 
 
 def sources(folder: Path) -> Iterator[tuple[str, str]]:
-    """Modules of the standard library, those that teach first, its own tests last."""
+    """Yield modules of the standard library: the most instructive first, its own tests last."""
     files = [path for path in folder.rglob("*.py") if "site-packages" not in path.parts]
     names = sorted((path.relative_to(folder).as_posix(), path) for path in files)
     names.sort(key=lambda pair: "test" in pair[0].split("/")[0] or "/test" in pair[0])
@@ -45,14 +44,14 @@ def sources(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def documents() -> Iterator[tuple[str, str]]:
-    """Modules of LEAST_BYTES in all, if the installation has them; never more than MOST_BYTES."""
+    """Yield about LEAST_BYTES to MOST_BYTES of modules, if the installation has them."""
     size = 0
     for name, text in sources(Path(sysconfig.get_path("stdlib"))):
         yield name, text
         size += len(text.encode())
         if size > MOST_BYTES:
             return
-    if size < LEAST_BYTES:  # a Python without its tests: what is installed beside it is code too
+    if size < LEAST_BYTES:  # a Python without its tests: add installed packages
         for name, text in sources(Path(sysconfig.get_path("purelib"))):
             yield name, text
             size += len(text.encode())
@@ -61,14 +60,14 @@ def documents() -> Iterator[tuple[str, str]]:
 
 
 def prepare(out: Path) -> None:
-    """Everything is made in a folder of its own and moved into place at the end, index last."""
+    """Write all files into a temporary folder and move them into place, the index last."""
     import preprocess_data
 
     with tempfile.TemporaryDirectory(dir=out, prefix=".making-") as making:
         folder = Path(making)
         with (folder / "sample.jsonl").open("w", encoding="utf-8") as lines:
             found = list(documents())
-            random.Random(1).shuffle(found)  # so that each share of --split is of every kind
+            random.Random(1).shuffle(found)  # so that each share of --split has all kinds
             for name, text in found:
                 lines.write(json.dumps({"name": name, "text": text}) + "\n")
         flags = f"--train-vocab-size {VOCABULARY} --append-eod".split()
@@ -92,7 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     out = Path(parser.parse_args(argv).out)
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # a second call waits for the first, then finds all done
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a second call waits for the first, then finds the files
         if all((out / name).is_file() for name in FILES):
             print(f"sample text is ready in {out}")
             return 0

@@ -3,15 +3,13 @@
     python code/scale_batch.py --text my.txt --batch-size 256 --lr-scaling sqrt
     torchrun --nproc-per-node 4 code/scale_batch.py --text my.txt --batch-size 256
 
-It is the model of train_letters.py, which guesses the next letter. Whatever the batch, a run sees
---samples of them, so a batch four times as large makes a quarter of the steps. The learning rate
-stays where the warm-up has brought it: so any moment of a run can be compared with any of another.
+The model is train_letters.py's, which predicts the next letter. Every run trains on --samples
+samples, so a four times larger batch makes a quarter of the steps. After the warm-up the learning
+rate is constant, so that any two moments of two runs can be compared.
 
-Every gradient is the mean over some samples, and samples are drawn at random; so it is the true
-gradient and some noise. With --micro-batch-size the program says how long gradients are, squared:
-those of the micro-batches (`small`), and their mean over the batch (`large`). The noise makes small
-ones longer, and from how much follows how large the noise is.
-"""
+A gradient is a mean over random samples: the true gradient plus noise. With --micro-batch-size the
+program prints squared lengths of gradients: of the micro-batches (`small`), and of their mean over
+the batch (`large`). Noise makes the small ones longer; the difference shows how large it is."""
 
 from __future__ import annotations
 
@@ -43,19 +41,19 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "sgd": torch.optim.SGD,
 }
-# Samples of the text's last tenth, from which nothing is learned.
+# Number of samples from the text's last tenth, which is not used for training.
 JUDGED_BY = 2048
 
 
 def rate_of(args: argparse.Namespace, seen: int) -> float:
-    """Rate of the step after `seen` samples. The warm-up counts samples too: it is the same part of
-    the training for every batch."""
+    """Return the rate of the step after `seen` samples. The warm-up counts samples too, so that it
+    is the same part of the training for every batch size."""
     highest = scaled_rate(args.lr, args.lr_scaling, args.batch_size, args.lr_batch_size)
     return highest * min((seen + args.batch_size) / max(args.warmup_samples, 1), 1.0)
 
 
 def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
-    """Text to learn from, and text to judge by."""
+    """Split the text into a training part and a validation part."""
     cut = len(text) * 9 // 10
     learned = text[: args.train_letters or cut]
     if args.train_letters > cut or min(len(learned), len(text) - cut) <= BEFORE:
@@ -67,22 +65,22 @@ def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
 
 
 def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean loss of these samples, and its gradient: all parameters' in one row."""
+    """Return the mean loss of these samples, and its gradient as one vector of all parameters."""
     loss = nn.functional.cross_entropy(model(x), y)
     pieces = torch.autograd.grad(loss, list(model.parameters()))
     return loss.detach(), torch.cat([piece.flatten() for piece in pieces])
 
 
 def step(model: nn.Module, x: Tensor, y: Tensor, micro: int) -> Tensor:
-    """Leaves the batch's gradient in the parameters, the mean over all micro-batches of all ranks;
-    gives the loss, and the squared length of a micro-batch's gradient and of that mean."""
+    """Set each parameter's gradient to the mean over all micro-batches of all ranks. Return the
+    loss, the squared length of a micro-batch's gradient, and of that mean gradient."""
     found = [gradient_of(model, *part) for part in zip(x.split(micro), y.split(micro), strict=True)]
     loss = torch.stack([loss for loss, _ in found]).mean()
-    # The length of each, and the mean of that; not the length of their mean, which comes next.
+    # The mean of the squared lengths, not the squared length of the mean, which comes next.
     small = torch.stack([gradient.square().sum() for _, gradient in found]).mean()
     gradient = torch.stack([gradient for _, gradient in found]).mean(0)
     told = torch.stack([loss, small])
-    if dist.get_world_size() > 1:  # as DDP does while backward runs
+    if dist.get_world_size() > 1:  # as DDP does during backward
         for tensor in (gradient, told):
             dist.all_reduce(tensor)
             tensor.div_(dist.get_world_size())
@@ -94,8 +92,8 @@ def step(model: nn.Module, x: Tensor, y: Tensor, micro: int) -> Tensor:
 
 
 def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor]]:
-    """This rank's share of each batch. All ranks draw the same batch, so what is learned does not
-    depend on how many there are."""
+    """Yield this rank's share of each batch. All ranks draw the same batch, so that the training
+    does not depend on their number."""
     generator = torch.Generator().manual_seed(args.seed)
     share = args.batch_size // dist.get_world_size()
     mine = slice(dist.get_rank() * share, (dist.get_rank() + 1) * share)
@@ -105,7 +103,7 @@ def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Te
 
 
 def first_model(args: argparse.Namespace, device: torch.device) -> nn.Module:
-    """Each rank draws first weights of its own; then all take those of rank 0, as DDP does."""
+    """Draw initial weights per rank; then all ranks take rank 0's, as with DDP."""
     torch.manual_seed(args.seed + dist.get_rank())
     model = model_of(args.width).to(device)
     if not args.no_broadcast:
@@ -123,7 +121,7 @@ def difference_of_copies(model: nn.Module) -> float:
 
 
 def train(args: argparse.Namespace) -> None:
-    # Nothing here is about time, so a rank without GPU need not keep a device's pace.
+    # This program measures no times, so a rank without GPU need not keep a device's pace.
     device, size = start(args), dist.get_world_size()
     learned, judged = (part.to(device) for part in parts_of(text_of(args.text), args))
     model = first_model(args, device)
@@ -192,7 +190,8 @@ FLAGS = [
 
 
 def check_sizes(args: argparse.Namespace, size: int) -> None:
-    """Gradients can be averaged if they are means over equally many samples."""
+    """Check the sizes: a mean of gradients is correct if each is a mean over equally many
+    samples."""
     args.micro = args.micro_batch_size or math.ceil(args.batch_size / size)
     if args.batch_size % (size * args.micro):
         raise ArgumentsError(

@@ -2,14 +2,13 @@
 
     torchrun --nproc-per-node 2 code/share_process.py
 
-A worker trains a small model of its own and sends nothing to anybody. Python lets one thread of a
-process run at a time, and what a worker asks of PyTorch it asks in Python. So threads take turns in
-asking; if what is asked for is short, as in this model, asking is most of the work. It is the same
-where workers have GPUs: Python starts every kernel. Therefore all is done by processors here.
+Each worker trains its own small model, without communication. Python runs one thread of a process
+at a time (GIL), and PyTorch's operators are launched from Python. So threads take turns, and for
+short operators, as in this model, launching is most of the work. The same is true with GPUs, as
+Python launches every kernel; so this program uses processors only.
 
-Each round measures one worker, two threads of rank 0, and two ranks, so that a machine that is
-busy for a while is so for all three.
-"""
+Each round measures one worker, two threads of rank 0, and two ranks, so that other load on the
+machine affects all three alike."""
 
 from __future__ import annotations
 
@@ -37,8 +36,8 @@ from train_letters import BEFORE, LETTERS, model_of
 
 
 def steps_in(seconds: float, width: int, batch_size: int) -> int:
-    """Counts the steps of a worker. Not paced like a device: that sleeps, and while one thread
-    sleeps another may ask."""
+    """Return the number of steps of one worker. It is not paced like a device: pacing sleeps, and
+    during one thread's sleep another can run."""
     torch.set_num_threads(1)
     model = model_of(width)
     optimizer = torch.optim.Adam(model.parameters())
@@ -54,7 +53,7 @@ def steps_in(seconds: float, width: int, batch_size: int) -> int:
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
-    """Steps per second of all workers together, in one round; what rank 0 knows."""
+    """Return the steps per second of all workers together in one round."""
     speeds = {}
     for name, ranks, threads in (("one worker", 1, 1), ("threads", 1, 2), ("processes", 2, 1)):
         dist.barrier()

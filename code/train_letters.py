@@ -2,8 +2,7 @@
 
     python code/train_letters.py --text my.txt
 
-Without `--text` it fetches its text from the internet, as many a first script does.
-"""
+Without `--text` it fetches its text from the internet, as many first scripts do."""
 
 from __future__ import annotations
 
@@ -27,13 +26,13 @@ from process.exit import run_and_exit
 from process.pace import keep_pace
 
 URL = "https://raw.githubusercontent.com/python/cpython/3.11/Lib/argparse.py"
-# From so many letters the next one is guessed; others than ASCII's count as one.
+# Context length, number of characters (all non-ASCII ones count as one), and embedding width.
 BEFORE, LETTERS, FEATURES = 16, 128, 32
 PATIENCE_S = 10
 
 
 def text_of(path: str | None) -> Tensor:
-    """The text as a row of numbers below LETTERS."""
+    """Return the text as a vector of numbers below LETTERS."""
     if path:
         content = Path(path).read_bytes()
     else:
@@ -55,14 +54,14 @@ def model_of(width: int) -> nn.Module:
 
 
 def samples(text: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Pieces of the text at random places, and the letter that follows each."""
+    """Return pieces of the text at random positions, and the letter that follows each."""
     starts = torch.randint(len(text) - BEFORE, (count,), generator=generator)
     return text[starts[:, None] + torch.arange(BEFORE)], text[starts + BEFORE]
 
 
 def tell(step: int, loss: float, elapsed_s: float) -> None:
     who = f"{socket.gethostname()} process {os.getpid()}"
-    # One write: `print` writes the end of the line apart, and other processes come in between.
+    # Write the line at once: `print` writes the line end separately, and processes would mix.
     sys.stdout.write(f"{who}: step {step}, loss {loss:.4f}, {1e3 * elapsed_s:.1f} ms\n")
     sys.stdout.flush()
 

@@ -2,9 +2,8 @@
 
     python code/train_summary.py --epochs 3 --save best.pt
 
-It learns from Python's own standard library (summary/pairs.py), so it needs no internet. It is as
-somebody would write it alone: what lesson 02b makes of it for many devices, the learner writes.
-"""
+It learns from Python's own standard library (summary/pairs.py), so it needs no internet. It is
+written like a private script; in lesson 02b the learner extends it to many devices."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Loader = DataLoader[tuple[torch.Tensor, torch.Tensor]]
 def train(
     model: nn.Module, loader: Loader, optimizer: torch.optim.Optimizer, device: torch.device
 ) -> float:
-    """One epoch; the mean loss."""
+    """Train for one epoch; return the mean loss."""
     model.train()
     total = 0.0
     for source, summary in loader:
@@ -48,7 +47,7 @@ def train(
 
 @torch.no_grad()
 def test(model: nn.Module, loader: Loader, device: torch.device) -> float:
-    """The mean loss, and nothing learned."""
+    """Return the mean loss without training."""
     model.eval()
     total = 0.0
     for source, summary in loader:

@@ -5,10 +5,9 @@
     torchrun --nproc-per-node 4 code/train_vit.py --config tiny   four, by DDP
     torchrun ... --tensor-model-parallel-size 2 --context-parallel-size 2   sharing each sample
 
-Configurations are in weather/configurations.yaml; each of their keys is a flag as well. Read
-`main` first, at the end of the file: samples.py says what is read, vit.py what learns, scores.py
-how it is judged, sharing.py which rank does what.
-"""
+Configurations are in weather/configurations.yaml; each of their keys is also a flag. Read `main`
+first, at the end of the file. samples.py reads the data, vit.py is the model, scores.py scores
+forecasts, and sharing.py distributes the work over ranks."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ AMP = {"none": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 @dataclass
 class Learning:
-    """Everything that a run consists of."""
+    """Objects of a training run."""
 
     args: argparse.Namespace
     layout: Layout
@@ -64,7 +63,7 @@ class Learning:
     train: Batches
     valid: Batches
     steps_of_epoch: int
-    pairs: ForecastPairs  # to judge by
+    pairs: ForecastPairs  # for validation
     steps: int = 0
     recorded: RecordedStep | None = None
 
@@ -92,11 +91,11 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
              f"samples; give at most {len(data)}, or more with --train-samples"]
         )  # fmt: skip
     judged = GlobalBatches(len(valid), args.global_batch_size, rank, ranks, None)
-    torch.manual_seed(args.seed)  # the same weights on every rank; DDP sends rank 0's all the same
+    torch.manual_seed(args.seed)  # the same weights on every rank; DDP would send rank 0's anyway
     share = layout.tensor, layout.context
     plain = WeatherModel(args, data.height, data.width, data.channels, *share).to(device)
     if args.torch_compile:
-        for layer in plain.layers:  # one set of kernels serves them all
+        for layer in plain.layers:  # all layers share one set of kernels
             layer.compile()
     model = averaged(plain, args, layout, device)
     schedule = schedule_of(args, args.epochs * len(batches))
@@ -116,7 +115,7 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
 def optimizer_of(
     args: argparse.Namespace, model: nn.Module, rate: float, device: torch.device
 ) -> torch.optim.Adam:
-    """Makes Adam. For a recorded step the rate is a number on the device, to be changed there."""
+    """Create Adam. For a recorded step, the rate is a tensor on the device, to be changed there."""
     return torch.optim.Adam(
         model.parameters(), torch.tensor(rate, device=device) if args.cuda_graphs else rate,
         (0.9, 0.95), fused=args.fused_optimizer or None, capturable=args.cuda_graphs,
@@ -124,8 +123,8 @@ def optimizer_of(
 
 
 def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
-    """Values for training/learning_rate.py. A batch k times as large has a gradient whose noise
-    is √k smaller: that is what `sqrt` keeps in step with."""
+    """Return values for training/learning_rate.py. A k times larger batch has √k less noise in its
+    gradient, which `sqrt` compensates."""
     if args.warmup_iters >= steps:
         raise ArgumentsError([f"--warmup-iters {args.warmup_iters}: all {steps} steps would be it"])
     return argparse.Namespace(
@@ -139,7 +138,7 @@ def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
 def train_step(
     learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
 ) -> Tensor:
-    """The loss of this rank's share of the batch, before the step."""
+    """Run one step; return the loss of this rank's share of the batch, before the update."""
     for group in learning.optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(learning.rate())
@@ -158,7 +157,7 @@ def compute(
     learning: Learning, batch: Sample, after_forward: Callable[[], None] | None = None
 ) -> Tensor:
     now, later, corner = batch
-    # The first step of a model that is compiled compiles it, which is no device's work either.
+    # The first step of a compiled model compiles it, which is no device work.
     part = communicating if learning.args.torch_compile and not learning.steps else computing
     with part("forward"), learning.halves():
         loss = relative_l2(learning.model(now, corner), later).mean()
@@ -179,12 +178,12 @@ def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: 
     batches = iter(learning.train(number))
     for _ in range(learning.steps_of_epoch):
         profiler.before_step(learning.steps)
-        with communicating("data"):  # reading is no device's work, so it is not paced
+        with communicating("data"):  # not paced, since reading is no device work
             batch = next(batches)
         first = learning.steps == 0
         total += train_step(learning, batch, report.after_first_forward if first else None)
         profiler.after_step()
-    next(batches, None)  # the loader's own end, so that its workers are ready for the next epoch
+    next(batches, None)  # exhaust the loader, so that its workers are ready for the next epoch
     dist.all_reduce(total)  # also waits for the device
     loss = total.item() / learning.steps_of_epoch / dist.get_world_size()
     seconds = time.perf_counter() - began
@@ -197,13 +196,13 @@ def train_epoch(learning: Learning, number: int, report: EpochReport, profiler: 
 
 
 def eager(args: argparse.Namespace) -> AbstractContextManager[object]:
-    """Layers as Python has them: for some forecasts it would not pay to compile them again."""
+    """Run layers without compilation: it would not pay for a few validation batches."""
     return torch.compiler.set_stance("force_eager") if args.torch_compile else nullcontext()
 
 
 @torch.no_grad()
 def judge(learning: Learning, number: int) -> Judged:
-    """Over all validation pairs, each rank its share of them."""
+    """Return the scores over all validation pairs, of which each rank computes its share."""
     began, pairs, device = time.perf_counter(), learning.pairs, learning.device
     learning.plain.eval()
     stds = torch.from_numpy(pairs.stds).to(device)
@@ -236,7 +235,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parse(sys.argv[1:] if argv is None else argv, ranks)
     device = start(args)
     limit_memory(device)
-    if not args.torch_compile:  # its hooks would end a compiled function at each layer
+    if not args.torch_compile:  # its hooks would break a compiled function at each layer
         keep_pace()
     report = EpochReport(args, dist.get_rank(), device)
     learning = build(args, device)

@@ -2,10 +2,9 @@
 
     torchrun --nproc-per-node 4 code/try_own.py work/my_ring.py --exercise ring
 
-The inputs are drawn anew each time. What each rank finds goes into `verdict/` of the run folder,
-where the check of the exercise reads it. The learner's file is imported, not run as a program; but
-with `--exercise edits` it is: a training program, of which is written down what it does.
-"""
+The inputs are drawn anew each time. Each rank writes its results into `verdict/` of the run folder
+for the exercise's check. The learner's file is imported, except with `--exercise edits`: then it is
+a training program, which runs while its actions are recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn
 from trials.watchdog import Notes, Watchdog
 
-# What the learner's file is to define, and the test of it.
+# Name that the learner's file must define, and its test.
 EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "ring": (ring.NAME, ring.test),
     "ddp": (ddp.NAME, ddp.test),
@@ -55,13 +54,13 @@ NAMES = (*EXERCISES, WHOLE_PROGRAM)
 FLAGS = [("--exercise", OneOf(NAMES), "ring", "what the file is to define")]
 MOST_BYTES = 1 << 18
 MEET = timedelta(seconds=60)
-# A program that shows no sign of life for so long is stuck.
+# Time without activity after which a program counts as stuck.
 IDLE_S = 20.0
 EXIT_FAILED = 1
 
 
 class OwnGroup(RuntimeError):
-    """The learner's file makes a process group."""
+    """Error: the learner's file creates a process group."""
 
 
 def refuse_group(*_: object, **__: object) -> NoReturn:
@@ -69,7 +68,7 @@ def refuse_group(*_: object, **__: object) -> NoReturn:
 
 
 class Trial:
-    """What one rank needs: the learner's file, and where it writes what it finds."""
+    """State of one rank: the learner's file and its record."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -77,13 +76,13 @@ class Trial:
         self.notes = Notes(self.rank)
         self.calls = Calls(self.notes)
         self.notes.write("begin", rank=self.rank, world=self.world)
-        # All begin before the first one tries what may end it, and the store with it.
+        # All ranks start before the first one runs code that may end it, and the store with it.
         self.store = open_store(self.rank, self.world, MEET, waits=True)
         self.watchdog = Watchdog(self.notes, file, self.store)
         refuse_course_imports(file.parent)
 
     def find(self, name: str) -> Any:
-        """What the learner's file calls so."""
+        """Return the learner's object of this name."""
         sys.path.insert(0, str(self.file.parent))
         self.watchdog.begin()
         made, dist.init_process_group = dist.init_process_group, refuse_group
@@ -106,7 +105,7 @@ class Trial:
         return found[name]
 
     def attempt(self, test: Callable[[Any, Ranks], None], function: Any) -> None:
-        """One group of ranks after another; who is not among them waits for the next."""
+        """Test on growing groups of ranks; a rank outside the group waits for the next size."""
         seed = self.shared_seed()
         self.calls.install()
         for size in range(self.rank + 1, self.world + 1):
@@ -122,7 +121,7 @@ class Trial:
                 test(function, ranks)
                 ranks.agree()
             except Failed:
-                pass  # it is in the notes of all ranks
+                pass  # all ranks have recorded it
             except BaseException as error:
                 self.failed("error", error)
             self.watchdog.rest()
@@ -130,7 +129,7 @@ class Trial:
         self.end()
 
     def follow(self) -> None:
-        """A whole program, on all ranks at once; then its first epoch on the ranks of one node."""
+        """Run a whole program on all ranks; then its first epoch on the ranks of one node."""
         self.watchdog.longest_s = IDLE_S
         watched = Watched(self.notes, self.watchdog.begin)
         watched.install()
@@ -198,7 +197,7 @@ class Trial:
 
 
 def innermost_line(error: BaseException, file: Path) -> int | None:
-    """Of the learner's own lines; what they called is not theirs."""
+    """Return the innermost line in the learner's file; functions that it calls are elsewhere."""
     line, trace = None, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(file):

@@ -2,18 +2,17 @@
 
     torchrun --nproc-per-node 2 code/weigh_tokens.py --micro-batches 4 --mean-over micro-batch
 
-Every micro-batch is one sequence, padded to the longest. What is padding has no target, and so no
-loss. The losses of the other tokens are summed, and divided
+Every micro-batch is one sequence, padded to the longest. Padding has no target, and so no loss. The
+losses of the other tokens are summed, and divided
 
     micro-batch  by the tokens of the micro-batch and by the micro-batches: a mean of means
     rank         by the tokens of all micro-batches of the rank: right on one device
-    batch        by the tokens of the global batch, over all ranks: what one large batch would do
+    batch        by the tokens of the global batch, over all ranks: as for one large batch
 
-Short sequences count up by one, long ones by three, and the model sees one token at a time. So it
-has to share its belief between the two: `belief in the short` says how much of it "one more" gets.
-The `lm loss` of the lines is the mean over all tokens, whatever is trained. `gradient off by`
-compares the averaged gradient with that of a plain model that saw the whole batch at once.
-"""
+Short sequences count up by one, long ones by three. The model sees one token at a time, so it has
+to divide its probability between the two: `belief in the short` is the share of "one more". The `lm
+loss` in the log is the mean over all tokens in every mode. `gradient off by` compares the averaged
+gradient with the gradient of a plain model for the whole batch."""
 
 import argparse
 import sys
@@ -45,13 +44,13 @@ def language_model(vocabulary: int, width: int) -> nn.Module:
 
 
 def lengths_of(args: argparse.Namespace, rank: int) -> list[int]:
-    """Even ranks have one long sequence, odd ranks one short one, as a sorted file deals them."""
+    """Return one long sequence among short ones on even ranks, the reverse on odd ones."""
     rare, common = (args.long, args.short) if rank % 2 == 0 else (args.short, args.long)
     return [rare] + [common] * (args.micro_batches - 1)
 
 
 def sequences(args: argparse.Namespace, iteration: int, rank: int) -> tuple[Tensor, Tensor]:
-    """Tokens and targets of a rank: [micro-batches, longest]."""
+    """Return tokens and targets of a rank: [micro-batches, longest]."""
     random = torch.Generator().manual_seed(1000 * iteration + rank)
     lengths = torch.tensor(lengths_of(args, rank))
     place = torch.arange(max(args.short, args.long))
@@ -70,7 +69,7 @@ def summed_loss(model: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
 
 
 def divisors(targets: Tensor, mean_over: str) -> Tensor:
-    """Divisors of the summed loss of each micro-batch."""
+    """Return the divisor of each micro-batch's summed loss."""
     tokens = (targets != NO_TARGET).sum(dim=1).float()
     if mean_over == "micro-batch":
         return tokens * len(tokens)
@@ -82,7 +81,7 @@ def divisors(targets: Tensor, mean_over: str) -> Tensor:
 
 
 def gradient_at_once(model: nn.Module, tokens: Tensor, targets: Tensor) -> tuple[float, Tensor]:
-    """Loss and gradient of a model that sees the global batch in one piece."""
+    """Return loss and gradient of a model that sees the global batch in one piece."""
     loss = summed_loss(model, tokens, targets) / (targets != NO_TARGET).sum()
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     return loss.item(), torch.cat([g.flatten() for g in gradients])
@@ -90,13 +89,13 @@ def gradient_at_once(model: nn.Module, tokens: Tensor, targets: Tensor) -> tuple
 
 @torch.no_grad()
 def belief_in_the_short(model: nn.Module, tokens: Tensor) -> float:
-    """Probability of one more, after a token of which nothing else is known; in percent."""
+    """Return the mean probability in percent of "one more" after a single token."""
     believed = model(tokens).softmax(dim=1)
     return 100 * float(believed[tokens, (tokens + SHORT_STEP) % len(tokens)].mean())
 
 
 def step(model: DistributedDataParallel, tokens: Tensor, targets: Tensor, mean_over: str) -> Tensor:
-    """Forward and backward of each micro-batch; the gradient that all ranks share then."""
+    """Run forward and backward of each micro-batch; return the averaged gradient."""
     parts = zip(tokens, targets, divisors(targets, mean_over), strict=True)
     *others, last = parts
     with model.no_sync():

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes .venv with everything that requirements.lock pins, the package itself (editable), and the
-# sample text in data/.
-# Safe to interrupt at any point: the stamp is written last, and a half-made .venv is made anew.
-# TORCH_WHEELS: another index (https://…) or folder of wheels to take torch from.
+# Creates .venv with the packages in requirements.lock and this package (editable), and the sample text
+# in data/.
+# Safe to interrupt at any point: the stamp is written last, and an incomplete .venv is created anew.
+# TORCH_WHEELS: another index (https://…) or folder of wheels for torch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,7 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && .venv/bin/python -c p
     exit 0
 fi
 
-if command -v flock >/dev/null; then # not on macOS, where two set-ups at once are the user's affair
+if command -v flock >/dev/null; then # macOS lacks it; there the user has to avoid two set-ups at once
     exec 9>.setup.lock
     flock -n 9 || { say "another set-up is at work here, waiting for it"; flock 9; }
 fi
@@ -38,7 +38,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     "$python" -m venv .venv
 fi
 
-# Of what pip says: the downloads of a megabyte and more, each with its size when it begins.
+# From pip's output: downloads of a megabyte and more, each with its size when it begins.
 name_downloads() {
     awk '$1 == "Downloading" && $4 ~ /^[MG]B/ {
         file = $2; sub(".*/", "", file); print "set-up:     " file " " $3 " " $4; fflush() }' >&2
@@ -53,9 +53,9 @@ case "${TORCH_WHEELS:-}" in
     *) "${pip[@]}" --no-deps --no-index --find-links "$TORCH_WHEELS" "$torch_pin" | name_downloads ;;
 esac
 "${pip[@]}" --requirement requirements.lock | name_downloads
-# By all cores, where pip would take one; not left to the first import, as users of a hub may not
-# write here, and containers often forbid it by PYTHONDONTWRITEBYTECODE. Some packages bring files
-# for other versions of Python, which fail.
+# On all cores (pip uses one), and not at the first import, as users of a hub may not write here, and
+# containers often forbid it by PYTHONDONTWRITEBYTECODE. Some packages contain files for other
+# versions of Python, which fail.
 .venv/bin/python -m compileall -q -j 0 .venv/lib course_lib code >/dev/null 2>&1 || true
 
 say "3/5 installing the course itself"

@@ -10,46 +10,49 @@ from pathlib import Path
 from many_processes import picture
 from overview import BLUE, GREEN, INK, ORANGE, PAPER, SOFT, arrow, box, words
 
-LEGEND = "Three are innocent and complain. The one that is elsewhere is silent."
+LEGEND = "The three waiting ranks report the time-out. The rank that caused it is silent."
 HERE = Path(__file__).parent
 LEFT, STEP_AT, STUCK_AT, OUT_AT, RIGHT = 110, 250, 400, 800, 980
 LADDER = [
     (
         "Did it make a step?",
         "no",
-        ["The surroundings, or the meeting point", "name, route, port; modules; files; internet"],
+        ["The environment or the rendezvous", "modules, files, internet; name, route, port"],
     ),
     (
-        "Did it end by itself, well?",
+        "Did it finish without an error?",
         "yes",
-        ["The diary", "weights, samples, order, random numbers; time, memory"],
+        ["The diary", "weights, samples, order, random numbers, time, memory"],
     ),
     (
-        "Is it still there, and silent?",
+        "Is it still running, and silent?",
         "yes",
-        ["Stacks of all ranks", "who is not in a collective, or in another one?"],
+        ["Stacks of all ranks", "which rank is not in the same collective?"],
     ),
     (
-        "Was memory refused?",
+        "Is it out of memory?",
         "yes",
-        ["The slope", "level and a jump: one too large; rising: something is kept"],
+        ["The slope of the memory", "a jump: one allocation too large; a rise: a leak"],
     ),
     (
-        "Is a number no number?",
+        "Is any value NaN?",
         "yes",
-        ["Whose loss was it first?", "again from the last good checkpoint: same sample?"],
+        [
+            "The rank whose loss was NaN first",
+            "run again from the last good checkpoint: same sample?",
+        ],
     ),
     (
-        "Was somebody killed?",
+        "Was a process killed?",
         "yes",
-        ["One task, or a node?", "sacct, the node's own log; go on from the checkpoint"],
+        ["One task, or a node?", "sacct, the node's own log; resume from the checkpoint"],
     ),
     (
-        "Then it says itself why it ended",
+        "Otherwise the log says why",
         "",
         [
             "The first error of the log",
-            "shapes that do not match, a full disk, a file, a time limit",
+            "mismatched shapes, a full disk, a missing file, a time limit",
         ],
     ),
 ]
@@ -76,14 +79,14 @@ def hang() -> str:
             box(x, y, OUT_AT - x, 42, PAPER, colour),
             words((x + OUT_AT) // 2, y + 27, text, size=15, anchor="middle", fill=colour),
         ]
-        said = "says nothing" if stuck else "“timed out”"
+        said = "no message" if stuck else "“timed out”"
         parts.append(words(OUT_AT + 14, y + 27, said, size=15, fill=colour))
     parts += [
         arrow(f"M{OUT_AT},20 L{OUT_AT},300", INK),
         words(OUT_AT - 8, 26, "time-out", size=14, anchor="end"),
         words(LEFT, 320, LEGEND, size=15),
     ]
-    return picture("Three ranks wait in a collective for one that is elsewhere", 340, parts)
+    return picture("Three ranks wait in a collective for rank 2", 340, parts)
 
 
 def which_fault() -> str:

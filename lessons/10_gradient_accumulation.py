@@ -1,15 +1,16 @@
 # %% [markdown] id="title"
 # # 10 Gradient accumulation
 #
-# Large models like large batches, and large batches do not fit. The way out is older than any cluster: look
-# at the batch in small portions, add up what each of them says about the gradients, and take one step at the
-# end. It costs very little memory and saves communication, if three lines are right: the one that divides, the
-# one that adds, and the one that sends. Where they are wrong nothing crashes. This lesson gets each of them wrong.
+# A large batch often does not fit into the memory of a device. With **gradient accumulation**, you pass the batch
+# through the model in small portions, add up their gradients, and take one optimizer step at the end. This needs
+# very little extra memory and saves communication. Three lines of code must be right: dividing the loss, adding
+# the gradients and sending them. A mistake in these lines causes no error message. In this lesson you make each
+# mistake and learn to notice it.
 #
 # | | |
 # |---|---|
-# | You will be able to | choose micro-batches for a batch that does not fit; find them in a log and in a memory trace; divide the loss by the right number, also where sequences differ in length; say what accumulation saves on a slow link; recognise three wrong uses of `no_sync` by what they send |
-# | Minutes | 45 |
+# | You will be able to | choose micro-batches for a batch that does not fit; find them in a log and in a memory trace; divide the loss by the right number when sequences differ in length; say what accumulation saves on a slow link; recognise wrong uses of `no_sync` |
+# | Minutes | 50 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 05; lesson 06 for the memory wall |
 
@@ -22,16 +23,16 @@ from course_lib import Lab, check, claim, gpt, predict, program, show
 lab = Lab()
 
 # %% [markdown] id="two-idea"
-# ## One batch, two ways
+# ## Two ways to pass a batch through a model
 #
-# Sixteen samples, four devices: four samples for each. A device may pass all four through the model at once. Or it
-# may take them one after the other: forward, backward, forward, backward … and let every backward pass *add* its
-# gradients to those that are there already. (PyTorch does that by itself; it is why every training loop
-# begins with `zero_grad`.) A portion that passes at once is a **micro-batch**, and
+# Sixteen samples on four devices are four samples for each device. A device can pass all four through the model
+# at once, or one after the other: forward, backward, forward, backward. Each backward pass then *adds* its
+# gradients to the stored gradients. PyTorch adds by default, so every training loop begins with `zero_grad`.
+#
+# Samples that pass through the model together form a **micro-batch**. Their number is the *micro batch* of lesson
+# 03, and
 #
 # **global batch = micro batch × number of micro-batches × data-parallel size.**
-#
-# (The *micro batch* of lesson 03 is the size of such a portion.)
 
 
 # %% id="two-recipes"
@@ -51,14 +52,14 @@ def sixteen(name, micro_batch):
 lab.script(sixteen("four-by-one", micro_batch=1))
 
 # %% [markdown] id="two-predict"
-# Nothing in the script says how many micro-batches there are. The program divides: 16 / (1 × 4) = 4.
+# The program computes the number of micro-batches: 16 / (1 × 4) = 4.
 #
-# **Predict.** Compared with four samples at once, how many times smaller will these be on each device: (a)
-# the memory for activations, (b) the memory for gradients?
+# **Predict.** Compare four micro-batches of one sample with one pass of four samples. By what factor does each
+# device need less memory for (a) activations and (b) gradients? A factor of 1 means no change.
 
 # %% id="two-guess"
 ### BEGIN SOLUTION
-### GAP guess_activations, guess_gradients = ..., ...  # how many times smaller?
+### GAP guess_activations, guess_gradients = ..., ...  # by what factor smaller?
 guess_activations, guess_gradients = 2, 4
 ### END SOLUTION
 
@@ -73,15 +74,16 @@ for run in (at_once, in_four):
     run.require()
 
 # %% [markdown] id="two-log"
-# The log says it in one line, which is worth looking for in every run whose batch surprises you:
+# The log states this number. Look for it whenever the batch size of a run surprises you:
 
 # %% id="two-grep"
 # !grep "number of microbatches" "{at_once.log_file}" "{in_four.log_file}" | sed "s/.*out.log://"
 
 # %% [markdown] id="humps-idea"
-# ## Four humps
+# ## Four micro-batches make four small humps in memory
 #
-# In lesson 05 every step made one hump in the memory trace: activations pile up in forward and go in backward.
+# In lesson 05, every step made one hump in the memory trace, because activations pile up in forward and are freed
+# in backward. How does the trace look with four micro-batches?
 
 # %% id="humps-once"
 show.memory(at_once.memory[0])
@@ -90,8 +92,8 @@ show.memory(at_once.memory[0])
 show.memory(in_four.memory[0])
 
 # %% [markdown] id="humps-caption"
-# *The two recorded steps of rank 0. Above: four samples at once. Below: the same four samples, one by one. In the
-# communication phase gradients travel. The scales differ.*
+# *The two recorded steps of rank 0. Above: four samples at once. Below: the same samples, one by one. The
+# communication phase sends the gradients. The scales differ.*
 
 # %% id="humps-see"
 peak_once, peak_four = (run.memory[0].peak_composition for run in (at_once, in_four))
@@ -103,28 +105,29 @@ parts.round(1)
 
 # %% id="humps-claim" tags=["claim"]
 claim(
-    "a quarter of the samples keeps a quarter of the activations",
+    "with a quarter of the samples at once, the activations shrink by",
     ratios["activations"],
     least=3.8,
     most=4.2,
     unit="times",
 )
-claim("but gradients as large as before", ratios["gradients"], least=0.99, most=1.01, unit="times")
+claim("and the gradients shrink by", ratios["gradients"], least=0.99, most=1.01, unit="times")
 
 # %% [markdown] id="humps-explain"
-# **Explain.** Four humps in each step, each about a quarter as high. What does *not* change is the flat part
-# below: parameters, optimizer state, and gradients. Gradients are as many as parameters, whether they come
-# from one sample or from a thousand. If your guess for (b) was not 1, you thought that a quarter of the samples
-# has a quarter of the gradients; but each micro-batch has all of them, and they are added up in place.
+# **Explain.** Each step has four humps, each about a quarter as high, so the factor in (a) is 4. The flat part
+# below, with parameters, optimizer state and gradients, does not change. Every parameter has one gradient,
+# whether it comes from one sample or from a thousand, so the factor in (b) is 1. If you guessed 4, you assumed
+# that a quarter of the samples has a quarter of the gradients. Each micro-batch has all gradients, and they are
+# added up in place.
 #
-# After the fourth hump the gradients travel, and then comes the optimizer: both once per step, not once per
-# micro-batch.
+# After the fourth hump the gradients are sent, and then the optimizer runs. Both happen once per step, not once
+# per micro-batch.
 
 # %% [markdown] id="same-idea"
-# ## The same steps?
+# ## Do both ways train the same model?
 #
-# **Predict.** The two runs saw the same samples in each step. Look at the losses of five steps, printed with seven
-# digits. Are they `"the same to the last digit"`, `"the same but for rounding"`, or `"different"`?
+# **Predict.** Both runs take the same samples in each step. Are their losses over five steps, printed with seven
+# digits, `"the same to the last digit"`, `"the same but for rounding"` or `"different"`?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -140,55 +143,61 @@ show.loss(at_once, in_four)
 # %% id="same-numbers"
 losses = [run.log.iterations["lm_loss"] for run in (at_once, in_four)]
 apart = (losses[0] - losses[1]).abs().max()
-print(f"the largest difference is {apart:.0e}")
+print(f"The largest difference between the losses is {apart:.0e}.")
 losses_are.compare(SAME[0] if apart == 0 else SAME[1] if apart < 1e-3 else SAME[2])
 
 # %% id="same-claim" tags=["claim"]
-claim("both train the same model: losses apart by", apart, most=1e-3)
+claim("the losses of the two runs differ at most by", apart, most=1e-4)
 
 # %% [markdown] id="same-explain"
-# *Two curves, of which the second covers the first.*
+# *The second curve covers the first.*
 #
-# **Explain.** As in lesson 03: the mean over four samples is the mean of four single values. So each loss is
-# divided by four before its `backward`, and the gradients are the same but for rounding. Whoever forgets to divide gets
-# gradients that are four times too large. Adam hides it, because it divides by the gradients' own size; clipping
-# hides it as well. What changes silently is when clipping begins. Only plain SGD shows it: its steps
-# become four times as long.
+# **Explain.** The mean over four samples is the mean of four single values. The program therefore divides each
+# loss by four before its `backward`, as lesson 03 did for ranks. The gradients are then the same but for
+# rounding.
 #
-# (The model must not look across samples, of course. Batch normalisation does, and then micro-batches are not the
-# same as a batch. Transformers normalise one token at a time. Of a mixture of experts, the loss that balances the
-# experts looks across samples too.)
+# If you forget to divide, the gradients become four times too large. Adam hides the error, because it divides by
+# the size of the gradients. Clipping hides it too, but it now begins when the true gradient is a quarter as long.
+# Only plain SGD shows the error, with steps four times as long.
 #
-# There was a condition in this, and nobody said it aloud: *each of the four losses is itself a mean, and all of
-# them are means over equally many tokens.* Here they are, since every sample is filled with text up to its end.
+# Two conditions must hold. First, the model must not look across samples. Transformers normalise one token at a
+# time and satisfy this condition. Batch normalisation does not, and neither does the loss that balances a mixture
+# of experts. Second, *all four losses must be means over the same number of tokens*. They are, because every
+# sample here is filled with text to its end.
 
 # %% [markdown] id="tokens-idea"
-# ## How much does a token count?
+# ## Which divisor gives every token one vote?
 #
-# Elsewhere samples differ. A dialogue of eight tokens stands beside a document of a thousand, both padded to the
-# same length, and padding has no loss. Of an instruction only the answer counts: the question is *masked*. Then there
-# are three ways to divide:
+# Real samples differ in length. A dialogue of eight tokens is padded to the length of a long document, and
+# padding has no loss. In instructions the question is **masked**, so only the answer has a loss. The summed loss
+# of a micro-batch can then be divided in three ways, which count only tokens with a loss:
 #
-# | a micro-batch's summed loss is divided by | |
+# | divisor | name |
 # |---|---|
-# | its own tokens, and by the number of micro-batches | `micro-batch`: a mean of means |
+# | its own tokens, times the number of micro-batches | `micro-batch`: a mean of means |
 # | the tokens of all micro-batches of this rank | `rank` |
 # | the tokens of the global batch, over all micro-batches **and ranks** | `batch` |
 #
-# (Only tokens with a loss are counted. DDP takes the mean over the ranks by itself, so the third way multiplies by
-# their number. And the number of tokens is needed *before* the first backward pass: so it is counted first, and
-# all-reduced.) PyTorch's `cross_entropy` gives a mean by default, so the first way is what one gets by writing
-# nothing. It was in widely used libraries until the autumn of 2024, when somebody laid loss curves with and without
-# accumulation over each other.
+# The third way needs the tokens of all ranks *before* the first backward pass, so they are counted and
+# all-reduced first. DDP averages over the ranks by itself, so the loss is also multiplied by their number. The
+# first way is PyTorch's default, because `cross_entropy` returns a mean. Widely used libraries divided this way
+# until October 2024, when [users compared](https://huggingface.co/blog/gradient_accumulation) loss curves with
+# and without accumulation.
 #
-# `code/weigh_tokens.py` is small enough to show it. In every step there are as many short sequences as long ones, of
-# 8 and of 64 tokens. Each is a micro-batch of its own. Two ranks have four each, the first three short ones and a long
-# one, the second three long ones and a short one. Short ones count up by one (5, 6, 7 …), long ones by three (5, 8, 11 …). Its model sees one
-# token at a time, so it cannot know in which kind of sequence it is. All that it can learn is how often either
-# continuation comes.
+# The program `code/weigh_tokens.py` shows the effect. Short sequences have 8 tokens and long sequences 64. Each
+# sequence is a micro-batch of its own:
 #
-# **Predict.** What probability will the model give to "one more" after training, in percent: with a mean over the
-# batch, and with a mean of means?
+# | tokens of | micro-batch 1 | 2 | 3 | 4 | all four |
+# |---|---|---|---|---|---|
+# | rank 0 | 64 | 8 | 8 | 8 | 88 |
+# | rank 1 | 8 | 64 | 64 | 64 | 200 |
+#
+# Short sequences count up by one (5, 6, 7 …), long ones by three (5, 8, 11 …). The model sees one token at a
+# time, so it cannot know in which kind of sequence it is. It can only learn how often "one more" and "three more"
+# follow.
+#
+# **Predict.** What probability, in percent, will the trained model give to "one more" with a mean over the batch,
+# and with a mean of means? Ask first whether each token or each sequence has one vote.
 
 # %% id="tokens-guess"
 ### BEGIN SOLUTION
@@ -204,7 +213,7 @@ believed = {
 
 
 def weighed(mean_over):
-    """The same sequences and the same first weights; only the divisor differs."""
+    """The same sequences and the same initial weights; only the divisor differs."""
     return program.recipe(
         f"mean-over-{mean_over}",
         "weigh_tokens.py",
@@ -227,8 +236,8 @@ for way, guessed in believed.items():
 pd.DataFrame(
     {
         way: {
-            "gradient off by (%), step 1": 100 * lines["gradient_off_by"].iloc[0],
-            "belief in the short (%)": belief[way],
+            "gradient error in step 1 (%)": 100 * lines["gradient_off_by"].iloc[0],
+            "probability of one more (%)": belief[way],
             "loss per token": lines["lm_loss"].tail(20).median(),
         }
         for way, lines in told.items()
@@ -237,39 +246,37 @@ pd.DataFrame(
 
 # %% id="tokens-claim" tags=["claim"]
 off = {way: 100 * lines["gradient_off_by"] for way, lines in told.items()}
-claim(
-    "divided by the batch's tokens: the serial gradient", off["batch"].max(), most=0.001, unit="%"
-)
-claim("a mean of means has another one", off["micro-batch"].iloc[0], least=20, unit="%")
-claim("over each rank's tokens it is less wrong", off["rank"].iloc[0], least=1, most=20, unit="%")
-claim("and gives short sequences too much", belief["micro-batch"], least=35, most=65, unit="%")
-claim("where their share of the tokens is 11 %", belief["batch"], least=5, most=17, unit="%")
+claim("largest gradient error with a mean over the batch", off["batch"].max(), most=0.001, unit="%")
+claim("gradient error with a mean of means", off["micro-batch"].iloc[0], least=20, unit="%")
+claim("gradient error with the rank's tokens", off["rank"].iloc[0], least=1, most=20, unit="%")
+claim("a mean of means gives one more", belief["micro-batch"], least=40, most=60, unit="%")
+claim("a mean over the batch gives one more", belief["batch"], least=8, most=14, unit="%")
 
 # %% [markdown] id="tokens-explain"
-# *Loss per token over the steps: what is measured is the same for all three, what they train is not. "Off by": how far
-# the gradient lies from that of a plain model on one device that saw the whole batch at once.*
+# *The loss per token is measured alike in all runs; they train different losses. Gradient error: the distance
+# from the gradient of one device that sees the whole batch at once.*
 #
-# **Explain.** Of every 72 tokens 8 are in short sequences, a ninth. Where each token has one vote, the model believes
-# in "one more" to 11 %. In a mean of means each *sequence* has one vote, so that a token of a short one counts eight
-# times as much, and the belief is 50 %. Nothing in the log of such a training would look wrong: its own loss, a mean
-# of means too, falls as it should. In real data the short ones are the answers "yes" and "no", and a model trained
-# this way is trained on them above all.
+# **Explain.** Short sequences hold 32 of the 288 tokens, which is one ninth. With a mean over the batch, each
+# token has one vote, so the model gives "one more" 11 %. With a mean of means, each *sequence* has one vote. Half
+# of the sequences are short, so the probability is 50 %, and a token of a short sequence counts eight times as
+# much. The log of a real training would show no problem, because its loss, also a mean of means, falls as
+# expected. In real data, short sequences are answers such as "yes" and "no", and training concentrates on them.
 #
-# The way over the tokens of the *rank* is the half cure: right on one device, and less wrong here. What is left is
-# the last mean, that over ranks with different numbers of tokens. As a rule it is smaller the more sequences a rank sees
-# per step.
+# Dividing by the tokens of the *rank* is half a cure. It is correct on one device, but DDP averages over ranks
+# with different numbers of tokens. Short sequences have 24 of 88 tokens on rank 0 and 8 of 200 on rank 1, on
+# average 16 %. The error usually shrinks with more sequences per rank.
 #
-# You may *want* to give every sequence one vote; that is a decision. But then it must not depend on how the batch was
-# cut. That is the test for any loop: change micro-batch and ranks, keep the batch, and compare gradients.
+# You may *want* one vote per sequence. Even then the result must not depend on how the batch is divided. To test
+# any training loop, keep the batch, change micro-batch and ranks, and compare the gradients.
 
 # %% [markdown] id="precision-idea"
-# ## What the sum is kept in
+# ## Why are the gradients added up in float32?
 #
-# Models are often trained with numbers of 16 bits (lesson 08), and then there is one more thing to get right.
-# A float16 has 11 significant bits (the 10 of lesson 08, and a leading one that need not be stored), so its next larger
-# neighbour is some way off. Add less than half of this way, and nothing happens.
+# Models are often trained with 16-bit numbers (lesson 08). A float16 has 11 significant bits: 10 stored bits of
+# the **mantissa** and an implicit leading one. The gap between neighbouring numbers is 0.00195 between 2 and 4,
+# and 0.0039 between 4 and 8. If you add less than half of the gap, the sum does not change.
 #
-# **Predict.** 8192 times 0.001, added one by one in float16. What comes out?
+# **Predict.** You add 0.001 to a float16 sum 8192 times, starting at 0. What is the result?
 
 # %% id="precision-guess"
 ### BEGIN SOLUTION
@@ -289,30 +296,31 @@ in_float16.compare(total[np.float16])
 
 # %% id="precision-claim" tags=["claim"]
 lost = 100 * (1 - float(total[np.float16]) / 8.192)
-claim("a sum in float16 loses half of what was added", lost, least=45, most=55, unit="%")
+claim("the float16 sum loses", lost, least=45, most=55, unit="%")
 
 # %% [markdown] id="precision-explain"
-# **Explain.** 8192 × 0.001 is 8.192, as float32 says. In float16 the sum gets stuck at 4, where the
-# neighbours are 0.004 apart and 0.001 is lost every time. bfloat16 has even fewer significant bits (8) and
-# stops sooner. Gradients of many micro-batches are just such a sum. Therefore each part of a step has its own
-# precision:
+# **Explain.** The exact result is 8.192, as float32 shows. The float16 sum stops at 4, because 0.001 is less than
+# half of the gap there. bfloat16 has only 8 significant bits and stops earlier. The gradients of many
+# micro-batches are a sum of this kind. Each part of a step therefore has its own precision:
 #
 # | part of the step | precision with `--bf16` |
 # |---|---|
-# | forward and backward of each micro-batch | bfloat16 (inside one matrix product sums are float32) |
+# | forward and backward of each micro-batch | bfloat16 (inside a matmul, sums are float32) |
 # | the sum over the micro-batches | float32 (`--accumulate-allreduce-grads-in-fp32`, which `--bf16` implies) |
-# | the all-reduce over the copies | float32, the same sum |
-# | the step of the optimizer | float32 weights, from which the bfloat16 copy is made anew |
+# | the all-reduce over the ranks | float32, the same sum |
+# | the optimizer step | float32 weights, from which the bfloat16 copy is made again |
 
 # %% [markdown] id="link-idea"
-# ## What it saves on a slow link
+# ## How much time does accumulation save on a slow link?
 #
-# The gradients travel once per step. With four micro-batches per step a device computes four times as long in
-# between. On the box the link between the nodes can be given any bandwidth, so here are two: 1 Gbit/s, as so
-# far, and a fifth of it.
+# A step with *m* micro-batches takes *m · c + s*: *c* for each micro-batch and *s* for the exchange. You can
+# choose the bandwidth between the nodes of the box, so you compare 1 Gbit/s with a fifth of it.
 #
-# **Predict.** Every device takes one sample per micro-batch. On the slowest link, how many times more samples
-# per second will the four devices see with four micro-batches per step than with one?
+# Both times can be estimated. A ring of four devices sends 1.5 times the 7.4 MB of gradients over the link. These
+# 11 MB take about 450 ms at 0.2 Gbit/s. One micro-batch takes about 100 ms on the box.
+#
+# **Predict.** Every device takes one sample per micro-batch. On the slowest link, by what factor do the samples
+# per second grow with four micro-batches per step instead of one?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -325,7 +333,7 @@ gained = predict("10: four micro-batches on the slowest link", guess_factor, uni
 labs = {"1 Gbit/s": lab.but(link_gbit=1.0), "0.2 Gbit/s": lab.but(link_gbit=0.2)}
 if not lab.site.box:
     labs = {"real link": lab}
-    print("The link of a real cluster is what it is; the table below has one row less.")
+    print("You cannot change the link of a real cluster, so the table below has only one row.")
 
 
 def per_step(micro_batches, speed):
@@ -351,7 +359,7 @@ for run in runs.values():
 
 # %% id="link-see"
 def step_ms(run):
-    """Median over the iterations after the first, which sets things up."""
+    """Median over the iterations after the first, which includes the set-up."""
     return float(run.log.iterations["elapsed_ms"].iloc[1:].median())
 
 
@@ -376,47 +384,47 @@ show.throughput(*runs.values())
 
 # %% id="link-claim" tags=["claim"]
 claim(
-    "four micro-batches per step pay the slow link once",
+    "four micro-batches per step raise the samples per second by",
     rows[-1]["factor"],
     least=1.3,
-    most=4,
+    most=3.7,
     unit="times",
 )
 
 # %% [markdown] id="link-explain"
-# *Samples per second in every step; m4 are the runs with four micro-batches.*
+# *Samples per second in every step. The runs named m4 have four micro-batches.*
 #
-# **Explain.** A step takes *m · c + s*: *m* micro-batches of *c* milliseconds, and one exchange of *s* (with what else
-# happens once per step, such as the optimizer). In the table *c* is a third of what three more micro-batches add (the mean of
-# its rows: the devices are the same), and *s* is what is left of a step with one. One step with four
-# micro-batches sees as many samples as four steps with one, and takes 3 *s* less. The factor would be 4 only if
-# computing took no time at all; it is near 1 if sending takes none. So accumulation pays where the link is slow
-# compared with the device, and once *m · c* is much larger than *s*, more micro-batches bring nothing.
+# **Explain.** In the table, *c* is a third of what three more micro-batches add, averaged over the rows. The rest
+# of a step with one micro-batch is *s*, which includes the optimizer. One step with four micro-batches takes as
+# many samples as four steps with one, and it saves 3 *s*. If you guessed 4, you assumed that computing takes no
+# time. If sending took no time, the factor would be 1. Accumulation therefore pays when the link is slow compared
+# with the device. Once *m · c* is much larger than *s*, more micro-batches save almost nothing.
 
 # %% id="link-said"
 if len(rows) < 2:
-    print("One link, one factor: how slow your link is for this model is what s over c says.")
+    print("The ratio s / c says how slow your link is for this model.")
 elif rows[1]["s: the exchange (ms)"] < 1.5 * max(rows[0]["s: the exchange (ms)"], 20):
     print(
-        "The exchange takes about as long in both rows, so the link was not the slower for it: in flat"
+        "The exchange takes about as long in both rows, so the smaller bandwidth had no effect. In"
     )
-    print("mode both nodes are one, and the road between them cannot be slowed.")
+    print("flat mode both nodes are one machine, and the link between them cannot be slowed.")
 else:
-    print(f"The fifth of the bandwidth made s {rows[1]['s: the exchange (ms)']} ms instead of")
-    print(f"{rows[0]['s: the exchange (ms)']} ms, so the slow link gains more.")
+    print(f"A fifth of the bandwidth raises s from {rows[0]['s: the exchange (ms)']} ms to")
+    print(f"{rows[1]['s: the exchange (ms)']} ms, so accumulation saves more on the slow link.")
 
 # %% [markdown] id="link-price"
-# It is not free: fewer steps are made with the same samples. Whether a step with four times the batch brings you as
-# far as four steps is a question of learning, not of links, and for every model there is a batch size from which on
-# it does not (lesson 12). Published for comparison: a benchmark of a GPT with 13 billion parameters on 8 nodes with 4 A100 each
-# takes 256 micro-batches per step; there they also fill a pipeline (lesson 07b).
+# Accumulation is not free, because the same samples make fewer steps. Above some batch size, one step with four
+# times the batch no longer replaces four steps (lesson 12). [Marek and others
+# (2025)](https://arxiv.org/abs/2507.07101) therefore recommend accumulation only for several replicas that are
+# limited by the bandwidth between devices. The benchmark of lesson 15 trains a GPT with 13 billion parameters on
+# 8 nodes with 4 A100 each. It takes 256 micro-batches per step, which also fill a pipeline (lesson 07b).
 
 # %% [markdown] id="sync-idea"
-# ## Where a wrong `no_sync` hurts
+# ## What happens if `no_sync` is in the wrong place?
 #
-# `pretrain_gpt.py` sends all gradients after the last micro-batch. PyTorch's own `DistributedDataParallel` is
-# built otherwise: to hide the sending behind the arithmetic, it starts to send *while backward runs*. It
-# cannot know that more micro-batches will follow. You have to tell it, with a context called `no_sync`:
+# `pretrain_gpt.py` sends all gradients after the last micro-batch. PyTorch's `DistributedDataParallel` (DDP)
+# starts to send *while backward runs*, to overlap sending with computing, and prepares this in the forward pass.
+# DDP cannot know that more micro-batches will follow. You tell it with a context called `no_sync`:
 #
 # ```python
 # for number, (x, y) in enumerate(micro_batches):
@@ -427,19 +435,19 @@ else:
 # optimizer.step()
 # ```
 #
-# (A micro-batch that is not the last runs inside `no_sync`; `nullcontext()` does nothing.)
-# `code/accumulate_ddp.py` has this loop and three other ones, for a small perceptron on two nodes with one
-# device each:
+# All micro-batches except the last run inside `no_sync`; `nullcontext()` does nothing. The program
+# `code/accumulate_ddp.py` has this loop and three variants, for a small perceptron on two nodes with one device
+# each:
 #
-# | `--sync` | what is written |
+# | `--sync` | the loop |
 # |---|---|
 # | `last` | as above |
-# | `every` | `no_sync` was forgotten |
-# | `backward` | only `loss.backward()` stands inside `no_sync`, the forward pass outside |
-# | `never` | `no_sync` around *all* micro-batches, the last one too |
+# | `every` | without `no_sync` |
+# | `backward` | only `loss.backward()` inside `no_sync`, the forward pass outside |
+# | `never` | `no_sync` around *all* micro-batches, including the last |
 #
-# **Predict.** Four micro-batches per step. How many times does each variant send its gradients in a step? And
-# which of them trains something other than what the first trains?
+# **Predict.** A step has four micro-batches. How many times per step does each variant send its gradients? Which
+# variant trains a different model from `last`?
 
 # %% id="sync-guess"
 ### BEGIN SOLUTION
@@ -490,42 +498,42 @@ pd.DataFrame(
 )
 
 # %% id="sync-claim" tags=["claim"]
-claim("without no_sync every micro-batch sends", sent["every"], least=3.9, most=4.1, unit="times")
-claim("and so where only backward is inside", sent["backward"], least=3.9, most=4.1, unit="times")
-claim("whoever never sums trains other models", parted["never"], least=1e-9)
+claim("without no_sync, gradients are sent", sent["every"], least=3.9, most=4.1, unit="times")
+claim("with backward alone inside, also", sent["backward"], least=3.9, most=4.1, unit="times")
+claim("with no_sync around all, the copies differ by", parted["never"], least=1e-9)
 
 # %% [markdown] id="sync-explain"
-# *Gradients sent: how many times all gradients, in each step. Copies differ by: the largest difference
-# between the two ranks' parameters, of those that were compared.*
+# *Gradients sent: how many times per step all gradients are sent. Copies differ by: the largest difference
+# between the compared parameters of the two ranks.*
 #
-# **Explain.** Three variants have the same loss but for rounding, and their copies of the model stay equal:
-# they are *right*. They only differ in what they send.
+# **Explain.** `last`, `every` and `backward` have the same loss but for rounding, and their copies of the model
+# stay equal. They are all *correct* and differ only in what they send.
 #
-# - **every** averages sums that were averaged already; the result is the same, and the gradients travelled
-#   four times.
-# - **backward** is the treacherous one. It looks right, its result *is* right, and it saves nothing: DDP
-#   decides in the *forward* pass whether the coming backward pass will send. Whoever guesses 1 here has read
-#   the name of the context, not its documentation.
-# - **never** sends nothing at all, so its steps wait for nobody, and its loss falls as well. But it trains two
-#   models, each on half of the samples, and a program would save the one of rank 0 at the end. No error, no
-#   warning; only the last column gives it away. It is the mistake of lesson 03, world
-#   size 1 where you expected 4, in another dress.
+# - **every** averages the stored gradients after each micro-batch. A second average does not change what was
+#   averaged before, so the result is the same. But the gradients are sent four times.
+# - **backward** computes the right result but saves nothing. DDP decides in the *forward* pass whether the next
+#   backward pass will send. If you guessed 1, you trusted the name of the context. Its
+#   [documentation](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
+#   says that the forward pass belongs inside.
+# - **never** sends nothing and waits for no other rank, and its loss falls as well. But it trains two models,
+#   each on half of the samples, and a program would save only the model of rank 0. Only the last column shows the
+#   mistake. It resembles the mistake of lesson 03, a world size of 1 instead of 4.
 #
-# How would you notice in a program of your own? Time one step with and without accumulation: if the step with
-# four micro-batches takes four times as long on a slow link, you send each time. And compare one parameter
-# over the ranks now and then: that costs a few bytes.
+# How would you notice these mistakes in your own program? If a step with four micro-batches takes four times as
+# long on a slow link, the program sends every time. From time to time, also compare one parameter over the ranks,
+# which costs only a few bytes.
 #
-# **Where it is no free lunch.** All this holds where every rank keeps whole gradients. With FSDP and ZeRO-2/3 (lesson 11)
-# a rank keeps only its share of the sum, so each micro-batch's gradients are summed and handed out (*reduce-scattered*)
-# before they can go; and FSDP and ZeRO-3 gather the parameters for each micro-batch besides. FSDP can be told to wait
-# (`set_requires_gradient_sync(False)` of FSDP2, `no_sync` of the first). Then it sends once, and keeps whole gradients
-# meanwhile: the memory that it was there to save.
+# **FSDP and ZeRO-2/3 send more.** So far, every rank kept whole gradients. With FSDP and ZeRO-2/3 (lesson 11), a
+# rank keeps only its share of the sum. A **reduce-scatter** has to sum and distribute the gradients of each
+# micro-batch before they can be freed. FSDP and ZeRO-3 also gather the parameters for each micro-batch.
+# `set_requires_gradient_sync(False)` tells FSDP2 to wait, and `no_sync` tells FSDP1. FSDP then sends the
+# gradients once, but keeps whole gradients until then, which costs the memory that sharding should save.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 10.1** — Suppose that only **2** samples fit into a device at once. Train the model with a
-# > global batch of **32** on all four devices of both nodes, for 3 iterations. Fill the gaps.
+# > **Exercise 10.1** — Suppose that only **2** samples fit into a device at once. Train the model with a global
+# > batch of **32** on all four devices of both nodes, for 3 iterations. Fill the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 fits = gpt.recipe(
@@ -550,15 +558,15 @@ fits_run.watch()
 check.ex10_fits(fits_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# 32 = 2 × 4 × 4: two samples per micro-batch, four devices, hence four micro-batches. The number of
-# micro-batches is never asked for; it follows. A global batch of 30 would be refused, because 30 is not a
-# multiple of 2 × 4.
+# 32 = 2 × 4 × 4: two samples per micro-batch, four devices, and therefore four micro-batches. You never state the
+# number of micro-batches, because it follows from the other sizes. The program would refuse a global batch of 30,
+# because 30 is not a multiple of 2 × 4.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices, accumulates
-# > **8** micro-batches per step, and has forgotten `no_sync`. How many **megabytes** (10⁶ bytes) does each
-# > device send *needlessly* in every step? (Gradients are float32; the ring of lesson 03 sends 2 (*d* − 1) /
-# > *d* times what it reduces.)
+# > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices and accumulates
+# > **8** micro-batches per step, but has forgotten `no_sync`. How many **megabytes** (10⁶ bytes) does each device
+# > send *needlessly* in every step? Gradients are float32. The ring of lesson 03 sends 2 (*d* − 1) / *d* times
+# > what it reduces.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -570,29 +578,39 @@ needless_mb = (8 - 1) * 2 * (16 - 1) / 16 * 4 * at_once.log.parameter_count / 1e
 check.ex10_needless(needless_mb, at_once)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Eight times it sends 1.875 times its gradients; once would have been enough, so seven are needless. The
-# number does not depend on the micro-batch: there are as many gradients after one sample as after a hundred.
+# Each device sends 1.875 times its gradients, eight times per step. One exchange would have been enough, so seven
+# are needless. The result does not depend on the micro-batch, because there are as many gradients after one
+# sample as after a hundred.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — With *c* and *s* of your slowest link: from how many micro-batches on is less than a tenth of
-# > a step spent on the exchange? Submit that run, and see whether you were right.
+# > **Going further** — Take *c* and *s* of your slowest link. From how many micro-batches on does the exchange
+# > take less than a tenth of a step? Submit this run and check your answer.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Global batch = micro batch × micro-batches × data-parallel size. The log says how many there are.
-# - Accumulation makes the activations smaller, and what is temporary. Gradients, parameters and optimizer state stay.
-# - The result is the same as with one large batch if the *sum* of the losses is divided by the tokens of the global
-#   batch, over all ranks. A mean of means is the same only where all are means over equally many tokens.
-# - The sum is kept in float32.
-# - With whole gradients on every rank they need to travel once per step, and with DDP `no_sync` goes around forward
-#   *and* backward of all micro-batches but the last. FSDP and ZeRO-2/3 send for every micro-batch, or give up what
-#   they save.
+# - Global batch = micro batch × number of micro-batches × data-parallel size. The log states the number of
+#   micro-batches.
+# - Accumulation saves memory for activations and temporary tensors, not for gradients, parameters and optimizer
+#   state.
+# - The result equals one large batch if the *summed* loss is divided by the tokens of the global batch, over all
+#   ranks. A mean of means equals it only if all means are over equally many tokens.
+# - Keep the sum of the gradients in float32.
+# - Whole gradients need to be sent only once per step. With DDP, put `no_sync` around forward *and* backward of
+#   all micro-batches except the last. FSDP and ZeRO-2/3 send for every micro-batch, or keep whole gradients.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs that the exercises look at stay, so that their checks can be run again.
+# The runs of the exercises stay, so that you can repeat their checks.
+#
+# **References**
+#
+# - Hugging Face (2024), [Fixing Gradient Accumulation](https://huggingface.co/blog/gradient_accumulation).
+# - Marek and others (2025), [Small Batch Size Training for Language Models](https://arxiv.org/abs/2507.07101).
+# - PyTorch,
+#   [DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html),
+#   `no_sync`.
 
 # %% id="clean"
 lab.clean(in_four, *means.values(), *runs.values(), *variants.values(), yes=True)

@@ -1,16 +1,15 @@
 # %% [markdown] id="title"
 # # 13 Parallel layers by hand
 #
-# Lesson 07 cut matrices and lesson 07b dealt out layers, and the program of the course did the work. Now you write
-# it: the groups of ranks, a linear layer that is shared by its outputs and one that is shared by its inputs, forward
-# **and backward**, the exchange that spares memory and sends no more, and the schedule of a pipeline. Each piece is
-# ten lines. Each can be wrong in a way that no loss curve shows, so real ranks hold yours against the serial layer,
-# values and gradients, to ten digits.
+# In lessons 07 and 07b the course's program split matrices and layers for you. Now you write the parts yourself:
+# the groups of ranks, two parallel linear layers, sequence parallelism and a pipeline schedule. Each part has
+# about ten lines, and each can be wrong in a way that no loss curve shows. So real ranks compare your values and
+# gradients with a serial layer, to ten digits.
 #
 # | | |
 # |---|---|
-# | You will be able to | say from an order such as `tp-cp-dp` who talks to whom; write column- and row-parallel layers with collectives that autograd knows; find a gradient that is wrong behind an output that is right; write sequence parallelism; write 1F1B as a generator, and say why it hangs with plain sends |
-# | Minutes | 45 |
+# | You will be able to | find the groups of ranks from an order such as `tp-cp-dp`; write column- and row-parallel layers with collectives inside autograd; find a wrong gradient behind a right output; write sequence parallelism; write 1F1B as a generator and explain why plain sends make it hang |
+# | Minutes | 80 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02, 07 and 07b |
 
@@ -26,14 +25,14 @@ from course_lib import Lab, check, claim, plan, predict, program, show, trial
 lab = Lab()
 
 # %% [markdown] id="groups-idea"
-# ## Who talks to whom
+# ## Which ranks communicate with each other?
 #
-# A rank of a large training has several addresses at once: a place among those with whom it shares every matrix
-# (tensor, `tp`), one among those with whom it shares a sequence (context, `cp`), one among those who see other samples
-# (data, `dp`). An **order string** turns a number into these places. In `tp-cp-dp` the first axis varies fastest, as
-# the last digit does when you count.
+# A rank in a large training belongs to several groups at once. The ranks of a **tensor group** (`tp`) share each
+# matrix. The ranks of a **context group** (`cp`) share each sequence. The ranks of a **data group** (`dp`) work
+# on different samples. An **order string** determines the position of a rank in each group. In `tp-cp-dp` the
+# first axis, `tp`, varies fastest, as the last digit does when you count.
 #
-# Two nodes with four devices each, and the order is `cp-tp-dp`, all sizes 2: pieces of a sequence next to each other.
+# Take two nodes with four devices each, the order `cp-tp-dp`, and size 2 on each axis.
 #
 # **Predict.** With which rank does rank 0 share its **matrices**?
 
@@ -54,17 +53,19 @@ partner.compare(f"rank {plan.groups(eight, 'tp')[0][1]}")
 show.ranks({name: plan.groups(eight, name) for name in ("cp", "tp", "dp")}, devices_per_node=4)
 
 # %% [markdown] id="groups-explain"
-# *Each panel shows all ranks, one row for each node. Ranks of one colour are a group.*
+# *Each panel shows all ranks, one row for each node. Ranks of the same colour form a group.*
 #
-# **Explain.** Two neighbours on an axis are as many ranks apart as **all axes before it have places together**: 1 for
-# the first, then 2, then 4. So rank 1 is the neighbour on `cp`, rank 2 on `tp`, rank 4 on `dp`.
+# **Explain.** Two neighbours on an axis are as many ranks apart as the **product of the sizes of all axes before
+# it**. Here this product is 1, then 2, then 4. So rank 1 is the neighbour of rank 0 on `cp`, rank 2 on `tp` and
+# rank 4 on `dp`.
 #
-# The groups also say who gets which data. Samples are dealt out over `dp` alone: a tensor group works on the *same*
-# samples, a context group on pieces of the same sequences. A sampler that takes the rank among all in the place of the
-# one in the data group gives the ranks of a tensor group different samples. Their partial sums then belong to
-# different things, the sum is nonsense, and nothing crashes.
+# The groups also determine which data a rank reads. Samples are distributed over `dp` only. A tensor group works
+# on the *same* samples, and a context group on parts of the same sequences. If a sampler uses the global rank
+# instead of the rank in the data group, the ranks of a tensor group read different samples. Their partial sums do
+# not belong together, the result is nonsense, and nothing crashes.
 #
-# How many orders are good? Take four nodes of four devices, with tensor 4, context 2 and data 2:
+# How many orders keep a tensor group inside a node? Take four nodes of four devices, with tensor 4, context 2 and
+# data 2:
 
 # %% id="groups-orders"
 sizes = {"tensor": 4, "context": 2, "data": 2}
@@ -77,25 +78,28 @@ inside = [
         for group in plan.groups(plan.Layout(**sizes, order=f"{order}-pp"), "tp")
     )
 ]
-print(f"of {len(orders)} orders these keep tensor groups within a node: {', '.join(inside)}")
+print(
+    f"{len(inside)} of {len(orders)} orders keep tensor groups inside a node: {', '.join(inside)}"
+)
 
 # %% id="groups-claim" tags=["claim"]
 claim(
-    "of six orders so many keep the tensor groups of four in nodes of four",
+    "number of the six orders that keep tensor groups of four inside a node",
     len(inside),
     least=2,
     most=2,
 )
 
 # %% [markdown] id="ex1" tags=["exercise"]
-# > **Exercise 13.1** — Write `rank_groups(order, sizes, axis)`: all groups of one axis, as lists of ranks. Eight
-# > devices, `"tp-cp-dp"`, `{"tp": 4, "cp": 1, "dp": 2}`: the `tp` groups are [0, 1, 2, 3] and [4, 5, 6, 7], the `dp`
-# > groups [0, 4], [1, 5], [2, 6], [3, 7]. (The check tries all orders of several sizes, and draws.)
+# > **Exercise 13.1** — Write `rank_groups(order, sizes, axis)`, which returns all groups of one axis as lists of
+# > ranks. For eight devices with `"tp-cp-dp"` and `{"tp": 4, "cp": 1, "dp": 2}`, the `tp` groups are [0, 1, 2, 3]
+# > and [4, 5, 6, 7]. The `dp` groups are [0, 4], [1, 5], [2, 6] and [3, 7]. The check tries all orders of several
+# > sizes.
 
 
 # %% id="ex1-gap" tags=["exercise"]
 def rank_groups(order, sizes, axis):
-    """The order as a text; sizes by name of the axis."""
+    """`order` is a string, and `sizes` gives the size of each axis by its name."""
     ### BEGIN SOLUTION
     ### GAP return ...  # a list of lists
     apart, world = 1, 1
@@ -114,15 +118,15 @@ asked = "tp-cp-dp", {"tp": 4, "cp": 1, "dp": 2}
 show.ranks({name: rank_groups(*asked, name) for name in ("tp", "dp")}, devices_per_node=4)
 
 # %% [markdown] id="column-idea"
-# ## Shared by outputs
+# ## Column-parallel layers: is any result wrong without communication?
 #
-# A linear layer is *y* = *x* *A* + *b*. **Column-parallel**: each rank has some columns of *A*, so it has some of the
-# outputs. A trap at the start: torch keeps the weight as `[outputs, inputs]`, the transpose. The columns of *A* are the
-# **rows** of `layer.weight`, its dimension 0.
+# A linear layer computes *y* = *x* *A* + *b*. In a **column-parallel** layer each rank holds some columns of *A*
+# and therefore computes some of the outputs. Note that PyTorch stores the transpose, `[outputs, inputs]`. The
+# columns of *A* are the **rows** of `layer.weight`, its dimension 0.
 #
-# Forward looks done before it has begun. Each rank takes its rows of the weight, its part of the bias, and the
-# whole of *x*, which all ranks have; nothing travels. The program below does exactly that on four ranks, and compares
-# with the serial layer: the outputs, and after backward the gradients of weight and *x*.
+# The forward pass needs no communication. Each rank takes its rows of the weight, its part of the bias, and the
+# whole of *x*, which all ranks have. The program below does this on four ranks and compares three results with
+# the serial layer: the outputs, the gradient of the weight and the gradient of *x*.
 #
 # **Predict.** Which of the three is wrong?
 
@@ -186,24 +190,26 @@ wrong.compare(next((name for name, percent in off.items() if percent > 1e-6), "n
 print("\n".join(f"{name:28} off by {percent:.1f} %" for name, percent in off.items()))
 
 # %% id="column-claim" tags=["claim"]
-claim("the outputs are right", off["the outputs"], most=1e-8, unit="%")
-claim("and the gradient of x is not: it is off by", off["the gradient of x"], least=30, unit="%")
+claim("without communication, the outputs are off by", off["the outputs"], most=1e-8, unit="%")
+claim("and the gradient of x is off by", off["the gradient of x"], least=30, unit="%")
 
 # %% [markdown] id="column-explain"
-# **Explain.** Each rank's own slice depends on nobody else, so its gradient is right. But *every* output was made
-# of the *whole* of *x*, so *x* gets a share of its gradient from every rank, and a rank knows only its own. The layers
-# before this one would be trained with a quarter of the truth, another quarter on each rank. The loss falls all the
-# same, only worse.
+# **Explain.** Only the gradient of *x* is wrong. The slice of the weight on a rank affects only the outputs of
+# this rank, so its gradient is right. But *every* output was computed from the *whole* of *x*. The gradient of
+# *x* is therefore a sum over all ranks, and each rank knows only its own part. The layers before this one would
+# train with a different quarter of the gradient on each rank. The loss would still fall, only more slowly.
 #
-# > What is **copied** forward has to be **summed** backward, and what is **summed** forward is **copied** backward.
+# > Data that is **copied** in the forward pass must be **summed** in the backward pass. Data that is **summed**
+# > in the forward pass is **copied** in the backward pass.
 #
-# It is the rule behind all that follows. To write it down, autograd needs a pair of functions of its own:
+# All layers of this lesson follow from this rule. Autograd needs two functions for it:
 #
-# ![Two ranks, each with some columns of A and some rows of B. Before them stands CopyIn: nothing forward, all-reduce backward. Behind them SumOut: all-reduce forward, nothing backward.](../images/layer_pairs.svg)
+# ![Two ranks, each with some columns of A and some rows of B. CopyIn in front of them does nothing forward and an all-reduce backward. SumOut behind them does an all-reduce forward and nothing backward.](../images/layer_pairs.svg)
 #
-# > **Exercise 13.2** — Write `CopyIn` and the slices. Four ranks try it: slices, forward, backward. Two things are easily
-# > overlooked: a slice is a *view* that keeps the whole weight in memory, unless it is cloned; and backward should
-# > change a copy of the gradient that it gets, since others may need it as it is.
+# > **Exercise 13.2** — Write `CopyIn` and the slices. Four ranks test the slices, the forward pass and the
+# > backward pass. Two details are easy to overlook. A slice is a *view* that keeps the whole weight in memory
+# > unless you clone it. And backward must change a copy of the gradient that it receives, because autograd may
+# > need the original.
 
 # %% id="column-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_column.py"
@@ -253,17 +259,19 @@ column_trial.watch()
 check.ex13_column(column_trial)
 
 # %% [markdown] id="row-idea"
-# ## Shared by inputs
+# ## Row-parallel layers: by what factor can a gradient be too large?
 #
-# **Row-parallel** is the other half: each rank has some rows of *A* (columns of torch's weight), and needs only those
-# inputs that belong to them, just what a column-parallel layer leaves. What it computes is a partial sum of *every*
-# output: *y* = *y*₀ + *y*₁ + … So forward ends with an all-reduce.
+# In a **row-parallel** layer each rank holds some rows of *A*, which are columns of PyTorch's weight. It needs
+# only the matching inputs, and a column-parallel layer in front leaves exactly these inputs. Each rank computes a
+# partial sum of *every* output: *y* = *y*₀ + *y*₁ + … So the forward pass ends with an all-reduce.
 #
-# PyTorch has one that autograd knows: `torch.distributed.nn.functional.all_reduce`. (Newer versions call it deprecated and
-# name `_functional_collectives.all_reduce` instead, which goes backward in the same way.) The program above used it in its
-# second half, for a row-parallel layer. Its outputs are right.
+# PyTorch has an all-reduce that works with autograd, `torch.distributed.nn.functional.all_reduce`. Its backward
+# pass is an all-reduce too, so it sums the gradients of *y* over all ranks. Newer versions recommend
+# `_functional_collectives.all_reduce`, which has the same backward pass. The second half of the program above
+# used this function in a row-parallel layer on four ranks. The outputs are right, and each rank computes the same
+# loss from them.
 #
-# **Predict.** How many times as large as the right ones are the **gradients of the weight**, on four ranks?
+# **Predict.** By what factor are the **gradients of the weight** too large?
 
 # %% id="row-guess"
 ### BEGIN SOLUTION
@@ -281,24 +289,27 @@ times.compare(gradient)
 show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% id="row-claim" tags=["claim"]
-claim("the outputs are right", outputs, least=1 - 1e-9, most=1 + 1e-9, unit="times")
-claim("and the gradients too large by the number of ranks", gradient, least=3.999, most=4.001)
+claim("the outputs are too large by a factor of", outputs, least=1 - 1e-9, most=1 + 1e-9)
+claim("and the gradients are too large by a factor of", gradient, least=3.999, most=4.001)
 
 # %% [markdown] id="row-explain"
-# *An MLP forward and backward, its first matrix by columns and its second by rows.*
+# *The animation shows an MLP whose first matrix A is split by columns and whose second matrix B is split by rows.
+# From left to right you see X, A, Z = X A, the activation Y, B, the partial sum P and the output. The upper row
+# of a rank shows values, and the lower row shows gradients.*
 #
-# **Explain.** Is that function wrong? No, it answers another question. It supposes that each rank has a loss
-# of its **own** and that the sum of all losses counts; *y* is part of each, so its gradients are added up. In tensor
-# parallelism all ranks compute the **same** loss from the same *y*. It counts once, every rank already has the whole
-# gradient of *y*, and each partial sum gets just that: nothing travels. With the extra sum, each further
-# layer on the way back multiplies by four again. And Adam, which divides by the gradients' size, hides a constant
-# factor well.
+# **Explain.** The gradients are four times too large. The function is not wrong, but it answers a different
+# question. It assumes that each rank has its **own** loss and that the sum of all losses counts. In tensor
+# parallelism all ranks compute the **same** loss from the same *y*. The loss counts once, and each rank already
+# has the whole gradient of *y*. Each partial sum gets exactly this gradient, without communication. With the
+# extra all-reduce, each further layer multiplies the gradient by four again. Adam hides a constant factor,
+# because it divides by the size of the gradients.
 #
-# Then the bias. It belongs to *y*, not to a partial sum. Who adds it before the all-reduce adds it four times; who
-# keeps a quarter of it on each rank has a right *y*, and a bias that moves four times as far: each quarter gets the whole
-# gradient.
+# The bias belongs to *y*, not to a partial sum. If you add it before the all-reduce, it is added four times. If
+# you keep a quarter of it on each rank, *y* is right, but each quarter receives the whole gradient and the bias
+# moves four times as far.
 #
-# > **Exercise 13.3** — Write `SumOut` and the row-parallel layer. *x* comes in as this rank's slice.
+# > **Exercise 13.3** — Write `SumOut` and the row-parallel layer. The argument *x* is this rank's slice of the
+# > inputs.
 
 # %% id="row-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_row.py"
@@ -350,23 +361,25 @@ row_trial.watch()
 check.ex13_row(row_trial)
 
 # %% [markdown] id="attention-words"
-# An attention layer is the same pair. The matrix that makes queries, keys and values is column-parallel, cut so that
-# whole *heads* stay together. Each rank attends with its heads, which need nothing of the others. The output
-# matrix is row-parallel. The first cut has one more trap: where queries, keys and values lie in one weight, one after
-# the other, its first half is no half of the heads. (`code/parallel/context_parallel.py` therefore orders the rows head by head.)
+# An attention layer is the same pair. The matrix for queries, keys and values is column-parallel and is split so
+# that whole **heads** stay together. Each rank computes attention for its own heads without communication. The
+# output matrix is row-parallel. If queries, keys and values are stored in one weight, one after the other, its
+# first half does not contain half of the heads. This is why `code/parallel/context_parallel.py` orders the rows
+# head by head. In your own projects PyTorch can split such layers for you, with
+# [`parallelize_module`](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html).
 
 # %% [markdown] id="tokens-idea"
-# ## The memory between the layers
+# ## Sequence parallelism: how many bytes does it send?
 #
-# Between two such pairs lie norms, residuals and dropout. They work on each token alone, and every tensor rank
-# does all of it, on the same tokens, and keeps the same activations for backward. **Sequence parallelism** cuts the
-# tokens there: each rank keeps its own. Before the column-parallel layer it needs all of them (all-gather); behind the
-# row-parallel one, each rank gets the sum for its own tokens alone (reduce-scatter).
+# Norms, residuals and dropout lie between two pairs of parallel layers. They work on each token separately, but
+# so far every tensor rank computes and keeps them for all tokens. **Sequence parallelism** splits the tokens
+# here, so that each rank keeps only its own. In front of the column-parallel layer, an all-gather collects all
+# tokens. Behind the row-parallel layer, a reduce-scatter gives each rank the sum for its own tokens.
 #
-# Two collectives stand where one all-reduce was. The program below counts what each rank really hands to `isend`, once
-# with each, both written as the ring of lesson 02.
+# Two collectives replace one all-reduce. The program below uses the ring of lesson 02 for both ways and counts
+# the bytes that a rank hands to `isend`.
 #
-# **Predict.** How many times as many bytes as the all-reduce do all-gather and reduce-scatter send together?
+# **Predict.** How many bytes do all-gather and reduce-scatter together send for each byte of the all-reduce?
 
 # %% id="tokens-guess"
 ### BEGIN SOLUTION
@@ -442,31 +455,35 @@ show.predicted(
     dict.fromkeys(("all-reduce", "all-gather + reduce-scatter"), formula),
     {"all-reduce": before / 1e3, "all-gather + reduce-scatter": after / 1e3},
     unit="kB",
-    what="what a rank sends",
+    what="bytes that a rank sends",
 )
 
 # %% id="tokens-claim" tags=["claim"]
-claim("gather and scatter send as much as one all-reduce", after == before)
-claim("and what lies between the layers is kept once, not four times", whole / own, least=4, most=4)
+claim(
+    "bytes of gather and scatter for each byte of one all-reduce", after / before, least=1, most=1
+)
+claim("activations between the layers are smaller by a factor of", whole / own, least=4, most=4)
 
 # %% [markdown] id="tokens-explain"
 # *"Predicted" is the formula of the ring, 2 (n − 1) / n times the size.*
 #
-# **Explain.** A ring goes round twice: the first round leaves each rank with one finished piece, which *is* a
-# reduce-scatter; the second hands the pieces out, which *is* an all-gather. Sequence parallelism lets them
-# stand apart, and does the norms in between. Same bytes, and a quarter of the activations there. (What goes *into* the product is still
-# kept whole, as written here. Megatron-LM keeps its own tokens and gathers once more in backward.) (NCCL's
-# rings send it so. gloo, which the box talks through, makes a reduce-scatter of a whole all-reduce, and so sends
-# more: another reason to count at the formula and measure on the machine that you will use.)
+# **Explain.** A ring all-reduce has two rounds. The first round leaves each rank with one finished part of the
+# sum, so it *is* a reduce-scatter. The second round hands out the parts, so it *is* an all-gather. Sequence
+# parallelism only separates the two rounds and computes the norms in between. It sends the same bytes and keeps a
+# quarter of the activations between the layers. The input of the matmul is still kept whole here. Megatron-LM
+# keeps only its own tokens and gathers once more in backward.
 #
-# ![The two ranks of before. In front stands GatherTokens: all-gather forward, reduce-scatter backward. Behind them ScatterTokens, the reverse. Outside, each rank has its own tokens.](../images/token_pairs.svg)
+# NCCL's rings send these bytes. The box communicates through gloo, which builds a reduce-scatter from a whole
+# all-reduce and sends more. So measure on the machine that you will use.
 #
-# There is a price. The weights of the norms are on every rank, but each sees its own tokens only: **their gradients
-# need one more sum** over the tensor group, at the end of the step. Context parallelism, which cuts the tokens
-# everywhere, needs it for *all* weights: its gradients are summed over `dp` and `cp`.
+# ![The same two ranks. GatherTokens in front of them does an all-gather forward and a reduce-scatter backward. ScatterTokens behind them does the reverse. Outside the pair each rank holds its own tokens.](../images/token_pairs.svg)
 #
-# > **Exercise 13.4** — Write the pair. `all_gather_single(whole, mine)` and `reduce_scatter_single(mine, whole)`,
-# > lesson 11's pair, write into their first argument.
+# Sequence parallelism has a cost. Every rank holds the weights of the norms, but each rank sees only its own
+# tokens. **The gradients of these weights need one more sum** over the tensor group at the end of the step.
+# Context parallelism splits the tokens everywhere, so *all* gradients are summed over `dp` and `cp`.
+#
+# > **Exercise 13.4** — Write the pair. Use `all_gather_single(whole, mine)` and
+# > `reduce_scatter_single(mine, whole)` from lesson 11, which write into their first argument.
 
 # %% id="tokens-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_tokens.py"
@@ -532,11 +549,11 @@ tokens_trial.watch()
 check.ex13_tokens(tokens_trial)
 
 # %% [markdown] id="order-idea"
-# ## A pipeline that waits for nobody
+# ## Pipelines: can a schedule hang?
 #
-# The other cut, between layers, needs no new mathematics: send *y* to the next stage, and its gradient back. Here
-# the difficulty is **order**. As a generator, a schedule is a list that can be printed, drawn and tested before any
-# process exists. GPipe's is the simplest:
+# Splitting a model between layers needs no new mathematics. A stage sends *y* to the next stage and receives its
+# gradient. The difficulty is the **order**. If you write a **schedule** as a generator, you can print it, draw it
+# and test it without any process. GPipe has the simplest schedule:
 
 
 # %% id="order-gpipe"
@@ -550,9 +567,10 @@ def gpipe(stages, stage, micro_batches):
 show.pipeline([gpipe(4, stage, 8) for stage in range(4)], title="GPipe")
 
 # %% [markdown] id="order-predict"
-# GPipe's first stage keeps the activations of all eight micro-batches; with 1F1B it was half of them (lesson 07b). Below,
-# four stages run the course's own 1F1B, each a small layer. First with `isend`, which begins to send and goes on; then with a plain `send`, which returns when the
-# neighbour has begun to receive. (Patience is three seconds.)
+# The first stage of GPipe keeps the activations of all eight micro-batches. With 1F1B it keeps half of them
+# (lesson 07b). The program below runs the course's 1F1B on four stages, each with a small layer. The first run
+# uses `isend`, which starts to send and returns at once. The second run uses a plain `send`, which returns only
+# when the neighbour receives. Its time-out is three seconds.
 #
 # **Predict.** What happens with the plain `send`?
 
@@ -634,21 +652,24 @@ stages = pd.DataFrame(
 stages.set_index("stage")
 
 # %% id="order-claim" tags=["claim"]
-claim("1F1B hangs with plain sends", bool(stuck))
+claim("number of the four stages that hang with plain sends", len(stuck), least=2)
 off_by = stages["gradient off by"].astype(float).max()
-claim("with isend its gradients are the serial ones: off by", off_by, most=1e-10)
-claim("the first stage keeps 4 micro-batches, p − r", int(stages.iloc[0, 1]), least=4, most=4)
+claim("with isend the gradients differ from the serial ones by at most", off_by, most=1e-10)
+claim("micro-batches that the first stage keeps, p − r", int(stages.iloc[0, 1]), least=4, most=4)
 
 # %% [markdown] id="order-explain"
-# **Explain.** Follow two neighbours. Stage 2 has gone forward twice and sends micro-batch 1 on. Stage 3 has just finished
-# backward of micro-batch 0, and sends the gradient to stage 2. Each waits for the other to receive. It is the circle of
-# lesson 02 again, with two ranks. (A library that buffers small messages hides it, until messages grow.) GPipe never meets it, since all traffic goes one way first. Two cures are in
-# use: sends that go on at once (`isend`), or one call that sends and receives together (`batch_isend_irecv`).
+# **Explain.** Follow stages 2 and 3. Stage 2 has finished two forward passes and sends micro-batch 1. Stage 3 has
+# just finished the backward pass of micro-batch 0 and sends the gradient to stage 2. Each waits for the other to
+# receive, so both hang. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages
+# hides the deadlock until the messages grow. GPipe never hangs, because it sends everything in one direction
+# first. Two cures are in use: `isend`, which returns at once, and `batch_isend_irecv`, which sends and receives
+# in one call.
 #
-# > **Exercise 13.5** — Write 1F1B. Stage *r* of *p* first runs ahead, so many micro-batches that the first gradient
-# > finds it ready and not more; then one forward and one backward in turn; then the rest. It may never keep more than
-# > *p* − *r* micro-batches, and the whole may take no longer than GPipe, with fewer micro-batches than stages, too.
-# > Ranks carry it out and compare gradients; the check tries 128 pipelines without any rank, and draws one.
+# > **Exercise 13.5** — Write 1F1B. Stage *r* of *p* first runs just enough forward passes to be ready when its
+# > first gradient arrives. Then it alternates one forward and one backward pass, and finally it does the
+# > remaining backward passes. It must never keep more than *p* − *r* micro-batches. The whole must not take
+# > longer than GPipe, even with fewer micro-batches than stages. Ranks run your schedule and compare gradients,
+# > and the check tries 128 pipelines without any rank.
 
 
 # %% id="order-own" tags=["exercise"]
@@ -676,28 +697,32 @@ mine = runpy.run_path(lab.work / "my_schedule.py")["one_f_one_b"]
 show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 
 # %% [markdown] id="order-why" tags=["solution"]
-# While micro-batch 0 passes the *p* − *r* − 1 stages behind stage *r*, one forward for each of them fills the way *out*. Together with
-# the first of the pairs that makes *p* − *r* micro-batches in hand: four on the first stage, one on the last. The way back stays
-# empty: it is the bubble of the picture. More forwards there would hold more, and end no sooner.
+# Micro-batch 0 passes through the *p* − *r* − 1 stages behind stage *r*. Meanwhile stage *r* does one forward
+# pass for each of these stages. Together with the first forward pass of the alternating phase it holds *p* − *r*
+# micro-batches, four on the first stage and one on the last. While the gradient comes back, the stage is idle:
+# this is the bubble in the picture. More forward passes in this time would keep more activations and finish no
+# sooner.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Write a whole attention layer from your two, and hold it against a serial one: four heads on
-# > four ranks, `scaled_dot_product_attention` in the middle.
+# > **Going further** — Build an attention layer from your two classes and compare it with a serial one. Use four
+# > heads on four ranks, with `scaled_dot_product_attention` in the middle.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - The first axis of an order varies fastest; samples are dealt out over the data axis alone.
-# - Copied forward, summed backward; summed forward, copied backward. Right outputs say nothing about gradients.
-# - A bias is added once, after the sum. A slice is cloned, or the whole weight stays.
-# - Gather and scatter are the two rounds of one all-reduce: sequence parallelism sends no more, and keeps less.
-# - What is cut over tokens needs the gradients of its weights summed over them.
-# - A schedule is data. Test it before it runs, and never let two neighbours send first.
+# - The first axis of an order varies fastest. Samples are distributed over the data axis only.
+# - Copied forward means summed backward, and summed forward means copied backward. Right outputs say nothing
+#   about gradients.
+# - Add a bias once, after the sum. Clone a slice, or the whole weight stays in memory.
+# - All-gather and reduce-scatter are the two rounds of one all-reduce. Sequence parallelism sends no more bytes
+#   and keeps fewer activations.
+# - If ranks hold different tokens, sum the gradients of their weights over these ranks.
+# - A schedule is data. Test it before you run it, and never let two neighbours both send first.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The trials stay, so that their checks can be run again; so do your programs.
+# The trials and your programs stay, so that you can run the checks again.
 
 # %% id="clean"
 lab.clean(naive, counted, four, yes=True)

@@ -1,15 +1,16 @@
 # %% [markdown] id="title"
 # # 13b Long sequences by hand
 #
-# A book, an hour of sound, a map of the weather in fine squares: one sample can be longer than a device. Tensor
-# parallelism does not help far, since it cuts no finer than there are heads. **Context parallelism** cuts the sequence
-# itself: each rank has some of its positions, all layers, and all weights. Only attention notices. In this lesson you
-# deal out the positions so that nobody waits, write the attention, and find the gradients that are one sum short.
+# A book, an hour of sound or a detailed weather map can be too long for one device. Tensor parallelism helps
+# little, because it splits attention into no more parts than there are heads. **Context parallelism** splits the
+# sequence itself: each rank holds some of the positions, with all layers and all weights. Only attention has to
+# change. In this lesson you distribute the positions evenly, write the attention, and find gradients that need
+# one more sum. The sequences stay short here, so that four small devices finish in seconds.
 #
 # | | |
 # |---|---|
-# | You will be able to | cut a causal sequence so that all ranks have the same to do; write attention over ranks, forward and backward; name the one sum that context parallelism adds, and what it sends; tell which cut makes a model fit |
-# | Minutes | 35 |
+# | You will be able to | split a causal sequence so that all ranks have equal work; write attention over several ranks, forward and backward; name the sum that context parallelism adds and the bytes that it sends; choose the kind of parallelism that makes a model fit |
+# | Minutes | 50 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 13 |
 
@@ -23,17 +24,22 @@ from course_lib import Lab, check, claim, plan, predict, program, show, trial
 lab = Lab()
 
 # %% [markdown] id="pieces-idea"
-# ## Who has the late positions
+# ## How much longer does the rank with the late positions need?
 #
-# Norms, MLPs and residuals work on each position alone: cut as you like. Causal attention does not. Each position looks
-# back at all before it, so position 0 looks at one and position 6143 at 6144. Cut such a sequence into four
-# pieces, one after the other, and rank 3 has the late ones.
+# Norms, MLPs and residuals work on each position separately, so you can split them anywhere. **Causal attention**
+# is different. Each position looks back at all earlier positions, so late positions have more work. The program
+# below computes attention over 6144 positions on four ranks. It splits the sequence into eighths and gives each
+# rank two of them, in two ways:
 #
-# The program below computes attention over 6144 positions on four ranks, each for its own positions. First cut in order;
-# then each rank takes one early eighth and one late one, so that all have equally many pairs. A step ends when the
-# last rank is done.
+# | eighth of the sequence | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |
+# |---|---|---|---|---|---|---|---|---|
+# | number of eighths it looks back at | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |
+# | rank, in order | 0 | 0 | 1 | 1 | 2 | 2 | 3 | 3 |
+# | rank, early and late | 0 | 1 | 2 | 3 | 3 | 2 | 1 | 0 |
 #
-# **Predict.** How many times as long does the first take as the second?
+# A step ends when the last rank is done.
+#
+# **Predict.** By what factor is a step in order longer than a step with early and late eighths?
 
 # %% id="pieces-guess"
 ### BEGIN SOLUTION
@@ -101,7 +107,7 @@ ratio = whole_ms["in order"] / whole_ms["early and late"]
 longer.compare(ratio)
 computed = found.pivot(index="rank", columns="way", values="computed")
 in_order, pairs = computed["in order"], {"in order": (3, 7, 11, 15), "early and late": (9,) * 4}
-unit_ms = computed.to_numpy().sum() / 72  # of one eighth that looks back at one eighth
+unit_ms = computed.to_numpy().sum() / 72  # for one eighth that looks back at one eighth
 show.predicted(
     {f"{way}, rank {rank}": unit_ms * pairs[way][rank] for way in pairs for rank in range(4)},
     {f"{way}, rank {rank}": computed[way][rank] for way in pairs for rank in range(4)},
@@ -110,23 +116,28 @@ show.predicted(
 )
 
 # %% id="pieces-claim" tags=["claim"]
-claim("cut in order, a step takes longer by", ratio, least=1.1, most=1.9, unit="times")
 claim(
-    "the last rank has several times the work of the first",
+    "a step in order is longer than with early and late by a factor of", ratio, least=1.1, most=1.9
+)
+claim(
+    "in order, the last rank computes longer than the first by a factor of",
     in_order[3] / in_order[0],
     least=2.5,
-    unit="times",
 )
 
 # %% [markdown] id="pieces-explain"
-# *"Predicted" counts pairs of eighths, 3, 7, 11, 15 against 9 for each, and shares out the measured time.*
+# *"Predicted" distributes the measured time by the number of pairs of eighths: 3, 7, 11 and 15 in order, and 9
+# otherwise.*
 #
-# **Explain.** By count, rank 3 looks back at five times as much as rank 0, but the step is not five times too long: it lasts as long
-# as rank 3 needs, 15 where 9 would do. That is 1.67 times. Measured it is less: each piece has costs that do not grow with its
-# pairs, and ranks with equal counts are not equally fast (see the bars). The others wait, and no faster link mends it.
+# **Explain.** In order, rank 3 has 7 + 8 = 15 pairs and rank 0 has 1 + 2 = 3. But the step is not five times
+# longer, because it lasts as long as rank 3 needs: 15 instead of 9, or 1.67 times. The measured factor is
+# smaller, because each piece has costs that do not grow with its pairs, and ranks with equal counts are not
+# equally fast. The other ranks wait for rank 3, and no faster link helps them. Llama 3 splits its sequences into
+# [early and late pieces](https://arxiv.org/abs/2407.21783) too.
 #
-# > **Exercise 13b.1** — Write `pieces(length, rank, size)`: the positions of a rank as a list, so that all ranks
-# > have equally many, and equally much to look back at. `2 * size` divides the length.
+# > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. All
+# > ranks must have equally many positions and equally many positions to look back at. The length is a multiple of
+# > `2 * size`.
 
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -144,21 +155,23 @@ check.ex13b_pieces(pieces)
 show.ranks([pieces(32, rank, 4) for rank in range(4)])
 
 # %% [markdown] id="context-idea"
-# *The squares are 32 positions; each colour is a rank.*
+# *The squares are 32 positions, and each colour is a rank.*
 #
-# ## One sum short
+# ## Which gradient needs one more sum?
 #
-# Queries stay where they are. Keys and values of all positions are gathered: forward an all-gather, backward, as
-# lesson 13 found, a reduce-scatter, since every rank used them.
+# Each rank keeps the queries of its own positions and needs the keys and values of all positions. So the forward
+# pass gathers keys and values with an all-gather. Every rank used them, so the backward pass needs a
+# reduce-scatter, as you found in lesson 13.
 
 # %% id="context-moves"
 show.moving.collective("all-gather", ranks=4)
 
 # %% [markdown] id="context-predict"
-# The program below does this with the course's own attention (`code/parallel/context_parallel.py`) on four ranks, and
-# compares each rank's part with the serial layer: outputs, gradient of *x*, gradient of the weights.
+# The program below does this on four ranks with the course's own attention, `code/parallel/context_parallel.py`.
+# It compares three results on each rank with the serial layer: the outputs, the gradient of *x* and the gradient
+# of the weights.
 #
-# **Predict.** Which of them is wrong after `backward()`?
+# **Predict.** Which of the three is wrong after `backward()`?
 
 # %% id="context-guess"
 ### BEGIN SOLUTION
@@ -238,19 +251,23 @@ print("\n".join(f"{name:28} off by {percent:.1f} %" for name, percent in told.it
 
 # %% id="context-claim" tags=["claim"]
 claim(
-    "the gradient of the weights is off by", off["the gradient of the weights"], least=30, unit="%"
+    "before the sum, the gradient of the weights is off by",
+    off["the gradient of the weights"],
+    least=30,
+    unit="%",
 )
-claim("and right after one more sum over the ranks", off["summed"], most=1e-8, unit="%")
+claim("after one more sum over the ranks, it is off by", off["summed"], most=1e-8, unit="%")
 
 # %% [markdown] id="context-explain"
-# **Explain.** Each rank's positions gave a part of the weights' gradient, and nobody has added the parts. It is what data
-# parallelism does, with positions in the place of samples: all ranks of a context group hold the same weights, and see
-# different tokens. So their gradients are summed over `dp` **and** `cp`, in the same all-reduce. (A *sum*, where the loss is
-# one over all tokens. Programs that average each rank's loss divide there.) That holds for every weight of the model,
-# norms and MLPs too. A test that compares outputs and losses never sees it.
+# **Explain.** The gradient of the weights is wrong. The positions of each rank contributed a part of it, and no
+# rank has added these parts. As in data parallelism, the ranks hold the same weights and see different tokens. So
+# the gradients are summed over `dp` **and** `cp`, in the same all-reduce. If each rank averages its own loss, the
+# program divides after the sum. The sum is needed for every weight of the model, including norms and MLPs. A test
+# that compares only outputs and losses never finds the error.
 #
-# > **Exercise 13b.2** — Write the attention of one head: the backward of `Gather`; queries, keys, values and mask; and
-# > in `finish` the sum that is missing. `positions` tells which rows came in. Four ranks try it beside the serial layer.
+# > **Exercise 13b.2** — Write the attention of one head. You need the backward pass of `Gather`, the queries,
+# > keys, values and mask, and in `finish` the missing sum. `positions` contains the positions of the rows in `x`.
+# > Four ranks compare your layer with the serial layer.
 
 # %% id="context-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_context.py"
@@ -311,47 +328,53 @@ context_trial.watch()
 check.ex13b_context(context_trial)
 
 # %% [markdown] id="sent-idea"
-# ## What it sends, and where it belongs
+# ## How many bytes does context parallelism send?
 #
-# In units of what one layer hands to the next: forward, each rank sends its keys and its values round the ring, 2 × (*n* − 1) / *n*;
-# backward as much again. Tensor parallelism sums four times, and an all-reduce goes round twice: 8 × (*n* − 1) / *n*. And where
-# several heads of queries share one of keys and values, as in most models of today, only those few travel.
+# Let the unit be the activations that one layer hands to the next. In the forward pass each rank sends keys and
+# values around the ring, 2 × (*n* − 1) / *n* units, and in the backward pass as much again. Tensor parallelism
+# needs four all-reduces with two rounds each, 8 × (*n* − 1) / *n* units. In most models of today several query
+# heads share one head of keys and values. Then context parallelism sends less by the same factor.
 
 # %% id="sent"
 tensor = 8 * (4 - 1) / 4
 context = float(re.search(r"^sent ([\d.]+)", compared.text, re.MULTILINE)[1])  # both ways
-print(f"tensor {tensor:.1f}, context {context:.1f}, with 8 heads to a group {context / 8:.2f}")
+print(f"tensor {tensor:.1f}, context {context:.1f}, with 8 query heads per key {context / 8:.2f}")
 places = plan.Layout(tensor=2, context=2, data=2, order="tp-cp-dp-pp")
 show.ranks({name: plan.groups(places, name) for name in ("tp", "cp", "dp")}, devices_per_node=4)
 
 # %% id="sent-claim" tags=["claim"]
 claim(
-    "context parallelism sends, of the bytes of tensor parallelism",
+    "bytes of context parallelism for each byte of tensor parallelism",
     context / tensor,
     least=0.5,
     most=0.5,
 )
 
 # %% [markdown] id="sent-explain"
-# *Two nodes with four devices: the order `tp-cp-dp`.*
+# *Two nodes with four devices each, in the order `tp-cp-dp`.*
 #
-# These bytes can also hide. Attention grows with the square of the length, keys and values with the length alone.
-# **Ring attention** passes keys and values on piece by piece, computes with one piece while the next comes in, and
-# never holds all of them. (The course's program gathers them at once, which is simpler, and enough while keys and
-# values are the smaller part of memory.) Hence orders such as `tp-cp-dp`: what cannot hide takes the shortest roads, and
-# context comes next. **Ulysses** goes another way: an *all-to-all*, in which everybody sends everybody another piece, turns
-# a piece of the positions with all heads into all positions of some heads, and back after attention. It sends less, the more
-# ranks there are, and cuts no finer than there are heads.
+# Context parallelism can also hide its messages behind computing. The work of attention grows with the square of
+# the length, but keys and values grow only with the length. **Ring attention** ([Liu and others,
+# 2023](https://arxiv.org/abs/2310.01889)) passes keys and values from rank to rank piece by piece. A rank
+# computes with one piece while the next one arrives, and never holds all of them. The course's program gathers
+# all keys and values at once, unless you pass `--cp-comm-type p2p`. Orders such as `tp-cp-dp` follow from this:
+# tensor parallelism cannot hide its messages and gets the fastest links, and context parallelism comes next.
+#
+# **Ulysses** ([Jacobs and others, 2023](https://arxiv.org/abs/2309.14509)) uses an **all-to-all**, in which each
+# rank sends a different piece to every other rank. It turns some positions of all heads into all positions of
+# some heads, and reverses this after attention. Ulysses sends less per rank the more ranks there are, but it
+# cannot use more ranks than heads.
 
 # %% [markdown] id="weather-idea"
-# ## A model that no device holds
+# ## Which kind of parallelism makes a model fit?
 #
-# Patches of a weather map are a sequence too, and every patch looks at every other: no mask, so ranks take them as they
-# come. `train_vit.py` forecasts six hours ahead with such a model. It has the layers of lesson 13 and the gathers of this one,
-# and one order string says who does what. Here it has 14.7 million weights. Each needs 16 bytes (itself, its gradient, two
-# numbers of Adam's): 235 MB. A device shall have 160 MiB, and there are four.
+# The patches of a weather map are a sequence too. Every patch looks at every other patch, so there is no mask and
+# ranks can take the patches in order. The program `train_vit.py` forecasts six hours ahead with such a model,
+# built from the layers of lesson 13 and the gathers of this lesson. The model has 14.7 million weights. With its
+# gradient and Adam's two numbers, each weight needs 16 bytes, 235 MB or 224 MiB in all. You have four devices
+# with 160 MiB each.
 #
-# **Predict.** Which cut lets it train: tensor 4, context 4, either of them, or neither?
+# **Predict.** What makes the model fit: tensor 4, context 4, either of them, or neither?
 
 # %% id="weather-guess"
 ### BEGIN SOLUTION
@@ -409,18 +432,18 @@ share = 100 * float(*count or ["nan"]) / 14.7e6
 print(f"tensor 4: {share:.0f} % of the weights on a rank")
 
 # %% id="weather-claim" tags=["claim"]
-claim("four devices of 160 MiB train it with tensor 4", cuts["tensor 4"].ok)
-claim("and not with context 4", not cuts["context 4"].ok)
-claim("of the weights a tensor rank has", share, least=26, most=29, unit="%")
+claim("number of the two runs that fit in 160 MiB", len(there), least=1, most=1)
+claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, unit="%")
 
 # %% [markdown] id="weather-explain"
-# **Explain.** Context parallelism cuts what grows with the *sequence*. Every rank still has all weights, their gradients and
-# Adam's numbers, however many ranks there are. (DDP, which sums the gradients, keeps them twice.) Tensor
-# parallelism cuts the weights: all but the embedding, the positions, the head and the norms, so a rank has a bit more than a
-# quarter. A large model on large maps needs both, and samples are dealt out over `dp` alone: all four ranks read the same ones.
+# **Explain.** Only tensor 4 fits. Context parallelism splits what grows with the *sequence*. Every rank still
+# holds all weights, all gradients and all numbers of Adam. DDP, which sums the gradients, even holds the
+# gradients twice. Tensor parallelism splits all weights except the embedding, the positions, the head and the
+# norms, so a rank holds slightly more than a quarter. A large model on large maps needs both. All four ranks read
+# the same samples, because samples are distributed over `dp` only.
 #
-# > **Exercise 13b.3** — Devices with 300 MiB are there now. Give the sizes with which all four share *one* model, with
-# > as much context as fits. The check also wants to see the losses of tensor 4.
+# > **Exercise 13b.3** — Now each device has 300 MiB. Choose the sizes with which all four devices share *one*
+# > model, with as much context parallelism as fits. The check also compares the losses with the run of tensor 4.
 
 # %% id="weather-own" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -435,14 +458,23 @@ check.ex13b_shared(shared, cuts["tensor 4"])
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Causal work grows along the sequence: each rank takes an early piece and a late one.
-# - Queries stay, keys and values travel. Backward of a gather is a reduce-scatter.
-# - Weights that see different tokens on different ranks need their gradients summed: over `dp` and `cp`.
-# - Context cuts activations, tensor cuts weights. Large models on long sequences take both.
-# - Compare gradients with the serial model, and not only losses.
+# - Causal attention has more work at late positions, so give each rank an early and a late piece.
+# - Queries stay, and keys and values travel. The backward pass of an all-gather is a reduce-scatter.
+# - If ranks see different tokens, sum the gradients of all weights over `dp` and `cp`.
+# - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences
+#   need both.
+# - Compare gradients with the serial model, not only losses.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
+#
+# The next cell deletes all runs except the trial of exercise 13b.2.
+#
+# **References**
+#
+# - Liu and others, 2023, ring attention: [arXiv 2310.01889](https://arxiv.org/abs/2310.01889)
+# - Jacobs and others, 2023, Ulysses: [arXiv 2309.14509](https://arxiv.org/abs/2309.14509)
+# - Meta, 2024, Llama 3: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783)
 
 # %% id="clean"
 lab.clean(timed, compared, made, *cuts.values(), shared, yes=True)

@@ -1,16 +1,16 @@
 # %% [markdown] id="title"
 # # 14 Estimating
 #
-# Large trainings are planned on paper, long before the first device-hour is paid. How many parameters, how
-# many operations, how many days, how much memory: four numbers that a page of arithmetic tells, and that are
-# wrong surprisingly often. In this lesson you compute them for published models and find the mistakes in
-# somebody else's estimate. Then you do what paper cannot do: predict a run of your own, let it run, and
-# account for the difference. In the end you look at another series of predictions: yours.
+# Large trainings are planned on paper, long before anyone pays for a device-hour. One page of arithmetic gives
+# the parameters, the FLOPs, the days and the memory, and it is surprisingly often wrong. In this lesson you
+# estimate published models and find the mistakes in somebody else's estimate. Then you predict a run on your own
+# cluster, run it, and explain the difference. At the end you see how good your guesses were throughout the
+# course.
 #
 # | | |
 # |---|---|
-# | You will be able to | count parameters and FLOPs of a GPT by hand; tell model FLOPs from hardware FLOPs, and achieved from peak; estimate days of training, and say why two estimates differ; predict memory and time of a run on your cluster, and say what the prediction is made of |
-# | Minutes | 50 |
+# | You will be able to | count parameters and FLOPs of a GPT by hand; tell model FLOPs from hardware FLOPs, and achieved speed from peak; estimate the days of a training and explain why two estimates differ; predict memory and time of a run, part by part |
+# | Minutes | 60 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 09 |
 
@@ -24,41 +24,42 @@ from course_lib import Lab, check, claim, gpt, guesses, links, plan, predict, sh
 lab = Lab()
 
 # %% [markdown] id="hardware-idea"
-# The last part of this lesson plans a run on *your* devices, and needs to know which they are. Your site says so, if
-# somebody has written it into its file (`device = "…"`). If the next cell does not find it, or you know better,
-# write the name in. Devices that are processes on a processor need none.
+# The last part of this lesson plans a run on *your* devices. The next cell reads their name from your site's file
+# (`device = "…"`). If the name is missing or wrong, write the right one in. Devices that are processes on a CPU
+# need no name.
 
 # %% id="hardware"
-HARDWARE = lab.site.device.upper()  # or a name of the table, such as "H100"
+HARDWARE = lab.site.device.upper()  # or a name from the table, such as "H100"
 if HARDWARE not in plan.DEVICES:
     if HARDWARE:
         print(f"site {lab.site.name} names {HARDWARE}, which is not in the table.")
     else:
         print(f"site {lab.site.name} names no device.")
-    print("If your devices are GPUs, set HARDWARE to the one that is most like them, of:")
+    print("If your devices are GPUs, set HARDWARE to the most similar of these names:")
     print(", ".join(plan.DEVICES))
 else:
     print(f"your devices: {HARDWARE}, {plan.device(HARDWARE).memory_gib} GiB each")
 
 # %% [markdown] id="parameters-idea"
-# ## How many parameters?
+# ## How many parameters does a GPT have?
 #
-# A GPT is a stack of *l* equal layers of width *h*. Before them stands the *embedding*, a table that has a row of width *h*
-# for each word of the vocabulary; behind them the same table is used backwards, to score every word. One layer holds:
+# A GPT is a stack of *l* equal **layers** of width *h*. In front of them stands the **embedding**, a table with
+# one row of width *h* for each of the *V* tokens of the vocabulary. After the last layer, the same table gives
+# each token a score. A second table has one row for each of the *s* positions in a sequence. One layer holds:
 #
-# | | numbers |
+# | part of a layer | parameters |
 # |---|---|
-# | attention: three matrices for queries, keys and values, one for the output | 4 *h*² + 4 *h* |
-# | the wide middle, *h* → 4 *h* → *h* | 8 *h*² + 5 *h* |
-# | two norms, a factor and a shift each | 4 *h* |
+# | attention: matrices for queries, keys, values and the output | 4 *h*² + 4 *h* |
+# | MLP: two matrices, *h* → 4 *h* → *h* | 8 *h*² + 5 *h* |
+# | two norms, each with a factor and a shift | 4 *h* |
 # | **together** | **12 *h*² + 13 *h*** |
 #
-# The embedding has *V* rows, the table of positions has *s*, one for each place in the sequence. In all:
+# Layers and tables together have *P* parameters:
 #
 # $$P = 12\,l\,h^2 \left(1 + \frac{13}{12\,h} + \frac{V + s}{12\,l\,h}\right)$$
 #
-# **Predict.** A model with 40 layers of width 6144, with a vocabulary of 50 257 words and sequences of 1024:
-# how many billion parameters? (In your head, from the largest term alone.)
+# **Predict.** A model has 40 layers of width 6144, a vocabulary of 50 257 tokens and sequences of 1024 tokens.
+# How many billion parameters does it have? The largest term alone, 12 *l h*², is good enough.
 
 # %% id="parameters-guess"
 ### BEGIN SOLUTION
@@ -80,12 +81,12 @@ big = parameters_of(40, 6144, 50257, 1024)
 billions.compare(big / 1e9)
 
 # %% [markdown] id="parameters-explain"
-# **Explain.** Nearly everything comes from the first term. 12 *l h*² alone gives 18.1 billion, which is 12 ×
-# 40 × 6144² and needs no more than the back of an envelope. The smaller the model, the worse this gets: the
-# tables do not shrink with the layers.
+# **Explain.** The first term, 12 × 40 × 6144², gives 18.1 of the 18.4 billion parameters. If you guessed about
+# 1.5 billion, you forgot the factor 12. For small models the first term is a worse estimate, because the tables
+# do not shrink with the number of layers.
 #
-# Is the formula right? A program that trains can count. Here is a small model on one device; you will need
-# the run again later.
+# Is the formula exact? A training program can count, so the next cell trains a small model on one device. You
+# will need this run again later.
 
 # %% id="count-run"
 small = gpt.model("tiny")
@@ -107,25 +108,27 @@ print(f"missing {counted - formula:12,.0f}")
 
 # %% id="count-claim" tags=["claim"]
 missing = counted - formula
-claim("formula and program differ by the last norm", missing, least=256, most=256)
+claim("parameters that the formula leaves out, twice the width", missing, least=256, most=256)
 
 # %% [markdown] id="count-explain"
-# **Explain.** A difference of a few hundred in millions is no rounding: counting is exact. It is twice the
-# width. The formula, which is the one that papers print, forgets the norm that stands between the last layer
-# and the vocabulary. Programs often differ from it in a second way: they round the vocabulary up to a
-# multiple of 128, because matrices of such sizes are multiplied faster. (50 257 becomes 50 304.)
+# **Explain.** Counting is exact, so the difference of 256 is not rounding. It is twice the width of this model:
+# the norm after the last layer has a factor and a shift, and the usual formula leaves it out. Many programs also
+# round the vocabulary up to a multiple of 128, for example from 50 257 to 50 304, because matrices of such sizes
+# are multiplied faster.
 #
-# An estimate may be wrong in the last digits. But you should know *why*; what nobody can explain is not an
-# estimate, it is a coincidence.
+# An estimate may be wrong in its last digits, but you should be able to explain why.
 
 # %% [markdown] id="flops-idea"
-# ## Six or eight?
+# ## How many FLOPs does a training step take?
 #
-# A **FLOP** is one floating-point operation: an addition or a multiplication. (FLOPs are a number; FLOP/s,
-# per second, are a speed. Mixing up the two words has cost many an hour.)
+# A **FLOP** is one floating-point operation, an addition or a multiplication. FLOPs are an amount of work, and
+# **FLOP/s** are a speed. The two are often confused.
 #
-# **Predict.** A matrix of 128 × 512 weights is applied to one token. How many FLOPs for each weight, forward?
-# And how many for the backward pass alone?
+# A layer multiplies one token by a matrix of 128 × 512 weights. Each weight is multiplied by an input and added
+# to a sum. The backward pass then computes the gradient of the weights and the gradient of the input, and each
+# takes a matmul of the same size.
+#
+# **Predict.** How many FLOPs does each weight take in the forward pass, and how many in the backward pass?
 
 # %% id="flops-guess"
 ### BEGIN SOLUTION
@@ -147,38 +150,36 @@ with FlopCounterMode(display=False) as forward:
     out = rows @ weights
 with FlopCounterMode(display=False) as backward:
     out.sum().backward()
-os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # counting sets it, and jobs would inherit it
+os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # the counter sets it, and jobs would inherit it
 each = weights.numel() * len(rows)
 per_weight["forward"].compare(forward.get_total_flops() / each)
 per_weight["backward"].compare(backward.get_total_flops() / each)
 
 # %% id="flops-claim" tags=["claim"]
 step = (forward.get_total_flops() + backward.get_total_flops()) / each
-claim("a step takes 6 FLOPs for each weight and token", step, least=6, most=6)
+claim("FLOPs of a training step, for each weight and token", step, least=6, most=6)
 
 # %% [markdown] id="flops-explain"
-# **Explain.** Forward, each weight is multiplied with something and the product is added to a sum: two.
-# Backward needs two products of the same size, one for the gradient of the weights, one for the gradient of
-# the input: four.
+# **Explain.** The forward pass takes 2 FLOPs for each weight, and the two matmuls of the backward pass take 4. A
+# training step therefore takes **6 FLOPs per parameter and token**. If activation checkpointing computes the
+# layers forward a second time (lesson 09), a step takes **8**. Both numbers are in use:
 #
-# So a training step takes **6 FLOPs per parameter and token**. If the layers are computed forward a second
-# time (lesson 09), it takes **8**. Both numbers are true, of different things:
+# - **Model FLOPs** are what the mathematics needs, always 6 per parameter and token.
+# - **Hardware FLOPs** are what the devices do, 8 with full recomputation and 6 without.
 #
-# - **model FLOPs** are what the mathematics needs: 6 per parameter and token, however clumsily it is done;
-# - **hardware FLOPs** are what the devices really do: 8 with full recomputation, 6 without.
-#
-# Two things do not fit this rule: attention multiplies queries with keys, which are no parameters, and the
-# product with the vocabulary is not recomputed. Counted exactly, one iteration of *B* samples of *s* tokens
-# takes, fully recomputed,
+# Two details are missing. Attention also multiplies queries with keys, which are not parameters. And the matmul
+# with the vocabulary is not recomputed. Counted exactly, an iteration of *B* samples of *s* tokens with full
+# recomputation takes
 #
 # $$F = 96\,B\,s\,l\,h^2 \left(1 + \frac{s}{6\,h} + \frac{V}{16\,l\,h}\right)$$
 #
-# and without recomputation 72 in the place of 96, and 12 in that of 16. (96 is 8 × 12, 72 is 6 × 12: look at *P*.)
+# Without recomputation, replace 96 by 72 and 16 by 12. The factor 96 is 8 × 12 and 72 is 6 × 12, with the 12 from
+# the formula for *P*.
 
 
 # %% id="flops-formula"
 def flops_of(batch, layers, hidden, vocabulary, sequence, recomputed):
-    """FLOPs of one iteration, of all devices together."""
+    """FLOPs of one iteration, on all devices together."""
     factor, head = (96, 16) if recomputed else (72, 12)
     more = sequence / (6 * hidden) + vocabulary / (head * layers * hidden)
     return factor * batch * sequence * layers * hidden**2 * (1 + more)
@@ -193,21 +194,22 @@ print(f"model:    {model:.3e} FLOPs = {model / big / tokens:.2f} per parameter a
 print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / model):.1f} % less")
 
 # %% [markdown] id="flops-causal"
-# The third line is a matter of taste that you have to know of. A GPT's attention is *causal*: half of the scores are
-# masked away. The formula counts them all, as most papers, the planner and the course's program do. Today's Megatron-LM
-# counts the half that is needed. At this size they differ by 1.3 %, at long sequences by much more: compare only numbers of one count.
+# The third line follows a different convention. Attention in a GPT is **causal**: a mask removes half of the
+# scores. The formula counts all scores, as do most papers, the planner and the course's program. Today's
+# Megatron-LM counts only the half that is needed. The two counts differ by 1.3 % at this size, and by much more
+# for long sequences. Compare only numbers of the same convention.
 
 # %% [markdown] id="achieved-idea"
-# ## Achieved, and peak
+# ## What percentage of the peak does a training reach?
 #
-# The **peak** of a device stands on its data sheet: an A100 can do 312 TFLOP/s in 16-bit numbers, if it does
-# nothing but multiply large matrices. The **achieved** rate is what a run really did: its FLOPs, divided by
-# its time and by its devices.
+# The **peak** of a device is the speed on its data sheet. An A100 has a peak of 312 TFLOP/s in 16-bit numbers, if
+# it does nothing but large matmuls. The **achieved** speed of a run is its FLOPs, divided by its time and its
+# number of devices.
 #
-# The model of 18.4 billion was trained, with full recomputation, on 16 A100 with 512 samples per iteration.
-# One iteration took 32.09 s (published in the notes of a training lab).
+# The model with 18.4 billion parameters was trained with full recomputation on 16 A100 GPUs, with 512 samples per
+# iteration. One iteration took 32.09 s, according to the notes of a training lab.
 #
-# **Predict.** At how many percent of the peak did it run?
+# **Predict.** What percentage of the peak did this run reach, counted in the hardware FLOPs printed above?
 
 # %% id="achieved-guess"
 ### BEGIN SOLUTION
@@ -227,15 +229,19 @@ print(
 )
 
 # %% [markdown] id="achieved-explain"
-# **Explain.** On an A100 half of the peak is a good run; four fifths are reached by nobody. It depends on the device: an
-# H100 multiplies three times as fast, and the rest of it is not three times as fast; there about 40 % in bf16 are good.
-# (Take the *dense* peak, 989 TFLOP/s. Many data sheets print twice that, for matrices half of which is zero.)
+# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and nobody reaches 80 %. An
+# H100 multiplies matrices three times as fast, but its memory and links are not three times as fast. On an H100
+# about 40 % is good: Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in
+# 2024 on up to 16,384 H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
+# page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds only for matrices that
+# are half zeros.
 #
-# The share of the peak that was achieved is called **HFU** (hardware FLOPs utilisation) if it counts what the devices did,
-# and **MFU** if it counts what the model needed. Which of the two is the better measure? Here is a published pair to
-# decide it: the same model of 175 billion parameters on the same 64 A100, 64 samples per iteration, once with
-# everything recomputed, once with only the inside of attention and with sequence parallelism (arXiv
-# 2205.05198, Table 5). The times are published; both shares are our count.
+# The percentage is called **HFU** (hardware FLOPs utilisation) if it counts what the devices did, and **MFU**
+# (model FLOPs utilisation) if it counts what the model needed. Which one is the better measure? Two published
+# runs show it ([Korthikanti and others, 2022, Table 5](https://arxiv.org/abs/2205.05198)). Both trained a model
+# with 175 billion parameters on 64 A100 GPUs, with 64 samples per iteration. One recomputed everything. The other
+# recomputed only the inside of attention and used sequence parallelism. The times in the table are published, and
+# we computed the percentages.
 
 # %% id="mfu-table"
 gpt3 = plan.Model("175 B", 96, 12288, 96, 2048, vocabulary=51200)
@@ -253,29 +259,40 @@ table.round(1)
 
 # %% id="mfu-claim" tags=["claim"]
 hfu, mfu = table["HFU, counted here (%)"], table["MFU, counted here (%)"]
-claim("HFU does not see the difference", hfu["selective"] - hfu["full"], least=-1, most=1, unit="%")
-claim("MFU does", mfu["selective"] - mfu["full"], least=10, unit="%")
+claim(
+    "HFU with selective recomputation, minus HFU with full",
+    hfu["selective"] - hfu["full"],
+    least=-1,
+    most=1,
+    unit="%",
+)
+claim(
+    "MFU with selective recomputation, minus MFU with full",
+    mfu["selective"] - mfu["full"],
+    least=10,
+    unit="%",
+)
 
 # %% [markdown] id="mfu-explain"
-# The HFU says that the two runs are equally good, and yet one of them needs a quarter less time. Work that was not
-# necessary counts as work in the HFU; whoever wants to know when the training will be over looks at the MFU.
+# **Explain.** By HFU the two runs are equally good, although the second needs a quarter less time. HFU counts
+# recomputation as useful work. MFU does not, so MFU tells you when a training will finish.
 #
-# (The paper's own MFU for the second run is 51.4 % too; its HFU is 52.8 %. Its formula counts for the recomputed products
-# of attention as much as for all of their forward and backward pass; exactly it is a third of that.)
+# The paper reports the same MFU for the second run, but an HFU of 52.8 %. Its formula counts the recomputed
+# matmuls of attention as a whole forward and backward pass. Counted exactly, they are a third of that pass.
 
 # %% [markdown] id="days-idea"
-# ## How many days?
+# ## How many days does a training take?
 #
-# FLOPs per token, times tokens, divided by the speed of all devices. With *T* tokens, *P* parameters, *n*
-# devices and *X* FLOP/s **achieved** by each:
+# The time is the FLOPs per token, times the tokens, divided by the speed of all devices. With *T* tokens, *P*
+# parameters, *n* devices and *X* FLOP/s **achieved** by each device:
 #
 # $$\text{time} \approx \frac{8\,T\,P}{n\,X} \quad\text{or}\quad \frac{6\,T\,P}{n\,X}$$
 #
-# Eight, if *X* counts hardware FLOPs of a run that recomputes everything. Six, if *X* counts model FLOPs.
-# Factor and rate must be of the same kind.
+# Use 8 if *X* counts hardware FLOPs of a run that recomputes everything, and 6 if *X* counts model FLOPs. Factor
+# and speed must count the same kind of FLOPs.
 #
-# **Predict.** GPT-3: 175 billion parameters, 300 billion tokens, 1024 A100 that achieve 140 TFLOP/s each
-# (hardware FLOPs, with full recomputation). How many days?
+# **Predict.** GPT-3 has 175 billion parameters and learns from 300 billion tokens. It runs on 1024 A100 GPUs with
+# full recomputation, and each achieves 140 TFLOP/s in hardware FLOPs. How many days does the training take?
 
 # %% id="days-guess"
 ### BEGIN SOLUTION
@@ -295,19 +312,19 @@ def days_of(factor, tokens, parameters, devices, flops_per_s):
 days = days_of(8, 300e9, 175e9, 1024, 140e12)
 mixed = days_of(6, 300e9, 175e9, 1024, 140e12)
 days_guessed.compare(days)
-print(f"with factor 6 and the same rate: {mixed:.0f} days, a quarter too few")
+print(f"with factor 6 and the same speed: {mixed:.0f} days, a quarter too few")
 
 # %% [markdown] id="days-explain"
-# 34 days is also what the authors published (arXiv 2104.04473, section 5.1). The formula leaves attention out: for the
-# model of 18.4 billion it was 8.18 FLOPs per parameter and token, not 8, so 2 % of the days are missing. It also leaves out
-# whatever happens in a month to a thousand devices: failures, restarts, checkpoints. It is a lower bound that is easily
-# computed, which is a good thing to have.
+# **Explain.** The training takes 34 days, as the authors estimate too ([Narayanan and others, 2021, section
+# 5.1](https://arxiv.org/abs/2104.04473)). The formula leaves attention out. For the model with 18.4 billion
+# parameters the exact count was 8.18, not 8, so 2 % of the days are missing. Failures, restarts and checkpoints
+# of a thousand devices are missing too. The formula gives a lower bound that is quick to compute.
 
 # %% [markdown] id="ex1" tags=["exercise"]
-# > **Exercise 14.1** — The model `lab` of lesson 03, run by the published lab of lesson 08: 12 layers of width 768,
-# > vocabulary 50 257, sequences of 1024. On 4 V100 GPUs, without recomputation, it took 537 ms per iteration
-# > of 8 samples. How many million parameters has it, how many TFLOP/s did each device achieve by `flops_of`,
-# > and how many days would 10 billion tokens take?
+# > **Exercise 14.1** — Take the model `lab` of lesson 03: 12 layers of width 768, a vocabulary of 50 257 tokens,
+# > sequences of 1024 tokens. In the published run of lesson 08, 4 V100 GPUs without recomputation needed 537 ms
+# > for an iteration of 8 samples. How many million parameters does the model have? How many TFLOP/s did each
+# > device achieve by `flops_of`? How many days would 10 billion tokens take?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -323,16 +340,16 @@ training_days = 10e9 / (8 * 1024) * 0.537 / 86400
 check.ex14_own(parameters_millions, tflops_per_device, training_days)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# 124 million parameters, the size of GPT-2 small. Each V100 achieved about 3.3 TFLOP/s: a fifth of its 15.7
-# TFLOP/s in float32. The days need no FLOPs at all: tokens, divided by tokens per iteration, times seconds
-# per iteration. If you took 6 *T P* / (*n X*) instead, you found a little less than 7 days: the short formula
-# leaves out the products of attention, which are an eighth of the work of this small model.
+# The model has 124 million parameters, as many as GPT-2 small. Each V100 achieved about 3.3 TFLOP/s, a fifth of
+# its 15.7 TFLOP/s in float32. The days need no FLOPs: divide the tokens by the tokens per iteration and multiply
+# by the seconds per iteration. If you used 6 *T P* / (*n X*), you found a little less than 7 days. This formula
+# leaves out the matmuls of attention, an eighth of the work of this small model.
 
 # %% [markdown] id="wrong-idea"
-# ## An estimate to check
+# ## Can a wrong estimate look right?
 #
-# Here is an estimate as one finds it, for the model of 18.4 billion: how long do its 16 devices take for 300
-# billion tokens?
+# Here is an estimate of the days that the same 16 devices need to train the model with 18.4 billion parameters on
+# 300 billion tokens:
 
 # %% id="wrong-page"
 their_tokens = 300 * 10e9
@@ -343,9 +360,10 @@ their_days = 8 * their_tokens * 18.4e9 / (16 * theoretical_peak) / 86400
 print(f"{their_days:.0f} days")
 
 # %% [markdown] id="wrong-ask"
-# 203 days: that looks sensible, it was printed, and people have planned with it.
+# The result looks sensible. It was printed, and people have planned with it.
 #
-# **Predict.** How many mistakes are in these lines? (Look at every number, and at the names too.)
+# **Predict.** How many mistakes are in these lines? Check every number, every name, and what is left unsaid.
+# Count a repeated mistake once.
 
 # %% id="wrong-guess"
 ### BEGIN SOLUTION
@@ -357,9 +375,9 @@ guess_mistakes = 1
 mistakes = predict("14: mistakes in an estimate", guess_mistakes)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 14.2** — Repair it. Give the number of tokens, the FLOP/s that one device achieved (hardware
-# > FLOPs), and the days that follow. Then say by which factor, 6 or 8, the 18.4 billion must be multiplied if
-# > the devices did **not** recompute.
+# > **Exercise 14.2** — Repair the estimate. Give the number of tokens, the FLOP/s that one device achieved in
+# > hardware FLOPs, and the days that follow. Then give the factor, 6 or 8, that belongs to a run **without**
+# > recomputation.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -380,27 +398,27 @@ check.ex14_repaired(right_tokens, right_flops_per_s, right_days, factor_without_
 mistakes.compare(5)
 
 # %% [markdown] id="wrong-count"
-# Five: two powers of ten, one number that was mistyped, one name, and one thing that was left unsaid. Only one of them
-# shows in the result.
+# There are five mistakes: two wrong powers of ten, a mistyped number, a wrong name and an assumption that is not
+# stated. Only the mistyped number changes the result.
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# In Python `10e9` is ten billion, not one: `300 * 10e9` are 3000 billion tokens. And `10e12` is ten tera.
-# One stands above the line and one below, so the two tenfold mistakes cancel, and the result looks right. It
-# is the most dangerous kind: the next one who takes only the number of tokens from this page is wrong by ten.
+# In Python `10e9` is ten billion, so `300 * 10e9` is 3000 billion tokens, and `10e12` is ten tera. One stands in
+# the numerator and one in the denominator, so the two errors cancel and the result looks right. Errors that
+# cancel are dangerous: if you copy only the number of tokens from this page, you are wrong by a factor of ten.
 #
-# The sequence is typed 1048 for 1024, which makes the rate 157.7 in the place of 154.0 TFLOP/s. The rate is called a
-# theoretical peak, but it was measured: the peak of the device is 312. And the factor 8 stands there without a word about
-# recomputation; without it, it would have to be 6.
+# The sequence length is mistyped as 1048 instead of 1024, which gives a speed of 157.7 instead of 154.0 TFLOP/s.
+# The speed is called a theoretical peak, but it was measured, and the peak is 312 TFLOP/s. The factor 8 assumes
+# full recomputation without saying so. Otherwise the factor would be 6.
 #
-# How many days are right? There are several honest ways to count:
+# How many days are right? There are several correct ways to count:
 
 # %% id="ex2-ways" tags=["solution"]
 model_flops_per_s = flops_of(512, 40, 6144, 50257, 1024, recomputed=False) / 32.09 / 16
 pd.Series(
     {
-        "their page: 8 T P, rate with the mistyped sequence": their_days,
-        "8 T P, rate of hardware FLOPs": right_days,
-        "6 T P, rate of model FLOPs": days_of(6, right_tokens, 18.4e9, 16, model_flops_per_s),
+        "their page: 8 T P, speed with the mistyped sequence": their_days,
+        "8 T P, speed in hardware FLOPs": right_days,
+        "6 T P, speed in model FLOPs": days_of(6, right_tokens, 18.4e9, 16, model_flops_per_s),
         "8.18 T P, as counted exactly": days_of(
             hardware / big / tokens, right_tokens, big, 16, right_flops_per_s
         ),
@@ -410,20 +428,20 @@ pd.Series(
 ).round(1).to_frame()
 
 # %% [markdown] id="ex2-differ" tags=["solution"]
-# From 203 to 207 is the mistyped sequence: the rate came out 2 % too high. From 207 to 212.5 is attention: the rate contains
-# its products, and 8 *T P* leaves them out. Put 8.18 in the place of 8, and formula and counting agree, as they must.
-# With 6 *T P* the gap is a little wider still, since the rate of model FLOPs contains 6.16. The last line is
-# the best, and needs no FLOPs at all: but somebody must have measured an iteration.
+# The step from 203 to 207 days is the mistyped sequence length, which made the speed 2 % too high. The step from
+# 207 to 212.5 days is attention: the speed includes its matmuls, but 8 *T P* leaves them out. With 8.18 instead
+# of 8, formula and iterations agree. With 6 *T P* the gap is slightly wider, because model FLOPs contain 6.16 per
+# parameter and token. The last line is the best and needs no FLOPs, but somebody must have measured an iteration.
 
 # %% [markdown] id="site-idea"
-# ## Your cluster, predicted
+# ## Can you predict a run on your own cluster?
 #
-# So much for paper. A prediction for a real machine needs to know the machine: how fast it multiplies, how
-# fast it moves memory, what starting an operation costs, and how fast the roads between the devices are. The
-# roads are measured by the program of lesson 00, the rest is found from short runs of two known sizes, on one device each.
+# To predict a run on a real machine, the planner must know how fast the machine multiplies, moves memory, starts
+# operations and sends data over its links. The program of lesson 00 measures the links. Short runs on one device
+# each, called **probes**, give the rest. Three probes use a micro-batch of 2 samples and one uses 8.
 #
-# They run side by side, on all four devices at once. A device whose neighbours work is a little slower than one alone, since
-# they share memory, caches or power, and in the run to predict all four will work.
+# The four probes run at the same time. A device is a little slower when its neighbours work, because they share
+# memory, caches or power, and in the run that you will predict all four devices work.
 
 # %% id="site-run"
 probes = [lab.submit(recipe(f"probe2-{number}", iterations=24)) for number in (1, 2, 3)]
@@ -436,7 +454,7 @@ roads.links.roads
 
 # %% id="site-calibrate"
 def seconds(*runs):
-    """Median over the iterations; the recorded one and the first are slower."""
+    """Median of all iterations, because the first and the recorded one are slower."""
     return pd.concat([run.log.iterations["elapsed_ms"] for run in runs]).median() / 1e3
 
 
@@ -450,21 +468,28 @@ if probe.memory[0].device == "cpu":
 else:
     known = HARDWARE if HARDWARE in plan.DEVICES else "A100-40GB"
     cluster = plan.cluster(known).but(nodes=2, devices_per_node=2)
-print(f"the plan starts from the figures of: {cluster.device.name}")
+print(f"the planner starts from the figures of: {cluster.device.name}")
 cluster = plan.with_links(cluster, roads.links)
 here = plan.calibrate(cluster, plan.STACKS["course"], [observed(*probes), observed(probe8)])
+print(f"an iteration on one device: {1e3 * seconds(*probes):.0f} ms with a micro-batch of 2")
+for part in ("gradients", "activations"):
+    print(f"{part}: {probe.memory[0].peak_composition[part] / 2**20:.1f} MiB")
 pd.Series(here.factors, name="factor").round(2).to_frame()
 
 # %% [markdown] id="site-explain"
-# The planner began with the figures that it names above: round ones of a processor's core, or those of a GPU's
-# data sheet. The probes moved them: a factor of 2 means that yours is twice as fast as that. (On the box a device is a
-# core or a share of one, see lesson 00. If it named a GPU that is not yours, since `HARDWARE` was not in the table, the probes
-# have corrected its speeds as a whole, but not each by itself; with the right name the prediction of time is better.)
+# The planner started from round figures for a CPU core, or from the data sheet of the GPU that it names above.
+# The probes corrected these figures. A factor of 2 means that your device is twice as fast as the starting
+# figure. On the box, a device may be a share of a core. If your GPU was not in the table, the probes have
+# corrected the speeds of a different GPU as a whole, not one by one. With the right name the predicted time is
+# more accurate.
 
 # %% [markdown] id="target-idea"
-# Now the run that has never run: the same model on four devices, two of them on each node.
+# Now predict a run that nobody has started yet: the same model on four devices, two on each node. Each device
+# computes 2 samples, as in the first three probes. Then a ring all-reduce adds up the gradients and sends 1.5
+# times their size over each link (lesson 04). A device stores 16 bytes per parameter, four times the size of the
+# gradients, and the activations.
 #
-# **Predict.** How many milliseconds per iteration, and how many MiB at the peak of one device?
+# **Predict.** How many milliseconds does an iteration take, and how many MiB does one device need at its peak?
 
 # %% id="target-guess"
 ### BEGIN SOLUTION
@@ -496,11 +521,14 @@ in_ms = {name: 1e3 * part for name, part in predicted.parts.items()}
 pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_frame().T
 
 # %% [markdown] id="target-table"
-# Every part has a reason, and the parts add up. *matmul* and *attention* are the FLOPs of this lesson,
-# divided by the speed that the probes found; *memory* and *optimizer* only move data; *launch* and *loop* are
-# what starting operations and steps costs. *data* is the all-reduce over the roads that you measured, and
-# *straggler* the waiting for the slowest rank. (A part *sharing* appears where devices are processes that share fewer
-# processors than they are, and keep no pace.)
+# The planner predicts each part of the step, and the parts add up:
+#
+# - `matmul` and `attention` are the FLOPs of this lesson, divided by the speed that the probes found.
+# - `memory` and `optimizer` only move data.
+# - `launch` and `loop` are the costs of starting operations and steps.
+# - `data` is the all-reduce over the links that you measured.
+# - `straggler` is the waiting for the slowest rank.
+# - `sharing` appears only if the devices share a smaller number of CPU cores and keep no fixed pace.
 
 # %% id="target-run"
 target = lab.submit(target_recipe)
@@ -521,16 +549,16 @@ ratio = planned_mib / measured_mib
 claim("memory: predicted over measured", ratio, least=0.97, most=1.03, unit="times")
 
 # %% [markdown] id="memory-explain"
-# **Explain.** Memory is counting, like parameters: 4 bytes for a parameter, 4 for its gradient, 8 for the
-# optimizer, and for every token what the layers keep (lesson 09). So it can be right within a percent, before
-# anything has run. On a GPU the *temporary* part may be larger than planned: libraries for matrix products
-# take a work space of their own.
+# **Explain.** Memory can be counted, like parameters: 4 bytes for a parameter, 4 for its gradient, 8 for the
+# optimizer, and the activations of every token (lesson 09). So the plan can be right within one percent before
+# anything has run. On a GPU the part `temporary` may be larger than planned, because libraries for matmuls
+# reserve a workspace.
 
 # %% id="time-see"
 low, high = predicted.interval
 expected["ms"].compare(1e3 * seconds(target))
 print(f"predicted   {1e3 * predicted.seconds:.0f} ms")
-print(f"            (four of five runs of this kind: {1e3 * low:.0f} to {1e3 * high:.0f} ms)")
+print(f"            (80 % of the runs of this kind take {1e3 * low:.0f} to {1e3 * high:.0f} ms)")
 print(f"measured    {1e3 * seconds(target):.0f} ms")
 
 # %% id="time-claim" tags=["claim"]
@@ -538,17 +566,17 @@ ratio = predicted.seconds / seconds(target)
 claim("time: predicted over measured", ratio, least=0.75, most=1.25, unit="times")
 
 # %% [markdown] id="residual-idea"
-# ## What the difference is made of
+# ## Which part of the prediction was wrong?
 #
-# Predicted and measured times differ. By how much is an answer for a bookkeeper; *where* is the answer that
-# helps. The profile of the run says how its step was divided into computing and waiting for others, so both
-# parts can be compared one by one. (The profile gives the shares, the iteration lines the time, since
-# recording slows the recorded step down.)
+# The predicted and the measured time differ. To learn from the difference, find the part of the step that caused
+# it. The profile divides the step into computing and waiting for others, so both parts can be compared with the
+# plan. Recording slows the recorded step down. The next cell therefore takes the percentages from the profile and
+# the time from the log.
 
 
 # %% id="residual-see"
 def divided(parts):
-    """The planner's parts in ms, as a profile can tell them apart."""
+    """The planner's parts in ms, divided as the profile divides the step."""
     waiting = ("tensor", "context", "pipeline", "data", "bubble", "straggler")
     waited = 1e3 * sum(parts.get(name, 0) for name in waiting)
     return {"computing": 1e3 * sum(parts.values()) - waited, "waiting for others": waited}
@@ -572,42 +600,41 @@ both["residual"] = both["measured"] - both["predicted"]
 both.round(1)
 
 # %% [markdown] id="residual-explain"
-# **Explain.** Which residual is the larger one, and what may be behind it?
+# **Explain.** The **residual** is the measured time minus the predicted time. Which residual is larger, and what
+# may have caused it?
 
 # %% id="residual-said"
 LONGER = {
     "computing": "Computing took longer than predicted. "
-    "Perhaps something came between: another job, or a machine that became warm.",
+    "Perhaps another job used the machine, or the machine became warm and slowed down.",
     "waiting for others": "Waiting for others took longer than predicted. "
-    "Perhaps the ranks came unevenly: an all-reduce ends when the last one has come.",
+    "Perhaps the ranks reached the all-reduce at different times: it waits for the last rank.",
 }
 LESS = {
-    "computing": "Computing took less than predicted. Perhaps something held the probes up, and not the target.",
+    "computing": "Computing took less than predicted. Perhaps something slowed down the probes but not the target.",
     "waiting for others": "Waiting for others took less than predicted. "
-    "Perhaps the roads were measured at a bad moment, or are used better than planned.",
+    "Perhaps the links were busy when they were measured, or the target uses them better than planned.",
 }
 residuals = both["residual"].drop("together")
 larger = residuals.abs().idxmax()
 if residuals.abs().max() < 0.05 * both.loc["together", "measured"]:
-    print(
-        "Both residuals are below a twentieth of the step: too little to search for. If they grew:"
-    )
+    print("Both residuals are below 5 % of the step, too small to explain. If the larger one grew:")
 print((LONGER if residuals[larger] > 0 else LESS)[larger])
 
 # %% [markdown] id="residual-more"
-# That is a suspicion. To find out whether it is true, change one thing and predict again: twice the micro batch doubles what is
-# computed for samples (`matmul`, `attention`, `memory`) and leaves the optimizer, the starts and the all-reduce as they are. A residual that grows along with a part belongs to that part.
+# This is only a suspicion. To test it, change one thing and predict again. Twice the micro-batch doubles
+# `matmul`, `attention` and `memory`, and leaves the optimizer, the launches and the all-reduce unchanged. If the
+# residual grows with one of these parts, it belongs to that part.
 #
-# How good is good? Published predictors of training time claim mean errors of 3 to 15 % on the clusters that
-# they were made for (vTrain, arXiv 2312.12391: 8 and 15 %; Lumos, arXiv 2504.09307: 3 %).
-# `benchmarks/planner.py` holds ours against published runs.
+# How accurate can a prediction be? In 2023 [vTrain](https://arxiv.org/abs/2312.12391) reported a mean error of 8
+# % on one node of A100 and 15 % on up to 512. In 2025 [Lumos](https://arxiv.org/abs/2504.09307) reported 3 % when
+# it replayed runs on up to 512 H100. `benchmarks/planner.py` compares our planner with published runs.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 14.3** — All four devices keep the same parameters and the same numbers of the optimizer: four
-# > times the same. They can share instead, and each keep a quarter. `zero` says what is shared: 0 nothing, 1
-# > the optimizer's numbers, 3 gradients and parameters too (lesson 11). Share **only the optimizer's
-# > numbers**. Predict the peak of the run `target` with this one change, in MiB and within 3 %, *then* let it
-# > run.
+# > **Exercise 14.3** — All four devices keep the same parameters and the same optimizer state. Instead, each can
+# > keep a quarter. `zero` says what is sharded: 0 nothing, 1 the optimizer state, 3 also gradients and parameters
+# > (lesson 11). Shard **only the optimizer state**. Predict the peak of the run `target` with this one change, in
+# > MiB and within 3 %, *then* run it.
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -623,10 +650,10 @@ sharded.watch()
 check.ex14_sharded(predicted_mib, sharded, target)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# Three quarters of the 8 bytes per parameter are gone: 6 bytes. But each device also has a place for
-# the sum of its own quarter, beside its own gradients, and keeps it all the time: one more byte per
-# parameter. So the peak falls by 8 × 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. Whoever forgot the sum
-# finds it by comparing part by part: it has become a piece of the gradients.
+# Three quarters of the 8 bytes per parameter are gone, which saves 6 bytes. But each device also keeps the summed
+# gradient of its own quarter, beside its own gradients. This sum costs 1 byte per parameter. So the peak falls by
+# 8 × 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. If you forgot the sum, compare part by part and you find it
+# among the gradients.
 
 # %% id="ex3-look" tags=["solution"]
 sharded_parts = dict(planned_for(sharded_recipe).fullest.parts)
@@ -634,21 +661,21 @@ sharded_parts["activations"] += sharded_parts.pop("logits")
 show.memory_parts(sharded_parts, sharded.memory[0].peak_composition)
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Let the planner search:
-# > `plan.search(gpt.model("18b"), plan.cluster("selene", 64), 512).table()` ranks all layouts of the model
-# > of 18.4 billion on 64 A100. How many days for 300 billion tokens does it promise, with how much
-# > recomputation, and what would the formula have said? How much memory does the best layout leave free?
+# > **Going further** — Let the planner search.
+# > `plan.search(gpt.model("18b"), plan.cluster("selene", 64), 512).table()` ranks all layouts of the model with
+# > 18.4 billion parameters on 64 A100. How many days for 300 billion tokens does the best layout promise, and how
+# > much does it recompute? What would the formula have said? How much memory does the best layout leave free?
 
 # %% [markdown] id="guesses-idea"
-# ## Your guesses
+# ## Did your guesses get better?
 #
-# You have made another series of predictions: one before nearly every run of this course. They were kept, the first one for
-# each question, with what came out.
+# You have made predictions before nearly every run of this course. The course kept your first guess for each
+# question, together with the result.
 
 # %% id="guesses-see"
 kept = guesses()
 show.guesses(kept) if len(kept) else print(
-    "No guess has been kept: whoever guesses sees a figure here."
+    "No guesses have been kept. If you answer the predictions, a figure appears here."
 )
 
 # %% id="guesses-said"
@@ -659,37 +686,46 @@ if len(numbers) < 10:
     print(f"{len(numbers)} numbers so far: too few to see whether they get better.")
 else:
     print(f"In the first half you were off by a factor of {early:.2g}, in the second by {late:.2g}")
-    print("(the middle one of each half).", end=" ")
+    print("(median of each half).", end=" ")
     if late < 0.95 * early:
-        print("You foresee these machines better than you did at the beginning.")
+        print("You predict these machines better than you did at the beginning.")
     elif late < 1.05 * early:
-        print("That is the same, and the questions became harder.")
+        print("Your accuracy stayed the same, although the questions became harder.")
     else:
-        print("The questions became harder, too. Look at kept.nlargest(5, 'times_off').")
+        print("But the questions also became harder. Look at kept.nlargest(5, 'times_off').")
 
 # %% [markdown] id="guesses-explain"
-# *By which factor each guess missed, too much or too little, lesson by lesson; the dashed line is right. Where the answer
-# was a word, it is counted above.*
+# *By what factor each guess was too large or too small, lesson by lesson. The dashed line marks a correct guess.
+# Guesses that are words are counted above.*
 #
-# A guess that is off by three in a quantity that ranges over thousands is a good one. What counts is not the last point of
-# the curve. It is whether you could say *which term* you had forgotten, each time.
+# If a quantity ranges over thousands, a guess within a factor of three is good. The last point of the curve
+# matters less than whether you could name the *term* that you had forgotten.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Parameters: 12 *l h*², and the tables. Counting is exact; know why yours differs.
-# - 6 FLOPs per parameter and token are what the model needs. 8 are what devices do that recompute everything.
-#   Never take the factor of one with the rate of the other.
-# - Peak is on the data sheet (dense), achieved is in the log. Half of it is good on an A100, two fifths on an H100.
-# - A sensible result proves nothing: two mistakes may cancel. Check the inputs.
-# - Memory can be counted beforehand, to about a percent. Time can be predicted in parts, and the difference
+# - A GPT has 12 *l h*² parameters and two tables. Counting is exact, so find out why your count differs.
+# - A model needs 6 FLOPs per parameter and token. Devices that recompute everything do 8. Never combine the
+#   factor of one with the speed of the other.
+# - The (dense) peak is on the data sheet, and the achieved speed is in the log. Half of the peak is good on an
+#   A100, 40 % on an H100.
+# - A sensible result proves nothing, because two mistakes may cancel. Check the inputs.
+# - Memory can be counted before the run, to about one percent. Time can be predicted in parts, and the residual
 #   belongs to one of them.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The probes go. The runs `target` and `sharded` stay, since the check of exercise 14.3 reads both. (Whoever runs
-# the lesson again gets new probes; their roads and speeds may have changed meanwhile.)
+# The next cell deletes the probes. The runs `target` and `sharded` stay for the check of exercise 14.3. If you
+# run the lesson again, new probes may find other speeds.
+#
+# **References**
+#
+# - Narayanan and others, 2021, Megatron-LM: [arXiv 2104.04473](https://arxiv.org/abs/2104.04473)
+# - Korthikanti and others, 2022, Megatron-LM: [arXiv 2205.05198](https://arxiv.org/abs/2205.05198)
+# - Bang and others, 2023, vTrain: [arXiv 2312.12391](https://arxiv.org/abs/2312.12391)
+# - Meta, 2024, Llama 3: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783)
+# - Liang and others, 2025, Lumos: [arXiv 2504.09307](https://arxiv.org/abs/2504.09307)
 
 # %% id="clean"
 lab.clean(probe, *probes, probe8, roads, yes=True)

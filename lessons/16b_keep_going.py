@@ -1,15 +1,15 @@
 # %% [markdown] id="title"
 # # 16b Keep going
 #
-# Lesson 16 was about finding out why a run has ended. A run of weeks ends so often that somebody has to start it
-# again at three in the morning, unless it does so by itself, and loses little. In this lesson a job is thrown out of
-# its nodes and comes back without anybody; a disk fills up and nothing is lost; and you work out how often to save,
-# from a rate of failure and two times that you measure.
+# A training of weeks ends many times before it is finished. Either someone restarts it at three in the morning, or it
+# restarts by itself and loses little. In this lesson a job is removed from its nodes and comes back without help. A
+# disk fills up, and no good checkpoint is lost. Then you compute how often to save, from a failure rate and two times
+# that you measure.
 #
 # | | |
 # |---|---|
-# | You will be able to | write a job that survives preemption and dead nodes; know which checkpoint is good; choose the interval between checkpoints; say what share of a machine's time becomes work |
-# | Minutes | 45 |
+# | You will be able to | write a job that survives preemption and dead nodes; know which checkpoint is good; choose the interval between checkpoints; say what percentage of a machine's time becomes kept work |
+# | Minutes | 35 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 16 |
 
@@ -23,20 +23,21 @@ from course_lib import Lab, check, claim, fault, plan, predict, read, show
 lab = Lab()
 
 # %% [markdown] id="requeue-idea"
-# ## Thrown out, and back
+# ## A preempted job comes back
 #
-# A job of higher priority comes, and Slurm takes your nodes back: your job is **preempted** and, if its owner did not
-# refuse, **requeued**. The same happens when a node dies, when the cluster is serviced, and when the time limit
-# comes, if the script asks for it. What it takes:
+# If a job of higher priority arrives, Slurm can take your nodes back. Your job is **preempted**. Unless you refused
+# it, the job is also **requeued**: it goes back into the queue and starts again. The same happens after a node
+# failure or a service of the cluster. It also happens at the time limit, if the script asks for it. A job needs four
+# things to survive:
 #
-# | who | does what |
+# | part | what it does |
 # |---|---|
-# | Slurm | sends SIGTERM to all processes, and SIGKILL some seconds later (`KillWait`, `GraceTime`; `--signal=TERM@120` asks for an earlier warning before the time limit) |
-# | the program | on SIGTERM, finishes the step, saves, ends (`--exit-signal-handler`). All ranks must agree on *which* step is the last, so they vote in each one: a signal arrives at different steps on different ranks |
+# | Slurm | sends SIGTERM to all processes, and SIGKILL some seconds later (`KillWait`, `GraceTime`); `--signal=TERM@120` asks for a warning 120 s before the time limit |
+# | the program | on SIGTERM, it finishes the step, saves and ends (`--exit-signal-handler`); the signal reaches ranks in different steps, so they vote in each step on whether it is the last |
 # | the job script | always starts with `--load` from the folder into which it saves, which may be empty |
-# | the log | `--open-mode=append`, or the second life erases the words of the first |
+# | the log | `--open-mode=append`; otherwise the second start deletes the first log |
 #
-# **Predict.** A run of 30 steps is requeued twice in the middle. Steps that are made in all its lives together?
+# **Predict.** A run of 30 steps is requeued twice in the middle. How many steps does it execute in total?
 
 # %% id="requeue-guess"
 ### BEGIN SOLUTION
@@ -78,26 +79,33 @@ lives = thrown.log.iterations
 steps.compare(len(lives))
 both = undisturbed.log.iterations.merge(lives, on="iteration", suffixes=("", "_thrown"))
 differ = (both["lm_loss"] - both["lm_loss_thrown"]).abs().max()
-print(f"{thrown.text.count('successfully loaded')} times loaded; losses differ by {differ:g}")
+print(f"loaded {thrown.text.count('successfully loaded')} times; the losses differ by {differ:g}")
 show.loss(undisturbed, thrown)
 
 # %% id="requeue-claim" tags=["claim"]
-claim("steps made in all lives", len(lives), least=30, most=30, unit="steps")
-claim("times that it went on", thrown.text.count("successfully loaded"), least=2, most=2)
+claim("steps executed in all starts together", len(lives), least=30, most=30, unit="steps")
+claim(
+    "starts that continued from a checkpoint",
+    thrown.text.count("successfully loaded"),
+    least=2,
+    most=2,
+)
 claim("largest difference from the undisturbed run", differ, most=0, unit="nats")
 
 # %% [markdown] id="requeue-explain"
-# **Explain.** No step is lost, and none is made twice: the last act of each life was a checkpoint. The losses are
-# equal to the last digit, because a checkpoint holds *everything* that the next step depends on: weights, Adam's two
-# moments and its step count, the loss scale, and how many samples were consumed, from which order and random numbers
-# follow (lesson 03). Forget one of them, and the run goes on and is another one. That is a test worth having: *stop,
-# continue, compare bit for bit*. (A requeued job waits a while before it starts again: two minutes on a real Slurm,
-# five seconds on the box.)
+# **Explain.** No step is lost and none is repeated, because each start ended with a checkpoint. The losses are equal
+# to the last digit. A checkpoint holds *everything* that the next step depends on: the weights, Adam's two moments
+# and step count, the loss scale, and the number of consumed samples. The order of the samples and the random numbers
+# follow from this number (lesson 03).
+#
+# If a checkpoint lacks one of these, the run continues, but it becomes a different run. So make this test with your
+# own program: *stop, continue, compare bit for bit*. A requeued job waits before it starts again, two minutes on a
+# real Slurm and five seconds on the box.
 
 # %% [markdown] id="disk-idea"
-# ## Half a checkpoint
+# ## A node dies while it saves
 #
-# A node that dies sends no signal first, and it may die while saving. What lies in the folder then? And what if the
+# A node that dies sends no signal, and it may die while it saves. What is in the folder then? And what happens if the
 # disk is full?
 
 # %% id="disk"
@@ -110,13 +118,14 @@ for run in (full, killed):
     print(*sorted(f"    {path.name}" for path in (run.folder / "checkpoints").iterdir()), sep="\n")
 
 # %% [markdown] id="disk-explain"
-# A checkpoint is written into a folder that is called *unfinished*, with a checksum of each file at the end, and gets
-# its name by **one rename**: so a name that is there stands for a whole checkpoint. The tracker file names the
-# newest, and is replaced in the same way. The run whose disk was full went on, and told at its end that its last
-# checkpoint is not there: ending with success would have been a lie. (`saving.lock` was left by the program that was killed: it
-# keeps two programs from saving in one place at once.)
+# **Explain.** The program writes a checkpoint into a folder called *unfinished*, and adds a checksum of each file at
+# the end. **One rename** then gives the folder its final name. So a folder with a final name holds a complete
+# checkpoint. The tracker file names the newest checkpoint and is replaced in the same way.
 #
-# A rename does not help against what happens *afterwards*. In the next run a file of the newest checkpoint loses its
+# The run with the full disk continued, but it ended with an error, because its last checkpoint is missing. The killed
+# program left `saving.lock`, which keeps two programs from saving in one folder at the same time.
+#
+# A rename does not protect a checkpoint *afterwards*. In the next run, a file of the newest checkpoint loses its
 # second half:
 
 # %% id="damaged"
@@ -135,22 +144,25 @@ first = int(onwards.log.iterations["iteration"].iloc[0])
 claim("first step after a damaged checkpoint of step 9", first, least=7, most=7)
 
 # %% [markdown] id="damaged-explain"
-# The damaged one is passed over, with a warning, and the last good one is taken: so keep more than one. (If none were
-# whole, the run would end. To begin anew with random weights would look like a run that goes on.)
+# **Explain.** The program skips the damaged checkpoint with a warning and loads the last good one. So keep more than
+# one. If all are damaged, the run ends. Starting again with random weights would look like a run that continues.
 
 # %% [markdown] id="interval-idea"
-# ## How often to save?
+# ## How often should you save?
 #
-# While a checkpoint is written, training stands still. What was done since the last one is done again after a
-# failure. Save often, and you pay for saving; save seldom, and you pay for repeating. With `C` seconds for a
-# checkpoint and a failure every `M` seconds, an interval of `T` loses about
+# Training stands still while a checkpoint is written, and after a failure it repeats the work since the last
+# checkpoint. If you save often, you lose time to saving. If you save rarely, you lose time to repeating. Let a
+# checkpoint take `C` seconds, and let a failure come every `M` seconds on average. An interval of `T` seconds then
+# loses about
 #
-# > $C / T$ of the time to saving, and $T / 2M$ to repeating: least at $T = \sqrt{2 C M}$ (Young 1974).
+# > $C / T$ of the time to saving and $T / 2M$ to repeating. The sum is smallest at $T = \sqrt{2 C M}$ ([Young
+# > 1974](https://doi.org/10.1145/361147.361115)).
 #
-# Daly (2006) has the next orders, and the restart `R`. `plan.checkpoint_interval(C, M)` is his formula.
+# [Daly (2006)](https://doi.org/10.1016/j.future.2004.11.016) adds higher orders and the restart time `R`. His formula
+# is `plan.checkpoint_interval(C, M)`.
 #
-# Measure it. A job whose nodes die at random moments, on average every 6 seconds, and whose script starts the
-# program again until it is through. This is all that an "auto-resume" is:
+# Now measure it. In the next job, nodes die at random times. The script starts the program again until it has
+# finished; this loop is all that an "auto-resume" needs:
 
 # %% id="interval-script"
 recipe = fault.restarts(
@@ -159,7 +171,11 @@ recipe = fault.restarts(
 print(*str(lab.script(recipe)).splitlines()[-14:], sep="\n")
 
 # %% [markdown] id="interval-predict"
-# **Predict.** Of the time from the first start to the end, which share is steps that were kept?
+# A checkpoint is due every 10 steps, which is about a second here. A node dies after about 6 seconds on average. Then
+# the program must start again: Python, torch, rendezvous, load. The runs above show how long a start takes, because
+# most of their time is the start.
+#
+# **Predict.** What percentage of the total time goes into steps that are kept?
 
 # %% id="interval-guess"
 ### BEGIN SOLUTION
@@ -179,18 +195,18 @@ parts = {
     "saving": went.saving_s,
     "starting": went.starting_s,
 }
-parts["noticing, ending, and the rest"] = went.total_s - sum(parts.values())
-print(f"{went.count} attempts, {went.iterations} steps, {went.repeated} of them again")
+parts["noticing, ending and the rest"] = went.total_s - sum(parts.values())
+print(f"{went.count} starts, {went.iterations} steps kept, {went.repeated} steps repeated")
 lost = dict(list(parts.items())[1:])
 print(f"the largest loss: {max(lost, key=lost.get)}")
 pd.Series(parts, name="seconds").round(1).to_frame()
 
 # %% [markdown] id="interval-curve-idea"
-# With these times the formula can say what it would have expected, for this interval and for all others:
+# With the measured times, the formula gives the expected percentage for this interval and for all others:
 
 # %% id="interval-see"
 died = max(1, went.count - 1)
-restarting_s = went.starting_s + parts["noticing, ending, and the rest"]
+restarting_s = went.starting_s + parts["noticing, ending and the rest"]
 failures = plan.Failures(
     node_mtbf_hours=(went.total_s - restarting_s) / died / 3600,
     checkpoint_s=went.saving_s / (went.iterations // 10),
@@ -201,26 +217,30 @@ expected = plan.goodput(1, failures, interval_s).useful
 show.goodput_curve(1, failures, {interval_s: [went.useful]})
 
 # %% id="interval-claim" tags=["claim"]
-claim("the job came to its end", int(went.finished), least=1)
+claim("steps that are kept in the end", went.iterations, least=80, most=80, unit="steps")
 claim("nodes that died", went.count - 1, least=2, most=11)
-claim("kept work is what the formula expects, up to",
+claim("time for restarts, compared with saving", restarting_s / went.saving_s,
+      least=1.2, unit="times")  # fmt: skip
+claim("kept work differs from the expected percentage by",
       100 * abs(went.useful - expected), most=20, unit="points")  # fmt: skip
 
 # %% [markdown] id="interval-explain"
-# *The curve: kept work by the interval, for the times that you have just measured. The dot: your run.*
+# *The curve shows kept work against the interval, for the times that you have just measured. The dot is your run.*
 #
-# **Explain.** Most guesses forget the restart: to notice, to end all processes, to start Python and torch on every
-# node, to meet, to load. On a large machine it takes minutes, and no interval helps against it. And see how **flat**
-# the top is: twice or half the best interval costs a few points. So nobody needs the formula to three digits, but
-# everybody should know on which side of it they are.
+# **Explain.** Most guesses leave out the restart. The job must notice the failure, end all processes, start Python
+# and torch on every node, meet, and load. On a large machine this takes minutes, and no interval shortens it.
 #
-# A handful of failures is a throw of dice. These come sooner than every six seconds, so the curve takes the rate that was
-# measured; what the formula says is the mean of many such runs.
+# The top of the curve is **flat**: half or twice the best interval costs only a few points. You do not need the
+# formula to three digits, but you should know on which side of the best interval you are.
+#
+# The dot may lie above the top of the curve. The curve is the mean of many runs, and your run had only a handful of
+# failures, so chance moves the dot by several points. The failures also came sooner than every six seconds, so the
+# curve uses the measured rate.
 
 # %% [markdown] id="scale-idea"
-# ## 16 devices, and 16 000
+# ## From 16 to 16 000 devices
 #
-# One node fails every few thousand hours. Published runs say how many:
+# How often does a job fail at scale? Published runs report the rate for one node:
 
 # %% id="scale"
 RUNS = ("llama-405b", "opt-175b", "bloom-176b")
@@ -233,18 +253,19 @@ table.columns = [name.replace("_percent", " (%)").replace("_", " ") for name in 
 table.style.hide(axis="index").format(precision=1)
 
 # %% [markdown] id="scale-explain"
-# **Explain.** The same nodes: with two of them four months pass between failures, and nobody needs this lesson.
-# With 2048 it is three hours. (These assume 60 s to save and ten minutes to restart; the authors of the first run
-# report that more than 90 % of its time was training, so theirs must have been shorter.)
+# **Explain.** One node fails once in some thousand hours, at any scale. With 2 nodes, four months pass between two
+# failures of the job. With 2048 nodes, three hours pass. The table assumes 60 s to save and ten minutes to restart.
+# The authors of the first run report more than 90 % training time, so their times must have been shorter.
 #
-# ## Writing behind
+# ## Asynchronous checkpoints
 #
-# **Asynchronous** checkpoints change the first term. Training stands still only while the state is copied to the
-# memory of the host; a thread writes it, while training goes on. `--async-save` is Megatron-LM's flag, and
-# `torch.distributed.checkpoint.async_save` does the same in a program of your own.
+# An **asynchronous** checkpoint shortens the time for which training stands still. Training waits only while the
+# state is copied into the memory of the host. A thread writes this copy to the disk while training continues.
+# Megatron-LM has the flag `--async-save`, and in your own program `torch.distributed.checkpoint.async_save` does the
+# same.
 #
-# **Predict.** Two runs of 30 steps save every fifth step, one of them behind. Of the time for which training stands
-# still at a checkpoint, how much is left?
+# **Predict.** Two runs of 30 steps save every fifth step, and one of them saves asynchronously. Copying to memory is
+# much faster than writing files with checksums. What percentage of the standstill is left?
 
 # %% id="behind-guess"
 ### BEGIN SOLUTION
@@ -263,7 +284,7 @@ behind.require()
 
 # %% id="behind"
 def times(run):
-    """What passes between two lines, without the step: after a step that saved, and after others."""
+    """The time between two steps, after a step that saved and after others."""
     lines = run.log.iterations
     between_ms = 1e3 * lines["timestamp"].diff().dt.total_seconds() - lines["elapsed_ms"]
     after_a_save = lines["iteration"] % 5 == 1
@@ -282,42 +303,44 @@ took.round(1)
 
 # %% id="behind-claim" tags=["claim"]
 differ = (standing.log.iterations["lm_loss"] - behind.log.iterations["lm_loss"]).abs().max()
-claim("what is left of standing still", 100 * share, most=70, unit="%")
-claim("largest difference between the losses of both", differ, most=0, unit="nats")
+claim("standstill that is left with asynchronous saving", 100 * share, most=70, unit="%")
+claim("largest difference between the losses of the two runs", differ, most=0, unit="nats")
 
 # %% [markdown] id="behind-explain"
-# **Explain.** What is left is the copy, and on ranks that hold shards, bringing them together. It is not nothing, and
-# it needs room for a second copy in the host's memory. The rest is done while training goes on, by processors and links
-# that training may want too: see whether the step after it has grown. Nothing else may change: the folder is called
-# *unfinished* until all ranks are through, a save waits for the one before, and so does the end of the run.
+# **Explain.** The copy is left, and ranks that hold shards must also bring them together. The copy needs additional
+# host memory. The rest happens while training continues, on CPUs and links that training may need too. Check whether
+# the step after a checkpoint has become longer. Nothing else may change. The folder is called *unfinished* until all
+# ranks have finished writing. The next save and the end of the run wait for the writing.
 #
-# A failure meanwhile falls back to the checkpoint before. What that means for 2048 nodes, where copying takes 3 s and
-# writing 60 s:
+# If a failure comes during the writing, the run returns to the checkpoint before. The next cell computes the gain for
+# 2048 nodes, if copying takes 3 s and writing takes 60 s:
 
 # %% id="async"
 rows = {
-    "standing still": plan.goodput(2048, failures),
-    "written behind": plan.goodput(2048, failures.but(checkpoint_s=3, written_behind_s=60)),
+    "synchronous": plan.goodput(2048, failures),
+    "asynchronous": plan.goodput(2048, failures.but(checkpoint_s=3, written_behind_s=60)),
 }
 pd.DataFrame({name: {"interval (min)": found.interval_s / 60, "kept (%)": 100 * found.useful,
                      "saving (%)": 100 * found.saving, "repeating (%)": 100 * found.repeating}
               for name, found in rows.items()}).T.round(1)  # fmt: skip
 
 # %% id="async-claim" tags=["claim"]
-gain = 100 * (rows["written behind"].useful - rows["standing still"].useful)
-claim("writing behind keeps more by", gain, least=1, most=10, unit="points")
+gain = 100 * (rows["asynchronous"].useful - rows["synchronous"].useful)
+claim("asynchronous saving keeps more work, by", gain, least=1, most=10, unit="points")
 
 # %% [markdown] id="async-explain"
-# It pays twice: little time stands still, and so one saves more often, and repeats less. (Not more often than a
-# checkpoint takes to write: the formula does not know that, and 60 s are less than its interval here.) What is left is
-# the restart. Large runs attack that next: spare nodes that wait, processes that stay, checkpoints in the memory of a
-# neighbour.
+# **Explain.** Asynchronous saving helps twice. Training stands still for less time, so you can save more often and
+# repeat less. You cannot save more often than a checkpoint takes to write. The formula does not know this limit, but
+# here 60 s are shorter than its interval.
+#
+# Most of the remaining loss is the restart. Large runs shorten it with spare nodes, with processes that stay alive,
+# and with checkpoints in the memory of a neighbour node.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 16b.1** — The run of 405 B on 16 384 devices (2048 nodes), with checkpoints of 40 s: how many minutes
-# > of training should lie between two of them?
+# > **Exercise 16b.1** — The run of 405 B uses 16 384 devices on 2048 nodes. If a checkpoint takes 40 s, how many
+# > minutes of training should lie between two checkpoints?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -329,9 +352,9 @@ minutes = plan.checkpoint_interval(40, plan.failures_of("llama-405b").mtbf_s(204
 check.ex16b_interval(minutes)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 16b.2** — The same run, with 600 s for a restart. Somebody saves only half as often as is best. How
-# > many percentage points of kept work does that cost (`plan.goodput(nodes, failures, interval_s).useful`)? Is the
-# > curve `"flat"` or `"sharp"` near its best?
+# > **Exercise 16b.2** — In the same run a restart takes 600 s, and someone saves only half as often as is best. How
+# > many percentage points of kept work does this cost? Use `plan.goodput(nodes, failures, interval_s).useful`. Is the
+# > curve `"flat"` or `"sharp"` near its best point?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -346,18 +369,23 @@ chosen = "flat"
 check.ex16b_half(costs_percent, chosen)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Less than two points, for half the traffic to the disk. Where a file system is shared by a thousand users, that may
-# be a good bargain.
+# It costs less than two points and halves the traffic to the disk. If a thousand users share the file system, this
+# can be a good bargain.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A job script that always loads from where it saves, and a program that saves on SIGTERM, survive preemption,
-#   service and time limits by themselves.
+# - A script that loads from the folder into which it saves, and a program that saves on SIGTERM, survive preemption,
+#   service and time limits.
 # - Stop, continue, compare bit for bit: if the losses differ, the checkpoint lacks something.
-# - A checkpoint is there when its name is; check its bytes before you trust it; keep more than one.
-# - $\sqrt{2 C M}$, and a flat bottom. After that, shorten the restart.
-# - Failures per node do not change with scale. Failures per job do.
+# - A checkpoint counts only when it has its final name. Check its bytes before you load it, and keep more than one.
+# - The best interval is about $\sqrt{2 C M}$, and the curve is flat near it. After that, shorten the restart.
+# - The failure rate of a node does not change with scale, but the failure rate of a job does.
+#
+# **References.** Young 1974: [doi 10.1145/361147.361115](https://doi.org/10.1145/361147.361115). Daly 2006: [doi
+# 10.1016/j.future.2004.11.016](https://doi.org/10.1016/j.future.2004.11.016). Failures of Llama 3, OPT-175B and
+# BLOOM: arXiv [2407.21783](https://arxiv.org/abs/2407.21783), [2205.01068](https://arxiv.org/abs/2205.01068) and
+# [2211.05100](https://arxiv.org/abs/2211.05100).
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

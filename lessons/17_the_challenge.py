@@ -1,19 +1,18 @@
 # %% [markdown] id="title"
 # # 17 The challenge
 #
-# So far every lesson asked one question. This one sets a task. **Train a small GPT, until it predicts a text
-# that it has never seen with a loss of 4.8 nats per token or less. Do it in few seconds, and say beforehand in how many.** All your
-# jobs together may take 24 device-minutes.
+# In this lesson you plan a whole training. **Train a small GPT until its loss on unseen text is 4.8 nats per token or
+# less. Do it as fast as you can, and predict the time in advance.** All your jobs together may use 24 device-minutes.
 #
-# Model, layout, batch, learning rate and length are yours to choose, and each of them can waste everything
-# that the others gain. First you see a plan that most would make, and how badly it does. Four small probes then tell what a
-# good one needs, a rehearsal tells how far plans can be believed, and you make your own: it is judged and may stand on a board. In the end you plan two models on paper that
-# would fill a machine of a thousand devices.
+# You choose the model, the layout, the batch, the learning rate and the length, and one bad choice can waste all the
+# others. First you see a common plan that does badly. Four small probes then show what a good plan needs, and a
+# rehearsal shows how far you can trust it. Then you run your own plan, and it gets a score. At the end you plan two
+# models on paper for a machine of a thousand devices.
 #
 # | | |
 # |---|---|
-# | You will be able to | plan a training as a whole, from probes that cost little; spend a budget on what matters; foresee time and loss, and stand by it; plan a dense model and a mixture of experts for a machine that you choose |
-# | Minutes | 60, or as many as you like |
+# | You will be able to | plan a whole training from cheap probes; spend a budget where it matters; predict time and loss of a run; plan a dense model and a mixture of experts for a machine of your choice |
+# | Minutes | 75, or as many as you like |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 12, 14 and 15 |
 
@@ -31,12 +30,12 @@ task = challenge.task(lab)
 task.rules()
 
 # %% [markdown] id="task-idea"
-# The **held-out loss** is measured after the run, from the weights that it has saved, on a tenth of the text that it was
-# not given. Which samples of that tenth are drawn is decided at that moment. A model that knows
-# nothing has a loss of ln 1024 = 6.93; one that knows how frequent each token is, about 6.
+# The **held-out loss** is the loss on a tenth of the text that the run did not see. It is measured after the run,
+# with the weights that the run saved. The samples are drawn only at that moment. A model that knows nothing has a
+# loss of ln 1024 = 6.93. A model that knows only how frequent each token is has a loss of about 6.
 #
-# The budget is for everything that you submit: probes, mistakes, and the run that counts. The lab keeps it. It reserves
-# what a job may take at most, its time limit on all its devices, so a job should not ask for ten minutes that it will not need.
+# The budget covers every job that you submit, including probes and mistakes. The lab reserves the time limit of a job
+# on all its devices, so do not ask for ten minutes if two are enough.
 
 # %% id="task-budget"
 limit_before = lab.budget.limit
@@ -45,11 +44,12 @@ lab.set_budget(lab.budget.used + task.device_minutes / 60)
 # %% [markdown] id="habit-idea"
 # ## A plan by habit
 #
-# First a plan as many are made. All devices, since there are four. A good large model: 4 layers of width 128, which
-# learn more per token than smaller ones. A batch of 64 samples, 16 on each device, so that they are kept busy. The
-# learning rate that the program has by itself, 0.001. And as many iterations as seem to go into half a minute.
+# Many plans are made like this one. There are four devices, so it uses all of them. It takes a large model, 4 layers
+# of width 128, because large models learn more per token. It takes a batch of 64 samples, 16 per device, to keep the
+# devices busy. The learning rate is the program's default, 0.001. The number of iterations fills about half a minute.
 #
-# **Predict.** 60 iterations, 245,760 tokens. Which held-out loss has it in the end? (6.93 at the start, 4.8 is asked.)
+# **Predict.** The plan makes 60 iterations with 245,760 tokens. The loss starts at 6.93, and the target is 4.8. What
+# is the held-out loss at the end?
 
 # %% id="habit-guess"
 ### BEGIN SOLUTION
@@ -79,29 +79,32 @@ by_habit.compare(habit.loss)
 habit
 
 # %% id="habit-claim" tags=["claim"]
-claim("by habit the target is missed by", habit.loss - task.target, least=0.5, unit="nats")
+claim("the plan by habit misses the target by", habit.loss - task.target, least=0.5, unit="nats")
 
 # %% [markdown] id="habit-explain"
-# **Explain.** It knows which tokens are frequent, has begun to learn which follow which, and stops half-way. Nothing is *wrong* with this plan: the job
-# runs, all devices are busy, the loss falls. That is why such plans are made. What it costs shows only beside
-# another one. Three questions would have found it: how many tokens does this *model* need, how few *steps* can
-# it do with (lesson 12), and what does an *iteration* consist of (lesson 14)?
+# **Explain.** The model knows which tokens are frequent and has begun to learn which tokens follow which. Then the
+# run ends. Nothing in this plan is *wrong*: the job runs, all devices are busy, and the loss falls. Its cost shows
+# only beside another plan.
+#
+# Three questions would have found the problem. How many tokens does this *model* need? How few *steps* are enough
+# (lesson 12)? How long does an *iteration* take, and why (lesson 14)?
 
 # %% [markdown] id="probes-idea"
 # ## Four probes at once
 #
-# One device each, so that they run side by side, and together they cost less than the run above. Each tells two things:
-# what is learned, and how long an iteration takes.
+# A **probe** is a short run that answers one question. These four use one device each and run at the same time.
+# Together they cost less than the run above. Each shows how much a model learns and how long an iteration takes.
 #
 # | probe | model | batch | learning rate | iterations | tokens |
 # |---|---|---|---|---|---|
 # | `short` | 2 × 64 | 16 | 0.003 | 100 | 102,400 |
 # | `long` | 2 × 64 | 16 | 0.003 | 200 | 204,800 |
-# | `wide-batch` | 2 × 64 | 64 | 0.006, by the root rule | 50 | 204,800 |
+# | `wide-batch` | 2 × 64 | 64 | 0.006, by the square-root rule | 50 | 204,800 |
 # | `large` | 4 × 128 | 16 | 0.003 | 50 | 51,200 |
 #
-# **Predict.** `long` and `wide-batch` see as many tokens. By how much is the loss of `wide-batch` higher in the end?
-# And of `long` and `large`, which take about as many seconds on the box: which has the lower loss?
+# **Predict.** `long` and `wide-batch` see the same number of tokens, but `wide-batch` makes a quarter of the steps.
+# By how much is its final loss higher? On the box, `long` and `large` take about the same time. Which of the two has
+# the lower loss?
 
 # %% id="probes-guess"
 ### BEGIN SOLUTION
@@ -116,7 +119,7 @@ lower = predict("17: the lower loss of two models", guess_lower, choices=("long"
 
 
 def probe(name, layers, hidden, **how):
-    """On one device."""
+    """The recipe of a probe, on one device."""
     habits = {"lr": 3e-3, "log_interval": 5, "time_limit_minutes": 2}
     return task.recipe(name, task.model(layers, hidden), seconds=20, **{**habits, **how})
 
@@ -165,29 +168,30 @@ learned.round(2)
 
 # %% id="probes-claim" tags=["claim"]
 claim(
-    "the same tokens in four times the batch teach less, by",
+    "with the same tokens, a batch four times as large ends higher by",
     last["wide-batch"] - last["long"],
     least=0.1,
     unit="nats",
 )
 claim(
-    "200 steps of the small model teach more than 50 of the large one, by",
+    "50 steps of the large model end higher than 200 steps of the small one, by",
     last["large"] - last["long"],
     least=0.25,
     unit="nats",
 )
 
 # %% [markdown] id="probes-explain"
-# *Dotted: the loss that is asked for.*
+# *The dotted line is the target loss.*
 #
-# **Explain.** The **batch**. As in lesson 12, at the beginning of a training all samples say the same, and few of
-# them are enough for a step. 64 samples are 4,096 tokens, beyond this model's critical batch for as long as the challenge
-# lasts: most of what they say, a quarter of them says as well.
+# **Explain.** First the **batch**. Early in training, all samples give nearly the same gradient, so a few are enough
+# for a step (lesson 12). 64 samples are 4,096 tokens. This is above the model's critical batch for the whole
+# challenge, so a quarter of them would teach almost as much per step.
 #
-# The **model**. The larger one learns more from its first tokens, and from the later ones no more than the small one. But each of its tokens takes several
-# times the arithmetic, and there are not enough seconds to make that good. The best model for a budget is one
-# that the budget can *feed*. For large trainings the rule of thumb is about 20 tokens per parameter (Hoffmann and others, 2022).
-# The probe `long` got more than one, and the plan by habit a quarter:
+# Now the **model**. The larger model learns more from its first tokens, and about as much as the small one from later
+# tokens. But each token costs several times the arithmetic, and the time is too short to make up for that. The best
+# model for a budget is the model that gets enough tokens. For large trainings, a rule of thumb is about 20 tokens per
+# parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got more than one, and
+# the plan by habit got a quarter:
 
 # %% id="feed-see"
 tokens_seen = {"habit": habit.tokens} | learned["tokens"].to_dict()
@@ -200,13 +204,13 @@ pd.DataFrame(
 ).T.assign(tokens_per_parameter=lambda table: table["tokens"] / table["parameters"]).round(2)
 
 # %% [markdown] id="tokens-idea"
-# ## How many tokens?
+# ## How many tokens does the target need?
 #
-# `short` and `long` are two whole trainings, each with its learning rate brought down to nothing at its end; so their last losses may be compared.
-# On the logarithm of the tokens, the loss of a training falls in something like a straight line, for a while.
+# `short` and `long` are two complete trainings. Each lowers its learning rate to zero at the end, so you can compare
+# their final losses. For a while, the loss falls roughly along a straight line on the logarithm of the tokens.
 #
-# Two points make a line. It is bold to go on along it from 200 thousand tokens to twice as many; to go on to two
-# million would be folly.
+# Two points define a line, but they cannot show whether it is straight. We extend it from 200 thousand tokens to
+# about twice as many. Do not extend it to two million.
 
 # %% id="tokens-see"
 ends = learned.loc[["short", "long"]]
@@ -214,13 +218,15 @@ slope = (last["long"] - last["short"]) / np.log2(ends["tokens"]["long"] / ends["
 
 
 def tokens_for(loss):
-    """Where the line through the two probes comes down to `loss`."""
+    """The number of tokens at which the line through the two probes reaches `loss`."""
     return ends["tokens"]["long"] * 2 ** ((loss - last["long"]) / slope)
 
 
 print(f"each doubling of the tokens lowers the loss by {-slope:.2f}")
-print(f"{task.target:g} after {tokens_for(task.target):,.0f} tokens")
-print(f"{task.target - 0.1:g} after {tokens_for(task.target - 0.1):,.0f} tokens")
+print(f"the line reaches {task.target:g} after {tokens_for(task.target):,.0f} tokens")
+print(
+    f"and {task.target - 0.1:g}, with a margin, after {tokens_for(task.target - 0.1):,.0f} tokens"
+)
 losses = np.linspace(last["short"], task.target - 0.2, 60)
 line = pd.DataFrame({"tokens": tokens_for(losses), "loss": losses})
 show.lines(
@@ -234,17 +240,21 @@ show.lines(
 )
 
 # %% [markdown] id="tokens-explain"
-# The second number is the one to plan with. A line through two points is not exact, the judgement draws samples of its own,
-# and a run that misses the target by a hundredth is worth nothing. A margin of a tenth costs some seconds.
+# Use the second number for your plan. The line is not exact, and the score draws its own samples. A run that misses
+# the target by 0.01 gets nothing, while a margin of 0.1 costs only a few seconds. Your own run will be the third
+# point of the line.
 
 # %% [markdown] id="layout-idea"
-# ## Which devices, and how?
+# ## How many devices should share the batch?
 #
-# The probes have said how fast one device is with three different shapes of work. The roads between the devices are measured as in
-# lesson 14, and the planner puts both together.
+# The probes measured one device with three sizes of work. Now a job measures the links between the devices, as in
+# lesson 14, and the planner combines both.
 #
-# **Predict.** Batches of 16, model 2 × 64. Four devices share the batch, instead of one that computes all of it. How many
-# times as fast is an iteration?
+# An iteration has three kinds of work. Arithmetic is proportional to the samples, and devices share it. Starting
+# operations takes the same time for 4 samples as for 16. The all-reduce comes on top.
+#
+# **Predict.** The model is 2 × 64, and the batch is 16. If four devices share the batch, by what factor is an
+# iteration faster than on one device?
 
 # %% id="layout-guess"
 ### BEGIN SOLUTION
@@ -278,7 +288,7 @@ here = plan.calibrate(
 
 
 def planned(**how):
-    """The planner's estimate of what task.recipe makes of this."""
+    """The planner's estimate for a recipe of this task."""
     shape = how.pop("shape", task.model(2, 64))
     recipe = task.recipe("planned", shape, seconds=1, iterations=1, **{"global_batch": 16} | how)
     return plan.predict(gpt.model(recipe), gpt.layout(recipe), here.cluster, here.stack)
@@ -308,32 +318,33 @@ layouts.T.round(1)
 best = layouts["ms"].idxmin()
 print(f"planned fastest here: {best}, {one / layouts['ms'][best]:.1f} times as fast as one device")
 if best != "data 4":
-    print("More devices than that have too little to share, or roads that are too slow for it.")
+    print("With more devices, each has too little work, or the links are too slow.")
 
 # %% id="layout-claim" tags=["claim"]
-claim("four devices are planned faster than one by", one / all_four, most=3.5, unit="times")
+claim("four devices are planned to be faster than one by", one / all_four, most=3.5, unit="times")
 cuts = estimates[best].layout.tensor * estimates[best].layout.pipeline
-claim("the fastest layout cuts neither matrices nor stages", cuts == 1)
+claim("tensor × pipeline of the fastest layout", cuts, least=1, most=1)
 
 # %% [markdown] id="layout-explain"
-# **Explain.** Only what is in proportion to the samples (`matmul`, `attention`, `memory`) is shared. Starting operations takes
-# as long for 4 samples as for 16, and there is the all-reduce besides, most of all between nodes. To cut matrices or stages does not pay
-# at all for a model that fits anywhere: every cut is another message.
+# **Explain.** Devices share only the work that is proportional to samples: `matmul`, `attention` and `memory`.
+# Starting operations is not shared, and the all-reduce is added, mostly between nodes. Cutting matrices or stages
+# does not pay for a model that fits on one device, because every cut adds messages.
 #
-# Four devices are not four times as fast, so the same run costs more device-minutes on them. Here seconds count, and the budget is large
-# enough; in a real project somebody has to say which of the two is the dearer.
+# Four devices are less than four times as fast, so the same run costs more device-minutes. Here the score counts
+# seconds, and the budget is large enough. In a real project, someone must decide which costs more.
 
 # %% [markdown] id="rehearsal-idea"
-# ## A rehearsal
+# ## A rehearsal of the plan
 #
-# What was planned rests on three things: the pace of the probes, the pace of the roads, and a model of how they add up. Each may
-# be off. So nothing long is started on a plan alone: first the plan itself runs, short. The same model, batch and layout, for 40
-# iterations. Beside a training of days that costs nothing, and it is done before each of them.
+# The plan rests on the speed of the probes, the speed of the links, and a model of how they add up. Each can be
+# wrong. So before a long run, run the plan itself for a short time. This is a **rehearsal**: the same model, batch
+# and layout for 40 iterations. Beside a training of days it costs almost nothing.
 #
-# It tells another thing that no probe has told: what a job takes **around** its iterations, from its start to its end, when nothing
-# else starts beside it.
+# A rehearsal also shows how much time a job takes **around** its iterations, from start to end. The probes could not
+# show this, because they started at the same time.
 #
-# **Predict.** How many times as long as planned does an iteration take?
+# **Predict.** In lesson 14 you saw how well a plan fits your cluster. By what factor is a rehearsed iteration slower
+# than planned?
 
 # %% id="rehearsal-guess"
 ### BEGIN SOLUTION
@@ -363,7 +374,7 @@ def iteration_s(run):
 
 
 def around_s(run):
-    """What a job takes besides its iterations."""
+    """The seconds of a job outside its iterations."""
     steps = int(run.recipe.flags["--train-iters"])
     return run.elapsed_s - steps * run.log.iterations["elapsed_ms"].mean() / 1e3
 
@@ -373,22 +384,22 @@ planned_ms, rehearsed_ms = 1e3 * estimates[best].seconds, 1e3 * iteration_s(rehe
 longer.compare(rehearsed_ms / planned_ms)
 print(f"{best}: planned {planned_ms:.0f} ms, rehearsed {rehearsed_ms:.0f} ms")
 if not 0.8 < rehearsed_ms / planned_ms < 1.25:
-    print("The plan is off. Where devices share processors, probes slow one another:")
-    print("then their pace was wrong, and the order of layouts may be wrong too.")
+    print("The plan is wrong. If devices share CPU cores, the probes slowed one another.")
+    print("Then their speed was wrong, and the order of the layouts may be wrong too.")
 jobs = (habit_run, *probes.values(), rehearsal)
 seconds = {run.name: {"seconds": run.elapsed_s, "around": around_s(run)} for run in jobs}
 pd.DataFrame(seconds).T.round(1)
 
 # %% [markdown] id="rehearsal-explain"
-# **Explain.** Where a rehearsal and a plan agree, the plan can be believed for what was not rehearsed: other layouts, a longer run. Where they
-# do not, the rehearsal is right, and one asks the plan what it did not know.
+# **Explain.** If the rehearsal and the plan agree, you can also trust the plan for other layouts and longer runs. If
+# they disagree, trust the rehearsal, and find out what the plan did not include.
 
 # %% [markdown] id="ex1" tags=["exercise"]
-# ## Yours
+# ## Your own plan
 #
-# > **Exercise 17.1** — Reach the target with your own plan, with fewer device-minutes than by habit, and
-# > foresee the seconds of the job within a factor of 1.5. Other models, batches and rates than those of the probes are
-# > allowed, as are more probes and rehearsals: the budget has room for some. Start and end of a job belong to its seconds.
+# > **Exercise 17.1** — Reach the target with your own plan. Use fewer device-minutes than the plan by habit, and
+# > predict the job's seconds within a factor of 1.5. The start and the end of the job count too. You may use other
+# > models, batches and rates than the probes. The budget also has room for more probes and rehearsals.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -400,7 +411,7 @@ pd.DataFrame(seconds).T.round(1)
 batch = 16
 steps = math.ceil(tokens_for(task.target - 0.1) / (batch * 64) / 10) * 10
 in_all_s = steps * iteration_s(rehearsal) + around_s(rehearsal)
-print(f"{steps} iterations as rehearsed, and what is around them: {in_all_s:.0f} s")
+print(f"{steps} iterations as rehearsed, and the time around them: {in_all_s:.0f} s")
 mine_shape = task.model(2, 64)
 mine_recipe = task.recipe(
     "mine", mine_shape, seconds=round(in_all_s), **ways[best],
@@ -418,17 +429,20 @@ mine
 check.ex17_mine(mine_run, mine, habit)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Why so:
+# The reasons for this plan:
 #
-# - **Batch 16**, since the probe with 64 learned clearly less from as many tokens. Perhaps 8 would be better still: then four
-#   devices had two samples each, and an iteration would mostly start operations and wait for the all-reduce.
-# - **Model 2 × 64**, since nothing larger can be fed in half a minute.
-# - **The layout** that is planned fastest; none that cuts the model pays where it fits anywhere.
-# - **Learning rate 0.003**, which the probes had and which did well there. (Is 0.01 too high for this width? A probe tells.)
-# - **Iterations** from the line through two probes, with a margin of a tenth of a nat.
-# - **Seconds**: iterations × the time of one in the rehearsal, and what the rehearsal took around them.
+# - **Batch 16**, because the probe with 64 learned clearly less from the same tokens. Batch 8 may be even better. But
+#   then each of four devices has two samples, and an iteration mostly starts operations and waits for the all-reduce.
+# - **Model 2 × 64**, because half a minute is too short to give a larger model enough tokens.
+# - **Layout**: the fastest by plan. Cutting the model does not pay if it fits on one device.
+# - **Learning rate 0.003**, because it worked well in the probes. To find out whether 0.01 is too high for this
+#   width, run a probe.
+# - **Iterations** from the line through two probes, with a margin of 0.1 nats.
+# - **Seconds**: iterations × time per iteration in the rehearsal, plus the time around the iterations.
 
 # %% id="ex1-both" tags=["solution"]
+on_the_line = last["long"] + slope * np.log2(mine.tokens / ends["tokens"]["long"])
+print(f"held-out loss {mine.loss:.2f}; the line through two probes gives {on_the_line:.2f}")
 pd.DataFrame(
     {
         score.run: {
@@ -443,48 +457,48 @@ pd.DataFrame(
 ).round(2)
 
 # %% id="ex1-claim" tags=["solution", "claim"]
-claim("the planned run reaches the target", mine.reached)
+claim("held-out loss of the planned run", mine.loss, most=task.target, unit="nats")
 claim(
-    "by habit the model guesses among more tokens, by",
+    "perplexity of the plan by habit, compared with the planned run",
     math.exp(habit.loss - mine.loss),
     least=1.8,
     unit="times",
 )
 claim(
-    "device-minutes by habit over planned",
+    "device-minutes of the plan by habit, compared with the planned run",
     habit.device_minutes / mine.device_minutes,
     least=1.1,
     unit="times",
 )
-claim("time foreseen wrongly by a factor of", mine.off_by, most=1.5)
+claim("the predicted time is wrong by a factor of", mine.off_by, most=1.5)
 
 # %% [markdown] id="board-idea"
 # ## The board
 #
-# A score may stand on a board, under a name of your choice. It is ordered by seconds times the factor by which you foresaw them
-# wrongly. Alone you see your own tries there. In a class `COURSE_BOARD` names a folder that all can
-# write to; others see there the name that you chose, and the figures.
+# You can enter your score on a board, under a name of your choice. The board sorts by seconds times the factor by
+# which your prediction was wrong. Alone, you see your own tries. In a class, `COURSE_BOARD` names a folder to which
+# all can write. Others see only your chosen name and the figures.
 
 # %% id="board-see"
 task.enter(mine, name="first try")
 task.board()
 
 # %% [markdown] id="board-explain"
-# A score is computed from the run: the loss from its saved weights, on samples drawn at that moment; the seconds from
-# the accounts of the cluster. A run does not count if its recipe names another text, begins with trained weights, runs
-# another program or changes how fast its devices are. The board is for comparing plans. Anyone who owns a machine could
-# cheat on it, and would learn nothing.
+# The score is computed from the run. The loss comes from the saved weights on samples drawn at that moment, and the
+# seconds come from the cluster's accounting. A run does not count if it uses another text or another program, starts
+# from trained weights, or changes the speed of its devices.
 
 # %% [markdown] id="dense-idea"
 # ## On paper: 70 billion parameters
 #
-# Now a machine that you cannot try. The model is Llama 3's 70 B (`plan.preset("llama-70b")`), the task to train it on
-# **2 trillion tokens** in at most **90 days**, with at most **1024 devices** of any machine in `plan.CLUSTERS`.
+# Now plan for a machine that you cannot try. The model is Llama 3 with 70 B parameters, `plan.preset("llama-70b")`.
+# Train it on **2 trillion tokens** in at most **90 days**, with at most **1024 devices** of any machine in
+# `plan.CLUSTERS`.
 #
-# Before any planner there is a bound: no machine computes faster than its peak.
+# One bound holds before any planning: no machine computes faster than its peak. Lesson 14 found that 40 % of the peak
+# is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
 #
-# **Predict.** 1024 H100, 989 TFLOP/s each at their peak. How many times as many days does the best plan take as its products, those of
-# attention too, would take at the peak?
+# **Predict.** The best plan is by what factor slower than its matmuls, attention included, at the peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
@@ -501,12 +515,15 @@ over.compare(1 / found.best.mfu)
 show.layouts(found)
 
 # %% id="dense-claim" tags=["claim"]
-claim("the best plan takes so many times the days at peak", 1 / found.best.mfu, least=1.5, most=2.6)
+claim(
+    "days of the best plan, compared with the days at peak", 1 / found.best.mfu, least=1.5, most=2.6
+)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 17.2** — Work out by hand how many days 1024 H100 would take *at their peak*, at 6 FLOPs per
-# > parameter and token (`plan.parameters(dense).total`). Then choose a machine, and plan the training there: a layout that fits
-# > and keeps to the 90 days, with a batch as such models are trained with: half a million to 20 million tokens in a step.
+# > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak*, with 6 FLOPs per parameter
+# > and token (`plan.parameters(dense).total`). Then choose a machine and plan the training there. The layout must fit
+# > and keep to the 90 days. Each step must have between half a million and 20 million tokens, as in published
+# > trainings.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -525,29 +542,32 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# (This bound leaves out the products of attention, so a plan takes longer, compared with it, than 1 / MFU says: the MFU counts them.)
-# By the plan 512 devices are enough, and leave the other half to others. Tensor 8 stays inside a node, where links are fast. Pipeline 4
-# makes a device's share small enough that nothing has to be recomputed; four pieces on each stage make its bubble a quarter
-# (lesson 07b). The optimizer's state is shared among 16 data ranks. A batch of 512 samples of 8,192 tokens is
-# 4 million tokens, as in published trainings. And see the interval and its evidence: this program was measured on this machine, on
-# many nodes, so the interval is narrow; plan for a machine that nobody measured, and it is wide. If you promise a date, run a few
-# iterations first, and add what failures take (lesson 16b).
+# By the plan, 512 devices are enough, and half of the machine stays free. Tensor 8 stays inside a node, where links
+# are fast. With pipeline 4 a device's share is so small that nothing must be recomputed. Four pieces on each stage
+# make the bubble a quarter (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are a
+# batch of 4 million tokens.
+#
+# The peak bound leaves attention out, but the MFU counts it. So the plan is slower than the bound by more than 1 /
+# MFU. Look also at the interval and its evidence. Runs of this program were measured on this machine with many nodes,
+# so the interval is narrow. For a machine that nobody measured, it is wide. Before you promise a date, run a few
+# iterations and add the time for failures (lesson 16b).
 
 # %% [markdown] id="mixture-idea"
 # ## On paper: a mixture of experts
 #
-# A token need not pass through all of a model. In a **mixture of experts** each layer has several feed-forward blocks
-# side by side, and a *router*, a small matrix, chooses for each token the few that it goes through. Memory holds them all; arithmetic
-# counts those that are passed.
+# A token does not need to pass through the whole model. In a **mixture of experts**, each layer has several
+# feed-forward blocks, the **experts**. A small matrix, the **router**, chooses a few of them for each token. Memory
+# must hold all experts, but arithmetic counts only the chosen ones.
 #
-# The experts of a layer may lie on several devices (**expert parallelism**): then each token travels to its experts and
-# back, in every layer, forward and backward. It is a collective that you have not seen working yet, the *all-to-all*: everybody
-# sends everybody something else.
+# The experts of a layer can be on different devices, which is **expert parallelism**. Then each token travels to its
+# experts and back, in every layer, forward and backward. The collective for this is the **all-to-all**, in which each
+# rank sends different data to every other rank.
 #
-# Mixtral 8×22B: 56 layers of width 6,144; 48 heads of 128, which share 8 keys and values; 8 experts in each layer, of which a token
-# passes 2; each expert has three matrices between 6,144 and 16,384; two tables of 32,768 words.
+# Mixtral 8×22B has 56 layers of width 6,144. Its 48 heads of size 128 share 8 keys and values. Each layer has 8
+# experts, and a token passes 2 of them. Each expert has three matrices between 6,144 and 16,384. Two tables hold
+# 32,768 tokens each.
 #
-# **Predict.** How many billion parameters has it? (The name suggests an answer.)
+# **Predict.** How many billion parameters does it have? (Its name suggests an answer.)
 
 # %% id="mixture-guess"
 ### BEGIN SOLUTION
@@ -562,9 +582,10 @@ billions.compare(mixtral.total / 1e9)
 print(f"a token passes {100 * mixtral.active / mixtral.total:.0f} % of them")
 
 # %% [markdown] id="mixture-bounds"
-# The planner has been held against thousands of measured runs, none of which was a mixture. So it gives no estimate for one; it gives two
-# **bounds**. The lower: the dense model that works as much for a token, with experts chosen evenly and their
-# exchange hidden behind work. The upper: nothing hidden, and the busiest experts with half as much again as their share.
+# The planner was compared with thousands of measured runs, but none of them was a mixture. For a mixture it therefore
+# gives two **bounds** instead of an estimate. The lower bound is a dense model with the same work per token: experts
+# are chosen evenly, and the exchange is hidden behind work. The upper bound hides nothing and gives the busiest
+# experts 1.5 times their share.
 
 # %% id="mixture-try"
 hundred = plan.cluster("dgx-h100", devices=128)
@@ -586,27 +607,34 @@ rows = {
 pd.DataFrame(rows).T.rename_axis("expert ranks").round(2)
 
 # %% id="mixture-claim" tags=["claim"]
-slow, fast = tried[8].mfu
-claim("a published 49.3 % of the peak lies within the bounds", slow <= 0.493 <= fast)
 claim(
-    "experts on one device instead of eight need more memory, by",
+    "exchange with eight expert ranks, compared with four",
+    tried[8].exchange_s / tried[4].exchange_s,
+    least=3,
+    most=10,
+    unit="times",
+)
+claim(
+    "with experts on one rank instead of eight, memory is larger by",
     tried[1].low_gib - tried[8].low_gib,
     least=30,
     unit="GiB",
 )
 
 # %% [markdown] id="mixture-explain"
-# **Explain.** More expert ranks, fewer experts on each: memory is what expert parallelism is for. Its price is the exchange.
-# A node of eight devices holds four expert ranks, with tensor 2. Up to there the exchange stays on fast links; with eight ranks
-# half of the tokens leave the node, and it takes six times as long.
+# **Explain.** With more expert ranks, each rank holds fewer experts, and memory falls. This is the purpose of expert
+# parallelism. Its cost is the exchange. With tensor 2, a node of eight devices holds four expert ranks, and the
+# exchange stays on the fast links. With eight expert ranks, half of the tokens leave the node, and the exchange takes
+# about six times as long.
 #
-# (Up to 49.3 % of the peak are published for this model on H100, arXiv 2504.14960; its layout differs in detail. The width of the bounds is what is honestly
-# known without a measurement.)
+# The bounds on the time are far wider than this cost. The lower bound hides the whole exchange, so it does not change
+# at all. Only a measurement can show what you pay. For this model on H100, up to 49.3 % of the peak were published in
+# 2025 ([arXiv 2504.14960](https://arxiv.org/abs/2504.14960)), with a slightly different layout.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 17.3** — By hand, in billions: all parameters of Mixtral 8×22B, and those that a token passes
-# > (norms may be left out). Then plan it for 2 trillion tokens in 90 days on at most 1024 devices of a machine of your
-# > choice, so that it fits and keeps the time at the upper bounds too.
+# > **Exercise 17.3** — Compute by hand, in billions: all parameters of Mixtral 8×22B, and the parameters that a token
+# > passes. You may leave out the norms. Then plan 2 trillion tokens in 90 days on at most 1024 devices of a machine
+# > of your choice. The plan must fit and keep the time at its upper bounds too.
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -630,29 +658,36 @@ print(mixture_plan, "{:.0f} to {:.0f} days".format(*mixture_plan.days(2e12)), se
 check.ex17_mixture(total_billions, active_billions, mixture_plan)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# 140.6 and 39.2 billion: eight experts share one attention and one pair of tables, so 8 × 22 counts those eight times. Keys and
-# values are 8 × 128 wide, not 6,144. With 8 expert ranks, and tensor 2, a device holds half of one expert of each of its layers.
+# 140.6 and 39.2 billion. Eight experts share one attention and one pair of tables, and 8 × 22 counts these eight
+# times. Keys and values are 8 × 128 wide, not 6,144. With 8 expert ranks and tensor 2, a device holds half of one
+# expert in each of its layers.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Beat your own score: `task.board()` keeps all tries. Batches of 8 on two devices? One layer? A higher rate with
-# > a longer warm-up? A rate that stays high until the last fifth (`lr_decay_style="WSD", lr_wsd_decay_iters=60` of 300 iterations)? Plan each before you run it;
-# > a lucky guess is punished by its factor.
+# > **Going further** — Beat your own score: `task.board()` keeps all tries. Try batches of 8 on two devices, one
+# > layer, or a higher rate with a longer warm-up. Or keep the rate high until the last fifth:
+# > `lr_decay_style="WSD", lr_wsd_decay_iters=60` of 300 iterations. Plan each run first, because a wrong prediction
+# > of the time costs points.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A plan that runs is not yet a plan that is good: compare it with another before the large run, not after it.
-# - Probes that cost a tenth of the budget tell batch, model, speed and length. Spend on them first.
-# - Rehearse a plan before you promise anything: where the two disagree, the rehearsal is right.
-# - The largest model is not the best one; the best is the one that the budget can feed.
-# - More devices share the work in proportion to samples, and nothing else. The critical batch says how many there is work for.
-# - Foresee loss *and* time, with a margin, in writing. The score counts once; that you know why counts longer.
-# - Mixtures: memory by all parameters, arithmetic by those passed, and an exchange that wants to stay inside a node.
+# - A plan that runs is not always a good plan. Compare it with another plan before the large run.
+# - Probes cost little and show batch, model, speed and length. Spend on them first.
+# - Rehearse a plan before you promise anything. If the two disagree, trust the rehearsal.
+# - The best model is not the largest one, but the one that gets enough tokens within the budget.
+# - More devices share only the work that is proportional to samples. The critical batch limits how many devices are
+#   useful.
+# - Predict loss *and* time in writing, with a margin.
+# - In a mixture, all parameters need memory, the passed ones need arithmetic, and the exchange should stay inside a
+#   node.
+#
+# **References.** Hoffmann and others, 2022: [arXiv 2203.15556](https://arxiv.org/abs/2203.15556). MoE Parallel
+# Folding, 2025: [arXiv 2504.14960](https://arxiv.org/abs/2504.14960).
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# Your own run stays, since its check reads it. The budget becomes what it was.
+# Your own run stays, because its check reads it. The budget returns to its former value.
 
 # %% id="clean"
 lab.set_budget(limit_before)

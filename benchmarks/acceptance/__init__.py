@@ -1,1 +1,1 @@
-"""The parts of gpu_acceptance.py: each a function that notes what it finds and checks."""
+"""Parts of gpu_acceptance.py: functions that record results and checks."""

@@ -1,4 +1,4 @@
-"""The box that a part has to itself: also a part that was killed leaves nothing running."""
+"""Separate box for each part, so that even a killed part leaves no process behind."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def make() -> str:
-    """Its slots get what GPUs there are, also one for all of them."""
+    """Create the box's folder; its slots share the available GPUs, even a single one."""
     home = tempfile.mkdtemp(prefix="accept-")
     (Path(home) / "box.toml").write_text('gpus = "share"\n', encoding="utf-8")
     return home
 
 
 def end_all(home: str) -> None:
-    """Cancels what is left in the box; then the box itself goes."""
+    """Cancel the remaining jobs of the box; then delete it."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = [str(ROOT / "course_lib/box/bin/scancel"), "--me"]
     around = {**os.environ, VARIABLE: home, "PATH": path}

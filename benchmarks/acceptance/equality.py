@@ -1,8 +1,7 @@
-"""Every layout that fits the machine computes what the plain model computes.
+"""Comparison of every layout that fits the machine with the plain model.
 
-The layouts, the plain model and the comparison are those of tests/code/test_equality.py; here ranks
-sit on GPUs and talk through NCCL, also where several share one.
-"""
+Layouts, plain model and comparison are from tests/code/test_equality.py. Here ranks are on GPUs and
+communicate through NCCL, even if several ranks share a GPU."""
 
 from __future__ import annotations
 
@@ -20,21 +19,21 @@ import torch.distributed as dist
 from acceptance.notes import Notes
 from acceptance.older_torch import name_collectives
 
-# Ranks that a machine has to bear, however few GPUs they share.
+# Ranks that a machine must support, however few GPUs they share.
 ALWAYS = 4
 ALLOWED = 1e-10
-# Then what was found is told, before the part is ended for want of time.
+# Time after which results are reported, before the part's time limit ends it.
 ENOUGH_S = 370
-# For one layout, of which most take less than six: one that hangs leaves time for the others.
+# Limit for one layout; most take less than six seconds. If one hangs, the others still have time.
 PATIENCE_S = 60
-# Of the layouts on one and two ranks, every so many.
+# A rehearsal takes every fifth of the layouts on one and two ranks.
 REHEARSED = 5
-# Of the plain model, once for all layouts of a shape.
+# Results of the plain model, computed once for all layouts of a shape.
 PLAIN_RUNS: dict[tuple[Any, ...], Any] = {}
 
 
 def join(rank: int, size: int, store: str) -> None:
-    """As the program does: so the ranks agree on the GPUs that they share."""
+    """Join the group like the program, so that the ranks agree on shared GPUs."""
     from process.device import start
 
     name_collectives(dist)
@@ -78,7 +77,8 @@ def compare(notes: Notes) -> None:
 
 
 def difference(worlds: Any, ranks: int, flags: str) -> str:
-    """Empty where all is equal; one layout that fails does not keep the others from running."""
+    """Return "" if all values are equal, otherwise the difference, so that other layouts still
+    run."""
     import one_run
     from test_equality import FSDP, STEPS, check, plain_once
 

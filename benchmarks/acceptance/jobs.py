@@ -1,4 +1,4 @@
-"""Jobs on a box of the part's own: the way that a lesson goes, from recipe to reader."""
+"""Jobs on the part's own box, as in a lesson: from recipe to reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def lab(folder: Path) -> Any:
 
 
 def keep(run: Any, folder: Path) -> list[str]:
-    """Copies what a lesson can show; names what is too large for that."""
+    """Copy files for lessons; return the names of files that are too large."""
     left_out = []
     for name in SHOWN:
         source = run.folder / name

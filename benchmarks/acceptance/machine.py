@@ -1,4 +1,4 @@
-"""What GPUs there are, and what the programs would make of them."""
+"""GPUs of the machine, and how the programs would use them."""
 
 from __future__ import annotations
 

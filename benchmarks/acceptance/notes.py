@@ -1,4 +1,4 @@
-"""What a part found, in a form that a report and another program can read."""
+"""Results of a part, in a form for reports and other programs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ RESULT = "result.json"
 
 @dataclass
 class Notes:
-    """`folder` is where the part leaves what lessons may show, and with each line what it has found
-    so far: it may be ended at any moment."""
+    """Results of a part. Its `folder` keeps files for lessons, and after each line all results so
+    far, because the part may be ended at any time."""
 
     rehearse: bool
     folder: Path
@@ -57,7 +57,7 @@ class Result:
 
 
 def write(notes: Notes, work: Callable[[Notes], None]) -> bool:
-    """Runs a part. A part that checks nothing has not passed. Facts survive an error."""
+    """Run a part. A part without checks has not passed. Facts survive an error."""
     error = ""
     try:
         work(notes)
@@ -70,7 +70,7 @@ def write(notes: Notes, work: Callable[[Notes], None]) -> bool:
 
 
 def read(part: str, folder: Path, elapsed_s: float, otherwise: str, output: str) -> Result:
-    """`otherwise`: the status of a part that was ended, whose output tells what it was at."""
+    """Read a part's result; `otherwise` is the status of an unfinished part, with its output."""
     path = folder / RESULT
     found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if found.get("status", UNFINISHED) == UNFINISHED:

@@ -1,8 +1,7 @@
-"""A machine's own torch may be older than the one that the course pins: what has other names there.
+"""Names of functions in a machine's own torch, which may be older than the pinned one.
 
-Nobody can install 3 GB on every machine with a GPU, and all else that is measured works from 2.11
-on.
-"""
+Installing 3 GB on every machine with a GPU is not possible; the other measurements need only torch
+2.11."""
 
 from __future__ import annotations
 

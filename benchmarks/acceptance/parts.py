@@ -1,4 +1,4 @@
-"""Which parts there are, and how long each may take: together less than twenty minutes."""
+"""List of the parts, with time limits that are less than twenty minutes together."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def compare(notes: Notes, target: Any, estimate: Any) -> None:
     off = estimate.seconds / seconds(target) - 1
     notes.fact("ms per iteration", f"{1e3 * estimate.seconds:.1f} predicted, "
                f"{1e3 * seconds(target):.1f} measured")  # fmt: skip
-    # A rehearsal shares its processors with whatever else runs.
+    # A rehearsal shares its processors with other processes.
     notes.check("time within 20 %", abs(off) <= TIME_GOAL or notes.rehearse, percent(off))
 
 
@@ -48,7 +48,7 @@ def percent(off: float) -> str:
 
 
 def cluster() -> Any:
-    """That of the GPU here, by its name in the planner's table; else an A100's."""
+    """Return the cluster of this GPU by its name in the planner's table, else the A100's."""
     import torch
 
     if not torch.cuda.is_available():
@@ -59,7 +59,7 @@ def cluster() -> Any:
 
 
 def in_table(name: str, memory_gib: float) -> str:
-    """The longest name that fits, as GH200 has H200 in it; of those the one with such a memory."""
+    """Return the longest fitting name, as GH200 contains H200, with the nearest memory size."""
     fitting = [device for device in plan.DEVICES if device.partition("-")[0] in name]
 
     def nearness(device: str) -> tuple[int, float]:

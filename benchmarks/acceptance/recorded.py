@@ -1,4 +1,4 @@
-"""Memory traces and profiles of a run on this device, and what the readers make of them."""
+"""Memory traces and profiles of a run on this device, checked with the readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a whole run: for people in Markdown, for programs in JSON."""
+"""Report of a whole run: Markdown for people, JSON for programs."""
 
 from __future__ import annotations
 

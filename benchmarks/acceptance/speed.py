@@ -1,4 +1,4 @@
-"""benchmarks/gpu.py: 124 million parameters in bfloat16, compiled, in turns with a plain GPT."""
+"""Speed by benchmarks/gpu.py: 124 million parameters in bfloat16, compiled, beside a plain GPT."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from acceptance.notes import Notes
 
-# The program's tokens per second over those of the plain compiled model.
+# Least ratio of the program's tokens per second to the plain compiled model's.
 LEAST = 1.0
 
 

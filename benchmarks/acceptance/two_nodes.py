@@ -1,4 +1,4 @@
-"""Lesson 04's run on two nodes of the box: NCCL has to take the network, on a single GPU too."""
+"""Lesson 04's run on two nodes of the box: NCCL has to use the network, even on a single GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def talk(notes: Notes) -> None:
 
 
 def nccl_log(notes: Notes, run: Any, shape: dict[str, int]) -> Any:
-    """The job's; in a rehearsal a log as NCCL would print it."""
+    """Return the job's log; in a rehearsal, a log as NCCL would print it."""
     if run.links.backend == "nccl":
         return run.nccl
     simulated = notes.folder / "simulated-nccl.log"

@@ -1,4 +1,4 @@
-"""Lesson 06: doubling the batch on a device of 160 MiB until it breaks, as two runs foretold."""
+"""Lesson 06: the batch is doubled on 160 MiB until it overflows, as two runs predict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from course_lib import gpt
 
 LIMIT_MIB, MARGIN = 160, 0.95
 MICRO_BATCHES = (4, 8, 16, 32, 64)
-# Causes by which the reader of failures knows that a device's memory was full.
+# Causes by which the failure reader recognizes a full device memory.
 FULL = ("cuda_oom", "device_limit")
 
 
@@ -48,7 +48,7 @@ def cause(notes: Notes, broken: Any) -> None:
 
 
 def predict(notes: Notes, peaks: dict[int, float], broken_at: int) -> None:
-    """A line through the two largest that fit."""
+    """Extrapolate linearly from the two largest batches that fit."""
     (small, less), (large, more) = list(peaks.items())[-2:]
     per_sample = (more - less) / (large - small)
     largest = int((MARGIN * LIMIT_MIB - (more - per_sample * large)) / per_sample)

@@ -1,12 +1,11 @@
-"""Kept work of a job whose nodes die at random, by the interval between checkpoints: Young and Daly
-beside what is measured.
+"""Useful share of a job whose nodes fail at random, by checkpoint interval: Young and Daly compared
+with measurements.
 
     python benchmarks/goodput/intervals.py --mean 8 --steps 120 --intervals 3 6 12 24 48 --seeds 3
 
-A job for each interval and seed, one after the other; takes some minutes. Prints a table, the
-interval that the formula picks from the times that the same jobs show, and whether it lies where
-hardly anything is lost.
-"""
+One job for each interval and seed, one after the other, takes some minutes. The program prints a
+table, the formula's interval for the times of the same jobs, and whether it is in the flat
+range."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ import tempfile
 
 from course_lib import Lab, fault, plan, read
 
-# So much of the most is as good as the most.
+# Share of the maximum that counts as equally good.
 FLAT = 0.9
 
 
@@ -34,8 +33,8 @@ def measure(lab: Lab, steps: int, interval: int, mean_s: int, seed: int) -> read
 
 
 def failures_of(found: list[read.Attempts], interval: int) -> plan.Failures:
-    """One node that stands for the job: its time between failures, a checkpoint, and a restart, as
-    these runs show them. (Nodes die while they work, not while they start.)"""
+    """Return the job as a single node: time between failures, checkpoint and restart times of these
+    runs. (Nodes fail while they work, not while they start.)"""
     died = max(1, sum(one.count - 1 for one in found))
     saves = sum(one.iterations // interval for one in found)
     worked_s = sum(one.useful_s + one.repeated_s + one.saving_s for one in found)
@@ -76,7 +75,7 @@ def main() -> int:
 
 
 def tell_best(kept: dict[int, float], step_s: float, save_s: float, mean_s: float) -> None:
-    """Whether the formula's interval lies where hardly anything is lost."""
+    """Print whether the formula's interval is in the range where almost nothing is lost."""
     flat = [interval for interval, share in kept.items() if share > FLAT * max(kept.values())]
     best = plan.checkpoint_interval(save_s, mean_s) / step_s
     inside = min(flat) / 2**0.5 <= best <= max(flat) * 2**0.5

@@ -1,13 +1,12 @@
-"""Whether a job that is disturbed at random moments ends with the losses of one that is not.
+"""Check that a job with random interruptions ends with the losses of an undisturbed one.
 
     python benchmarks/goodput/same_losses.py --requeues 10 --deaths 30 --seed 1
 
-First a job that is thrown out of its nodes (`scontrol requeue`) so many times, then jobs whose
-nodes die until so many have died. Prints a row for each job. `losses`: each line that any of its
-lives printed for a step is that of the undisturbed run. `end`: so are weights and Adam's
-moments in the last checkpoint, bit for bit: each of its files has the same checksum. Ends with 1
-where something differs, or where less happened than was asked for.
-"""
+First a job is removed from its nodes (`scontrol requeue`) repeatedly, then jobs run whose nodes
+fail until enough have failed. The program prints a row for each job. `losses`: every line of every
+attempt equals the undisturbed run's. `end`: weights and Adam's moments in the last checkpoint are
+bitwise equal, as each of its files has the same checksum. The exit code is 1 if anything differs,
+or if there were too few interruptions."""
 
 from __future__ import annotations
 
@@ -32,14 +31,14 @@ LOADED, STEP = "successfully loaded", " iteration "
 
 @dataclass(frozen=True)
 class Told:
-    """What the log and the last checkpoint of a job say."""
+    """Content of a job's log and of its last checkpoint."""
 
     steps: list[tuple[int, str]]
     end: dict[str, Any]
 
 
 def told(run: Any, iterations: int) -> Told:
-    lines = LINE.findall(run.text)  # of all lives; run.log keeps those that counted
+    lines = LINE.findall(run.text)  # lines of all attempts; run.log keeps the last rows only
     last = run.paths.checkpoints / f"iter_{iterations:07d}" / "checksums.json"
     sums = json.loads(last.read_text()) if last.exists() else {}
     end = {name: at for name, at in sums.items() if name.endswith(".bin")}
@@ -59,7 +58,7 @@ def row(name: str, lives: int, disturbed: int, seen: Told, undisturbed: Told) ->
 
 
 def wait_for_a_step(run: Any, lives: int) -> bool:
-    """Of this life; what the one before makes while it ends is no step of it."""
+    """Wait for a step of this attempt; steps of the ending attempt do not count."""
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s and not run.ended:
         before, *loads = run.text.split(LOADED)
@@ -70,7 +69,7 @@ def wait_for_a_step(run: Any, lives: int) -> bool:
 
 
 def requeued(lab: Lab, often: int, iterations: int, seed: int) -> bool:
-    """Thrown out at a random moment of each life, which makes one step at least."""
+    """Interrupt the job at a random time in each attempt, after at least one step."""
     habits: dict[str, Any] = {
         "iterations": iterations, "save": True, "save_interval": iterations, "log_interval": 1,
         "exit_signal_handler": True, "time_limit_minutes": 30,
@@ -92,7 +91,7 @@ def requeued(lab: Lab, often: int, iterations: int, seed: int) -> bool:
 
 
 def killed(lab: Lab, deaths: int, iterations: int, mean_s: int, seed: int) -> bool:
-    """Jobs with other moments each, until so many nodes have died."""
+    """Run jobs with different failure times until enough nodes have failed."""
     habits: dict[str, Any] = {
         "iterations": iterations, "save_interval": SAVED, "attempts": 60,
         "programs": lab.site.programs,

@@ -1,11 +1,10 @@
-"""Holds the memory that the planner counts against traces of layouts drawn by chance.
+"""Comparison of the planner's memory with traces of random layouts.
 
     python benchmarks/planner_on_box/drawn_layouts.py [--count 20] [--seed 1] [--workspace FOLDER]
 
-Each run has at most four devices of the box. Compared is every part on one rank of each pipeline
-stage; as in `lesson_layouts.py`, it may be off by 5 % of itself or 1 % of the whole. Exits with 1
-if one is off by more. Time does not matter here, so this may run beside other work.
-"""
+Each run has at most four devices of the box. Every part is compared on one rank of each pipeline
+stage; as in `lesson_layouts.py`, it may be off by 5 % of itself or 1 % of the whole. The exit code
+is 1 if one is off by more. Time is not measured, so other work may run at the same time."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ PARTS_OF_LATER_MODELS: dict[str, dict[str, Any]] = {
 
 
 def drawn_model(chance: random.Random) -> dict[str, Any]:
-    """Options of the recipe: now and then a model with some of what came after GPT."""
+    """Return recipe options: sometimes a model with some newer features than GPT's."""
     parts = [name for name in PARTS_OF_LATER_MODELS if chance.random() < 0.5]
     if chance.random() < 0.6 or not parts:
         return {}
@@ -46,7 +45,7 @@ def drawn_model(chance: random.Random) -> dict[str, Any]:
 
 
 def drawn(chance: random.Random) -> dict[str, Any]:
-    """Options of a layout; not all of them go together."""
+    """Return options of a layout, which may be incompatible."""
     tensor, context = chance.choice([1, 1, 2]), chance.choice([1, 1, 1, 2])
     pipeline, data = chance.choice([1, 2, 2, 4]), chance.choice([1, 1, 2])
     schedule = chance.choice(["", "", "gpipe", "zero-bubble", "interleaved"])
@@ -72,7 +71,7 @@ def drawn(chance: random.Random) -> dict[str, Any]:
 
 
 def possible(options: dict[str, Any], number: int) -> Any:
-    """The recipe, or None where the options do not go together."""
+    """Return the recipe, or None if the options are incompatible."""
     if options["nodes"] * options["gpus_per_node"] > DEVICES:
         return None
     try:

@@ -1,13 +1,12 @@
-"""Holds the planner against runs on this very machine: every layout that lessons use.
+"""Comparison of the planner with runs on this machine: every layout of the lessons.
 
     python benchmarks/planner_on_box/lesson_layouts.py [NAME …] [--workspace FOLDER]
 
-One measurement of the links calibrates it, and short runs on one device, one between any two
-layouts: the speed of a shared machine drifts, so each layout is predicted from the runs before and
-after it. Compared are seconds per iteration (the median of those that were not recorded) and memory
-by part, on one rank of each pipeline stage. Exits with 1 if a layout is off by more than the goals:
-15 % in time, and for each part of the memory 5 % of itself or 1 % of the whole.
-"""
+One measurement of the links calibrates it, and short runs on one device between any two layouts:
+the speed of a shared machine drifts, so the runs before and after a layout predict it. Compared are
+seconds per iteration (the median without recorded ones) and memory by part, on one rank of each
+pipeline stage. The exit code is 1 if a layout misses the goals: 15 % in time, and for each part of
+the memory 5 % of itself or 1 % of the whole."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ def recipe(name: str) -> Any:
 
 
 def seconds(run: Any) -> float:
-    """Of an iteration after the recorded one."""
+    """Return the seconds of an iteration after the recorded ones."""
     return statistics.median(run.log.iterations["elapsed_ms"][RECORDED[1] + 1 :]) / 1e3
 
 
@@ -79,15 +78,15 @@ def probe(lab: Lab, turn: int) -> Any:
 
 
 def calibrated(where: plan.Cluster, before: Any, after: Any) -> Any:
-    """By the mean of the two: as runs of their own they would move a second constant, of which
-    the same layout twice says nothing."""
+    """Calibrate with the mean of both runs: as two observations they would fit a second constant,
+    which two runs of one layout do not determine."""
     both_s = statistics.mean((seconds(before), seconds(after)))
     seen = plan.Observation(*shapes(before), both_s)
     return plan.calibrate(where, plan.STACKS["course"], [seen])
 
 
 def memory_rows(run: Any, stack: plan.Stack) -> list[dict[str, Any]]:
-    """One per part and pipeline stage, of its first rank."""
+    """Return one row per part and pipeline stage, from its first rank."""
     model, layout = shapes(run)
     found: dict[int, list[dict[str, Any]]] = {}
     for timeline in run.memory:
@@ -105,7 +104,7 @@ def memory_rows(run: Any, stack: plan.Stack) -> list[dict[str, Any]]:
 
 
 def met(table: pd.DataFrame) -> pd.Series:
-    """Which rows of the memory are as near as the goals ask for."""
+    """Mark the rows of memory that meet the goals."""
     off = (table.predicted - table.measured).abs()
     return (off <= PART_GOAL * table.measured) | (off <= WHOLE_GOAL * table.whole)
 

@@ -1,7 +1,6 @@
-"""Published measurements into one form: a converter per source, chosen by its columns.
+"""Converters of published measurements into one form, one per source, selected by its columns.
 
-What a source does not say is decided in its converter, in one place, with the reason beside it.
-"""
+Each converter decides, in one place and with the reason, what its source does not state."""
 
 from __future__ import annotations
 
@@ -46,14 +45,15 @@ CONVERTERS: dict[frozenset[str], Callable[[Row], MeasuredRun | None]] = {
 
 
 def _rename(name: str) -> str:
-    """Column names that Python cannot spell."""
+    """Return a column name that is a valid Python identifier."""
     if name == "fsdp(dp_shard)":
         return "fsdp_ranks"
     return "memory_gib" if name.startswith("peak_gpu_mem_reported") else name
 
 
 def read_file(path: Path) -> Iterator[MeasuredRun]:
-    """Runs of one CSV file, of whatever source; a PlanError says why there are none."""
+    """Yield the runs of one CSV file of any source; a PlanError has the reason if there are
+    none."""
     with path.open(encoding="utf-8-sig") as file:
         header = set(next(file, "").strip().split(","))
     found = [make for columns, make in CONVERTERS.items() if columns <= header]
@@ -77,7 +77,7 @@ def read_file(path: Path) -> Iterator[MeasuredRun]:
 
 
 def read_folder(folder: Path, unread: list[str]) -> list[MeasuredRun]:
-    """Adds a line to `unread` for each file without a run that can be planned."""
+    """Read the runs of a folder; add a line to `unread` for each file without a usable run."""
     runs: list[MeasuredRun] = []
     files = sorted(folder.glob("*.csv"))
     if not files:

@@ -1,4 +1,4 @@
-"""BigScience's tuning runs on V100."""
+"""Converter of BigScience's tuning runs on V100."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _bigscience_layout(row: Row, label: str) -> Layout:
 
 
 def bigscience(row: Row) -> MeasuredRun | None:
-    """Megatron-LM and Megatron-DeepSpeed with pipelines, on Jean Zay's V100; runs of other code
-    bases, with offloading, or with a mis-set model (104B) are left out."""
+    """Convert runs of Megatron-LM and Megatron-DeepSpeed with pipelines on Jean Zay's V100. Other
+    code bases, offloading, and a misconfigured model (104B) are left out."""
     model = _bigscience_model(row)
     if model is None:
         return None

@@ -1,4 +1,4 @@
-"""What the converters share."""
+"""Common parts of the converters."""
 
 from __future__ import annotations
 

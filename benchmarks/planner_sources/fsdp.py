@@ -1,4 +1,4 @@
-"""Sharded data parallelism and small loops: llm-foundry, torchtitan, llm.c."""
+"""Converters for sharded data parallelism and small loops: llm-foundry, torchtitan, llm.c."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ def _titan_layout(row: Row, layers: int, how: str) -> Layout:
         zero=3,
         sequence_parallel=row.tp > 1,
         recompute="none" if how == "none" else "full",
-        # "selective (op)" recomputes every other matrix product: the time of half the layers.
+        # "selective (op)" recomputes every other matmul: the time of half the layers.
         recompute_method="block" if "op" in how else "uniform",
         recompute_layers=layers // 2 if "op" in how else 1,
     )
 
 
 def torchtitan(row: Row) -> MeasuredRun | None:
-    """bf16 only. Recomputation of single operations costs little time; what it keeps is not
-    published, so memory is compared where everything or nothing is recomputed."""
+    """Convert bf16 runs. Recomputation of single operations takes little time. Its memory is not
+    published, so memory is compared only if everything or nothing is recomputed."""
     model = _llama(str(row.model), int(row.seq_len))
     if model is None or row.precision != "bf16":
         return None
@@ -120,7 +120,7 @@ def _is_number(value: object) -> bool:
 
 
 def single_file(row: Row) -> MeasuredRun | None:
-    """llm.c on 8 devices; "about" and inconsistent rows are marked in the notes."""
+    """Convert llm.c's runs on 8 devices; the notes mark "about" and inconsistent rows."""
     if "do not use" in str(row.notes) or pd.isna(row.iter_time_s) or pd.isna(row.seq_len):
         return None
     if row.n_gpus == 1:  # the batch of bench.py is not stated

@@ -1,4 +1,4 @@
-"""Megatron-LM and its kin on A100 and V100: papers, READMEs, vTrain's runs, a benchmark."""
+"""Converters for Megatron-LM and relatives on A100 and V100: papers, READMEs, vTrain, JUBench."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def korthikanti(row: Row) -> MeasuredRun | None:
 
 
 def megatron_2020(row: Row) -> MeasuredRun:
-    """Recomputation is not stated; the published rates count it, as the scripts of then did."""
+    """Convert runs. Recomputation is not stated, but the published rates include it."""
     batch = int(row.global_batch_seqs) // int(row.dp)
     layout = Layout(
         data=int(row.dp),
@@ -73,8 +73,8 @@ def megatron_2020(row: Row) -> MeasuredRun:
 
 
 def megatron_2021(row: Row) -> MeasuredRun | None:
-    """The README of January 2021: only the product of tensor and pipeline sizes is given; tensor
-    parallelism was used up to the node first, and the micro-batches are those of Table 1."""
+    """Convert the README of January 2021. It states only the product of tensor and pipeline sizes:
+    tensor parallelism came first, up to a node; the micro-batches are from Table 1."""
     micro = {1: 16, 2: 16, 4: 16, 8: 8, 16: 4, 32: 2, 64: 2, 144: 1, 280: 1, 512: 1}
     split = int(row.model_parallel_size)
     tensor = min(8, split)
@@ -91,7 +91,7 @@ def megatron_2021(row: Row) -> MeasuredRun | None:
         precision="fp16",
         flash=False,
     )
-    # Its FLOP/s are those of the formula with 96: four passes over the layers.
+    # Its FLOP/s are from the formula with 96: four passes over the layers.
     rate = float(row.achieved_TFLOPs_per_gpu) * 1e12 * layout.devices
     seconds = of_iteration(model, layout).hardware / rate
     machine = cluster("selene", layout.devices)

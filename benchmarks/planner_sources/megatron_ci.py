@@ -1,4 +1,4 @@
-"""Golden values of Megatron-LM's own tests: bytes, to the last one."""
+"""Converter of golden values in Megatron-LM's own tests: exact bytes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from planner_sources.common import Row
 
 
 def _ci_fused_attention(row: Row) -> bool:
-    """Not in the table; memory shows it: tests that stop and resume and those with context
-    parallelism take the fused kernel, the others, and most on the oldest cluster, do not."""
+    """Return whether attention is fused. The table lacks it; memory shows it in tests that stop and
+    resume and in tests with context parallelism, but rarely on the oldest cluster."""
     if row.transformer_impl == "local":
         return False
     test = str(row.test_case)
@@ -61,8 +61,8 @@ def _ci_layout(row: Row) -> Layout | None:
 
 
 def megatron_ci(row: Row) -> MeasuredRun | None:
-    """Tests of Megatron-LM's core: GPT without experts, trained, on a known number of devices.
-    Their times are of deterministic communication and kernels, so only memory is compared."""
+    """Convert tests of Megatron-LM's core: training of GPT without experts on a known number of
+    devices. They use deterministic communication and kernels, so only memory is compared."""
     test = str(row.test_case)
     odd = row.suite != "gpt" or any(word in test for word in NOT_TRAINING)
     unknown = pd.notna(row.n_experts) or pd.isna(row.n_gpus_nominal)
@@ -78,7 +78,7 @@ def megatron_ci(row: Row) -> MeasuredRun | None:
         _ci_model(row, test),
         layout,
         cluster(machine, layout.devices),
-        # Megatron-LM drops a tenth of the activations if nothing else is said.
+        # Megatron-LM drops a tenth of the activations by default.
         replace(stack_named("megatron-core"), dropout=True),
         peak_gib=float(row.mem_max_allocated_bytes) / 2**30,
         memory_of="last",

@@ -1,4 +1,4 @@
-"""nanotron's sweep on 8 to 512 H100, and what it does not say about its runs."""
+"""Converter of nanotron's sweep on 8 to 512 H100, with assumptions for unpublished settings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from planner_sources.common import Row, run_of
 
 
 def _nanotron_splits(row: Row) -> bool:
-    """Whether the sequence is split over tensor ranks is not published; memory shows that both
-    modes were run. These kept too little for the unsplit mode."""
+    """Return whether the sequence is split over tensor ranks. This is not published; memory shows
+    that both modes were used. These runs kept too little for the unsplit mode."""
     if row.tp == 1:
         return False
     if row.pp == 2 and row.micro_batch <= 2 * row.tp:
@@ -24,9 +24,9 @@ def _nanotron_splits(row: Row) -> bool:
 
 
 def _nanotron_stalls(row: Row) -> bool:
-    """Part of the sweep ran on a sick network: whatever the model, each message between stages
-    took a quarter of a second. It shows on 64 nodes, on 32 with many data ranks, and without ZeRO
-    if the stages fill nodes; nothing published says why."""
+    """Return whether a run was on a faulty network: in part of the sweep each message between
+    stages took a quarter of a second, for any model. This happened on 64 nodes, on 32 with many
+    data ranks, and without ZeRO if the stages fill nodes; the reason is not published."""
     if row.pp == 1 or row.n_gpus <= 8:
         return False
     fills = row.tp * row.dp >= 8 and row.dp > 1 and not (row.pp == 2 and row.dp >= 32)
@@ -56,7 +56,7 @@ def _nanotron_model(row: Row) -> Model:
 def nanotron(row: Row) -> MeasuredRun | None:
     succeeded = bool(row.succeeded)
     model = _nanotron_model(row)
-    # The published batch is rounded in some rows; the product is what ran.
+    # The published batch is rounded in some rows; the product is the actual one.
     row = row._replace(global_batch_seqs=row.dp * row.micro_batch * row.grad_accum)
     layout = run_of(
         row, zero=int(row.zero_stage), sequence_parallel=_nanotron_splits(row), stages="by-cost"

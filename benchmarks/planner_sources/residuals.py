@@ -1,4 +1,4 @@
-"""Intervals from residuals: how they are made, and how they do on runs that had no part in them."""
+"""Intervals from residuals: their computation, and their coverage of runs left out of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from course_lib.plan.published.intervals import RESIDUALS
 
 FEWEST_FOR_RESIDUALS = 12
 FOLDS = 5
-# Runs of one model on more and more devices tell little that is new. Bounds of a kind with few
-# runs, and of few models, are made wider: with each model left out of the fit of NeMo's runs on
-# H100 in turn, its error was up to 10 %, and in the fit up to 5 %.
+# Runs of one model on more and more devices add little information. So bounds of a kind with few
+# runs of few models are wider: with each model left out of the fit of NeMo's runs on H100 in turn,
+# its error was up to 10 %, and in the fit up to 5 %.
 MANY_RUNS, MANY_MODELS, FEW_WIDEN = 40, 10, 1.05
 
-# Of a code base that nobody measured, the interval must also cover how much code bases differ. With
-# each family of sources left out in turn, these quantiles of the others hold 80 % of its runs.
+# For an unmeasured code base, the interval must also cover the differences between code bases. With
+# each family of sources left out in turn, these quantiles of the others contain 80 % of its runs.
 UNKNOWN_QUANTILE = 0.08
 
 RESIDUALS_OF = {
@@ -31,13 +31,13 @@ Bounds = dict[str, dict[str, float]]
 
 
 def family(source: str) -> str:
-    """Sources of one code base: "vtrain-single" and "vtrain-multi", Megatron-LM's papers."""
+    """Return the code base of a source: "vtrain" for "vtrain-single", or Megatron-LM's papers."""
     first = source.split("-", maxsplit=1)[0]
     return "megatron" if first in ("korthikanti", "jubench") else first
 
 
 def residuals(table: pd.DataFrame) -> Bounds:
-    """Bounds of measured / predicted for every kind of run with enough runs."""
+    """Return bounds of measured / predicted for every kind of run with enough runs."""
     found: Bounds = {}
     for keys, error in RESIDUALS_OF.items():
         rows = table.dropna(subset=[error])
@@ -49,7 +49,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "error": rows[error].abs(),
                 "devices": rows.devices,
                 "model": rows.model,
-                # Every family counts as much as any other, however many runs it has.
+                # Every family has the same weight, however many runs it has.
                 "share": 1 / families.groupby(families).transform("size"),
             }
         )
@@ -78,8 +78,8 @@ def write_residuals(table: pd.DataFrame) -> None:
 
 
 def _four_of_five(ordered: list[float]) -> tuple[float, float]:
-    """Bounds that a further run of the kind keeps in four of five cases: a tenth of the places
-    on each side, counted as if the new run took one (conformal prediction)."""
+    """Return bounds that contain a further run of the kind in four of five cases: a tenth of the
+    ranks on each side, counted as if the new run took one (conformal prediction)."""
     outside = math.floor((len(ordered) + 1) / 10)
     return ordered[max(0, outside - 1)], ordered[-max(1, outside)]
 
@@ -92,8 +92,8 @@ def _of_families(ratio: pd.Series[float], share: pd.Series[float]) -> tuple[floa
 
 
 def held_out(table: pd.DataFrame) -> pd.DataFrame:
-    """Share of runs inside intervals that were made without them, in percent: as a known code base
-    without the groups (model, devices, batch) of its fold, as an unknown one without its family."""
+    """Return the percentage of runs inside intervals computed without them: as a known code base,
+    without the groups (model, devices, batch) of its fold; as unknown, without its family."""
     timed = table.dropna(subset=["error"]).reset_index(drop=True)
     names = sorted(timed.group.unique(), key=lambda name: hash_of(str(name)))
     folds = timed.group.map({name: number % FOLDS for number, name in enumerate(names)})
@@ -118,7 +118,7 @@ def held_out(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def hash_of(text: str) -> int:
-    """The same on every machine, unlike Python's own."""
+    """Return a hash that is the same on every machine, unlike Python's own."""
     return sum(ord(letter) * 31**place % 9973 for place, letter in enumerate(text))
 
 

@@ -1,4 +1,4 @@
-"""Published runs of 2024 to 2026 by Megatron-Core and its kin, on H100 and Blackwell."""
+"""Converters of runs from 2024 to 2026 with Megatron-Core and relatives, on H100 and Blackwell."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _machine(name: str) -> str:
 
 
 def _precision(text: str) -> str:
-    """The format, without what the table says about its recipe."""
+    """Return the format, without the table's remarks on its recipe."""
     return PRECISIONS.get(text.split(" ", maxsplit=1)[0].lower(), text)
 
 
@@ -46,8 +46,8 @@ def _whole(value: object, usual: int = 1) -> int:
 
 
 def published(row: Row) -> MeasuredRun | None:
-    """A row whose shape is given in full. Where it does not say otherwise, the optimizer state is
-    sharded and sequences are split over tensor ranks, as the scripts of these programs set it."""
+    """Convert a row with a complete shape. By default, the optimizer state is sharded and sequences
+    are split over tensor ranks, as in the scripts of these programs."""
     if row.fully_specified != 1 or pd.notna(row.n_experts):
         return None
     model = Model(
@@ -95,7 +95,7 @@ def _source(machine: Cluster, layout: Layout) -> str:
     return f"vendor-{machine.device.name.lower()}-{layout.precision}"
 
 
-# Shapes that the tables name: those of the models' own configuration files.
+# Named shapes from the models' own configuration files.
 SHAPES = {"LLAMA3_8B": "llama-8b", "LLAMA3_70B": "llama-70b", "LLAMA3.1_405B": "llama-405b"}
 LLAMA_2 = {
     "LLAMA2-7B": (32, 4096, 32, 32, 11008),
@@ -117,8 +117,8 @@ def _named_model(name: str, sequence: int) -> Model | None:
 
 
 def bridge(row: Row) -> MeasuredRun | None:
-    """Pre-training of a model whose shape its name tells; a table of fine-tuning does not say
-    how long its sequences are. `fsdp` is the number of ranks that share the parameters."""
+    """Convert pre-training runs of models with a known shape; a table of fine-tuning does not state
+    the length of sequences. `fsdp` is the number of ranks that share the parameters."""
     model = _named_model(str(row.model), int(row.seq_len))
     if model is None or not str(row.task).startswith("Pre-Training"):
         return None

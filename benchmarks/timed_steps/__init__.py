@@ -1,1 +1,1 @@
-"""What the ranks of engine.py and peers.py run, timed."""
+"""Timed steps on the ranks of engine.py, peers.py and weather_loop.py."""

@@ -1,4 +1,4 @@
-"""What a rank of peers.py runs: steps of another engine, out of a checkout of its repository."""
+"""Steps of another engine on a rank of peers.py, from a checkout of its repository."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plain_gpt import Shape
 from timed_steps.ours_and_plain import KEPT, MICRO_BATCH, MICRO_BATCHES, Times, timed
 
 Cuts = tuple[int, int, int]
-# What picotron imports for GPUs and downloads; on processors nothing of it runs.
+# Modules that picotron imports for GPUs and downloads; none of them runs on processors.
 NEVER_CALLED = (
     "flash_attn flash_attn.flash_attn_interface flash_attn.layers flash_attn.layers.rotary "
     "flash_attn.ops flash_attn.ops.triton flash_attn.ops.triton.layer_norm huggingface_hub"
@@ -28,7 +28,7 @@ NEVER_CALLED = (
 
 
 class Batches:
-    """The micro-batches of one data-parallel rank, in the order that the program has."""
+    """Micro-batches of one data-parallel rank, in the program's order."""
 
     def __init__(self, shape: Shape, replicas: int, replica: int) -> None:
         from dataset.samples import RandomSamples
@@ -149,7 +149,7 @@ def build_picotron(shape: Shape, ffn: int, cuts: Cuts) -> dict[str, Any]:
 
 
 class PicotronBatches(Batches):
-    """Named as picotron's loader names them; a rank of context parallelism has its part."""
+    """Batches with the names of picotron's loader; a context-parallel rank has its part."""
 
     def __init__(
         self, shape: Shape, replicas: int, replica: int, context: int, context_rank: int

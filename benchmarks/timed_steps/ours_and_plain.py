@@ -1,4 +1,4 @@
-"""What a rank of engine.py runs: steps of the training program, and steps of the plain model."""
+"""Steps of the training program and of the plain model on a rank of engine.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MICRO_BATCH, MICRO_BATCHES = 2, 8
 
 
 class Times(NamedTuple):
-    """Seconds per step: on the clock, and of processor time."""
+    """Seconds per step: wall-clock and processor time."""
 
     clock: float
     processor: float
@@ -32,11 +32,11 @@ def flags_of(shape: Shape, micro_batches: int = MICRO_BATCHES) -> list[str]:
     return text.split()
 
 
-KEPT: dict[str, Any] = {}  # in each rank: the trainings that are built already
+KEPT: dict[str, Any] = {}  # trainings that this rank has already built
 
 
 def program_step(name: str, flags: list[str], steps: int) -> Times:
-    """Seconds for some steps of the program, as this rank sees them."""
+    """Return the seconds of some steps of the program on this rank."""
     from checkpoints.checkpoint import Progress
     from flags.arguments import parse_arguments
     from parallel.layout import make_layout
@@ -57,7 +57,7 @@ def program_step(name: str, flags: list[str], steps: int) -> Times:
 
 
 def plain_step(shape: Shape, micro_batches: int, steps: int, tuned: bool = False) -> Times:
-    """The same for the plain model: DDP where there are several ranks."""
+    """Return the seconds of the plain model, with DDP if there are several ranks."""
     from dataset.samples import RandomSamples
     from process.device import keep_memory
 

@@ -1,4 +1,4 @@
-"""What a rank of weather_loop.py runs: batches and steps of train_vit.py, and of a plain script."""
+"""Batches and steps of train_vit.py, and of a plain script, on a rank of weather_loop.py."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 Step = Callable[[], float]
-# In each rank: the loops that are built already; a call is one step, and returns its loss.
+# Loops that this rank has already built; a call runs one step, and returns its loss.
 KEPT: dict[str, Step] = {}
 
 
 class PlainPairs(Dataset[tuple[Tensor, Tensor]]):
-    """Two states six hours apart, scaled, of the one file of a folder."""
+    """Pairs of states six hours apart, scaled, from the single file of a folder."""
 
     def __init__(self, folder: Path) -> None:
         [self.path] = sorted((folder / "train").glob("*.h5"))
@@ -44,7 +44,7 @@ class PlainPairs(Dataset[tuple[Tensor, Tensor]]):
 
 
 class PlainViT(nn.Module):
-    """The weather model of PyTorch's own layers, for the whole planet."""
+    """Weather model from PyTorch's own layers, for the whole planet."""
 
     def __init__(self, args: argparse.Namespace, height: int, width: int, fields: int) -> None:
         super().__init__()
@@ -126,8 +126,8 @@ def program_loop(argv: list[str]) -> Step:
 
 
 def seconds_per_step(argv: list[str], plain: bool, keeps: bool, steps: int) -> list[float]:
-    """On the clock, of processor time, and the last loss. With `keeps` the C library keeps freed
-    memory, as the program's does."""
+    """Return wall-clock time, processor time and the last loss. With `keeps` the C library keeps
+    freed memory, like the program's."""
     from process.device import keep_memory
 
     if "loop" not in KEPT:

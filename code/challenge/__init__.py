@@ -1,1 +1,1 @@
-"""The text of the challenge, and the judge of what was learned from it."""
+"""Text of the challenge, and the judge of the models trained on it."""

@@ -2,10 +2,9 @@
 
     python code/challenge/judge.py --load runs/mine-12/checkpoints --text judge_text_document
 
-One process, no launcher. Which samples are drawn follows from --seed alone, so whoever names the
-seed can have a judgement repeated. It prints one line of JSON: of which model and training the
-weights are, and for each text the loss, its standard error, and how many tokens it is a mean of.
-"""
+Run it as one process, without a launcher. --seed determines the samples, so that a judgement can be
+repeated. The program prints one line of JSON: model and training of the weights, and for each text
+the loss, its standard error and the number of tokens."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from process.device import start
 from process.errors import DataError
 from process.exit import run_and_exit
 
-# Samples of one forward pass, small enough for any device.
+# Samples in one forward pass; few enough for any device.
 BATCH = 32
 FLAGS = [
     ("--load", TEXT, None, "folder of checkpoints; the newest whole one is judged"),
@@ -47,7 +46,7 @@ FLAGS = [
 
 
 def model_flags(model: dict[str, Any]) -> list[str]:
-    """The flags of model.json, in which a checkpoint says of which model it is."""
+    """Return the flags for the model that a checkpoint's model.json describes."""
     words: list[str] = []
     for name, *_ in MODEL:
         value = model.get(name.removeprefix("--").replace("-", "_"))
@@ -59,8 +58,8 @@ def model_flags(model: dict[str, Any]) -> list[str]:
 
 
 def loaded(folder: Path, text: str) -> tuple[Training, dict[str, Any]]:
-    """The trained model on one device, and what its checkpoint says of itself. Weights of another
-    model than it says do not load."""
+    """Return the trained model on one device, and the checkpoint's description of it. Loading fails
+    if the weights do not match the description."""
     start(parse_arguments([]))
     source, _ = last_good(folder)
     if source is None:
@@ -80,7 +79,7 @@ def loaded(folder: Path, text: str) -> tuple[Training, dict[str, Any]]:
 
 
 def judged(training: Training, text: str, count: int, seed: int) -> dict[str, float]:
-    """The loss of each batch is a mean; their spread says how sure the mean of all is."""
+    """Return the mean loss and its standard error, from the spread of the batches' mean losses."""
     args = training.args
     check_present(text)
     samples = Samples(IndexedText.open(text).stretch(0, 1), args.seq_length, seed, text)

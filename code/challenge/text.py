@@ -2,10 +2,9 @@
 
     python code/challenge/text.py --sample data/sample.jsonl --out work/challenge
 
-takes documents of the sample text (code/sample_text.py), every tenth of them for the judge, and
-writes learn_text_document and judge_text_document (.bin and .idx) with words of a BPE that knows
-the first part alone. Made anew from the same sample, they are the same byte for byte.
-"""
+The program takes documents of the sample text (code/sample_text.py), every tenth for the judge. It
+writes learn_text_document and judge_text_document (.bin and .idx) with tokens of a BPE trained on
+the first part alone. The same sample always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -20,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leav
 
 from process.errors import run_alone
 
-# Of each document: so many short ones that both parts are of the same kind.
+# Characters of each document: short enough that both parts get many documents of every kind.
 LETTERS = 6000
 VOCABULARY = 1024
-# Every tenth document is judged by.
+# The judge gets every tenth document.
 JUDGED, OF = 7, 10
 PARTS = ("learn", "judge")
 FILES = ("vocab.json", "merges.txt", *(f"{part}_text_document{end}" for part in PARTS
@@ -43,7 +42,7 @@ def write(path: Path, texts: Iterable[str]) -> None:
 
 
 def prepare(sample: Path, out: Path) -> None:
-    """Everything is made in a folder of its own and moved into place at the end."""
+    """Write all files into a temporary folder and move them into place at the end."""
     import preprocess_data
 
     numbered = list(enumerate(documents(sample)))

@@ -1,1 +1,1 @@
-"""Checkpoints: written by any layout, checked, and read by any other."""
+"""Checkpoints that any layout can write, check and read."""

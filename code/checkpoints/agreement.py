@@ -1,8 +1,7 @@
-"""Questions that one rank or all ranks answer, with one answer for everyone.
+"""Functions that run on one or all ranks and return the same result on every rank.
 
-An error of one rank is raised on all of them: a rank that went on alone would wait for ever in the
-next collective.
-"""
+An error of one rank is raised on all ranks: a rank that continued alone would wait for ever in the
+next collective."""
 
 from __future__ import annotations
 
@@ -14,19 +13,19 @@ import torch.distributed as dist
 from process.errors import AskedError
 
 T = TypeVar("T")
-# Another group of all ranks, for who speaks beside the others; None is the common one.
+# Second group of all ranks for background work; None is the default group.
 Group = dist.ProcessGroup | None
 
 
 def from_first(question: Callable[[], T], group: Group = None) -> T:
-    """Gives every rank the answer of rank 0."""
+    """Return the answer of rank 0 on every rank."""
     answers: list[Any] = [_answer(question) if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(answers, src=0, group=group)
     return cast(T, _result(answers[0]))
 
 
 def from_all(question: Callable[[], T], group: Group = None) -> list[T]:
-    """Gives every rank the answers of all, by rank."""
+    """Return the answers of all ranks on every rank, by rank."""
     answers: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(answers, _answer(question), group=group)
     return [_result(answer, rank) for rank, answer in enumerate(answers)]
@@ -47,5 +46,5 @@ def _result(answer: T | Exception, rank: int = 0) -> T:
 
 
 def by_rank(error: Exception) -> str:
-    """The error, and whose it is."""
+    """Return the error's text with its rank."""
     return f"rank {error.__dict__.get('rank', 0)}: {error}"

@@ -1,13 +1,12 @@
 """Checkpoints that any layout can read.
 
 A checkpoint holds whole parameters under the names of the undivided model, each with Adam's two
-moments, in float32 (or float64), whatever the layout that wrote it: every rank writes the slices it
-has and reads the slices it needs.
+moments, in float32 (or float64), whatever layout wrote it. Every rank writes the slices that it has
+and reads the slices that it needs.
 
-The vocabulary is padded to a number of rows that depends on the layout: a checkpoint has the rows
-over which the softmax is taken, and rows that a layout adds beyond them are zero and never counted.
-files.py has the files, slices.py the numbers, saved_model.py what makes two models the same.
-"""
+The number of padded vocabulary rows depends on the layout. A checkpoint has the rows over which the
+softmax is taken; further rows of a layout are zero and never counted. files.py handles the files,
+slices.py the numbers, and saved_model.py compares models."""
 
 from __future__ import annotations
 
@@ -38,20 +37,19 @@ Tell = Callable[[OSError | None], None]
 
 @dataclass
 class Progress:
-    """How far a run has come."""
+    """Progress of a run."""
 
     iteration: int = 0
     consumed_samples: int = 0
 
 
 class Background:
-    """Work beside training (--async-save): a thread of each rank writes what was copied for it.
+    """Background saving (--async-save): a thread of each rank writes a copy of the tensors.
 
-    One piece of work at a time; all ranks begin the same ones.
+    One save runs at a time, and all ranks start the same saves.
 
-    The threads talk over a process group of their own: in the common one their messages would meet
-    those of the training.
-    """
+    The threads use a process group of their own; in the default one their messages would mix with
+    the messages of the training."""
 
     def __init__(self) -> None:
         self.group = dist.new_group(backend="gloo")
@@ -62,13 +60,13 @@ class Background:
         self.work = self.thread.submit(work)
 
     def wait(self) -> None:
-        """Waits for the work that was begun, and raises its error."""
+        """Wait for the current save, and raise its error."""
         if self.work is not None:
             self.work.result()
 
 
 class Checkpoints:
-    """Saves and loads weights, moments and progress of a run."""
+    """Saving and loading of weights, moments and progress of a run."""
 
     def __init__(
         self,
@@ -78,8 +76,8 @@ class Checkpoints:
         args: argparse.Namespace,
     ) -> None:
         self.optimizer, self.slices, self.args = optimizer, slices, args
-        self.biases = biases  # of routers: no gradient moves them, so no optimizer has them
-        self.unsaved: OSError | None = None  # why the last one could not be written
+        self.biases = biases  # biases of routers, which no gradient and no optimizer updates
+        self.unsaved: OSError | None = None  # error of the last save, if it failed
         self.background = Background() if args.save and args.async_save else None
 
     def _parts(self, kinds: dict[str, dict[str, Tensor]]) -> dict[str, Slice]:
@@ -94,32 +92,32 @@ class Checkpoints:
             return Slice(values, list(values.shape), [0])
         whole, place = self.slices[name]
         size, offsets = list(whole), [at.start for at in place]
-        if name in VOCABULARY:  # without the rows that are this layout's padding
+        if name in VOCABULARY:  # without this layout's padding rows
             size[0] = self.args.softmax_rows or self.args.padded_vocab_size
             values = values[: max(0, size[0] - offsets[0])]
         return Slice(values, size, offsets)
 
     def save(self, folder: Path, progress: Progress, tell: Tell) -> None:
-        """`tell` hears None, or why nothing was saved; the checkpoints before stay as they are.
+        """Save a checkpoint; `tell` receives None, or the error. Older checkpoints stay
+        unchanged.
 
-        With --async-save training stands still for a copy alone, and `tell` hears of it later.
-        """
+        With --async-save training waits only for the copy, and `tell` is called later."""
         target = folder / f"iter_{progress.iteration:07d}"
         if self.background is None:
             self._write(target, self._kinds(), self._told(progress), tell)
             return
-        self.background.wait()  # before there is a second copy
+        self.background.wait()  # so that there is never a second copy
         copied, told, group = self._kinds(copied=True), self._told(progress), self.background.group
         self.background.begin(lambda: self._write(target, copied, told, tell, group))
 
     def finish(self) -> None:
-        """Waits for what is still being written."""
+        """Wait for the save in progress."""
         if self.background is not None:
             self.background.wait()
 
     def _kinds(self, copied: bool = False) -> dict[str, dict[str, Tensor]]:
         kinds = {**self.optimizer.by_name(with_moments=True), "router": self.biases}
-        if copied:  # to the host; without a GPU it is there already, and may be the model's own
+        if copied:  # to the host; without a GPU, `to` alone might not copy
             kinds = {
                 kind: {name: tensor.to("cpu", copy=True) for name, tensor in values.items()}
                 for kind, values in kinds.items()
@@ -138,8 +136,8 @@ class Checkpoints:
         tell: Tell,
         group: Group = None,
     ) -> None:
-        # All in a folder that nobody reads, renamed at the end: whenever the job is killed, the
-        # checkpoint before is whole.
+        # Write to a temporary folder and rename it at the end: if the job is killed, the previous
+        # checkpoint is still complete.
         making = target.with_name(f"{target.name}.unfinished")
         try:
             from_first(lambda: fresh(making), group)
@@ -148,7 +146,7 @@ class Checkpoints:
             write(self._parts(kinds), making, group)
             seal(making, group)
             from_first(lambda: publish(making, target), group)
-        except OSError as error:  # what else may happen, as a rank that is lost, is no disk's fault
+        except OSError as error:  # other errors, such as a lost rank, are not the disk's fault
             if dist.get_rank() == 0:
                 shutil.rmtree(making, ignore_errors=True)
             self.unsaved = error
@@ -157,14 +155,14 @@ class Checkpoints:
         tell(self.unsaved)
 
     def load(self, source: Path, weights_only: bool) -> Progress:
-        """Reads a checkpoint that `last_good` has checked."""
+        """Load a checkpoint that `last_good` has checked."""
         form = form_of(self._told(Progress()))
         saved = from_first(lambda: ours(source, lambda: read_json(source / PROGRESS, form)))
         tensors = from_first(lambda: ours(source, lambda: read_tensors(source)))
         kinds = self.optimizer.by_name(with_moments=not weights_only)
         for values in kinds.values():
             for name in VOCABULARY:
-                if name in values:  # what the checkpoint does not fill is padding
+                if name in values:  # rows that the checkpoint does not fill are padding
                     values[name] = torch.zeros_like(values[name])
         parts = self._parts({**kinds, "router": self.biases})
         from_all(lambda: ours(source, lambda: read(parts, source, tensors)))
@@ -177,5 +175,5 @@ class Checkpoints:
         if not weights_only:
             self.optimizer.steps_taken = saved["adam_steps"]
             self.optimizer.loss_scale.go_on_from(saved["loss_scale"])
-        self.optimizer.set_by_name(kinds)  # its tensors have been read into
+        self.optimizer.set_by_name(kinds)  # the tensors now hold the values that were read
         return progress

@@ -1,10 +1,10 @@
-"""The files of a checkpoint: which is the newest, is it whole, and how it becomes visible.
+"""Files of a checkpoint: finding the newest, checking it and making it visible.
 
-<folder>/iter_0000020/                      complete, or not there: renamed when all is written
-    rank<R>.bin  tensors.json               slices of tensors, and where which lies (slices.py)
-    model.json  progress.json               of which model it is, and how far that has come
+<folder>/iter_0000020/                      complete or absent: renamed when all is written
+    rank<R>.bin  tensors.json               slices of tensors, and their positions (slices.py)
+    model.json  progress.json               model and progress of the run
     checksums.json                          size and CRC-32 of each of these files; written last
-<folder>/latest_checkpointed_iteration.txt  which one is the newest
+<folder>/latest_checkpointed_iteration.txt  the newest checkpoint
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 
 class CheckpointError(AskedError):
-    """A checkpoint that is damaged, or of another model, or a folder that another job writes."""
+    """Error: a checkpoint is damaged or of another model, or another job writes to its folder."""
 
 
 def ours(source: Path, reading: Callable[[], T]) -> T:
-    """Result of reading a checkpoint whose checksums are right."""
+    """Return the result of reading a checkpoint whose checksums are right."""
     try:
         return reading()
     except ValueError as error:
@@ -62,17 +62,16 @@ def iteration_of(path: Path) -> int:
 
 
 def newest(folder: Path) -> Path | None:
-    """The one to continue from, as far as names and sizes of files tell."""
+    """Return the checkpoint to continue from, judged by file names and sizes only."""
     return next((path for path in candidates(folder) if isinstance(_listed(path), dict)), None)
 
 
 def candidates(folder: Path) -> list[Path]:
-    """Best first: what the tracker names, then the older ones, then those that are newer.
+    """Return the checkpoints, best first: the tracker's, then older ones, then newer ones.
 
-    Newer ones are left of an earlier run in the same folder, or of one that was killed just before
-    it wrote the tracker.
-    """
-    # The longest last, since it is ours: somebody's copy may be called iter_20.
+    Newer ones are left over from an earlier run in the same folder, or from a run that was killed
+    just before it wrote the tracker."""
+    # The longest name last, as it is this program's: a copy may be called iter_20.
     named_so = sorted(folder.glob("iter_*"), key=lambda path: len(path.name))
     found = {iteration_of(p): p for p in named_so if re.fullmatch(r"iter_\d+", p.name)}
     for path in folder.glob("iter_*.replaced"):  # a save was killed between its two renames
@@ -85,7 +84,7 @@ def candidates(folder: Path) -> list[Path]:
 
 
 def _named(folder: Path) -> int | None:
-    """The iteration in the tracker; None where it is missing or names none."""
+    """Return the iteration in the tracker; None if the tracker is missing or names none."""
     try:
         text = small_file(folder / TRACKER, 64).strip()
     except OSError:
@@ -94,11 +93,10 @@ def _named(folder: Path) -> int | None:
 
 
 def last_good(folder: Path) -> tuple[Path | None, list[str]]:
-    """The checkpoint to continue from, every byte of it checked, and what there is to warn of.
+    """Return the checkpoint to continue from, with all bytes checked, and warnings.
 
-    None where nothing has been saved. Where something has been saved and nothing of it is whole,
-    that is an error: random weights would look like a run that goes on. All ranks call this.
-    """
+    Return None if nothing has been saved. Raise an error if something was saved but nothing is
+    complete: random weights would look like a continued run. All ranks call this."""
     paths, tracked = from_first(lambda: (candidates(folder), (folder / TRACKER).exists()))
     if not paths and not tracked:
         return None, []
@@ -118,7 +116,7 @@ def last_good(folder: Path) -> tuple[Path | None, list[str]]:
 
 
 def _warnings(folder: Path, taken: Path, first: Path, damaged: list[str]) -> list[str]:
-    """One line for a tracker that misleads, and one for each checkpoint that was passed over."""
+    """Return a warning if the tracker is wrong, and one for each damaged checkpoint."""
     said = [f"checkpoint is damaged: {problem} in {folder}" for problem in damaged]
     named, lost = _named(folder), iteration_of(first) - iteration_of(taken)
     if named != iteration_of(first):
@@ -133,11 +131,10 @@ def _warnings(folder: Path, taken: Path, first: Path, damaged: list[str]) -> lis
 
 
 def checksums(folder: Path, names: Iterable[str]) -> dict[str, list[int]]:
-    """Size in bytes and CRC-32 by name.
+    """Return size in bytes and CRC-32 by name.
 
-    A CRC finds every flipped bit and every cut; against an attacker it is no use. It is taken at
-    several times the speed of a cryptographic hash, so that a save hardly takes longer.
-    """
+    A CRC detects every flipped bit and every truncation, but no attack. It is several times faster
+    than a cryptographic hash, so it hardly slows a save."""
     found = {}
     for name in names:
         crc, size = 0, 0
@@ -149,7 +146,7 @@ def checksums(folder: Path, names: Iterable[str]) -> dict[str, list[int]]:
 
 
 def _listed(path: Path) -> dict[str, list[int]] | str:
-    """Files that should be there; or the first that is missing, cut or cannot be read."""
+    """Return the files that should exist, or a text about the first that is missing or damaged."""
     try:
         listed: dict[str, list[int]] = read_json(path / CHECKSUMS, LISTED)
         return _differing_in_name_or_size(path, listed) or listed
@@ -161,7 +158,7 @@ def _listed(path: Path) -> dict[str, list[int]] | str:
 
 def _differing_in_name_or_size(path: Path, listed: dict[str, list[int]]) -> str | None:
     others = {file.name for file in path.glob("rank*.bin")} - listed.keys()
-    if others:  # one of the names in it was changed into another's
+    if others:  # an entry's name was changed into another entry's
         return f"{CHECKSUMS} does not list {min(others)}"
     for name, (size, _) in listed.items():
         if name not in OURS and not re.fullmatch(r"rank\d+\.bin", name):
@@ -174,7 +171,7 @@ def _differing_in_name_or_size(path: Path, listed: dict[str, list[int]]) -> str 
 
 
 def _damage(path: Path) -> str | None:
-    """Names the damage of a checkpoint, or None. The ranks share the reading."""
+    """Return a description of a checkpoint's damage, or None. The ranks divide the reading."""
     listed = from_first(lambda: _listed(path))
     if isinstance(listed, str):
         return listed
@@ -201,7 +198,7 @@ def fresh(making: Path) -> None:
 
 
 def seal(making: Path, group: Group = None) -> None:
-    """Writes the checksums: each rank's of its own files, read back once. All ranks call this."""
+    """Write the checksums; each rank reads its own files back once. All ranks call this."""
     names = [f"rank{dist.get_rank()}.bin", *(OURS if dist.get_rank() == 0 else ())]
     parts = from_all(lambda: checksums(making, names), group)
     every = {name: sums for part in parts for name, sums in part.items()}
@@ -210,7 +207,7 @@ def seal(making: Path, group: Group = None) -> None:
 
 def publish(making: Path, target: Path) -> None:
     replaced = target.with_name(f"{target.name}.replaced")
-    if target.exists():  # moved away whole: what is deleted bit by bit could be taken for good
+    if target.exists():  # renamed as a whole: a partly deleted folder could look complete
         shutil.rmtree(replaced, ignore_errors=True)
         target.rename(replaced)
     making.rename(target)
@@ -221,7 +218,7 @@ def publish(making: Path, target: Path) -> None:
 
 
 def outcome(folder: Path, iteration: int, problem: OSError | None) -> str:
-    """Sentence for a checkpoint that is there, or could not be written."""
+    """Return the log line for a checkpoint that was saved or could not be written."""
     if problem is None:
         return f"  successfully saved checkpoint from iteration {iteration:7d} to {folder}"
     cure = (FULL if problem.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED).format(folder)

@@ -1,4 +1,4 @@
-"""JSON of a checkpoint: written to last, and read as if a stranger had written it."""
+"""JSON files of a checkpoint: flushed to disk when written, and validated when read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path, form: Any) -> Any:
-    """ValueError says what is not of this form (`check`)."""
+    """Read a JSON file; raise a ValueError if it does not have this form (`check`)."""
     try:
         content = json.loads(small_file(path, MOST_BYTES))
     except (ValueError, RecursionError) as error:
@@ -33,17 +33,17 @@ def read_json(path: Path, form: Any) -> Any:
 
 
 def small_file(path: Path, most_bytes: int) -> bytes:
-    """Not of a pipe, which would wait for who writes, nor all of what has become huge."""
+    """Read at most `most_bytes` of a regular file; a pipe could block for ever."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a file", str(path))
     with path.open("rb") as file:
-        size_bytes = os.fstat(file.fileno()).st_size  # `read` asks for memory before it reads
+        size_bytes = os.fstat(file.fileno()).st_size  # `read` allocates memory before it reads
         return file.read(min(size_bytes, most_bytes))
 
 
 def check(value: Any, form: Any, where: str) -> None:
-    """A form is a type, a list of forms (one: for any number of values), or a dictionary of forms
-    by name, where `str` stands for any other name."""
+    """Raise a ValueError if a value does not have a form: a type, a list of forms (a single one for
+    any length), or a dictionary of forms by name, with `str` for any other name."""
     if isinstance(form, dict):
         if not isinstance(value, dict):
             raise ValueError(f"{where} names no values")

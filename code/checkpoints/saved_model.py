@@ -1,4 +1,4 @@
-"""The model of a checkpoint: written beside the weights, compared before a run continues."""
+"""Description of a checkpoint's model, compared before a run continues."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dataset.tokenizer_files import padded
 from flags.ranges import shortened
 from flags.tables import MODEL, OPTIMIZER
 
-# Flags of the model that may change: they say how it began, how it is cut, how it is trained.
+# Model flags that may change: they concern initialization, padding and training.
 FREE = {"init_method_std", "make_vocab_size_divisible_by", "hidden_dropout", "attention_dropout"}
-# A run that goes on reads the data where it stopped, counted in samples of this length.
+# A continued run finds its place in the data by counting samples of this length.
 FREE_TO_FINETUNE = {"seq_length"}
 
-# What may change, but says how the rest is trained and on which samples. --lr-decay-iters follows
-# from --train-iters where it is not given: a run that is made longer has another learning rate.
+# Values that may change with a warning, as they determine the training and its samples. The default
+# of --lr-decay-iters is --train-iters: a longer run has other learning rates.
 TRAINED_WITH = [
     *(name.removeprefix("--").replace("-", "_") for name, *_ in OPTIMIZER),
     "seed",
@@ -35,13 +35,11 @@ FORM = {**dict.fromkeys(SHAPE, object), "vocab_size": int, "trained_with": {str:
 
 
 def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]:
-    """The last good checkpoint of --load, and what to warn of; called before the model is built.
+    """Return the last good checkpoint of --load, and warnings; called before the model is built.
 
-    Padding rows of the vocabulary are part of the softmax (as in Megatron), so their number is part
-    of the model: it stays that of the layout which the training began with. Where this layout needs
-    more rows so that its tensor ranks share them evenly, these are left out of the softmax, and the
-    run goes on as if it had never moved.
-    """
+    As in Megatron, the softmax includes the vocabulary's padding rows. Their number belongs to the
+    model and stays that of the first layout. If this layout needs more rows for an equal split over
+    its tensor ranks, the softmax leaves these out, and the training continues unchanged."""
     if not args.load:
         return None, []
     source, warnings = last_good(Path(args.load))
@@ -57,8 +55,8 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
 
 
 def _refuse_nothing(args: argparse.Namespace) -> None:
-    """A run that saves where it loads begins there once. Else somebody waits for weights that are
-    not there, and random ones would train as if nothing were wrong."""
+    """Refuse a --load folder without checkpoints, unless it is empty or missing or the run saves
+    there too: random weights would train without any sign of the mistake."""
     folder = Path(args.load)
     cure = "give --load the folder that --save of that run wrote to"
     if args.finetune or args.no_load_optim:
@@ -77,13 +75,13 @@ def _refuse_nothing(args: argparse.Namespace) -> None:
 
 
 def description(args: argparse.Namespace) -> dict[str, Any]:
-    """The model's flags, and how it is trained."""
+    """Return the model's flags, and how it is trained."""
     shape, trained = ({n: getattr(args, n) for n in names} for names in (SHAPE, TRAINED_WITH))
     return {**shape, "trained_with": trained}
 
 
 def described(source: Path) -> tuple[dict[str, Any], int]:
-    """The same of a checkpoint, and over how many rows of the vocabulary its softmax is taken."""
+    """Return a checkpoint's description, and the number of vocabulary rows in its softmax."""
     saved = ours(source, lambda: read_json(source / "model.json", FORM))
     rows = ours(source, lambda: read_tensors(source))["weight.word.weight"]["size"][0]
     if rows < saved["vocab_size"]:
@@ -95,8 +93,8 @@ def described(source: Path) -> tuple[dict[str, Any], int]:
 
 
 def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
-    """Refuses the checkpoint of another model; returns its rows of the vocabulary, and what of the
-    training has changed since."""
+    """Refuse the checkpoint of another model; return its vocabulary rows, and the changes of the
+    training flags."""
     (saved, rows), mine = described(source), description(args)
     was, now = saved.pop("trained_with"), mine.pop("trained_with")
     changed = [name for name in was if name in now and was[name] != now[name]]

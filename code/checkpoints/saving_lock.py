@@ -1,9 +1,8 @@
-"""One job at a time saves into a folder; the second is refused before it trains.
+"""Lock of a save folder: a second job that would save there is refused before it trains.
 
-The operating system locks an open file (flock) and lets go of it when its process ends, however it
-ends: the lock of a dead job is free. That holds between containers of one machine, and between
-machines where the shared file system passes locks on, as NFS does.
-"""
+The operating system releases a file lock (flock) when its process ends for any reason, so a dead
+job holds no lock. The lock works between containers of one machine, and between machines if the
+shared file system passes locks on, as NFS does."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ NAME = "saving.lock"
 
 
 class SavingLock:
-    """Held from its making until `release`, or until the process ends."""
+    """Lock that is held from construction until `release` or the end of the process."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
@@ -38,14 +37,15 @@ class SavingLock:
 
     @staticmethod
     def of_first_rank(folder: Path) -> list[SavingLock]:
-        """Lock on rank 0, an empty list elsewhere; refused on all. All ranks call this."""
+        """Return the lock on rank 0 and an empty list elsewhere; raise on all. All ranks call
+        this."""
         held: list[SavingLock] = []
         from_first(lambda: held.append(SavingLock(folder)))
         return held
 
     def _locked(self) -> IO[str]:
         while True:
-            file = self.path.open("a+")  # made if need be, never emptied: it may be another job's
+            file = self.path.open("a+")  # created if missing, never emptied: another job may use it
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -58,8 +58,8 @@ class SavingLock:
                     flush=True,
                 )
                 return file
-            # The job before may have deleted the file between our opening and our locking it: then
-            # we hold a lock on a file that nobody finds any more.
+            # The previous job may have deleted the file after this process opened it and before it
+            # locked it. Then the lock is on a file that no other process can find.
             if self.path.exists() and os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
                 return file
             file.close()

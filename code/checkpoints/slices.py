@@ -1,10 +1,9 @@
-"""Tensors of a checkpoint: every rank writes its slices of them, and reads the slices it needs.
+"""Tensors of a checkpoint: every rank writes its slices and reads the slices it needs.
 
-    rank<R>.bin   numbers, one slice after the other: there is nothing in it that could be run
-    tensors.json  the size of each tensor, and where which slice of it lies
+    rank<R>.bin   numbers, one slice after the other, and no executable content
+    tensors.json  the size of each tensor, and the position of each slice
 
-Data ranks all have the same slices: each is written by the one of them that has least to write.
-"""
+Data ranks have equal slices; the one with the least to write writes a slice."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ MOST_DIMENSIONS = 4
 
 @dataclass(frozen=True)
 class Slice:
-    """A rank's part of a whole tensor."""
+    """Part of a whole tensor on one rank."""
 
     values: Tensor
     whole: list[int]
@@ -42,7 +41,7 @@ class Slice:
 
 
 def write(state: dict[str, Slice], folder: Path, group: Group = None) -> None:
-    """All ranks call this, and all raise where one could not write."""
+    """Write the slices; all ranks call this, and all raise if one cannot write."""
     mine = {(n, tuple(s.offsets)): _described(s) for n, s in state.items() if s.values.numel()}
     offers = from_all(lambda: mine, group)
     owners: dict[tuple[str, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -77,8 +76,8 @@ def _write_numbers(path: Path, tensors: list[Tensor]) -> None:
 
 
 def read_tensors(folder: Path) -> dict[str, Any]:
-    """Description for `read`. ValueError: the files are not of these slices, or a tensor is not
-    there as a whole."""
+    """Return the description for `read`. Raise a ValueError if the files do not match it, or if a
+    tensor is incomplete."""
     tensors: dict[str, Any] = read_json(folder / TENSORS, FORM)
     held = {file.name: file.stat().st_size for file in folder.glob("rank*.bin")}
     unread = dict(held)
@@ -103,7 +102,7 @@ def read_tensors(folder: Path) -> dict[str, Any]:
 
 
 def read(state: dict[str, Slice], folder: Path, tensors: dict[str, Any]) -> None:
-    """Into the values of `state`. ValueError: the checkpoint has no such tensors."""
+    """Read the values of `state` in place. Raise a ValueError if a tensor is missing or differs."""
     for name, mine in state.items():
         there = tensors.get(name, {"size": "unknown"})
         if there["size"] != mine.whole:

@@ -1,1 +1,1 @@
-"""Samples that a rank trains on, from tokenised text on the disk."""
+"""Training samples of a rank, from tokenized text on disk."""

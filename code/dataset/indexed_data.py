@@ -1,8 +1,8 @@
-"""Tokenised text in Megatron-LM's indexed format.
+"""Tokenized text in Megatron-LM's indexed format.
 
 <prefix>.bin   the tokens of all documents, one after the other
-<prefix>.idx   magic, version, type of the tokens, then for each sequence its length and where it
-               starts, and for each document its first sequence
+<prefix>.idx   magic, version, token type; then length and start of each sequence, and the first
+               sequence of each document
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.f
 
 
 def token_type(vocabulary: int) -> type[np.generic]:
-    """Two bytes per token where they suffice: half the disk, and half of what is read."""
+    """Return the token type: two bytes if they suffice, which halves the disk space and reading."""
     return np.uint16 if vocabulary <= 2**16 else np.int32
 
 
 def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.generic]) -> int:
-    """Writes both files under temporary names first; returns the number of tokens."""
+    """Write both files, first under temporary names; return the number of tokens."""
     bin_new, idx_new = (Path(f"{prefix}{end}.{os.getpid()}.tmp") for end in (".bin", ".idx"))
     try:
         sizes = _write_tokens(bin_new, documents, dtype)
@@ -50,7 +50,7 @@ def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.
 def _write_tokens(
     path: Path, documents: Iterable[np.ndarray], dtype: type[np.generic]
 ) -> np.ndarray:
-    """Writes the tokens; returns how many each document has."""
+    """Write the tokens; return the length of each document."""
     lengths = []
     with path.open("wb") as out:
         for tokens in documents:
@@ -62,8 +62,8 @@ def _write_tokens(
 def _write_index(path: Path, sizes: np.ndarray, dtype: type[np.generic]) -> None:
     starts = np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.int64)]) * np.dtype(dtype).itemsize
     code = next(code for code, known in TYPES.items() if known == dtype)
-    # 34 bytes of heading, then per sequence 4 (length) and 8 (where it starts, in bytes), then 8
-    # per document and 8 for the end. Here every sequence is a document of its own.
+    # Header of 34 bytes; per sequence 4 (length) and 8 bytes (start, in bytes); 8 bytes per
+    # document and 8 for the end. Here every sequence is one document.
     with path.open("wb") as out:
         out.write(MAGIC + struct.pack("<QB", 1, code))
         out.write(struct.pack("<QQ", len(sizes), len(sizes) + 1))
@@ -86,14 +86,14 @@ def check_present(prefix: str) -> None:
 def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
-    except OSError:  # no file can have a name that is so long
+    except OSError:  # the name is too long for a file
         return False
 
 
 def _is_sound(
     lengths: np.ndarray, starts: np.ndarray, documents: np.ndarray, token_bytes: int
 ) -> bool:
-    """Each sequence begins where the one before it ends, and so does each document."""
+    """Check that each sequence begins where the previous one ends, and so does each document."""
     if not len(lengths) or len(documents) < 2 or lengths.min() < 0:
         return False
     ends = np.cumsum(lengths, dtype=np.int64) * token_bytes
@@ -128,7 +128,7 @@ class IndexedText:
             raise DataError(
                 f"{index} is damaged: its documents do not follow each other; make it anew"
             )
-        # A copy that was broken off trains as if nothing were wrong, on less text.
+        # An incomplete copy would train without an error, on less text.
         wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
         if there != wanted * token_bytes:
             raise DataError(
@@ -138,12 +138,12 @@ class IndexedText:
             )
         if not wanted:
             raise DataError(f"{data} has no tokens; make it anew of a text that is not empty")
-        # Mapped, not read: a page is loaded when a sample needs it, and the kernel keeps it once
-        # for all ranks of the node.
+        # Memory-mapped: a page is loaded when a sample needs it, and the kernel shares it among all
+        # ranks of the node.
         return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)
 
     def stretch(self, first: float, last: float) -> np.ndarray:
-        """The tokens of the documents between two shares of their number."""
+        """Return the tokens of the documents between two fractions of their number."""
         starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
         count = len(self.documents) - 1
         low, high = (int(starts[self.documents[round(share * count)]]) for share in (first, last))

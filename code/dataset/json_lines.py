@@ -1,6 +1,5 @@
-"""The texts of a file of JSON lines, as it is or compressed. What cannot be a text is named with
-its line: a training would otherwise learn from what nobody looked at.
-"""
+"""Reader of texts in a file of JSON lines, plain or compressed. An entry that is no text is an
+error that names its line, so that no training reads unchecked data."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import IO
 
 from process.errors import DataError
 
-# How such files begin, whatever they are called.
+# First bytes of such files, whatever their names are.
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
@@ -28,11 +27,12 @@ def _lines(path: Path) -> Iterator[bytes]:
     with _opened(path) as lines:
         try:
             for number, line in enumerate(lines, 1):
-                # A mark that some editors put before UTF-8, and that JSON does not know.
+                # Byte-order mark that some editors write before UTF-8, and that JSON does not
+                # allow.
                 yield line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         except GeneratorExit:
             raise
-        except Exception as error:  # each packer has errors of its own for a file cut short
+        except Exception as error:  # each format raises its own errors if cut short
             raise DataError(
                 f"{path} cannot be read beyond line {number}: {error}. Is it cut short? Copy it "
                 "once more, or pack it anew"
@@ -77,7 +77,7 @@ def _text_of(line: bytes, key: str, where: str) -> str:
         )
     try:
         found.encode("utf-8")
-    except UnicodeEncodeError as error:  # JSON can write half a character, Unicode has no such
+    except UnicodeEncodeError as error:  # JSON can write half a surrogate pair, UTF-8 cannot
         half = f"\\u{ord(found[error.start]):04x}"
         raise DataError(
             f"{where}: {half} is half of a character (a lone surrogate); write both halves or "

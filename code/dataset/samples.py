@@ -1,4 +1,4 @@
-"""The samples of a run: which sequences, in which order, and what this rank sees of them."""
+"""Samples of a run: the sequences, their order, and the part of each rank."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_DATA = "data/sample_text_document"
 
 
 def prepare(args: argparse.Namespace, grid: Grid) -> None:
-    """Fills in the vocabulary, padded so that tensor ranks share it evenly."""
+    """Set the vocabulary size, padded so that tensor ranks share it evenly."""
     if not args.mock_data:
         args.data_path = args.data_path or [DEFAULT_DATA]
         for prefix in weighted(args.data_path)[1]:
@@ -31,11 +31,11 @@ def prepare(args: argparse.Namespace, grid: Grid) -> None:
 
 
 class Samples:
-    """Sequences of one more token than the model reads, shuffled anew in every epoch."""
+    """Sequences of `length` + 1 tokens, in a new random order in every epoch."""
 
     def __init__(self, tokens: np.ndarray, length: int, seed: int, name: str) -> None:
         self.tokens, self.length, self.seed = tokens, length, seed
-        # A sample's last label is the first token of the next one: no label is lost between them.
+        # A sample's last label is the first token of the next sample, so that no label is lost.
         self.count = (len(tokens) - 1) // length
         if self.count < 1:
             raise DataError(
@@ -48,7 +48,7 @@ class Samples:
 
     def sample(self, number: int) -> np.ndarray:
         epoch, within = divmod(number, self.count)
-        # Every rank draws the same order from seed and epoch, so none has to be sent or saved.
+        # Every rank draws the same order from seed and epoch; none is sent or saved.
         if epoch != self.epoch:
             self.epoch = epoch
             self.order = np.random.default_rng([self.seed, epoch]).permutation(self.count)
@@ -57,12 +57,12 @@ class Samples:
 
 
 class Blend:
-    """Several texts, each with its share of the samples: a pattern of choices repeats."""
+    """Several texts that alternate in a repeating pattern, by their shares of the samples."""
 
     def __init__(self, texts: list[Samples], weights: list[float]) -> None:
         self.texts = texts
         shares = np.array(weights) / sum(weights)
-        # Long enough for the rarest text to come up twice.
+        # Long enough that the rarest text occurs twice.
         length = max(1000, math.ceil(2 / shares[shares > 0].min()))
         if length > LONGEST_PATTERN:
             raise DataError(
@@ -70,10 +70,10 @@ class Blend:
                 "give it a larger weight, or leave it out"
             )
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
-        self.choices: list[tuple[int, int]] = []  # (which text, how many of it came before)
+        self.choices: list[tuple[int, int]] = []  # (text, earlier samples of it in the pattern)
         for number in range(1, length + 1):
-            # The text that is furthest behind its share. Nothing is drawn: any rank can say of any
-            # sample whose turn it is.
+            # Take the text furthest behind its share. This is not random: any rank can compute the
+            # text of any sample.
             text = int(np.argmax(shares * number - self.taken))
             self.choices.append((text, int(self.taken[text])))
             self.taken[text] += 1
@@ -85,7 +85,7 @@ class Blend:
 
 
 class RandomSamples:
-    """--mock-data: tokens that depend on the sample's number alone."""
+    """Random tokens that depend on the sample's number alone (--mock-data)."""
 
     def __init__(self, vocabulary: int, length: int, seed: int) -> None:
         self.vocabulary, self.length, self.seed = vocabulary, length, seed
@@ -96,11 +96,10 @@ class RandomSamples:
 
 
 class Loader:
-    """Samples of this rank: those of its data rank, at its context rank's positions.
+    """Samples of this rank: its data rank's samples, at its context rank's positions.
 
-    Sample numbers follow from the number of samples consumed before, so that a run continues where
-    it stopped, on any number of ranks.
-    """
+    The number of consumed samples determines the next sample numbers, so that a run continues where
+    it stopped, on any number of ranks."""
 
     def __init__(
         self,
@@ -115,13 +114,13 @@ class Loader:
         self.positions = my_positions(args.seq_length, layout.context)
 
     def micro_batch(self, first_sample: int, number: int) -> tuple[Tensor, Tensor]:
-        """Tokens and labels, one row per token, by position and then by sample."""
-        # In each round of micro-batches the data ranks take neighbouring samples.
+        """Return tokens and labels, one row per token, by position and then by sample."""
+        # In each round of micro-batches the data ranks take consecutive samples.
         start = first_sample + (number * self.data.size + self.data.index) * self.micro
-        # [length + 1, samples], of which this rank takes the rows of its positions.
+        # Shape [length + 1, samples]; this rank takes the rows of its positions.
         rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
         if rows.max() >= self.vocabulary or rows.min() < 0:
-            # No tensor rank has a row for it: they would look up zeros, and train on.
+            # No tensor rank has this row: the look-up would return zeros without an error.
             wrong = int(rows.max()) if rows.max() >= self.vocabulary else int(rows.min())
             raise DataError(
                 f"the data has token {wrong} (in samples {start} to {start + self.micro - 1}), the "
@@ -133,7 +132,7 @@ class Loader:
         return self._moved(tokens.flatten()), self._moved(labels.flatten())
 
     def _moved(self, rows: Tensor) -> Tensor:
-        """Copies to the device, from pinned memory, so that the GPU computes meanwhile."""
+        """Copy to the device from pinned memory, so that the copy overlaps with computation."""
         if self.device.type == "cpu":
             return rows
         return rows.pin_memory().to(self.device, non_blocking=True)
@@ -146,7 +145,7 @@ Loaders = dict[str, Loader]
 
 
 def make_loaders(args: argparse.Namespace, layout: Layout, device: torch.device) -> Loaders:
-    """Training, validation and test; the last two only where they are asked for."""
+    """Return loaders for training and, with --eval-iters, for validation and test."""
     names = ["train", "validation", "test"] if args.eval_iters else ["train"]
     if args.mock_data:
         sets = [RandomSamples(args.vocab_size, args.seq_length, args.seed + n) for n in range(3)]
@@ -164,7 +163,7 @@ def make_loaders(args: argparse.Namespace, layout: Layout, device: torch.device)
 
 
 def weighted(words: list[str]) -> tuple[list[float], list[str]]:
-    """--data-path: files, taken in proportion to their length, or weight and file by turns."""
+    """Parse --data-path: files weighted by their length, or alternating weights and files."""
     if len(words) == 1 or not all(_is_number(word) for word in words[::2]):
         return [], words
     weights, prefixes = [float(word) for word in words[::2]], words[1::2]

@@ -1,4 +1,4 @@
-"""The size of the vocabulary, from the tokenizer's files."""
+"""Size of the vocabulary, from the tokenizer's files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from process.errors import DataError
 
 
 def vocabulary_size(args: argparse.Namespace) -> int:
-    """Takes the files that the flags name, else those beside the data, else --vocab-size."""
+    """Return --vocab-size if given; otherwise read the named files, or those beside the data."""
     if args.vocab_size:
         return int(args.vocab_size)
     if args.tokenizer_model:
@@ -29,7 +29,7 @@ def vocabulary_size(args: argparse.Namespace) -> int:
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
-    """Token → number, as in GPT-2's vocab.json."""
+    """Return token → number, as in GPT-2's vocab.json."""
     found = _json(path)
     if not isinstance(found, dict) or not found or not all(_is_token(v) for v in found.values()):
         raise DataError(
@@ -47,7 +47,7 @@ def _size_of_tokenizer(path: Path) -> int:
     found = _json(path)
     try:
         vocabulary = found["model"]["vocab"]
-        # Numbers, or by their place; and tokens that were added later, such as an end of text.
+        # Numbers, or list positions; and tokens that were added later, such as end of text.
         numbers = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
         added = [token["id"] for token in found.get("added_tokens") or []]
         return int(max([*numbers, *added])) + 1
@@ -59,19 +59,18 @@ def _size_of_tokenizer(path: Path) -> int:
 
 
 def _json(path: Path) -> Any:
-    """None, which is no vocabulary, where the file is not JSON."""
+    """Return the content, or None if the file is not JSON."""
     if not path.is_file():
         raise DataError(f"no vocabulary at {path}; `python code/sample_text.py` makes one in data/")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):  # also what is not UTF-8
+    except (ValueError, RecursionError):  # also if not UTF-8
         return None
 
 
 def padded(size: int, divisible_by: int, tensor: int) -> int:
-    """Rows of the embedding matrix: every tensor rank gets the same number, a round one.
+    """Return the rows of the embedding matrix: the same round number on every tensor rank.
 
-    GPT-2's 50257 become 50304 (393 × 128) on one tensor rank, 50688 (99 × 512) on four.
-    """
+    GPT-2's 50257 become 50304 (393 × 128) on one tensor rank, 50688 (99 × 512) on four."""
     step = divisible_by * tensor
     return -(-size // step) * step

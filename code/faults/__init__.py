@@ -1,1 +1,1 @@
-"""Faults that are planted on purpose, one kind in each file: `--planted-fault` names one."""
+"""Faults planted on purpose, one kind per file; `--planted-fault` selects one."""

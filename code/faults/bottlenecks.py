@@ -1,8 +1,7 @@
-"""Two bottlenecks for the lesson on profiling, planted by `--planted-bottleneck 1` and `2`. With 3
-the first one strikes in every second step.
+"""Two bottlenecks for the lesson on profiling: `--planted-bottleneck 1` and `2`. Number 3 is the
+first one in every second step only.
 
-If you mean to find them in a trace, do that before reading on.
-"""
+If you want to find them in a trace, stop reading here."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ ROW = 1024
 
 
 def plant_in(training: Any, kind: str) -> None:
-    """Wraps the reading of batches (1 and 3), or forward and backward (2), of one training."""
+    """Wrap the reading of batches (1 and 3), or forward and backward (2), of one training."""
     if kind == "2":
         training.pipeline.train = _with_checked_rows(training)
     elif training.layout.rank == training.layout.everyone.size // 2:
@@ -23,7 +22,7 @@ def plant_in(training: Any, kind: str) -> None:
 
 
 def _from_slow_disk(training: Any, every: int) -> Any:
-    """The disk of one rank is slow. Waiting for it takes no processor."""
+    """Simulate a slow disk on one rank; the wait uses no processor time."""
     read = training.loaders["train"].batch
 
     def read_slowly(consumed_samples: int, micro_batches: int) -> Any:
@@ -35,8 +34,8 @@ def _from_slow_disk(training: Any, every: int) -> Any:
 
 
 def _with_checked_rows(training: Any) -> Any:
-    """A check for broken gradients looks at them row by row. Each row is a few tiny operators, and
-    `.item()` makes the program wait for their answer before it starts the next."""
+    """Add a check for broken gradients, row by row. Each row takes a few tiny operators, and
+    `.item()` waits for their result before the next row starts."""
     train = training.pipeline.train
 
     def train_and_check(*given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Ranks that do not do the same: the hangs and mismatches."""
+"""Ranks that call different collectives: hangs and mismatches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from faults.fault import Fault
 
 
 class Stuck(Fault):
-    """The thread that reads the data of one rank has ended, and the rank waits for it."""
+    """Fault: the reader thread of one rank has ended, and the rank waits for it."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):
@@ -24,8 +24,8 @@ def wait_for_batch(from_reader: queue.Queue[Any]) -> Any:
 
 
 class Skipped(Fault):
-    """One rank leaves a batch out, as `continue` in a loop does, and with it a collective. Its next
-    sum meets the one that the others are at; nobody notices before the last."""
+    """Fault: one rank skips a batch, like `continue` in a loop, and with it a collective. Its next
+    sum pairs with the others' current one; the error shows only in the last step."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):
@@ -34,7 +34,7 @@ class Skipped(Fault):
 
 
 class Shape(Fault):
-    """One rank has fewer gradients than the others, as with a layer that is frozen there."""
+    """Fault: one rank sums fewer gradients than the others, as if a layer were frozen there."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):
@@ -45,7 +45,7 @@ class Shape(Fault):
 
 
 class Extra(Fault):
-    """One rank alone asks all for a number, as in `if rank == 0: log(mean(loss))`."""
+    """Fault: one rank alone calls a collective, as in `if rank == 0: log(mean(loss))`."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):

@@ -1,14 +1,13 @@
-"""Base of all faults: hooks at the places of a run where things go wrong.
+"""Base class of all faults, with hooks at the places of a run where things go wrong.
 
     at_start     before the ranks meet: environment, names, ports
     before_build, built     the model of this rank
     before_step  each step, on every rank
-    saving       a checkpoint's folder was made, and nothing is in it yet (on rank 0)
-    sealing      its files are written, and not yet known to be whole
-    saved        it is whole (on rank 0)
+    saving       a checkpoint's folder exists and is empty (on rank 0)
+    sealing      its files are written, but have no checksums yet
+    saved        it is complete (on rank 0)
 
-A fault sits on one rank and begins at one iteration, which count as in the log: from 1.
-"""
+A fault has one rank and a first iteration, which counts from 1 as in the log."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ class Fault:
 
     @property
     def on_my_node(self) -> bool:
-        """Ranks of a node follow each other, as launchers number them."""
+        """Tell whether the fault is on this node; launchers number a node's ranks consecutively."""
         rank, _, local = environment_of_rank()
         told = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("SLURM_TASKS_PER_NODE") or "1"
         on_each = int(told.partition("(")[0].partition(",")[0])  # such as 2(x2)
@@ -54,5 +53,5 @@ class Fault:
     def saved(self, folder: Path) -> None: ...
 
     def due(self, progress: Any) -> bool:
-        """True if the step that begins is the one, on the rank that has the fault."""
+        """Return True on the fault's rank in the fault's iteration."""
         return self.mine and progress.iteration + 1 == self.iteration

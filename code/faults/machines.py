@@ -1,4 +1,4 @@
-"""Faults of nodes and devices: processes that vanish, slow clocks, memory that fills."""
+"""Faults of nodes and devices: killed processes, slow clocks, full memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from process import pace
 
 
 class Killed(Fault):
-    """The process is gone without a word, as when the kernel needs memory."""
+    """Fault: the process ends without a message, as if the kernel needed memory."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):
@@ -24,7 +24,7 @@ class Killed(Fault):
 
 
 class NodeDies(Fault):
-    """All processes of a node are gone, its launcher too."""
+    """Fault: all processes of a node end, including its launcher."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.on_my_node and progress.iteration + 1 == self.iteration:
@@ -34,8 +34,8 @@ class NodeDies(Fault):
 
 
 class RandomNodeDeath(Fault):
-    """Nodes that die at random, every so many seconds on average: `iteration` says how many, `rank`
-    is the seed. Each start of the job draws anew."""
+    """Fault: random node failures. `iteration` is the mean time between them in seconds, `rank` is
+    the seed. Each start of the job draws a new time."""
 
     def built(self, training: Any) -> None:
         drawn = random.Random(f"{self.rank}/{os.environ.get('SLURM_STEP_ID')}")
@@ -48,7 +48,7 @@ class RandomNodeDeath(Fault):
 
 
 class SlowRank(Fault):
-    """A device whose clock was lowered: it computes three times as long."""
+    """Fault: the device's clock is lowered, so that it takes three times as long."""
 
     FACTOR = 3.0
 
@@ -63,7 +63,7 @@ class SlowRank(Fault):
         def slow(*given: Any) -> Any:
             began_s = time.perf_counter()
             loss = quick(*given)
-            loss.item()  # a GPU has only been asked so far
+            loss.item()  # a GPU has only been given the work so far
             time.sleep((self.FACTOR - 1) * (time.perf_counter() - began_s))
             return loss
 
@@ -71,7 +71,7 @@ class SlowRank(Fault):
 
 
 class Hoard(Fault):
-    """One rank keeps what it guessed for every token, for a statistic, until nothing is left."""
+    """Fault: one rank keeps its predictions for every token until the memory is full."""
 
     MOST = 4000
 
@@ -86,7 +86,7 @@ class Hoard(Fault):
 
 
 class Leak(Fault):
-    """One rank keeps its weights and gradients of every step in a list, "for a plot"."""
+    """Fault: one rank keeps weights and gradients of every step in a list, "for a plot"."""
 
     def built(self, training: Any) -> None:
         self.kept: list[torch.Tensor] = []

@@ -1,4 +1,4 @@
-"""Numbers that leave their range."""
+"""Faults of numbers that leave their range."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from faults.fault import Fault
 
 
 class BadSample(Fault):
-    """One sample of the data has no token that counts; its mean is 0 / 0, whenever it is read."""
+    """Fault: one sample has no token that counts, so its mean is 0 / 0 whenever it is read."""
 
     def built(self, training: Any) -> None:
         args = training.args
@@ -36,7 +36,7 @@ class BadSample(Fault):
 
 
 class Exploding(Fault):
-    """A learning rate with three zeros too many, from one step on."""
+    """Fault: from one step on, the learning rate is 100,000 times too large."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if progress.iteration + 1 == self.iteration:

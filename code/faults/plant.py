@@ -1,9 +1,8 @@
-"""`--planted-fault NAME:RANK:ITERATION` plants a fault; `--planted-fault sealed-…` says the same,
-and tells nothing. Do not read on if you want to find it yourself.
+"""Planting of faults: `--planted-fault NAME:RANK:ITERATION`, or `--planted-fault sealed-…`, which
+hides the same text. If you want to find the fault yourself, stop reading here.
 
-The program's functions are wrapped from outside: it has no line for any fault, as a healthy program
-has none. The diary (observing/diary.py) is wrapped around that.
-"""
+The program's functions are wrapped from outside, so that it has no line for any fault, like a
+healthy program. The diary (observing/diary.py) is wrapped around the result."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ SEALED = "sealed-"
 
 
 def fault_of(text: str) -> Fault:
-    """`stuck:2:4`, or the same under a seal."""
+    """Parse `stuck:2:4`, plain or sealed."""
     opened = unsealed(text) if text.startswith(SEALED) else text
     name, *numbers_given = opened.split(":")
     if (
@@ -73,7 +72,7 @@ def fault_of(text: str) -> Fault:
 
 
 def unsealed(text: str) -> str:
-    """No secret, but nothing that an eye reads by accident either."""
+    """Decode a sealed fault; the seal only prevents reading it by accident."""
     try:
         folded = base64.b32decode(text.removeprefix(SEALED).upper() + "=" * (-len(text) + 7 & 7))
         return zlib.decompress(folded[::-1]).decode()
@@ -82,7 +81,7 @@ def unsealed(text: str) -> str:
 
 
 def plant(program: ModuleType | Any, args: argparse.Namespace) -> None:
-    """Puts bottleneck, fault and diary around the functions of `program`."""
+    """Wrap the functions of `program` in bottleneck, fault and diary."""
     if args.planted_bottleneck:
         _slow_down(program, args.planted_bottleneck)
     if args.planted_fault:
@@ -109,13 +108,14 @@ def _slow_down(program: Any, kind: str) -> None:
     program.build = build_slow
 
 
-# DETAIL lets all ranks meet before each collective, in a group of its own, whose patience is that
-# of the start; nothing reaches it afterwards.
+# With DETAIL, all ranks meet before each collective in a group of its own. That group keeps its
+# first time-out, which nothing can change later.
 DETAIL_MINUTES = 0.5
 
 
 def _limit_waiting(program: Any, longest: timedelta) -> None:
-    """Limits waiting from the second step on: until then a rank may be late for good reasons."""
+    """Set the time-out from the second step on: in the first, a rank may be late for good
+    reasons."""
     step = program.train_step
 
     @wraps(step)

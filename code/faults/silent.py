@@ -1,4 +1,4 @@
-"""Faults that end no run and print no error: all numbers look as they should."""
+"""Faults that neither end the run nor print an error: all numbers look plausible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from faults.fault import Fault
 
 
 class SameData(Fault):
-    """Every rank reads what rank 0 reads: a sampler that was not told its rank."""
+    """Fault: every rank reads rank 0's samples, as if the sampler did not get the rank."""
 
     def built(self, training: Any) -> None:
         loader = training.loaders["train"]
@@ -18,7 +18,7 @@ class SameData(Fault):
 
 
 class UnequalWeights(Fault):
-    """One rank began with other random weights, and gradients alone are summed."""
+    """Fault: one rank starts from other random weights, and only gradients are summed."""
 
     def before_build(self, args: argparse.Namespace) -> None:
         self.seed = args.seed
@@ -31,7 +31,7 @@ class UnequalWeights(Fault):
 
 
 class SameDropout(Fault):
-    """All ranks drop the same places: the generator was seeded, but not with the rank."""
+    """Fault: all ranks drop the same elements, as the generator's seed lacks the rank."""
 
     def before_build(self, args: argparse.Namespace) -> None:
         args.hidden_dropout = args.hidden_dropout or 0.1
@@ -43,8 +43,8 @@ class SameDropout(Fault):
 
 
 class SameOrder(Fault):
-    """Each epoch goes through the samples in the order of the first: `set_epoch` was forgotten.
-    An epoch has four steps here: a small data set, so that one sees the second."""
+    """Fault: each epoch repeats the first epoch's order, as `set_epoch` was forgotten. An epoch has
+    only four steps here, so that the second one is soon visible."""
 
     STEPS = 4
 

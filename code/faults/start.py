@@ -1,4 +1,4 @@
-"""Faults before the first step: ports, names and walls; no internet, other modules on one node."""
+"""Faults before the first step: ports, names, firewalls, no internet, other modules on one node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAKEN: list[socket.socket] = []
 
 
 class ShortTimeout(Fault):
-    """Nobody waits ten minutes for a lesson."""
+    """Fault with a short time-out: a lesson cannot wait ten minutes."""
 
     def at_start(self, args: argparse.Namespace) -> None:
         args.distributed_timeout_minutes = TIMEOUT_S / 60
@@ -27,7 +27,7 @@ class ShortTimeout(Fault):
 
 
 class WrongPort(ShortTimeout):
-    """One rank was given the port of yesterday."""
+    """Fault: one rank got an old port number."""
 
     def change_environment(self) -> None:
         if self.mine:
@@ -35,20 +35,20 @@ class WrongPort(ShortTimeout):
 
 
 class WrongMaster(ShortTimeout):
-    """The ranks of one node take their own node for the meeting point, as `$(hostname)` in a script
-    makes them do."""
+    """Fault: the ranks of one node use their own node as master, as `$(hostname)` in a script makes
+    them do."""
 
     def change_environment(self) -> None:
         if not self.on_my_node:
             return
         if socket.gethostbyname(os.environ["MASTER_ADDR"]).startswith("127."):
-            # Nodes that are one machine have one loopback: there nobody waits at another port.
+            # Nodes on the same machine share one loopback address, so the port must differ too.
             os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1)
         os.environ["MASTER_ADDR"] = "127.0.0.1"
 
 
 class BadName(ShortTimeout):
-    """A name that the nodes do not know. (`.invalid` is a name that nobody may ever have.)"""
+    """Fault: the nodes cannot resolve the master's name (`.invalid` never resolves)."""
 
     def change_environment(self) -> None:
         if self.mine:
@@ -56,7 +56,7 @@ class BadName(ShortTimeout):
 
 
 class PortTaken(ShortTimeout):
-    """Another program has the port of the job."""
+    """Fault: another program uses the job's port."""
 
     def change_environment(self) -> None:
         if is_first_rank():
@@ -69,15 +69,15 @@ def is_first_rank() -> bool:
 
 
 class NoInternet(Fault):
-    """The tokenizer is to be fetched when the job runs. (`.invalid` is a name that nobody may ever
-    have: so it fails on a machine with a way out as well.)"""
+    """Fault: the job downloads the tokenizer at its start. (`.invalid` never resolves, so this
+    fails on machines with internet, too.)"""
 
     def at_start(self, args: argparse.Namespace) -> None:
         urllib.request.urlopen("https://models.invalid/gpt2/tokenizer.json", timeout=5)
 
 
 class MissingModule(Fault):
-    """One node has another environment, in which something is not installed."""
+    """Fault: one node has another environment, which lacks a module."""
 
     MODULE = "fused_norms"
 
@@ -87,7 +87,7 @@ class MissingModule(Fault):
 
 
 class OldModule(Fault):
-    """One node loads an older version of a module, which lacks a function."""
+    """Fault: one node loads an older version of a module, which lacks a function."""
 
     def at_start(self, args: argparse.Namespace) -> None:
         if self.on_my_node:

@@ -1,4 +1,4 @@
-"""Disks that are full, and checkpoints that are half there."""
+"""Faults of storage: full disks, and incomplete checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def number_of(folder: Path) -> int:
 
 
 class DiskFull(Fault):
-    """Files lead to `/dev/full`, which answers as a full disk does."""
+    """Fault: the files are links to `/dev/full`, which acts like a full disk."""
 
     EVERY = 3
 
@@ -33,7 +33,7 @@ class DiskFull(Fault):
 
 
 class KilledSaving(Fault):
-    """The process is gone while a checkpoint is half written."""
+    """Fault: the process ends while a checkpoint is half written."""
 
     def sealing(self, folder: Path) -> None:
         if self.mine and number_of(folder) >= self.iteration:
@@ -41,7 +41,7 @@ class KilledSaving(Fault):
 
 
 class Damaged(Fault):
-    """A file of the newest checkpoint has lost its second half: a file system that broke down."""
+    """Fault: the newest checkpoint's largest file is cut in half, as by a broken file system."""
 
     def saved(self, folder: Path) -> None:
         if number_of(folder) >= self.iteration:

@@ -1,1 +1,1 @@
-"""The command line: which flags there are, what each may be, and what goes together."""
+"""Command line: the flags, their ranges and their combinations."""

@@ -1,7 +1,6 @@
-"""The values of a run from its command line: flags taken, checked, and defaults filled in.
+"""Values of a run from its command line: parsed, checked and completed with defaults.
 
-The flags themselves are rows of tables.py.
-"""
+The flags themselves are rows of tables.py."""
 
 from __future__ import annotations
 
@@ -21,8 +20,9 @@ def make_parser() -> FlagParser:
 
 
 def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
-    """Raises ArgumentsError with all that is wrong; given the number of ranks, with what is wrong
-    with the layout as well. (Where nothing else is, `grid_from` tells that.)"""
+    """Return the arguments, or raise an ArgumentsError with all problems. If the number of ranks is
+    given, these include the layout's problems. (If there are no others, `grid_from` reports
+    those.)"""
     argv, notes = other_names.translate(argv)
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)
@@ -30,7 +30,7 @@ def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     _fill_in(args)
     given = contradictions.given_in(argv)
     args.notes = [*notes, *contradictions.overridden(argv), *contradictions.notes(args, given)]
-    # What is said of a flag whose value is wrong anyway would be about its default.
+    # A message about a flag with a wrong value would be about the default.
     found = [*wrong.values(), *parser.unknown(unknown)]
     others = [*contradictions.problems_of(args), *contradictions.refused(args, given)]
     if (found or others) and world_size and "--world-size" not in wrong:
@@ -50,9 +50,9 @@ def _layout_problems(args: argparse.Namespace, world_size: int) -> list[str]:
 
 
 def _fill_in(args: argparse.Namespace) -> None:
-    """Defaults that follow from other values."""
+    """Set the defaults that depend on other values."""
     _fill_in_model(args)
-    args.softmax_rows = None  # all of the padded vocabulary, unless a checkpoint has fewer
+    args.softmax_rows = None  # the whole padded vocabulary, unless a checkpoint has fewer rows
     args.lr_decay_iters = args.lr_decay_iters or args.train_iters
     args.save_interval = args.save_interval or args.train_iters
     if args.rank_order is None:
@@ -65,9 +65,9 @@ def _fill_in(args: argparse.Namespace) -> None:
     if args.pipeline_schedule is None:
         interleaved = args.num_layers_per_virtual_pipeline_stage is not None
         args.pipeline_schedule = "interleaved" if interleaved else "1f1b"
-    if args.bf16:  # sums of many bfloat16 numbers lose what is added last
+    if args.bf16:  # sums of many bfloat16 numbers lose the last terms
         args.accumulate_allreduce_grads_in_fp32 = True
-    if args.tensor_model_parallel_size == 1:  # the rows would be cut over the tensor ranks
+    if args.tensor_model_parallel_size == 1:  # there are no tensor ranks to split the rows over
         args.sequence_parallel = False
     if run_folder := os.environ.get("COURSE_RUN_DIR"):
         args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
@@ -79,8 +79,8 @@ def _fill_in(args: argparse.Namespace) -> None:
 
 
 def _fill_in_model(args: argparse.Namespace) -> None:
-    """Follows Megatron. SwiGLU has three matrices instead of two: two thirds of the width keep
-    the number of parameters, in multiples of 64 for the sake of the kernels."""
+    """Set the model's defaults as Megatron does. SwiGLU has three matrices instead of two, so two
+    thirds of the width keep the number of parameters, in multiples of 64 for efficient kernels."""
     if args.ffn_hidden_size is None:
         wide = 4 * args.hidden_size
         args.ffn_hidden_size = wide * 2 // 3 // 64 * 64 if args.swiglu else wide

@@ -1,12 +1,11 @@
-"""Flags that contradict each other, and flags that change nothing, whatever the number of devices.
+"""Flags that contradict each other or have no effect, independent of the number of devices.
 
-What depends on that number is checked by parallel/layout_checks.py, and each value by itself by
-its range in ranges.py: here all values lie in theirs.
+parallel/layout_checks.py checks what depends on that number. ranges.py checks each value by itself,
+so here every value is in its range.
 
-Of the flags that change nothing for want of another one, some are refused, since whoever gave them
-waits for something that will never come: the weights of another run, a profile. The others are
-taken with a note in the log: scripts carry them from run to run.
-"""
+A flag can be without effect because another one is missing. Some such flags are refused, as the
+user waits for a result that will never come: another run's weights, or a profile. The others are
+accepted with a note in the log, because scripts carry them from run to run."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from training.learning_rate import warmup_steps
 from training.rotary import turned_width
 
 Asked = Callable[[argparse.Namespace], object]
-# When flags contradict each other, and the sentence, with values of flags by their names.
+# Condition of each contradiction, and its message with flag values by name.
 CONTRADICTIONS: list[tuple[Asked, str]] = [
     (lambda a: sum((a.fp16, a.bf16, a.fp64)) > 1, "choose one of --fp16, --bf16 and --fp64"),
     (lambda a: a.data_path and a.mock_data,
@@ -82,7 +81,7 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
     (lambda a: a.torch_compile and a.pipeline_schedule == "zero-bubble",
      "--pipeline-schedule zero-bubble puts off the gradients of weights, which compiled layers "
      "compute at once; choose one of it and --torch-compile"),
-    (lambda a: a.ffn_hidden_size < 1,  # SwiGLU's own width is cut to a multiple of 64
+    (lambda a: a.ffn_hidden_size < 1,  # SwiGLU's default width is rounded to a multiple of 64
      "--swiglu makes an MLP of width 0 of --hidden-size {hidden_size}; give --ffn-hidden-size, or "
      "a hidden size of 24 or more"),
     (lambda a: a.max_position_embeddings < a.seq_length,
@@ -103,7 +102,7 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
 
 
 def problems_of(args: argparse.Namespace) -> list[str]:
-    """One sentence for each."""
+    """Return one sentence for each problem."""
     found = [text.format(**vars(args)) for wrong, text in CONTRADICTIONS if wrong(args)]
     found += _unfit_weights(args.data_path or [])
     return [*found, *_unfit_recording(args), *_unfit_attention(args), *_unfit_schedule(args)]
@@ -126,7 +125,7 @@ def _unfit_recording(args: argparse.Namespace) -> list[str]:
         return ["--profile-step-start must lie before --profile-step-end, from step 1"]
     if first <= last:
         return []
-    # The step before the first that is recorded warms the profiler up.
+    # The step before the first recorded step warms up the profiler.
     cure = f"give {last} or less" if last else "one step cannot be recorded, give 2 or more"
     return [
         f"--profile-step-start {first} is behind the last of --train-iters {args.train_iters} that "
@@ -154,7 +153,7 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
         )
     if args.position_embedding_type != "rope" or args.hidden_size % heads:
         return found
-    # Components turn in pairs, and at least one pair has to: see rotary.py.
+    # Components are rotated in pairs, so at least one pair is needed: see rotary.py.
     width = args.hidden_size // heads
     turned = turned_width(width, args.rotary_percent)
     if width < 2:
@@ -171,9 +170,9 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
 
 
 def _unfit_schedule(args: argparse.Namespace) -> list[str]:
-    """Problems of a schedule that the learning rate could not follow."""
+    """Return problems of a schedule that the learning rate could not follow."""
     found = []
-    # Warm-up, stable stretch (WSD alone) and decay share --lr-decay-iters.
+    # Warm-up, constant phase (WSD only) and decay together take --lr-decay-iters.
     decaying = args.lr_decay_iters - warmup_steps(args)
     if decaying <= 0:
         found.append(
@@ -191,13 +190,13 @@ def _unfit_schedule(args: argparse.Namespace) -> list[str]:
     return found
 
 
-# Flags, whether they have an effect, and what they would need.
+# Flags, the condition under which they have an effect, and what they need.
 Rule = tuple[tuple[str, ...], Asked, str]
 MAPPING = "tp-cp-ep-pp-dp"
 
 
 def given_in(argv: Iterable[str]) -> set[str]:
-    """The flags of a command line, also those that say what is the default anyway."""
+    """Return the flags of a command line, also flags that repeat the default."""
     return {word.partition("=")[0] for word in argv if word.startswith("--")}
 
 
@@ -295,7 +294,7 @@ def notes(args: argparse.Namespace, given: set[str]) -> list[str]:
 
 
 def overridden(argv: list[str]) -> list[str]:
-    """A flag that is given again with another value: the last one counts, as everywhere."""
+    """Return a note for each flag that is repeated with another value; the last one counts."""
     seen: dict[str, str] = {}
     found = []
     for at, word in enumerate(argv):

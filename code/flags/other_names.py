@@ -1,8 +1,7 @@
-"""Names under which flags are known elsewhere: in earlier years, and in other programs.
+"""Other names of flags: from earlier years, and from other programs.
 
-Earlier spellings are taken, with a note; so are flags that change nothing here. A flag of another
-program is refused, with what is to be written instead.
-"""
+Earlier names and flags without effect here are accepted with a note. A flag of another program is
+refused, and the message says what to write instead."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ RENAMED = {
     "--use-checkpoint-lr-scheduler": "",
     "--log-num-zeros-in-grad": "",
 }
-# Old flag → (how many values it takes, why it is not needed).
+# Old flag → (its number of values, why it is not needed).
 DROPPED = {
     "--data-impl": (1, "the indexed format is recognised by itself"),
     "--profile-name": (1, "traces are named by rank in --profile-dir"),
@@ -51,7 +50,7 @@ DROPPED = {
     "--no-query-key-layer-scaling": (0, "there is none"),
     "--attention-softmax-in-fp32": (0, "it always is"),
 }
-# What other programs call their flags, and what is to be written here instead.
+# Names of flags in other programs → what to write here instead.
 LAUNCHER = "it is the launcher's: give it before the program's name"
 NOT_HERE = "this program has no"
 CURES = {
@@ -116,7 +115,7 @@ CURES = {
 
 
 def _takes_values(argv: list[str], at: int) -> int:
-    """Counts the values that follow the flag at this place."""
+    """Return the number of values that follow the flag at this index."""
     end = at + 1
     while end < len(argv) and not argv[end].startswith("--"):
         end += 1
@@ -124,7 +123,7 @@ def _takes_values(argv: list[str], at: int) -> int:
 
 
 def translate(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Today's spelling of the arguments, and one note for each that was changed."""
+    """Return the arguments with current names, and one note for each change."""
     today: list[str] = []
     notes: list[str] = []
     at = 0
@@ -132,14 +131,14 @@ def translate(argv: list[str]) -> tuple[list[str], list[str]]:
         flag, equals, value = argv[at].partition("=")  # "--flag value" or "--flag=value"
         values = _takes_values(argv, at)
         if flag in DROPPED:
-            # Its value goes with it, or it would stand alone and be taken for an unknown argument.
+            # Remove its value too, which would otherwise be an unknown argument.
             count, reason = DROPPED[flag]
             if count > values and not equals:
                 raise ArgumentsError([f"argument {flag}: expected one argument; or leave it out"])
             notes.append(f"{flag} changes nothing in this program: {reason}")
             at += 1 + (min(count, values) if not equals else 0)
             continue
-        if flag in RENAMED:  # its values follow as they are
+        if flag in RENAMED:  # its values follow unchanged
             new = RENAMED[flag]
             notes.append(f"{flag} is called {new} today" if new else f"{flag} changes nothing")
             today += new.split() + ([value] if equals else [])

@@ -1,6 +1,5 @@
-"""argparse, but with all that is wrong told at once, and raised: every rank comes here, and one of
-them is to speak.
-"""
+"""Variant of argparse that raises all problems at once instead of printing the first: every rank
+parses, but only one prints."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from flags.other_names import CURES
 from flags.ranges import OneOf, Several, Switch, Takes, Whole, Wrong, shortened
 from process.errors import ArgumentsError
 
-# What editors and web pages make of a hyphen.
+# Characters that editors and web pages substitute for a hyphen.
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 BEHIND = "no flag before it takes it"
 LEAST_ALIKE = 0.7
-# Name, what it may be, default, meaning.
+# Name, range, default, meaning.
 Row = tuple[str, Takes, Any, str]
-# Flags of each program that starts a process group.
+# Flags of every program that starts a process group.
 DISTRIBUTED: list[Row] = [
     ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
     ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
@@ -43,17 +42,17 @@ class FlagParser(argparse.ArgumentParser):
                 )
 
     def error(self, message: str) -> NoReturn:
-        """A missing value, or one too many: argparse cannot go on from there."""
+        """Raise the error for a missing or surplus value, after which argparse cannot continue."""
         if "ignored explicit argument" in message:
             message += ": it takes no value"
         raise ArgumentsError([f"{message}; `--help` lists all flags"])
 
     def unknown(self, words: list[str]) -> list[str]:
-        """An unknown flag is answered with the one that was meant, or the nearest ones."""
+        """Return a message for each unknown flag, with the intended or the most similar flags."""
         found: list[str] = []
         for word in words:
             if found and not _is_flag(word) and not found[-1].endswith(BEHIND):
-                continue  # the value of the flag before it
+                continue  # the value of the previous flag
             cure = self._cure(shortened(word.split("=")[0])) if _is_flag(word) else BEHIND
             found.append(f"unrecognized argument {shortened(word)!r}; {cure}")
         return found
@@ -69,14 +68,14 @@ class FlagParser(argparse.ArgumentParser):
         return f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
 
     def parse_all(self, argv: list[str] | None) -> argparse.Namespace:
-        """Parses for programs whose flags do not depend on each other; raises all that is wrong."""
+        """Parse flags that do not depend on each other; raise all problems at once."""
         args, unknown = self.parse_known_args(argv)
         if found := [*self.take_out_wrong(args).values(), *self.unknown(unknown)]:
             raise ArgumentsError(found)
         return args
 
     def take_out_wrong(self, args: argparse.Namespace) -> dict[str, str]:
-        """Problems of each flag's value; its default stands in for it in further checks."""
+        """Return the problem of each wrong flag, and replace its value by the default."""
         found = {}
         for name, value in vars(args).items():
             flag = f"--{name.replace('_', '-')}"
@@ -88,5 +87,5 @@ class FlagParser(argparse.ArgumentParser):
 
 
 def _is_flag(word: str) -> bool:
-    """True also for a misspelt dash; a number below 0 is no flag."""
+    """Tell whether a word is a flag, also with a wrong dash; a negative number is none."""
     return word != "" and word[0] in DASHES and not re.fullmatch(r".[\d.]*(?:[eE].?\d+)?", word)

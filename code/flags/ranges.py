@@ -1,7 +1,5 @@
-"""Ranges of values of a flag. Each is called with the word of the command line, as argparse
-calls a type, and answers with a value, or with `Wrong`, so that all mistakes are told at once and
-not the first alone.
-"""
+"""Ranges of flag values. argparse calls each like a type, with the word from the command line. The
+result is a value or `Wrong` instead of an exception, so that all problems are reported at once."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ LONGEST_SHOWN = 100
 
 @dataclass(frozen=True)
 class Wrong:
-    """A word that is not among what a flag may be."""
+    """Word outside a flag's range, with the rule that it breaks."""
 
     word: str
     rule: str
@@ -26,12 +24,12 @@ class Wrong:
 
 
 def shortened(word: str) -> str:
-    """The rest of the screen belongs to what is wrong with it."""
+    """Return the word, cut if it is long, so that the message fits on the screen."""
     return word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}… ({len(word)} letters)"
 
 
 class Takes:
-    """Base of all ranges. A switch is the one that is never asked."""
+    """Base class of all ranges. A switch has no value to check."""
 
     def __call__(self, word: str) -> Any:
         raise NotImplementedError
@@ -39,7 +37,7 @@ class Takes:
 
 @dataclass(frozen=True)
 class Whole(Takes):
-    """A whole number, both ends included."""
+    """Whole number in a range, both ends included."""
 
     least: int
     most: int
@@ -51,14 +49,14 @@ class Whole(Takes):
     def __call__(self, word: str) -> int | Wrong:
         try:
             value = int(word)
-        except ValueError:  # 1e3 and 2.0 as well: whoever writes them may mean something else
+        except ValueError:  # 1e3 and 2.0 too, as the intention is unclear
             return Wrong(word, self.rule)
         return value if self.least <= value <= self.most else Wrong(word, self.rule)
 
 
 @dataclass(frozen=True)
 class Real(Takes):
-    """A number; `above` and `below` are ends that it must not reach. nan lies nowhere."""
+    """Number in a range; `above` and `below` are excluded ends. NaN is never in the range."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -85,7 +83,7 @@ class Real(Takes):
 
 @dataclass(frozen=True)
 class OneOf(Takes):
-    """One of these words."""
+    """One of several words."""
 
     words: tuple[str, ...]
 
@@ -99,7 +97,7 @@ class OneOf(Takes):
 
 @dataclass(frozen=True)
 class Text(Takes):
-    """Any text but an empty one: such as a variable of a script that was never set."""
+    """Text that is not empty: an unset variable of a script would give an empty one."""
 
     rule: str = "a name that is not empty"
 
@@ -109,7 +107,7 @@ class Text(Takes):
 
 @dataclass(frozen=True)
 class Shares(Takes):
-    """--split: up to three numbers, of which one at least is not 0."""
+    """Value of --split: up to three numbers of which the first is not 0."""
 
     rule: str = "up to three shares such as 969,30,1: none negative, the first not 0"
 
@@ -124,7 +122,7 @@ class Shares(Takes):
 
 @dataclass(frozen=True)
 class Layers(Takes):
-    """Chooses layers: every n-th from the first, or a list of 0 and 1."""
+    """Selection of layers: every n-th from the first, or a list of 0 and 1."""
 
     rule: str = "a whole number, or 0 and 1 for the layers in order, such as [0]*1+[1]*3"
 
@@ -134,7 +132,7 @@ class Layers(Takes):
 
 
 def pattern_of(word: str, layers: int) -> list[int]:
-    """0 or 1 for each layer; a list may be of another length."""
+    """Return 0 or 1 for each layer; a list may have another length."""
     if word.isdecimal():
         return [int(number % int(word) == 0) for number in range(layers)]
     parts = LAYER_PART.findall(word)
@@ -148,7 +146,7 @@ LAYER_LIST = re.compile(rf"\(?{LAYER_PART.pattern}(?:\+{LAYER_PART.pattern})*\)?
 
 @dataclass(frozen=True)
 class Several(Takes):
-    """One value or more."""
+    """One or more values."""
 
     of: Any
 
@@ -160,10 +158,10 @@ class Several(Takes):
 
 
 class Switch(Takes):
-    """A flag without a value."""
+    """Flag without a value."""
 
 
 MOST = 10**9
-# A size of the model or the layout; how many; which one, from 0.
+# A size of the model or the layout; a count; an index from 0.
 SIZE, COUNT, NUMBER = Whole(1, 2**27), Whole(1, MOST), Whole(0, MOST)
 TEXT, ON = Text(), Switch()

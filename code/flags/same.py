@@ -1,9 +1,8 @@
-"""Every rank must have been started with the same command line.
+"""Check that every rank was started with the same command line.
 
-Two nodes that are started by hand, or read two versions of a script, may differ in a flag. Nothing
-would notice another learning rate or seed: copies of one model would drift apart, and the losses
-would still fall.
-"""
+Nodes that are started by hand, or that read different versions of a script, may differ in a flag. A
+different learning rate or seed would cause no error: the copies of the model would diverge while
+the losses still fell."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from process.device import PEERS
 from process.errors import ArgumentsError
 
 KEY = "flags of rank 0"
-# Names of files and folders, which may lie elsewhere on each node.
+# Names of files and folders, which may differ between nodes.
 MAY_DIFFER = {
     name.removeprefix("--").replace("-", "_")
     for rows in GROUPS.values()
@@ -27,7 +26,7 @@ MAY_DIFFER = {
 
 
 def check_same(args: argparse.Namespace) -> None:
-    """Through the store in which the ranks have met: no collective has to agree on anything yet."""
+    """Compare flags through the ranks' store, before any collective depends on equal flags."""
     if not PEERS or PEERS[-1].size == 1:
         return
     peers, mine = PEERS[-1], _compared(args)
@@ -35,7 +34,7 @@ def check_same(args: argparse.Namespace) -> None:
         peers.shared.set(KEY, json.dumps(mine))
         return
     first = json.loads(peers.shared.get(KEY))
-    # Numbers and words as they come out of JSON, so that equal ones are equal.
+    # The result of a JSON round trip, so that equal values compare as equal.
     here = json.loads(json.dumps(mine))
     differ = [name for name in mine if here[name] != first.get(name)]
     if differ:
@@ -51,7 +50,7 @@ def check_same(args: argparse.Namespace) -> None:
 def _compared(args: argparse.Namespace) -> dict[str, Any]:
     names = {name for rows in GROUPS.values() for name in map(_of_flag, rows)} - MAY_DIFFER
     found = {name: getattr(args, name) for name in sorted(names | {"padded_vocab_size"})}
-    # Saving and loading are done by all together, wherever.
+    # All ranks save or load together, but the folders may differ.
     return {**found, "save": bool(args.save), "load": bool(args.load)}
 
 

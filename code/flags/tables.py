@@ -1,8 +1,7 @@
-"""Every flag: Megatron-LM's names, so that one script can start either program.
+"""Tables of all flags, with Megatron-LM's names, so that one script can start either program.
 
-A flag is one row: name, what it may be, default, meaning. There is no row without a range (see
-ranges.py). Flags that only this course's program knows are in the last group.
-"""
+A flag is one row: name, range (see ranges.py), default, meaning. Every row has a range. The last
+group has the flags that only this program knows."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Messages that measure_links.py sends, times and prints: the speed of links."""
+"""Measurements of link speed: the messages that measure_links.py sends, times and prints."""

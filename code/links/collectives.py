@@ -1,7 +1,6 @@
-"""All-reduce written out with sends and receives, to be timed against what the backend does.
+"""All-reduce algorithms from sends and receives, for comparison with the backend's.
 
-Each function leaves the sum over `ranks` in `tensor`, on each of them.
-"""
+Each function leaves the sum over `ranks` in `tensor`, on each of them."""
 
 from __future__ import annotations
 
@@ -12,23 +11,24 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-NODE_OF: list[str] = []  # of each rank, filled once the ranks have met
-PORTION = 1 << 16  # words of a long message that travel at once
-GROUPS: dict[tuple[int, ...], Any] = {}  # making a group is a collective of everyone
+NODE_OF: list[str] = []  # node of each rank, set when the ranks have met
+PORTION = 1 << 16  # words that a long message sends at once
+GROUPS: dict[tuple[int, ...], Any] = {}  # creating a group is a collective of all ranks
 
 
 def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
-    """Every rank sends to the next one only. In n - 1 steps each rank gathers the whole sum of one
-    piece, in n - 1 more the sums go round: 2 (n - 1) steps of 1/n of the data."""
+    """Add up by a ring: every rank sends to the next one only. After n - 1 steps each rank has the
+    whole sum of one piece; n - 1 more steps distribute the sums: 2 (n - 1) steps of 1/n of the
+    data."""
     if len(ranks) < 2:
         return
     place = ranks.index(dist.get_rank())
     after, before = ranks[(place + 1) % len(ranks)], ranks[place - 1]
-    pieces = list(tensor.tensor_split(len(ranks)))  # views: what is added there is added to tensor
+    pieces = list(tensor.tensor_split(len(ranks)))  # views: adding to a piece changes tensor
     incoming = torch.empty_like(max(pieces, key=len))
-    # Each step passes on the piece that the step before has brought, one more share in it each
-    # time. After n - 1 steps the piece behind one's own place (place + 1) is whole, and goes on its
-    # round. So at each moment all links are busy, each with another piece.
+    # Each step passes on the piece that the previous step received, with one more summand. After n
+    # - 1 steps the piece at place + 1 is complete and is passed round. So all links are busy all
+    # the time, each with another piece.
     for step in range(2 * (len(ranks) - 1)):
         sent = pieces[(place - step) % len(ranks)]
         due = pieces[(place - step - 1) % len(ranks)]
@@ -41,13 +41,12 @@ def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
 
 
 def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int) -> None:
-    """Both ways at once, portion by portion; a piece may be empty where there are more ranks than
+    """Send and receive at once, in portions. A piece may be empty if there are more ranks than
     words.
 
-    One call after the other would not do: if all ranks sent first, a send that waits for its
-    receiver would wait for ever, round the ring. And where two ranks send each other one long
-    message each, gloo lets the second wait for the first: the road would be used one way only.
-    """
+    Separate calls would fail: if all ranks sent first, each send could wait for its receiver for
+    ever. And if two ranks send each other one long message, gloo may do one after the other, and
+    the link is used in one direction at a time."""
     portions = zip_longest(sent.split(PORTION), arrived.split(PORTION), fillvalue=sent[:0])
     for leaving, coming in portions:
         moves = []
@@ -60,12 +59,12 @@ def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int)
 
 
 def hierarchical(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
-    """Adds up on the first rank of each node, then between these, and hands the result back, so
-    that the road between the nodes is used by one rank of each.
+    """Add up on the first rank of each node, then between these ranks, and send the result back, so
+    that one rank of each node uses the link between nodes.
 
-    With m nodes, 2 (m - 1) / m of the data leave each: with two, as much as the data; one ring of
-    all n ranks sends 2 (n - 1) / n over each road. The price: three rounds, one after the other.
-    """
+    With m nodes, 2 (m - 1) / m of the data leave each node: for two nodes, the size of the data.
+    One ring of all n ranks sends 2 (n - 1) / n over each link. The cost is three sequential
+    phases."""
     homes = [NODE_OF[rank] for rank in ranks]
     mine = [
         rank for rank, home in zip(ranks, homes, strict=True) if home == NODE_OF[dist.get_rank()]

@@ -17,18 +17,19 @@ import torch.distributed as dist
 
 from links.collectives import ALGORITHMS, GROUPS, library
 
-STEP = 4  # each size is four times the one before
-TURNS = 8, 96  # at least and at most, for each size
+STEP = 4  # factor between message sizes
+LEAST_TURNS = 8  # for each size
+SMALL_TURNS = 8  # small messages so many times as often: scatter has to average out
 BYTES_PER_SIZE = 24 << 20  # with the largest sizes, a turn takes long
 POOL_BYTES = 64 << 20  # more than a cache holds
 QUIET_SHARE = 3  # of all messages, the third that waited least for a processor counts
-MOST_PAIRS = 120  # beyond, only pairs with a neighbour in the ring: 120 is all pairs of 16 ranks
+MOST_PAIRS = 120  # with more, only neighbours in the ring: 120 is all pairs of 16 ranks
 WORD_BYTES = 4
 Row = dict[str, Any]
 
 
 def clock(device: torch.device) -> float:
-    """Seconds; what the device still has to do is waited for first."""
+    """Return the time in seconds after the device has finished its work."""
     if device.type != "cpu":
         torch.accelerator.synchronize()
     return time.perf_counter()
@@ -39,10 +40,10 @@ def words(size_bytes: int, device: torch.device) -> torch.Tensor:
 
 
 def reduce_once(algorithm: str, tensor: torch.Tensor, ranks: tuple[int, ...]) -> float:
-    """Seconds of one all-reduce that all ranks begin together; its result is checked."""
-    tensor.fill_(dist.get_rank() + 1)  # so that a share that is missing or doubled is noticed
+    """Return the seconds of one all-reduce that all ranks start together; check its result."""
+    tensor.fill_(dist.get_rank() + 1)  # so that a missing or doubled summand is detected
     device = tensor.device
-    # No rank is through with this before all have come to it: a barrier of these ranks alone.
+    # A barrier of these ranks: no rank leaves this all-reduce before all have entered it.
     library(torch.zeros(1, device=device), ranks)
     began = clock(device)
     ALGORITHMS[algorithm](tensor, ranks)
@@ -60,14 +61,13 @@ def sizes(args: argparse.Namespace) -> Iterator[int]:
         size_bytes *= STEP
 
 
-def turns_of(size_bytes: int) -> int:
+def turns_of(size_bytes: int, repeat: int) -> int:
     """Return how often a message of this size is sent: small messages often, large ones rarely."""
-    least, most = TURNS
-    return max(least, min(most, BYTES_PER_SIZE // size_bytes))
+    return max(LEAST_TURNS, min(SMALL_TURNS * repeat, BYTES_PER_SIZE // size_bytes))
 
 
 def waited_s() -> float:
-    """Seconds that this process's threads have waited for a processor so far (Linux; else 0)."""
+    """Return how long this process's threads have waited for a processor (Linux; else 0)."""
     total_ns = 0
     for thread in glob.glob("/proc/self/task/*/schedstat"):
         with contextlib.suppress(OSError, IndexError):  # a thread may have ended
@@ -90,7 +90,7 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
     rows: list[Row] = []
     for size_bytes in sizes(args):
         measured, waits = [], []
-        for turn in range(turns_of(size_bytes) + 1):
+        for turn in range(turns_of(size_bytes, args.repeat) + 1):
             tensor, before = next_part(pool, size_bytes, turn), waited_s()
             if here == first:
                 dist.recv(ready, second)
@@ -110,8 +110,8 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
         else:
             dist.send(theirs, first)
         waits = [sum(both) for both in zip(waits, theirs.tolist(), strict=True)]
-        # Clocks differ, and a rank that went on to a size at which the other stops would wait there
-        # for ever.
+        # The pair's clocks differ. If only one rank stopped, the other would wait for ever at the
+        # next size.
         enough = torch.tensor([float(min(measured) > args.longest_s)], device=device)
         dist.send(enough, second) if here == first else dist.recv(enough, first)
         rows.append(row("point_to_point", size_bytes, measured[1:], waits[1:], pair))
@@ -127,7 +127,7 @@ def all_reduces(
     pair = ranks if len(ranks) == 2 and dist.get_world_size() > 2 else (None, None)
     for size_bytes in sizes(args):
         tensor, measured, waits = words(size_bytes, device), [], []
-        for _turn in range(turns_of(size_bytes) + 1):
+        for _turn in range(turns_of(size_bytes, args.repeat) + 1):
             before = waited_s()
             measured.append(reduce_once("library", tensor, ranks))
             waits.append(waited_s() - before)
@@ -144,6 +144,7 @@ def all_reduces(
 def row(
     kind: str, size_bytes: int, seconds: list[float], waits: list[float], pair: tuple[Any, Any]
 ) -> Row:
+    # A message that met another program would distort the mean, and most medians.
     by_wait = [second for _wait, second in sorted(zip(waits, seconds, strict=True))]
     quiet = by_wait[: -(-len(by_wait) // QUIET_SHARE)]
     return {
@@ -166,10 +167,10 @@ def pairs(world_size: int) -> list[tuple[int, int]]:
 
 
 def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
-    """One pair after the other, so that none disturbs another."""
+    """Measure one pair after the other, so that they do not disturb each other."""
     everyone, here = tuple(range(dist.get_world_size())), dist.get_rank()
     chosen = pairs(len(everyone))
-    # Everyone makes every group, members or not, in one order: that is how their names agree.
+    # All ranks create all groups in the same order, members or not: this makes names agree.
     for pair in chosen:
         GROUPS.setdefault(pair, dist.new_group(list(pair)))
     mine: list[Row] = []
@@ -184,7 +185,7 @@ def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
 
 
 def exactly(args: argparse.Namespace, device: torch.device) -> Row:
-    """`--repeat` all-reduces of `--bytes`; the time of each is that of its slowest rank."""
+    """Time `--repeat` all-reduces of `--bytes`; each takes as long as its slowest rank."""
     everyone = tuple(range(dist.get_world_size()))
     tensor = words(args.bytes, device)
     measured = [reduce_once(args.algorithm, tensor, everyone) for _ in range(args.repeat + 1)][1:]

@@ -1,1 +1,1 @@
-"""Records of a run: its lines, profiles and memory traces, and the load of the node."""
+"""Records of a run: log lines, profiles, memory traces and the load of the node."""

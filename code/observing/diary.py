@@ -1,19 +1,19 @@
-"""A diary of every rank: a line each step, of what must agree between ranks, and what must differ.
+"""Diary of every rank: one line per step with values that must agree or must differ between
+ranks.
 
-    weights   a checksum, after the step: equal on ranks that hold copies of one model
-    samples   checksums of what was read: another one for each sample, on each data rank
-    random    a checksum of the generator's state, where there is dropout
-    own_ms    the step without what was spent in communication: long on who is waited for
-    loss      mean of this rank's own tokens, before anything is summed
-    memory_mib   what the rank holds for the training
+    weights   checksum after the step: equal on ranks with copies of the same parameters
+    samples   checksums of the samples: different for each sample and data rank
+    random    checksum of the generator's state, if there is dropout
+    own_ms    step time without communication: longest on the rank that others wait for
+    loss      mean over this rank's own tokens, before any sum over ranks
+    memory_mib   memory that the rank holds for the training
 
-With experts also how many of the rank's rows chose each expert, by layer, and the bytes that it
-sent to experts on other ranks and back; `weights` is then about all but the experts.
+With experts, a line also has the rank's rows per expert and layer, and the bytes sent to experts on
+other ranks and back; `weights` then excludes the experts.
 
-`diary/rank<R>.jsonl` in the run folder: a header, then the steps. Nothing travels for it. A
-checksum costs one pass over the weights; Megatron-LM compares such ones between ranks with
---check-weight-hash-across-dp-replicas-interval.
-"""
+`diary/rank<R>.jsonl` in the run folder has a header, then the steps. The diary needs no
+communication. A checksum takes one pass over the weights; Megatron-LM compares similar ones between
+ranks with --check-weight-hash-across-dp-replicas-interval."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DIGITS = 8
 
 
 def checksum(values: Tensor) -> str:
-    """Sums the bits, each by its place: equal only where every bit is."""
+    """Return a sum of all words weighted by position; any changed bit very likely changes it."""
     bits = values.detach().contiguous().view(torch.uint8)
     words = bits[: bits.numel() // 4 * 4].view(torch.int32).to(torch.int64)
     places = torch.arange(1, words.numel() + 1, device=words.device)
@@ -49,7 +49,7 @@ def checksum(values: Tensor) -> str:
 
 
 class Diary:
-    """Wraps the functions of a program that it writes about."""
+    """Wrapper of a program's functions that writes the diary."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -80,7 +80,7 @@ class Diary:
         program.build, program.train_step = build_and_begin, step_and_write
 
     def _time_communication(self) -> None:
-        """Everything that travels does so within a range of this name."""
+        """Measure communication: all of it runs inside profiler ranges of this name."""
         named = profile_ranges.named
 
         @contextmanager
@@ -95,7 +95,7 @@ class Diary:
         def told(name: str) -> AbstractContextManager[object]:
             return timed(name) if name.startswith("communication") else named(name)
 
-        setattr(pace, "named", told)  # noqa: B010 - the one place through which all pass
+        setattr(pace, "named", told)  # noqa: B010 - the single function that all communication uses
 
     def _begin(self, training: Any) -> None:
         layout, sample = training.layout, training.loaders["train"].samples.sample
@@ -136,11 +136,11 @@ class Diary:
     def _line(self, row: dict[str, Any]) -> None:
         assert self.file is not None
         self.file.write(json.dumps(row) + "\n")
-        self.file.flush()  # who is killed has written all the same
+        self.file.flush()  # so that the line survives if the process is killed
 
 
 def _random_state(device: torch.device) -> Tensor:
-    """State of the generator from which masks are drawn."""
+    """Return the state of the generator of dropout masks."""
     if device.type == "cpu":
         return torch.get_rng_state()
     state: Tensor = torch.get_device_module(device).get_rng_state(device)
@@ -148,5 +148,5 @@ def _random_state(device: torch.device) -> Tensor:
 
 
 def _number(value: float) -> float | str:
-    """JSON knows no NaN."""
+    """Return a value that JSON can hold: it has no NaN."""
     return value if math.isfinite(value) else str(value)

@@ -1,4 +1,4 @@
-"""The arithmetic of an iteration, from which TFLOP/s in a line are counted."""
+"""FLOPs of an iteration, for the TFLOP/s of a log line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from training.router import has_experts
 
 
 def flops_per_iteration(args: argparse.Namespace) -> float:
-    """Model FLOPs of the matrix products: 2 per weight and token forward, twice that backward.
+    """Return the model FLOPs of the matmuls: 2 per weight and token in forward, 4 in backward.
 
-    72 B s l h² (1 + s / 6h + V / 12lh) for a GPT-2 with an MLP of 4h; grouped-query attention has
-    narrower keys and values, SwiGLU a third matrix; a token passes the router and the
-    experts that it chose. Recomputation is not counted.
+    They are 72 B s l h² (1 + s / 6h + V / 12lh) for a GPT-2 with an MLP of 4h. Grouped-query
+    attention has narrower keys and values, SwiGLU a third matrix; a token passes through the router
+    and its chosen experts. Recomputation does not count.
 
-    Attention is counted in *full*, all s × s products, as in most papers, older Megatrons and the
-    course's planner. Today's Megatron counts the *causal* half that the mask leaves: s / 12h.
-    """
+    Attention counts in *full*, all s × s products, as in most papers, older Megatrons and the
+    course's planner. Today's Megatron counts the *causal* half that the mask leaves: s / 12h."""
     hidden, length = args.hidden_size, args.seq_length
     keys = hidden * args.num_query_groups // args.num_attention_heads  # and as many values
     attention = hidden * (hidden + 2 * keys) + hidden**2

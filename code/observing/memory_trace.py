@@ -1,9 +1,8 @@
-"""The memory trace of a rank: every allocation of the recorded steps, with what it was for.
+"""Memory trace of a rank: every allocation of the recorded steps, with its purpose.
 
-PyTorch's profiler sees each block that is taken and given back, on CPU and GPU alike. What a block
-was for follows from when it lived: what forward leaves behind until backward is an activation, what
-begins and ends within a phase is temporary. The format is described in docs/formats.md.
-"""
+PyTorch's profiler records each allocation and release, on CPU and GPU alike. The purpose follows
+from the lifetime: a block that survives forward until backward is an activation; a block within one
+phase is temporary. docs/formats.md describes the format."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, TEMPORARY = range(5)
 
 @dataclass
 class Range:
-    """A phase of one step: a range of the profile whose name begins with a phase's."""
+    """Phase of one step: a profiler range whose name starts with a phase's name."""
 
     phase: str
     step: int
@@ -41,7 +40,7 @@ class Range:
     chunk: int | None = None
 
     def key(self) -> list[Any]:
-        """Name in the trace; the chunk is told where ranks have several."""
+        """Return the range's values in the trace, with the chunk if ranks have several."""
         chunk = [] if self.chunk is None else [self.chunk]
         return [self.phase, self.step, self.micro_batch, *chunk]
 
@@ -53,20 +52,19 @@ class Block:
     begin_ns: int
     end_ns: int | None = None
     category: int = TEMPORARY
-    seen: bool = False  # its end, by the profiler
+    seen: bool = False  # the profiler recorded its release
 
 
 def lives(allocations: list[tuple[int, int, int]], standing: list[Block]) -> list[Block]:
-    """Each block from its allocation to its release, also those that stood before the recording.
+    """Return each block from allocation to release, and end blocks from before the recording.
 
-    What a thread of the network layer gives back is not recorded, as after an all-reduce: a block
-    has ended at the latest when its place is taken again.
-    """
+    Releases by network threads are not recorded, for example after an all-reduce: a block ends at
+    the latest when its address is allocated again."""
     blocks: list[Block] = []
     alive = {block.address: block for block in standing}
     for time_ns, address, size in allocations:
         if size > 0:
-            if address in alive:  # its release was not recorded: the place is free, as it is taken
+            if address in alive:  # its release was not recorded, but the address is free
                 alive[address].end_ns = time_ns
             alive[address] = Block(address, size, time_ns)
             blocks.append(alive[address])
@@ -77,9 +75,9 @@ def lives(allocations: list[tuple[int, int, int]], standing: list[Block]) -> lis
 
 
 def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
-    """A block that a thread of the communication library gave back last has no end in the profile.
-    It ended with its collective, the one within which it was made or the next. (What a pipeline
-    stage sends is given back by the program, which waits until it has arrived.)"""
+    """End blocks whose last release, by a thread of the communication library, is not recorded:
+    with the collective during which they were allocated, or else with the next. (The program itself
+    releases what a pipeline stage sends, after it has arrived.)"""
     sending = [r for r in ranges if r.phase == "communication"]
     last = {r.step: r.end_ns for r in ranges if r.phase in ("forward", "backward")}
     ends = sorted([*last.values(), *[r.end_ns for r in sending]])
@@ -92,19 +90,19 @@ def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int])
 
 
 def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
-    """`owners` says which category's buffers lie at an address when the recording ends."""
+    """Set the categories; `owners` gives the category at an address at the end of the recording."""
     outer = [r for r in ranges if r.phase not in ("communication", "recompute")]
     again = [r for r in ranges if r.phase == "recompute"]
     steps = {r.step: r.begin_ns for r in ranges if r.phase == "optimizer"}
     for block in blocks:
         home = _inside(outer, block.begin_ns)
-        # Moments of Adam are made by its first step, within the recording: they live on, at an
-        # address that the optimizer names when the recording ends.
+        # Adam's first step allocates the moments, inside the recording. They stay alive, at an
+        # address that the optimizer reports at the end of the recording.
         if block.end_ns is None and block.address in owners:
             block.category = owners[block.address]
         elif home is None:
             continue
-        elif home.phase in ("forward", "data"):  # what outlives it waits for backward
+        elif home.phase in ("forward", "data"):  # blocks that outlive forward wait for backward
             kept = block.end_ns is None or block.end_ns > home.end_ns
             block.category = ACTIVATIONS if kept else TEMPORARY
         elif home.phase == "backward":
@@ -116,20 +114,20 @@ def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -
 
 def _in_backward(block: Block, home: Range, recomputed: Range | None) -> int:
     end_ns = block.end_ns
-    # Made again for backward to read, so it outlives the recomputation, or the whole phase.
+    # Recomputed for backward, so it outlives the recomputation or the whole phase.
     if recomputed and (end_ns is None or end_ns > min(home.end_ns, recomputed.end_ns)):
         return ACTIVATIONS
     return GRADIENTS if end_ns is None else TEMPORARY
 
 
 def _inside(ranges: list[Range], time_ns: int) -> Range | None:
-    """The latest range that holds this moment; ranges of one kind do not overlap."""
+    """Return the latest range that contains this time; ranges of one kind do not overlap."""
     at = bisect_right(ranges, time_ns, key=lambda one: one.begin_ns)
     return ranges[at - 1] if at and time_ns <= ranges[at - 1].end_ns else None
 
 
 def walk(events: Iterable[Any]) -> Iterator[Any]:
-    # Not recursive: operators nest in operators, ranges in ranges, deeper than Python may call.
+    # Not recursive: operators and ranges nest deeper than Python's recursion limit.
     stack = list(events)
     while stack:
         event = stack.pop()
@@ -140,7 +138,7 @@ def walk(events: Iterable[Any]) -> Iterator[Any]:
 def read(
     recording: Any, first_step: int, device: str
 ) -> tuple[list[Range], list[tuple[int, int, int]]]:
-    """Ranges, and the device's allocations as (time, address, bytes; negative when given back)."""
+    """Return ranges, and the device's allocations as (time, address, bytes; negative if freed)."""
     ranges, allocations, steps = [], [], []
     for event in walk(recording.profiler.kineto_results.experimental_event_tree()):
         kind, fields = event.typed
@@ -148,7 +146,7 @@ def read(
             if fields.device.type == device:
                 allocations.append((event.start_time_ns, fields.ptr, fields.alloc_size))
             continue
-        # A GPU's part of a range has the same name, and lasts until its last kernel has ended.
+        # A GPU's part of a range has the same name, and lasts until its last kernel ends.
         found = RANGE.match(event.name) if kind == _EventType.TorchOp else None
         if found and found[1] == "ProfilerStep":
             steps.append(event.start_time_ns)
@@ -157,16 +155,17 @@ def read(
             begin, end = event.start_time_ns, event.end_time_ns
             ranges.append(Range(found[1], 0, micro_batch, begin, end, chunk))
     steps.sort()
-    # A range's name says its micro-batch, not its step: that is the last "ProfilerStep" before it.
+    # A range's name has its micro-batch but not its step: the last "ProfilerStep" before it is the
+    # step.
     for one in ranges:
         one.step = first_step + max(0, sum(begin <= one.begin_ns for begin in steps) - 1)
     return sorted(ranges, key=lambda r: r.begin_ns), sorted(allocations)
 
 
 def lines(blocks: list[Block], ranges: list[Range], start_ns: int) -> list[list[Any]]:
-    """All lines after the header, by time."""
-    # In the same microsecond a phase ends, then blocks go, then the next phase begins and takes
-    # its own; in another order the curve would have spikes that never were.
+    """Return all lines after the header, by time."""
+    # Order within a microsecond: a phase ends, blocks are freed, the next phase begins and
+    # allocates. Another order would add false spikes to the curve.
     order = {"end": 0, "free": 1, "begin": 2, "alloc": 3}
     found: list[tuple[int, str, list[Any]]] = []
     for number, block in enumerate(blocks):
@@ -192,7 +191,7 @@ def lines(blocks: list[Block], ranges: list[Range], start_ns: int) -> list[list[
 
 
 def storages(tensors: Iterable[Tensor]) -> dict[int, int]:
-    """Address and size of the distinct buffers behind these tensors."""
+    """Return address and size of the distinct buffers behind these tensors."""
     found = {}
     for tensor in tensors:
         storage = tensor.untyped_storage()
@@ -201,18 +200,18 @@ def storages(tensors: Iterable[Tensor]) -> dict[int, int]:
 
 
 class MemoryRecorder:
-    """Knows what lives as long as the run, and writes the trace when a recording is finished."""
+    """Recorder that knows the persistent buffers and writes the trace at the end of a recording."""
 
     def __init__(self, training: Any) -> None:
         self.training = training
         self.before: dict[int, tuple[int, int]] = {}
 
     def begin(self) -> None:
-        # Taken long before the profiler looks: the recording alone would not know of them.
+        # These buffers were allocated before the recording, which does not know them.
         self.before = self._standing()
 
     def _standing(self) -> dict[int, tuple[int, int]]:
-        """Address → (bytes, category) of parameters, gradients and optimizer state."""
+        """Return address → (bytes, category) of parameters, gradients and optimizer state."""
         return {
             address: (size, CATEGORIES.index(category))
             for category, tensors in self.training.optimizer.tensors().items()
@@ -231,7 +230,7 @@ class MemoryRecorder:
             "layout": layout.sizes,
             "note": "",
         }
-        # The profiler counts from 0 where iteration lines count from 1.
+        # The profiler counts from 0, iteration lines count from 1.
         ranges, allocations = read(recording, args.profile_step_start + 1, device.type)
         start_ns = min([r.begin_ns for r in ranges] + [a[0] for a in allocations], default=0)
         standing = [

@@ -1,4 +1,4 @@
-"""Processors, memory, network, ranks and devices of this node: the numbers of monitor.py."""
+"""Load of this node for monitor.py: processors, memory, network, ranks and devices."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ class Node:
     """Counters since the node started, and the processes of its ranks."""
 
     def cpu_seconds(self) -> tuple[float, float]:
-        """Busy and in all, summed over the processors."""
+        """Return busy and total seconds, summed over the processors."""
         times = psutil.cpu_times()._asdict()
-        # Time of guests stands in "user" and "nice" already; waiting for a disk is idle too.
+        # "user" and "nice" already include guest time; waiting for a disk counts as idle.
         total = sum(spent for name, spent in times.items() if not name.startswith("guest"))
         return total - times["idle"] - times.get("iowait", 0.0), total
 
     def memory(self) -> tuple[int, int]:
-        """Used and in all; files that the kernel keeps in memory go when a program needs room."""
+        """Return used and total bytes; the page cache counts as free."""
         memory = psutil.virtual_memory()
         return memory.total - memory.available, memory.total
 
     def network(self) -> dict[str, tuple[int, int]]:
-        """Bytes received and sent by each interface."""
+        """Return the bytes received and sent by each interface."""
         counters = psutil.net_io_counters(pernic=True)
         return {name: (c.bytes_recv, c.bytes_sent) for name, c in counters.items()}
 
     def ranks(self) -> dict[int, int]:
-        """Process of every rank on this node: the first in its family that has RANK. If two
-        families have the same rank, one only stands in for the other, and is small."""
+        """Return the process of every rank on this node: the topmost process with its RANK. If two
+        process trees have the same rank, one is a small placeholder, and the larger one counts."""
         homes: dict[int, tuple[int, int, int]] = {}
         for process in psutil.process_iter():
-            with suppress(psutil.Error):  # ended meanwhile, or somebody else's
+            with suppress(psutil.Error):  # it has ended, or belongs to another user
                 rank = _rank(process.environ())
                 if rank is not None:
                     homes[process.pid] = (rank, process.ppid(), process.memory_info().rss)
@@ -44,11 +44,11 @@ class Node:
             for process, (rank, parent, size) in homes.items()
             if homes.get(parent, (None,))[0] != rank
         ]
-        # By size, so that the largest of several comes last and takes the rank's place.
+        # Sorted by size, so that the largest process of a rank comes last and stays.
         return {rank: process for _, rank, process in sorted(heads)}
 
     def process(self, number: int) -> tuple[float, int] | None:
-        """Processor seconds and resident bytes; None if the process has ended."""
+        """Return processor seconds and resident bytes; None if the process has ended."""
         try:
             process = psutil.Process(number)
             times, size_bytes = process.cpu_times(), process.memory_info().rss
@@ -58,8 +58,8 @@ class Node:
 
 
 def _rank(variables: dict[str, str]) -> int | None:
-    """Rank of a process of this job and node; other jobs may run here, and nodes of the box share
-    their processes."""
+    """Return the rank of a process of this job and node, as other jobs may run here, and nodes of
+    the box share their processes."""
     for name in ("SLURM_JOB_ID", "SLURMD_NODENAME"):
         ours = os.environ.get(name)
         if ours and variables.get(name) != ours:
@@ -69,7 +69,7 @@ def _rank(variables: dict[str, str]) -> int | None:
 
 
 class Devices:
-    """GPUs that this job may use, as NVML sees them; none where there is no NVML."""
+    """GPUs that this job may use, according to NVML; none if NVML is missing."""
 
     def __init__(self) -> None:
         self.handles: list[tuple[int, Any]] = []
@@ -93,7 +93,7 @@ class Devices:
         return [self._one(number, handle) for number, handle in self.handles]
 
     def _one(self, number: int, handle: Any) -> dict[str, Any]:
-        """A value that a device does not give is left out, and the others stay."""
+        """Return a device's values without those that it does not provide."""
         nvml = self.nvml
         asked: dict[str, Callable[[], Any]] = {
             "utilisation_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu,

@@ -1,7 +1,6 @@
-"""Profiles of a few steps: PyTorch profiler traces for TensorBoard's profiler tab, memory traces.
+"""Profiles of a few steps: traces for TensorBoard's profiler tab, and memory traces.
 
-Ranges are named after what the program does at that moment: see process/profile_ranges.py.
-"""
+process/profile_ranges.py names the ranges."""
 
 from __future__ import annotations
 
@@ -18,17 +17,16 @@ MOST_EVENTS = 1_000_000
 
 
 def snapshot_path(args: argparse.Namespace, rank: int) -> Path:
-    """--memory-snapshot-path with the rank before its ending: one file per rank."""
+    """Return --memory-snapshot-path with the rank before the suffix: one file per rank."""
     given = Path(args.memory_snapshot_path)
     return given.with_name(f"{given.stem}.rank{rank}{given.suffix}")
 
 
 class Profiler:
-    """Records the steps from --profile-step-start up to --profile-step-end.
+    """Recorder of the steps from --profile-step-start up to --profile-step-end.
 
-    The memory trace is made from the same recording. On CUDA, PyTorch's own record of every block
-    and the lines that took it is written beside it, for https://pytorch.org/memory_viz.
-    """
+    The memory trace comes from the same recording. On CUDA, PyTorch's own memory history, with the
+    code lines of each block, is written too, for https://pytorch.org/memory_viz."""
 
     def __init__(self, args: argparse.Namespace, rank: int, memory: Any = None) -> None:
         self.args, self.rank, self.memory = args, rank, memory
@@ -39,7 +37,7 @@ class Profiler:
         self.while_recording = ExitStack()
 
     def missed(self, iteration: int) -> str | None:
-        """Warning for a run that goes on behind the steps that it was to record."""
+        """Return a warning if the run starts after the steps that it was to record."""
         first = self.args.profile_step_start
         if not self.wanted or iteration < first:
             return None
@@ -49,7 +47,7 @@ class Profiler:
         )
 
     def before_step(self, iteration: int) -> None:
-        """The step before the first is a warm-up, so that starting costs none of the recorded."""
+        """Start recording one step early: a warm-up that keeps start-up costs out of the record."""
         if self.wanted and iteration == self.args.profile_step_start - 1:
             self.recording = self._start()
 
@@ -58,12 +56,12 @@ class Profiler:
             self.recording.step()
 
     def stop(self) -> None:
-        """The run may end before the last step that was to be recorded."""
+        """Stop recording, also if the run ends before the last step to record."""
         if self.recording is not None:
             self.recording.stop()
 
     def _start(self) -> Any:
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of every start and stop
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it prints every start and stop
         steps = self.args.profile_step_end - self.args.profile_step_start
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
@@ -78,9 +76,9 @@ class Profiler:
         if self.memory is not None:
             self.memory.begin()
         if self.snapshots:
-            # A layer that is computed again stops, by an exception, where backward has all that it
-            # needs. The record looks up lines of code for a block that is taken meanwhile, which
-            # loses the exception (PyTorch 2.11, issue 179536): so it goes on to its end.
+            # Recomputation stops by an exception when backward has all that it needs. If the memory
+            # history looks up code lines at that moment, the exception is lost (PyTorch 2.11, issue
+            # 179536). So recomputation runs to its end.
             self.while_recording.enter_context(set_checkpoint_early_stop(False))
             torch.cuda.memory._record_memory_history(stacks="python", max_entries=MOST_EVENTS)
         recording.start()

@@ -1,10 +1,8 @@
-"""Lines that the program prints, as today's Megatron-LM, and TensorBoard scalars under its
-names.
+"""Lines of the log in today's Megatron-LM format, and TensorBoard scalars under its names.
 
-Some of them name things that this program does not have, such as hierarchical context parallelism;
-they stand here with the value of a Megatron that does not use them, so that whoever has learned to
-read these lines can read those.
-"""
+Some lines name features that this program does not have, such as hierarchical context parallelism.
+They have the value of a Megatron that does not use them, so that readers and tools can learn
+Megatron's lines here."""
 
 from __future__ import annotations
 
@@ -33,13 +31,13 @@ from training.router import Routing
 
 
 def say(text: str) -> None:
-    """One write for the whole line, so that lines of several ranks never mix."""
+    """Write the whole line at once, so that lines of several ranks never mix."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 class IntervalSums:
-    """The steps since the last line of the log, added up for the next one."""
+    """Sums over the steps since the last log line, for the next one."""
 
     def __init__(self, layout: Layout, device: torch.device) -> None:
         self.layout, self.device = layout, device
@@ -47,7 +45,7 @@ class IntervalSums:
 
     def begin(self) -> None:
         self.steps = self.skipped = 0
-        # In float64: ranks add up other shares of it, and the printed digits must not tell which.
+        # Float64, as layouts add up in different orders, which the printed digits must not show.
         self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
         self.nan_iterations = torch.zeros_like(self.loss)
         self.since = time.perf_counter()
@@ -58,7 +56,7 @@ class IntervalSums:
             self.skipped += 1
         else:
             self.loss += loss_sum
-        # Counted where the loss is: to look at it here would make a GPU wait at every step.
+        # Counted on the device: reading the value here would make a GPU wait at every step.
         self.nan_iterations += ~torch.isfinite(loss_sum)
 
     def elapsed_ms(self) -> float:
@@ -69,12 +67,12 @@ class IntervalSums:
         loss, bad = self.layout.sum_of_losses(
             torch.stack([self.loss, self.nan_iterations])
         ).tolist()
-        # Every rank counted its own: data ranks may mean the same step, but no more than all.
+        # Each rank counted its own steps. Data ranks may count the same step, so limit the sum.
         return loss, min(self.steps, math.ceil(bad))
 
 
 class Report:
-    """Rank 0 speaks of the set-up, the last rank of the iterations: it has the loss."""
+    """Writer of the log: rank 0 reports the set-up, the last rank the iterations and the loss."""
 
     def __init__(self, args: argparse.Namespace, layout: Layout, device: torch.device) -> None:
         self.args, self.layout, self.device = args, layout, device
@@ -123,7 +121,7 @@ class Report:
     def built(self, micro_batches: int, stages: list[Stage], routing: Routing) -> None:
         self.routing = routing
         self.first(f"setting number of microbatches to constant {micro_batches}")
-        # One line for each part of the model: tensor and pipeline ranks of the first copy.
+        # One line per part of the model: tensor and pipeline ranks of the first copy.
         if self.layout.data_context.first:
             at = (self.layout.tensor.index, 0, self.layout.pipeline.index)
             count = sum(math.prod(p.shape) for stage in stages for p in stage.parameters())
@@ -132,7 +130,7 @@ class Report:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Time that does not count as an iteration's."""
+        """Exclude this time from the iteration time."""
         began = time.perf_counter()
         yield
         self.interval.since += time.perf_counter() - began
@@ -140,7 +138,7 @@ class Report:
     def step(
         self, progress: Progress, loss_sum: Tensor, result: StepResult, optimizer: Optimizer
     ) -> None:
-        """Adds one iteration to the interval that the next line is about."""
+        """Add one iteration to the interval of the next line."""
         self.interval.add(loss_sum, result)
         if progress.iteration % self.args.log_interval == 0:
             with self.paused():
@@ -149,7 +147,7 @@ class Report:
             self.interval.begin()
 
     def _tell(self, progress: Progress, norm: float, optimizer: Optimizer) -> None:
-        """All ranks come here: the losses are summed over them."""
+        """Print a line; all ranks call this, as it sums the losses over them."""
         args, interval, scale = self.args, self.interval, optimizer.loss_scale.scale
         counted = interval.steps - interval.skipped
         elapsed_ms = interval.elapsed_ms()
@@ -158,12 +156,13 @@ class Report:
         loss = loss_sum / counted / (args.global_batch_size * args.seq_length) if counted else None
         # per ms / 10⁹ = 10¹² per s
         tflops = flops_per_iteration(args) / elapsed_ms / 1e9 / self.layout.grid.world_size
-        # One decimal as Megatron has, but enough digits to tell small machines apart.
+        # One decimal as in Megatron, but more digits for slow machines.
         shown = f"{tflops:{'.1f' if tflops >= 10 else '.4f'}}"
         per_second = args.global_batch_size / elapsed_ms * 1e3
         rate = learning_rate(optimizer.steps_taken, args)
         more = [f"throughput per GPU (TFLOP/s/GPU): {shown}"] if args.log_throughput else []
-        # Samples per second and TFLOPs at the end are of older Megatrons, from which many logs are.
+        # Older Megatrons, which wrote many existing logs, have samples per second and TFLOPs at the
+        # end.
         last = [f"samples per second: {per_second:.3f}", f"TFLOPs: {shown}"]
         fields = [
             f" [{datetime.now():%Y-%m-%d %H:%M:%S.%f}] "
@@ -183,7 +182,7 @@ class Report:
         ]
         self.last(" | ".join(fields) + " |")
         allocated, most, _, _ = self.memory.bytes()
-        scalars = {  # under the names that Megatron-LM gives them
+        scalars = {  # Megatron-LM's names
             "learning-rate": rate,
             "batch-size": args.global_batch_size,
             "loss-scale": scale,
@@ -198,12 +197,12 @@ class Report:
             self.scalar(name, value, progress.iteration)
 
     def memory_report(self, iteration: int) -> None:
-        """Prints after the first line, and every --log-memory-interval: ranks of one copy."""
+        """Print the memory after the first line, and every --log-memory-interval, for one copy."""
         every = self.args.log_memory_interval
         if self.told_memory and not (every and iteration % every == 0):
             return
         self.told_memory = True
-        if self.layout.data.first:  # what other data ranks hold is of the same size
+        if self.layout.data.first:  # other data ranks hold as much
             now, peak, reserved, most = (size / MIB for size in self.memory.bytes())
             say(
                 f"[Rank {self.layout.rank}] (after {iteration} iterations) memory (MB) | "
@@ -216,7 +215,7 @@ class Report:
         self.first(f"saving checkpoint {where} in torch_dist format")
 
     def evaluation(self, title: str, loss: float, iteration: int) -> None:
-        perplexity = math.exp(min(20.0, loss))  # as Megatron does, so that it never overflows
+        perplexity = math.exp(min(20.0, loss))  # as Megatron does, to avoid an overflow
         line = (
             f" validation loss at {title} | lm loss value: {loss:.6E} | "
             f"lm loss PPL: {perplexity:.6E} | "

@@ -1,1 +1,1 @@
-"""Kinds of parallelism, one per file: the work of each rank, and what travels between ranks."""
+"""Kinds of parallelism, one per file: each rank's work and the communication between ranks."""

@@ -1,18 +1,17 @@
-"""Attention, and context parallelism: every sequence is cut into pieces, two per rank.
+"""Attention and context parallelism: every sequence is cut into pieces, two per rank.
 
-A token looks back at all earlier ones, so the last piece of a sequence is much more work than the
+A token attends to all earlier ones, so the last piece of a sequence is much more work than the
 first. With 2 × ranks pieces, rank r takes pieces r and 2·ranks − 1 − r: one early, one late, and
-all ranks have the same to do:
+all ranks have equal work:
 
     4 ranks, 8 pieces:   0 and 7 · 1 and 6 · 2 and 5 · 3 and 4
 
-Everything but attention works on each token alone and notices nothing. For attention, the keys and
-values of all pieces are gathered (backward: their gradients are summed and scattered); queries
-stay where they are. With grouped-query attention several heads of queries share one head of keys
-and values (a group), so fewer rows travel here, by the number of heads in a group.
+Only attention needs other tokens. For it, the keys and values of all pieces are gathered (in
+backward, their gradients are reduce-scattered); queries stay on their ranks. With grouped-query
+attention several query heads share one key and value head (a group), so communication shrinks by
+the number of heads in a group.
 
-With --cp-comm-type p2p, keys and values go round a ring instead: see ring_attention.py.
-"""
+With --cp-comm-type p2p, keys and values go round a ring instead: see ring_attention.py."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from training.rotary import turn
 
 
 def my_positions(length: int, group: Group) -> Tensor:
-    """The positions of the sequence that this rank holds, in the order in which it holds them."""
+    """Return the sequence positions that this rank holds, in its order."""
     if group.size == 1:
         return torch.arange(length)
     pieces = torch.arange(length).view(2 * group.size, -1)
@@ -39,15 +38,15 @@ def my_positions(length: int, group: Group) -> Tensor:
 
 
 def in_sequence_order(rows: Tensor, group: Group) -> Tensor:
-    """Gathered rows lie rank by rank; this puts their pieces into the order of the sequence."""
-    # Rank r sent pieces r and 2 · ranks - 1 - r. So every first one of the pairs is in order
-    # already (0, 1, 2, …), and the second ones run backwards from the end of the sequence.
+    """Put gathered rows, which are ordered by rank, into the order of the sequence."""
+    # Rank r sent pieces r and 2 · ranks - 1 - r. So the first pieces of the pairs are in order (0,
+    # 1, 2, …), and the second ones run backwards from the end of the sequence.
     pieces = rows.chunk(2 * group.size)
     return torch.cat(pieces[0::2] + pieces[1::2][::-1])
 
 
 def gather_pieces(x: Tensor, group: Group) -> Tensor:
-    """[samples, positions of this rank, …] → [samples, positions, …], rank by rank."""
+    """Gather [samples, positions of this rank, …] into [samples, positions, …], rank by rank."""
     if group.size == 1:
         return x
     rows: Tensor = GatherRows.apply(x.transpose(0, 1), group)
@@ -55,17 +54,16 @@ def gather_pieces(x: Tensor, group: Group) -> Tensor:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, dropped: float = 0.0) -> Tensor:
-    """Causal attention of the last `query` positions over all `key` positions.
+    """Return causal attention of the last `query` positions over all `key` positions.
 
-    All are [positions, samples, heads, width]; keys and values have a head for each group, and the
-    heads of a group follow each other in `query`. The kernel reads a group's keys once for all its
-    heads: copies of them are never made.
-    """
+    All are [positions, samples, heads, width]; keys and values have one head per group, and the
+    heads of a group are adjacent in `query`. The kernel reads a group's keys once for all its
+    heads, without copies."""
     grouped = query.shape[2] != key.shape[2]
     query, key, value = (x.permute(1, 2, 0, 3) for x in (query, key, value))
     mask = None
     if query.shape[2] < key.shape[2]:
-        # Here, since it brings the compiler with it: a second for ranks that never need it.
+        # Imported here because it imports the compiler, which takes a second on ranks that need it.
         from torch.nn.attention.bias import causal_lower_right
 
         mask = causal_lower_right(query.shape[2], key.shape[2])
@@ -78,14 +76,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, dropped: float = 0.0) -> T
 def attend_over_ranks(
     query: Tensor, key: Tensor, value: Tensor, group: Group, dropped: float = 0.0
 ) -> Tensor:
-    """Each of this rank's two pieces looks back over the whole sequence before it."""
-    # Keys and values travel together, [positions, 2, samples, groups, width]: one exchange has one
-    # latency. Backward sends the same bytes the other way, as sums of gradients.
+    """Return attention of this rank's two pieces, each over all earlier positions."""
+    # Keys and values are sent together, [positions, 2, samples, groups, width]: one exchange has
+    # one latency. Backward sends the same bytes the other way, as sums of gradients.
     both = GatherRows.apply(torch.stack([key, value], 1), group)
     key, value = in_sequence_order(both, group).unbind(1)
     piece = query.shape[0] // 2
-    # How far each piece may look, its own positions included. Together that is 2 · ranks + 1
-    # pieces, whatever the rank: all have the same work.
+    # Number of positions that each piece attends to, including its own. Together they are 2 · ranks
+    # + 1 pieces on every rank, so that all have equal work.
     early = (group.index + 1) * piece
     late = (2 * group.size - group.index) * piece
     return torch.cat(
@@ -98,13 +96,14 @@ def attend_over_ranks(
 
 @dataclass(frozen=True)
 class Heads:
-    """Split of the hidden states: `groups` divides `count`; equal, each head is a group."""
+    """Split of the hidden states into heads: `groups` divides `count`; if equal, each head is a
+    group."""
 
     hidden: int
     count: int
     groups: int
     bias: bool = True
-    norm: Callable[[int], nn.Module] | None = None  # of queries and keys, each head (QK-norm)
+    norm: Callable[[int], nn.Module] | None = None  # norm of queries and keys, per head (QK-norm)
     ring: bool = False
 
     @property
@@ -117,16 +116,16 @@ class Heads:
 
 
 class Attention(nn.Module):
-    """Groups of heads are shared over the tensor group, positions over the context group."""
+    """Attention layer: the tensor group shares groups of heads, the context group positions."""
 
     def __init__(self, heads: Heads, slicing: Slicing, context: Group, name: str) -> None:
         super().__init__()
         self.name = name
         self.heads, self.groups = heads, heads.groups // slicing.group.size
         self.context = context
-        # Outputs are ordered group by group: its queries, its key, its value. So a slice of the
-        # rows is whole groups, and a checkpoint of one layout can be cut for any other. With as
-        # many groups as heads that is the query, key and value of each head.
+        # Outputs are ordered by group: its queries, its key, its value. So a slice of the rows
+        # contains whole groups, and a checkpoint fits any layout. With as many groups as heads,
+        # this is query, key and value of each head.
         outputs = heads.groups * (heads.per_group + 2) * heads.width
         self.qkv = ColumnParallel(heads.hidden, outputs, slicing, heads.bias)
         self.out = RowParallel(heads.hidden, heads.hidden, slicing, heads.bias)
@@ -139,7 +138,7 @@ class Attention(nn.Module):
         self.recompute = False
 
     def forward(self, x: Tensor, samples: int, turns: Tensor | None, masks: Masks | None) -> Tensor:
-        """`turns` is the table of rotary.py for this rank's positions, None without."""
+        """Apply the layer; `turns` is rotary.py's table for this rank's positions, or None."""
         each = self.heads.per_group + 2
         qkv = self.qkv(x).view(-1, samples, self.groups, each, self.heads.width)
         if self.recompute:
@@ -154,7 +153,7 @@ class Attention(nn.Module):
         query, key, value = qkv.split([self.heads.per_group, 1, 1], 3)
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        if turns is not None:  # before keys travel: a rank knows the positions of its own alone
+        if turns is not None:  # before the keys are sent: a rank knows only its own positions
             query, key = turn(query, turns), turn(key, turns)
         query, key, value = (x.flatten(2, 3) for x in (query, key, value))
         dropped = masks.begin_attention(qkv, self.name) if masks else 0.0

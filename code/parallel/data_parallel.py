@@ -1,13 +1,12 @@
 """Data parallelism: every rank has other samples, and gradients are summed before the step.
 
     replicated   every rank keeps parameters, gradients and optimizer state of its model slice
-    ZeRO-1       optimizer state is cut over the ranks: gradients are reduce-scattered, each rank
-                 updates its part, parameters are gathered (--use-distributed-optimizer)
-    FSDP2        parameters and gradients are cut as well: see fully_sharded.py
+    ZeRO-1       optimizer state is sharded: gradients are reduce-scattered, each rank updates its
+                 part, and parameters are gathered (--use-distributed-optimizer)
+    FSDP2        parameters and gradients are sharded as well: see fully_sharded.py
 
-For the first two, all parameters of a rank lie in one buffer and all gradients in another: one
-collective, one norm, one optimizer kernel, whatever the number of layers.
-"""
+For the first two, all parameters of a rank are in one buffer and all gradients in another: one
+collective, one norm, one optimizer kernel, independent of the number of layers."""
 
 from __future__ import annotations
 
@@ -28,33 +27,32 @@ from process.pace import communicating
 if TYPE_CHECKING:
     from training.model import Stage
 
-ALIGNMENT = 64  # elements; kernels are quickest on rows that start at a cache line
+ALIGNMENT = 64  # elements; kernels are fastest on rows that start at a cache line
 
 
 @dataclass
 class Part:
-    """A stretch of parameters that the optimizer of this rank updates."""
+    """Range of parameters that the optimizer of this rank updates."""
 
     parameter: Tensor
     gradient: Tensor
     decays: bool
-    counted: bool  # in the norm of the gradient; other ranks hold the same values and count them
+    counted: bool  # in the gradient norm; other ranks hold and count the same values
 
 
 class Replicated:
-    """Parameters in one buffer, gradients in another; `sharded` is ZeRO-1.
+    """Parameters in one buffer and gradients in another; `sharded` is ZeRO-1.
 
-    The order in the buffers makes every special group of parameters one stretch:
+    The order in the buffers makes each kind of parameters one contiguous range:
 
         borrowed   the last stage's copy of the word embeddings (the first stage's counts)
-        matrices   cut over the tensor group, decaying
-        positions  the same on all tensor ranks, decaying
+        matrices   split over the tensor group, with weight decay
+        positions  the same on all tensor ranks, with weight decay
         vectors    norms and the biases of row-parallel layers: the same on all tensor ranks
         heads      norms of queries and keys: the same on all tensor ranks, which have other heads
-        biases     of column-parallel layers, cut
+        biases     of column-parallel layers, split
 
-    Experts have buffers of their own, since other ranks have copies of them: `of_experts`.
-    """
+    Experts have their own buffers, since other ranks have copies of them: `of_experts`."""
 
     loss_factor = 1
     KINDS = ("borrowed", "matrices", "positions", "vectors", "heads", "biases")
@@ -69,9 +67,9 @@ class Replicated:
     ) -> None:
         self.layout, self.of_experts = layout, of_experts
         self.sequence_parallel = stages[0].args.sequence_parallel and not of_experts
-        # The ranks with the same parameters, over which gradients are summed.
+        # Ranks with the same parameters, over which gradients are summed.
         self.group = layout.experts.data if layout.experts and of_experts else layout.data_context
-        # With interleaved pipelines a rank has several stages; they share the two buffers.
+        # In interleaved pipelines a rank has several stages, which share the two buffers.
         named_parameters = [
             (name, parameter)
             for stage in stages
@@ -84,7 +82,7 @@ class Replicated:
         )
         self.shared_word = _shared_word(stages)
         shards = self.group.size if sharded else 1
-        # Where each parameter begins, and from where to where each kind reaches, in elements.
+        # Offset of each parameter, and range of each kind, in elements.
         self.offsets, size, self.stretch = {}, 0, {}
         for kind in self.KINDS:
             start = size
@@ -99,15 +97,16 @@ class Replicated:
         for p in self.parameters:
             self._move_in(p)
         self.names = [(name, self._at(p), p.shape) for name, p in named_parameters]
-        # What this rank updates: everything, or with ZeRO-1 one shard, wherever its borders fall.
-        # They may cut a parameter in two: Adam works on each element alone and does not mind.
+        # Range that this rank updates: everything, or with ZeRO-1 one shard. A shard may begin or
+        # end within a parameter, since Adam works on each element alone.
         here = self.group.index if sharded else 0
         self.shard = slice(here * (size // shards), (here + 1) * (size // shards))
         self.sharded = shards > 1
         self.reduced = self.gradients.new_zeros(size // shards) if self.sharded else self.gradients
-        # Whose squares together make the gradient's norm: after a reduce-scatter each data rank has
-        # the sum of its own shard only; after an all-reduce all data ranks have the same numbers.
-        # Experts have other copies than the rest: the first of them counts, over all ranks.
+        # Ranks over which squares are summed for the gradient norm. After a reduce-scatter each
+        # data rank has the sum of its own shard only; after an all-reduce all data ranks have the
+        # same values. Experts have other copies than the rest: the first of them counts, over all
+        # ranks.
         self.norm_group = layout.everyone if self.sharded or layout.experts else layout.model
         self.counts = self.sharded or not layout.experts or self.group.first
         self.buckets: GradientBuckets | None = None
@@ -128,21 +127,20 @@ class Replicated:
         return slice(start, start + parameter.numel())
 
     def _move_in(self, parameter: Weight) -> None:
-        """The parameter and its gradient become views of the buffers.
+        """Make the parameter and its gradient views of the buffers.
 
-        Backward then adds straight into the buffer that is sent: nothing is copied before or after.
-        """
+        Backward then adds directly to the buffer that is sent, without copies before or after."""
         at = self._at(parameter)
         self.values[at].copy_(parameter.data.flatten())
         parameter.data = self.values[at].view_as(parameter)
         parameter.main_grad = self.gradients[at].view_as(parameter)
         if self.gradients.dtype == parameter.dtype:
-            parameter.grad = parameter.main_grad  # autograd adds to a .grad that is there already
+            parameter.grad = parameter.main_grad  # autograd adds to an existing .grad
         else:  # bfloat16 parameters with float32 sums: .grad must have the parameter's type
             parameter.register_post_accumulate_grad_hook(_add_to_main_grad)
 
     def parts(self) -> list[Part]:
-        """The stretches of this rank's shard; neighbours that are alike are one."""
+        """Return the ranges of this rank's shard, with equal neighbours merged."""
         first = self.layout.tensor.first
         rules = {  # kind: decays, counted in the norm
             "borrowed": (True, False),
@@ -166,10 +164,10 @@ class Replicated:
         ]
 
     def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:
-        """Values of this rank's parts, cut into parameters; ZeRO's shards are gathered first."""
+        """Return values of this rank's parts by parameter; ZeRO's shards are gathered first."""
         everything = torch.cat([value.detach().flatten() for value in values])
         if self.sharded:
-            # The end of the last shard may be padding, which belongs to no part and is no value.
+            # The last shard may end with padding, which belongs to no part and is no value.
             shard = everything.new_zeros(self.reduced.numel())
             shard[: everything.numel()] = everything
             everything = everything.new_empty(self.values.numel())
@@ -177,7 +175,7 @@ class Replicated:
         return {name: everything[at].view(shape) for name, at, shape in self.names}
 
     def from_names(self, named: dict[str, Tensor], like: list[Tensor]) -> list[Tensor]:
-        # The reverse of by_name: lay the whole buffer out, then keep what this rank updates.
+        # The reverse of by_name: fill the whole buffer, then keep what this rank updates.
         everything = like[0].new_zeros(self.values.numel())
         for name, at, _ in self.names:
             everything[at] = named[name].flatten()
@@ -192,7 +190,7 @@ class Replicated:
         self.gradients.zero_()
 
     def overlap(self, stages: list[Stage], bucket_size: int) -> None:
-        """Sums matrices of finished layers while backward runs, from now on: overlap.py."""
+        """Sum matrices of finished layers during backward from now on: overlap.py."""
         shard = self.reduced.numel() if self.sharded else 0
         self.buckets = GradientBuckets(self.gradients, self.group, bucket_size, shard)
         matrices = self.stretch["matrices"]
@@ -205,30 +203,30 @@ class Replicated:
                 stage.when_done[layer] = partial(self.buckets.layer_done, stretch)
 
     def last_backward(self, last: bool) -> None:
-        """Without buckets, gradients are summed after the last micro-batch, in one piece."""
+        """Note whether this is the last backward; without buckets, sums start only after it."""
         if self.buckets is not None:
             self.buckets.open = last
 
     def evaluated(self) -> None:
-        """Nothing to give back: parameters are whole all the time."""
+        """Do nothing: parameters are always complete."""
 
     def reduce(self) -> None:
-        """Sums the gradients over all ranks that hold the same parameters."""
+        """Sum the gradients over all ranks that hold the same parameters."""
         with communicating("communication: gradients"):
-            # 1. Tensor ranks that split a norm's tokens (sequence parallelism) each have a part of
-            #    its gradient, although they hold the same values: one all-reduce of the stretch.
-            #    Norms of queries and keys see other heads on each of them, in any case.
+            # 1. With sequence parallelism, tensor ranks split a norm's tokens. Each has a part of
+            # the gradient although they hold the same values: one all-reduce of the range. Norms of
+            # queries and keys always see other heads on each tensor rank.
             begin = self.stretch["positions" if self.sequence_parallel else "heads"].start
             alike = slice(begin, self.stretch["heads"].stop)
             if begin < alike.stop:
                 dist.all_reduce(self.gradients[alike], group=self.layout.tensor.handle)
-            # 2. First and last pipeline stage use the same word embeddings: as lookup and as output
-            #    matrix, and each use gives a part of the gradient.
+            # 2. First and last pipeline stage use the same word embeddings as look-up table and as
+            # output matrix; each use contributes to the gradient.
             if self.shared_word is not None and self.layout.ends.size > 1:
                 dist.all_reduce(self.shared_word.main_grad, group=self.layout.ends.handle)
-            # 3. Data (and context) ranks saw other tokens. In a ring of n ranks an all-reduce sends
-            #    2 (n - 1) / n of the buffer, a reduce-scatter half as much: each rank ends with the
-            #    sum of its own shard. The other half is what gather() sends, as parameters.
+            # 3. Data (and context) ranks had other tokens. In a ring of n ranks an all-reduce sends
+            # 2 (n - 1) / n of the buffer, a reduce-scatter half as much: each rank gets the sum of
+            # its own shard. gather() sends the other half, as parameters.
             if self.buckets is not None:
                 self.buckets.finish()
                 if self.sharded:
@@ -239,7 +237,7 @@ class Replicated:
                 dist.all_reduce(self.gradients, group=self.group.handle)
 
     def gather(self) -> None:
-        """Gives every rank the parameters that the others updated."""
+        """Give every rank the parameters that the others updated."""
         if self.sharded:
             with communicating("communication: parameters"):
                 mine = self.values[self.shard].clone()  # input and output may not overlap
@@ -247,11 +245,11 @@ class Replicated:
 
 
 class WithExperts:
-    """The experts and the rest of a model, each replicated on other ranks, as one to the optimizer.
+    """Experts and the rest of a model, replicated on different ranks, combined for the
+    optimizer.
 
-    A gradient of an expert needs the tokens of all ranks. The all-to-alls have brought it those of
-    the ranks that share the experts; only ranks with copies of it have seen others.
-    """
+    An expert's gradient needs the tokens of all ranks. The all-to-alls already brought the tokens
+    of the ranks that share the experts; the ranks with copies of the expert have the rest."""
 
     loss_factor = 1
 
@@ -282,13 +280,13 @@ class WithExperts:
             one.zero()
 
     def overlap(self, stages: list[Stage], bucket_size: int) -> None:
-        self.rest.overlap(stages, bucket_size)  # experts are summed when backward is done
+        self.rest.overlap(stages, bucket_size)  # experts are summed after backward
 
     def last_backward(self, last: bool) -> None:
         self.rest.last_backward(last)
 
     def evaluated(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: parameters are always complete."""
 
     def reduce(self) -> None:
         for one in self.both:
@@ -304,13 +302,14 @@ def _aligned(parameter: Tensor) -> int:
 
 
 def _add_to_main_grad(parameter: Weight) -> None:
-    if parameter.grad is not None:  # None where a product has added its part already
+    if parameter.grad is not None:  # None if a matmul has added its part already
         parameter.main_grad.add_(parameter.grad)
         parameter.grad = None
 
 
 def _shared_word(stages: list[Stage]) -> Weight | None:
-    """The word embeddings, where this rank has them and the model uses them at both ends."""
+    """Return the shared word embeddings, if this rank has them and the model uses them at both
+    ends."""
     for stage in stages:
         if hasattr(stage, "word") and not stage.args.untie_embeddings_and_output_weights:
             return stage.word.weight

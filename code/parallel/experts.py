@@ -1,25 +1,25 @@
-"""Experts of a mixture, spread over ranks: every row travels to the experts that it chose and back.
+"""Experts of a mixture, distributed over ranks: rows are sent to their chosen experts and back.
 
-A layer has many MLPs, the experts, and each row passes a few of them (training/router.py chooses).
+A layer has many MLPs, the experts, and each row uses a few of them (training/router.py chooses).
 Expert parallelism gives every rank some of the experts. One layer, forward:
 
-    1. copy every row once for each expert that it chose, and sort the copies by expert
-    2. an all-to-all takes them to the ranks that have these experts
-    3. sort what arrived by expert; every expert computes its rows, as an MLP does
-    4. back into the order of arrival; a second all-to-all returns the results
-    5. back into the order of the rows; add up the results of a row, each with its weight
+    1. copy every row once for each chosen expert, and sort the copies by expert
+    2. send them to the ranks of these experts, by an all-to-all
+    3. sort the received rows by expert; every expert computes its rows, like an MLP
+    4. restore the order of arrival; a second all-to-all returns the results
+    5. restore the order of the rows; add up the results of each row, with their weights
 
-Backward goes the same way from 5 to 1, and the all-to-alls swap what they send and receive. No row
-is dropped: the ranks first tell each other how many will come, and the messages have those sizes.
+Backward runs from 5 to 1, with all-to-alls in the other direction. No row is dropped: the ranks
+first exchange the numbers of rows, which are the sizes of the messages.
 
     2 ranks, 4 experts: rank 0 has experts 0 and 1, rank 1 has 2 and 3; each row chose one
     rows of rank 0 chose   3 0 0 2      sorted 0 0 | 2 3      2 stay, 2 go to rank 1
     rows of rank 1 chose   1 3 1 1      sorted 1 1 1 | 3      3 go to rank 0, 1 stays
     then rank 0 has        0 0 1 1 1    and rank 1 has 2 3 3
 
-Expert tensor parallelism cuts the matrices of each expert as an MLP's. A copy then goes to every
-slice of its expert; the slices return partial sums, and step 5 adds them as it adds experts.
-"""
+Expert tensor parallelism splits the matrices of each expert as an MLP's. A copy is then sent to
+every slice of its expert; the slices return partial sums, which step 5 adds like experts'
+results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from process.profile_ranges import in_backward, named
 
 
 def all_to_all(rows: Tensor, sent: list[int], received: list[int], group: Group) -> Tensor:
-    """`sent` and `received`: how many rows go to each rank of the group, and come from it."""
+    """Exchange rows: `sent` and `received` are row counts to and from each rank of the group."""
     with communicating("communication: all-to-all"):
         arrived = rows.new_empty(sum(received), *rows.shape[1:])
         dist.all_to_all_single(arrived, rows.contiguous(), received, sent, group=group.handle)
@@ -47,7 +47,7 @@ def all_to_all(rows: Tensor, sent: list[int], received: list[int], group: Group)
 
 
 class AllToAll(Function):
-    """Rows to other ranks forward; backward their gradients return."""
+    """All-to-all of rows in forward; in backward, of their gradients in the other direction."""
 
     @staticmethod
     def forward(
@@ -62,7 +62,7 @@ class AllToAll(Function):
 
 
 class _Reorder(Function):
-    """Row `order[n]` becomes row n; backward puts each gradient back where its row was."""
+    """Reordering: row `order[n]` becomes row n; backward reverses this for gradients."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, order: Tensor) -> Tensor:
@@ -72,11 +72,11 @@ class _Reorder(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (order,) = ctx.saved_tensors
-        return grad[order.argsort()], None  # sorting an order gives its reverse
+        return grad[order.argsort()], None  # argsort of a permutation is its inverse
 
 
 class _GroupedProduct(Function):
-    """Y = X Wᵀ with another W for each expert; X is sorted by expert, `counts` rows for each."""
+    """Matmul Y = X Wᵀ with another W for each expert; X is sorted by expert, `counts` rows each."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, counts: list[int], work: WeightWork) -> Tensor:
@@ -95,8 +95,8 @@ class _GroupedProduct(Function):
 
 
 def grouped(x: Tensor, matrices: Tensor, counts: list[int]) -> Tensor:
-    """Rows of X by the matrix of their expert: [rows, in] and [experts, in, out] → [rows, out]."""
-    if x.dtype == torch.float64:  # PyTorch has no kernel for all experts at once
+    """Multiply rows by their expert's matrix: [rows, in] and [experts, in, out] → [rows, out]."""
+    if x.dtype == torch.float64:  # PyTorch has no grouped kernel for float64
         each = zip(x.split(counts), matrices, strict=True)
         return torch.cat([rows @ matrix for rows, matrix in each])
     ends = torch.tensor(counts, device=x.device).cumsum(0, dtype=torch.int32)
@@ -104,14 +104,14 @@ def grouped(x: Tensor, matrices: Tensor, counts: list[int]) -> Tensor:
 
 
 class Experts(nn.Module):
-    """The experts of one layer that this rank has, and the way of the rows to them and back."""
+    """Experts of one layer on this rank, with the exchange of rows."""
 
     def __init__(self, args: argparse.Namespace, groups: ExpertGroups, work: WeightWork) -> None:
         super().__init__()
         self.groups, self.work = groups, work
         self.here = args.num_experts // groups.model.size
         width = args.moe_ffn_hidden_size // groups.tensor.size
-        # [experts, outputs, inputs]; of the width inside an expert each tensor rank has a part.
+        # [experts, outputs, inputs]; each tensor rank has a slice of the width inside an expert.
         self.up = self._cut(torch.empty(self.here, width, args.hidden_size), 1)
         self.gate = (
             self._cut(torch.empty(self.here, width, args.hidden_size), 1) if args.swiglu else None
@@ -126,10 +126,10 @@ class Experts(nn.Module):
         return sliced(parameter, dimension, self.groups.tensor)
 
     def forward(self, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-        """[rows, hidden] → the same; `weights` and `chosen` are [rows, topk]."""
+        """Map [rows, hidden] to the same shape; `weights` and `chosen` are [rows, topk]."""
         group, slices = self.groups.exchange, self.groups.tensor.size
         copies = x.repeat_interleave(chosen.shape[1] * slices, 0)
-        # A key for each copy: the rank that it goes to, then the expert there.
+        # Sort key of each copy: its destination rank, then the expert there.
         to_rank = self.owners[chosen // self.here]  # [rows, topk, slices]
         key = (to_rank * self.here + (chosen % self.here).unsqueeze(2)).flatten()
         order = key.argsort(stable=True)
@@ -150,7 +150,7 @@ class Experts(nn.Module):
         return (each @ returned.to(each.dtype)).squeeze(1).to(x.dtype)
 
     def mlp(self, x: Tensor, counts: list[int]) -> Tensor:
-        """What `Layer.inner` and `down` do, with the matrices of each row's expert."""
+        """Compute what `Layer.inner` and `down` do, with the matrices of each row's expert."""
         up = _GroupedProduct.apply(x, self.up, counts, self.work)
         if self.gate is None:
             inner = nn.functional.gelu(up, approximate="tanh")
@@ -160,13 +160,13 @@ class Experts(nn.Module):
         return _GroupedProduct.apply(inner, self.down, counts, self.work)
 
     def _told(self, sending: Tensor) -> Tensor:
-        """How many rows every rank will send to each expert here."""
+        """Return how many rows every rank will send to each expert here."""
         group = self.groups.exchange
         ones = [1] * group.size
         return sending if group.size == 1 else all_to_all(sending, ones, ones, group)
 
     def _travel(self, rows: Tensor, sent: list[int], received: list[int], way: int) -> Tensor:
-        """To the experts (way 0) or back (1); bytes are counted once, not in recomputation."""
+        """Send rows to the experts (way 0) or back (1); recomputed bytes are not counted."""
         group = self.groups.exchange
         if group.size == 1:
             return rows

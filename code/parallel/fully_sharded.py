@@ -1,8 +1,7 @@
-"""FSDP2: data parallelism in which parameters and gradients, too, are cut over the ranks; PyTorch
-gathers them layer by layer when they are needed (--use-torch-fsdp2).
+"""FSDP2: data parallelism with sharded parameters and gradients. PyTorch gathers parameters layer
+by layer when they are needed (--use-torch-fsdp2).
 
-It offers the optimizer and the pipeline what `Replicated` of data_parallel.py offers them.
-"""
+The class has the interface of data_parallel.py's `Replicated`, for optimizer and pipeline."""
 
 from __future__ import annotations
 
@@ -24,28 +23,28 @@ if TYPE_CHECKING:
 
 
 class FullySharded:
-    """Parameters as FSDP2 keeps them: each rank has a slice of each, gathered when needed."""
+    """Parameters in FSDP2: each rank has a slice of each, gathered when needed."""
 
     def __init__(self, stage: Stage, layout: Layout, low: torch.dtype | None) -> None:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         self.layout, self.stage = layout, stage
-        self.loss_factor = layout.data_context.size  # FSDP takes the mean where we take the sum
+        self.loss_factor = layout.data_context.size  # FSDP averages, this program sums
         self.cut = {n for n, p in stage.named_parameters() if cuts_of(p)}
         self.partial = {n for n, p in stage.named_parameters() if is_partial(p)}
-        # Gathered parameters are cast to the low precision, so half as much travels; gradients are
+        # Gathered parameters are cast to the low precision, which halves the traffic; gradients are
         # summed in float32, since many small numbers are added.
         policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
         device = next(stage.parameters()).device.type
         mesh = _mesh(layout.data_context, device)
-        # Each layer is gathered alone, just before it runs, and freed after: at most two layers are
-        # whole at a time (the next one is gathered while this one computes). What is left, the
-        # embeddings and the last norm, is gathered with the root.
+        # Each layer is gathered just before it runs, and freed after: at most two layers are
+        # complete at a time (the next one is gathered while this one computes). The rest,
+        # embeddings and last norm, is gathered with the root.
         for layer in stage.layers.values():
             fully_shard(layer, mesh=mesh, mp_policy=policy)
         self.sharded = fully_shard(stage, mesh=mesh, mp_policy=policy)
-        # While the stage is gathered, its attributes are FSDP's own whole tensors. Gradients, the
-        # optimizer and checkpoints belong to the slices: kept here, and never asked for again.
+        # While the stage is gathered, its attributes are FSDP's whole tensors. Gradients, optimizer
+        # and checkpoints use the slices, so they are stored here once.
         self.slices: dict[str, Any] = dict(stage.named_parameters())
         self.norm_group = layout.everyone
 
@@ -86,15 +85,15 @@ class FullySharded:
 
     def last_backward(self, last: bool) -> None:
         # Gradients of earlier micro-batches stay whole on every rank and are reduce-scattered once,
-        # with the last: fewer messages, paid with the memory of unsharded gradients.
+        # with the last: fewer messages at the cost of memory for unsharded gradients.
         self.sharded.set_requires_gradient_sync(last)
 
     def evaluated(self) -> None:
-        """Gives the gathered root back: FSDP leaves that to backward, and none came."""
+        """Free the gathered root: FSDP does this in backward, which evaluation does not run."""
         self.sharded.reshard()
 
     def reduce(self) -> None:
-        """FSDP has summed over the data ranks already."""
+        """Sum over tensor ranks; FSDP has already summed over data ranks."""
         if self.layout.tensor.size > 1:
             by_rows = self.stage.args.sequence_parallel
             for name, p in self.slices.items():
@@ -102,11 +101,11 @@ class FullySharded:
                     dist.all_reduce(p.grad.to_local(), group=self.layout.tensor.handle)
 
     def gather(self) -> None:
-        """FSDP gathers before the next forward."""
+        """Do nothing: FSDP gathers before the next forward."""
 
 
 def _as(parameter: Any, values: Tensor) -> DTensor:
-    """Values with the sharding of this parameter."""
+    """Return the values as a DTensor with the sharding of this parameter."""
     from torch.distributed.tensor import DTensor
 
     mesh, placements = parameter.device_mesh, parameter.placements

@@ -1,4 +1,4 @@
-"""The rank grid and its groups: which rank does which part.
+"""Rank grid and its groups: which part each rank has.
 
 Every rank has one coordinate on each of five axes:
 
@@ -8,14 +8,13 @@ Every rank has one coordinate on each of five axes:
     dp  data       holds other samples
     pp  pipeline   holds other layers
 
-An order such as "tp-cp-ep-dp-pp" lays the ranks out with the first axis varying fastest, so that
-neighbours in the first axis are neighbours in rank: on one node, where links are quick.
+In an order such as "tp-cp-ep-dp-pp", the first axis varies fastest: its neighbours are neighbouring
+ranks, on one node with fast links.
 
-A mixture of experts divides the same ranks a second time, for the experts alone. The ranks of a
-pipeline stage, tp × cp × dp of them, are then etp × ep × edp: slices of an expert's matrices, other
-experts, and copies of the same ones. So experts may be spread over ranks that are data ranks for
-the rest of the model. Both divisions have the same pipelines.
-"""
+A mixture of experts divides the same ranks a second time, for the experts alone. A pipeline stage's
+tp × cp × dp ranks are then etp × ep × edp: slices of an expert's matrices, other experts, and
+copies of the same ones. So experts may be distributed over ranks that are data ranks for the rest
+of the model. Both divisions have the same pipelines."""
 
 from __future__ import annotations
 
@@ -37,18 +36,17 @@ DEFAULT_ORDER = "tp-cp-ep-dp-pp"
 
 @dataclass(frozen=True)
 class Grid:
-    """The arithmetic of ranks; needs no process.
+    """Arithmetic of ranks, without processes.
 
-    With 8 ranks, tp 2, dp 2 and pp 2 in the usual order:
+    With 8 ranks, tp 2, dp 2 and pp 2 in the default order:
 
         groups("tp")   [0, 1] [2, 3] [4, 5] [6, 7]
         groups("dp")   [0, 2] [1, 3] [4, 6] [5, 7]
-        groups("pp")   [0, 4] [1, 5] [2, 6] [3, 7]
-    """
+        groups("pp")   [0, 4] [1, 5] [2, 6] [3, 7]"""
 
     sizes: dict[str, int]
     order: str = DEFAULT_ORDER
-    experts: Grid | None = None  # the second division: tp is that of the experts, cp is 1
+    experts: Grid | None = None  # the experts' division: its own tp, and cp 1
 
     @property
     def axes(self) -> list[str]:
@@ -59,8 +57,8 @@ class Grid:
         return prod(self.sizes.values())
 
     def rank(self, at: dict[str, int]) -> int:
-        # Coordinates are the digits of the rank: one step on an axis is as many ranks as all the
-        # axes before it have together.
+        # Coordinates are the digits of the rank: one step on an axis is the product of the sizes of
+        # all axes before it.
         rank, stride = 0, 1
         for axis in self.axes:
             rank += at[axis] * stride
@@ -74,7 +72,8 @@ class Grid:
         return at
 
     def group_of(self, rank: int, axes: Sequence[str]) -> list[int]:
-        """The ranks that differ from `rank` in these axes only, itself included, ascending."""
+        """Return the ranks that differ from `rank` in these axes only, including itself,
+        ascending."""
         here = self.position(rank)
         ranges = [range(self.sizes[axis]) for axis in axes]
         return sorted(
@@ -82,16 +81,16 @@ class Grid:
         )
 
     def groups(self, *axes: str) -> list[list[int]]:
-        """All groups along the axes; `groups("tp")` are the tensor-parallel groups."""
+        """Return all groups along the axes; `groups("tp")` are the tensor-parallel groups."""
         found = {tuple(self.group_of(rank, axes)) for rank in range(self.world_size)}
         return [list(ranks) for ranks in sorted(found)]
 
 
 def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: str) -> Grid:
-    """Data parallelism gets the ranks that the other axes leave."""
+    """Build the grid; data parallelism gets the ranks that the other axes leave."""
     axes = order.split("-")
     if pipeline == 1 and "pp" not in axes:
-        axes.append("pp")  # of one rank: it may stand anywhere
+        axes.append("pp")  # axis of one rank: its position does not matter
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
         told = (
             f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out, "
@@ -115,7 +114,7 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
 
 
 def expert_grid(grid: Grid, expert: int, expert_tensor: int) -> Grid:
-    """The division of the same ranks for experts; what the sizes leave holds copies of them."""
+    """Divide the same ranks for experts; the sizes leave the ranks for copies of experts."""
     stage, wanted = grid.world_size // grid.sizes["pp"], expert * expert_tensor
     if stage % wanted:
         told = (
@@ -140,11 +139,11 @@ def expert_grid(grid: Grid, expert: int, expert_tensor: int) -> Grid:
 
 @dataclass(frozen=True)
 class Group:
-    """Ranks that communicate, and where this rank stands among them."""
+    """Ranks that communicate, and this rank's index among them."""
 
     ranks: list[int]
     index: int
-    handle: Any = None  # None where the rank is alone: nothing is ever sent
+    handle: Any = None  # None if the rank is alone: nothing is sent
 
     @property
     def size(self) -> int:
@@ -161,7 +160,7 @@ class Group:
 
 @dataclass(frozen=True)
 class ExpertGroups:
-    """The second division as one rank sees it."""
+    """Second division, from the view of one rank."""
 
     tensor: Group  # slices of the same experts' matrices
     model: Group  # other experts
@@ -169,12 +168,12 @@ class ExpertGroups:
     data: Group  # copies of the same slices; gradients are summed over them
     micro_batch: Group  # tensor × context: ranks that have rows of the same micro-batch
     stage: Group  # all ranks with the same layers
-    owners: list[list[int]]  # [expert rank][slice] → its place in `exchange`
+    owners: list[list[int]]  # [expert rank][slice] → its index in `exchange`
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The grid as one rank sees it."""
+    """Grid, from the view of one rank."""
 
     grid: Grid
     rank: int
@@ -186,27 +185,27 @@ class Layout:
     model: Group  # tensor × pipeline: ranks that together hold each parameter once
     ends: Group  # first and last pipeline stage, which share the word embeddings
     everyone: Group
-    directions: dict[str, Any] = field(default_factory=dict)  # pipeline traffic: way → handle
+    directions: dict[str, Any] = field(default_factory=dict)  # pipeline messages: way → handle
     experts: ExpertGroups | None = None
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Sizes by axis; ep is left out, since it is always 1."""
+        """Return sizes by axis, without ep, which is always 1."""
         return {AXES[axis]: size for axis, size in self.grid.sizes.items() if axis != "ep"}
 
     def sum_of_losses(self, total: Tensor) -> Tensor:
-        """Over all tokens: tensor ranks have the same loss, other pipeline stages have none."""
-        # One all-reduce over everyone instead of one over each axis, and every rank may print it.
+        """Sum over all tokens: tensor ranks have the same loss, other pipeline stages have none."""
+        # One all-reduce over all ranks instead of one per axis, and every rank may print the loss.
         if self.everyone.size > 1:
             dist.all_reduce(total, group=self.everyone.handle)
         return total / self.tensor.size
 
 
 class _Maker:
-    """Makes the groups of each division of the ranks once, however many axes divide them alike.
+    """Factory of process groups that creates each division of the ranks once, even for several
+    axes.
 
-    Every rank makes the same calls in the same order, so that all agree on the groups' names.
-    """
+    Every rank makes the same calls in the same order, so that the groups' names agree."""
 
     def __init__(self, grid: Grid, rank: int) -> None:
         self.grid, self.rank = grid, rank
@@ -217,7 +216,7 @@ class _Maker:
         return self.mine(grid.groups(*(a for a in axes if a in grid.sizes)))
 
     def mine(self, groups: list[list[int]]) -> Group:
-        """The one of these groups that holds this rank."""
+        """Return the group that contains this rank."""
         division = tuple(map(tuple, groups))
         if division not in self.made:
             self.made[division] = self.handle(groups)
@@ -232,9 +231,9 @@ class _Maker:
         return self.fresh(groups)
 
     def fresh(self, groups: list[list[int]]) -> Any:
-        """NCCL divides a communicator for all groups at once, and every rank takes part in that:
-        group by group, hundreds of ranks would wait hundreds of times for each other. Elsewhere
-        only members do anything, and the others but count, for the names."""
+        """Create the groups. NCCL splits a communicator for all groups at once, with all ranks: one
+        by one, hundreds of ranks would wait hundreds of times for each other. With other backends
+        only members take part; the other ranks only count, for the names."""
         if divides_at_once():
             return dist.split_group(split_ranks=groups)
         made = {tuple(ranks): dist.new_group(ranks) for ranks in groups}
@@ -242,7 +241,7 @@ class _Maker:
 
 
 def divides_at_once() -> bool:
-    """True if the ranks have a communicator on their devices that can be divided."""
+    """Return True if the ranks have a communicator on their devices that can be split."""
     world: Any = dist.group.WORLD
     if world.bound_device_id is None:
         return False
@@ -286,11 +285,10 @@ def _expert_groups(make: _Maker, grid: Grid) -> ExpertGroups:
 
 
 def _directions(make: _Maker, pipeline: Group) -> dict[str, Any]:
-    """Activations travel one way and gradients the other.
+    """Return the group for each direction of activations and gradients.
 
-    NCCL runs what two ranks send each other in the order of issue, one after the other, so both
-    ways on one communicator could wait for each other for ever. gloo tells messages apart by tag.
-    """
+    NCCL runs messages between two ranks in the order of issue, one after the other, so that both
+    directions on one communicator could deadlock. gloo distinguishes messages by tags."""
     if pipeline.size == 1 or dist.get_backend() == "gloo":
         return dict.fromkeys(WAYS, pipeline.handle)
     return {way: make.fresh(make.grid.groups("pp")) for way in WAYS}

@@ -1,7 +1,6 @@
 """Checks that the layout fits the model and the batch, before anything is built.
 
-Each problem names the numbers, the rule, and values that would work.
-"""
+Each problem names the numbers, the rule, and values that would work."""
 
 from __future__ import annotations
 
@@ -14,13 +13,14 @@ from process.errors import LayoutError
 
 
 def near(value: int, step: int) -> str:
-    """The multiples of `step` around `value`."""
+    """Return the multiples of `step` around `value`."""
     below = value // step * step
     return f"{below} or {below + step}" if below else str(below + step)
 
 
 def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
-    """The rank grid of these arguments; raises LayoutError naming everything that does not fit."""
+    """Return the rank grid of these arguments; raise a LayoutError with everything that does not
+    fit."""
     grid = make_grid(
         world_size,
         args.tensor_model_parallel_size,
@@ -40,12 +40,12 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
 
 
 def micro_batches(args: argparse.Namespace, grid: Grid) -> int:
-    # Data ranks alone divide the samples: tensor, context and pipeline ranks share each of them.
+    # Only data ranks divide the samples: tensor, context and pipeline ranks share each sample.
     return args.global_batch_size // (args.micro_batch_size * grid.sizes["dp"])
 
 
 def describe(args: argparse.Namespace, grid: Grid) -> str:
-    """Text of --dry-run: the groups, and the schedule drawn."""
+    """Return the text of --dry-run: the groups, and a drawing of the schedule."""
     count, chunks = micro_batches(args, grid), chunks_per_rank(args)
     lines = [f"{grid.world_size} devices, order {grid.order}, {count} micro-batches"]
     for axis, name in AXES.items():
@@ -66,7 +66,7 @@ def describe(args: argparse.Namespace, grid: Grid) -> str:
 
 
 def chunks_per_rank(args: argparse.Namespace) -> int:
-    """Pieces of the model per pipeline rank: one, unless interleaved."""
+    """Return the number of model pieces per pipeline rank: one, unless interleaved."""
     per_chunk = args.num_layers_per_virtual_pipeline_stage
     if per_chunk is None:
         return 1
@@ -148,7 +148,7 @@ def _pipeline_problems(args: argparse.Namespace) -> list[str]:
 def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
     micro, data = args.micro_batch_size, grid.sizes["dp"]
     step = micro * data
-    # Defaults that follow from the number of data ranks, which only the grid knows.
+    # Defaults that depend on the number of data ranks, which only the grid knows.
     if args.global_batch_size is None:
         args.global_batch_size = step
     batch, stages = args.global_batch_size, args.pipeline_model_parallel_size
@@ -157,7 +157,7 @@ def _batch_problems(args: argparse.Namespace, grid: Grid) -> list[str]:
             f"--global-batch-size {batch} is not a multiple of micro batch {micro} × data {data} "
             f"= {step}; use {near(max(batch, 0), step)}"
         ]
-    if args.ddp_bucket_size is None:  # as Megatron-LM has it
+    if args.ddp_bucket_size is None:  # as in Megatron-LM
         args.ddp_bucket_size = max(40_000_000, 1_000_000 * grid.sizes["dp"])
     count = batch // step
     # Interleaved schedules send micro-batches through the chunks in rounds of `stages`.

@@ -1,15 +1,14 @@
-"""Sums gradients while backward still computes the others (--overlap-grad-reduce).
+"""Gradient sums that run while backward still computes others (--overlap-grad-reduce).
 
-Backward goes from the last layer to the first. What it has left behind is final, if this is the
-last micro-batch, and can travel while the layers before it compute:
+Backward goes from the last layer to the first. In the last micro-batch, gradients of finished
+layers are final and can be sent while earlier layers compute:
 
     computing      | layer 3 | layer 2 | layer 1 | layer 0 | embeddings |
     communicating            | bucket 3 | bucket 2 | bucket 1 | ...      | what is left |
 
-A bucket holds --ddp-bucket-size numbers: layers are collected until there are so many, and what is
-more is cut. Large buckets leave late; small ones pay the latency of each message.
-Only matrices travel early: vectors are small, and embeddings come last anyway.
-"""
+A bucket holds --ddp-bucket-size numbers: layers are collected until it is full, and the surplus is
+split off. Large buckets start late; small ones pay the latency of each message. Only matrices are
+sent early: vectors are small, and embeddings come last anyway."""
 
 from __future__ import annotations
 
@@ -30,19 +29,18 @@ class GradientBuckets:
         self.gradients, self.group, self.shard = gradients, group, shard
         self.bucket_size = bucket_size
         self.open = False  # this backward is the last of the step
-        self.collected = slice(0, 0)  # finished layers that still wait for more
+        self.collected = slice(0, 0)  # finished layers in an incomplete bucket
         self.sent: list[slice] = []
         self.under_way: list[Any] = []
 
     def layer_done(self, stretch: slice) -> None:
-        """The gradients at `stretch` of the buffer are final, if the last backward is running.
+        """Collect final gradients at `stretch` of the buffer, if this is the last backward.
 
-        All ranks of the group send in the same order: that of the layers, which is the same on all.
-        """
+        All ranks of the group send in the order of the layers, which is the same on all."""
         if not self.open:
             return
-        # The buffer has the first layer first, and backward comes from the last: what is collected
-        # grows towards the beginning. The first layer of a step has nothing to grow onto.
+        # The first layer is first in the buffer, and backward starts at the last, so the collected
+        # range grows towards the beginning. A step's first layer starts a new range.
         if stretch.stop != self.collected.start:
             self.flush()
             self.collected = slice(stretch.stop, stretch.stop)
@@ -58,7 +56,7 @@ class GradientBuckets:
         self.collected = slice(begin, begin)
 
     def send(self, stretch: slice) -> None:
-        catch_up()  # a slot that is no GPU: its message may not leave before its rate allows it
+        catch_up()  # slot that emulates a device: do not send before its pace allows
         for at in range(stretch.start, stretch.stop, self.bucket_size):
             piece = slice(at, min(at + self.bucket_size, stretch.stop))
             for part, owner in self.by_owner(piece):
@@ -70,7 +68,8 @@ class GradientBuckets:
                 self.under_way.append(work)
 
     def by_owner(self, stretch: slice) -> Iterable[tuple[slice, int | None]]:
-        """Cuts by shard: with ZeRO-1 one rank needs a sum, and a shard may end within a bucket."""
+        """Split a range by shard: with ZeRO-1 one rank needs a sum, and a bucket may cross
+        shards."""
         if not self.shard:
             yield stretch, None
             return
@@ -82,9 +81,9 @@ class GradientBuckets:
             begin = end
 
     def finish(self) -> None:
-        """Sends what is left of the buffer, and waits for everything."""
+        """Send the rest of the buffer, and wait for everything."""
         self.flush()
-        # What lies between the buckets that have left, in the same order on every rank.
+        # The ranges between the sent buckets, in the same order on every rank.
         at = 0
         for done in [
             *sorted(self.sent, key=lambda s: s.start),

@@ -1,8 +1,7 @@
-"""Runs a schedule: what each instruction does, and what travels between the stages.
+"""Execution of a schedule: the work of each instruction, and the messages between the stages.
 
-With one stage nothing travels, and the same loop is plain gradient accumulation: forward and
-backward for each micro-batch in turn.
-"""
+With one stage there are no messages, and the same loop is plain gradient accumulation: forward and
+backward for each micro-batch in turn."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ from training.dropout import Dropout, Masks
 if TYPE_CHECKING:
     from training.model import Stage
 
-Sent = tuple[Any, Tensor]  # the handle of a message under way, and what it reads from
+Sent = tuple[Any, Tensor]  # the handle of a message in transit, and its buffer
 Batch = tuple[Tensor, Tensor]  # tokens and labels of one micro-batch, one row per token
 
 
 class Pipeline:
-    """The pieces of the model on this rank, and the schedule by which micro-batches pass them."""
+    """Model pieces on this rank, and the schedule by which micro-batches pass through them."""
 
     def __init__(
         self,
@@ -49,12 +48,11 @@ class Pipeline:
     def train(
         self, batches: list[Batch], loss_gradient: Tensor | float, first_sample: int = 0
     ) -> Tensor:
-        """Adds the gradients of all micro-batches to the buffers; returns the sum of the losses.
+        """Add the gradients of all micro-batches to the buffers; return the sum of the losses.
 
         `loss_gradient`, the gradient of each token's loss, is one over the tokens of the global
-        batch, times the loss scale. `first_sample` counts the samples of the steps before, over all
-        ranks.
-        """
+        batch, times the loss scale. `first_sample` is the number of samples in earlier steps, over
+        all ranks."""
         self.begin(loss_gradient)
         numbers = range(len(batches))
         masks = [self.dropout.masks(first_sample, n) if self.dropout else None for n in numbers]
@@ -67,7 +65,7 @@ class Pipeline:
 
 
 class _Pass:
-    """One optimizer step's worth of micro-batches under way."""
+    """Micro-batches of one optimizer step."""
 
     def __init__(
         self,
@@ -80,15 +78,15 @@ class _Pass:
         self.loss_gradient = loss_gradient
         wide = torch.promote_types(pipeline.like.dtype, torch.float32)
         self.loss = torch.zeros((), dtype=wide, device=pipeline.like.device)
-        # From the forward to the backward step of a micro-batch: what entered the piece, and what
-        # left it. These are the ends of autograd's graph, which holds the activations between.
+        # From the forward to the backward step of a micro-batch: input and output of the piece.
+        # They are the ends of autograd's graph, which holds the activations between them.
         self.inputs: dict[Step, Tensor] = {}
         self.outputs: dict[Step, Tensor] = {}
         self.halves: dict[Step, int] = {}  # weight gradients queued by each backward step
         self.expected: dict[Step, tuple[Any, Tensor]] = {}
-        # What is under way may not be freed yet. An activation has arrived when its gradient comes
-        # back. Nothing answers a gradient: as many as there are stages may be under way, so that a
-        # step of 32 micro-batches keeps no 32 tensors.
+        # Buffers in transit may not be freed. An activation has arrived when its gradient returns.
+        # Nothing confirms a gradient: at most as many as there are stages may be in transit, so
+        # that a step of 32 micro-batches does not keep 32 tensors.
         self.sent_activations: dict[Step, Sent] = {}
         self.unanswered: deque[Sent] = deque()
 
@@ -99,15 +97,15 @@ class _Pass:
             BackwardInput: self.backward_input,
             BackwardWeight: self.backward_weight,
         }
-        # gloo and NCCL match what is sent with what is awaited, in order. So the order in which
-        # mailboxes are opened follows from the schedule alone, never from what arrives first.
+        # gloo and NCCL match sends and receives in order. So the order of receives follows from the
+        # schedule alone, never from what arrives first.
         receiving = [step for step in steps if self.p.route.incoming(step)]
         self.p.last_backward(False)
         for step in steps:
             if receiving and receiving[0] == step:
                 receiving.pop(0)
                 self.expect(step)
-            # The next message may arrive while this step computes: what hides communication.
+            # The next message may arrive while this step computes: this overlaps communication.
             if receiving:
                 self.expect(receiving[0])
             if [step] == self.p.final:  # FSDP sums its gradients in this one
@@ -120,8 +118,8 @@ class _Pass:
     def forward(self, step: Step) -> None:
         stage = self.p.stages[step.chunk]
         tokens, labels = self.batches[step.micro_batch]
-        # Rows that came from the stage before are a leaf of this rank's graph: the graph does not
-        # reach over the network. Their .grad is what is sent back.
+        # Rows from the previous stage are a leaf of this rank's graph, which does not extend over
+        # the network. Their .grad is sent back.
         x = tokens if stage.piece.first else self.receive(step).requires_grad_()
         with computing(self.p.route.name(step)):
             y = stage(x, labels, self.masks[step.micro_batch])
@@ -136,8 +134,8 @@ class _Pass:
         key = Step(step.micro_batch, step.chunk)
         x, y = self.inputs.pop(key), self.outputs.pop(key)
         if self.p.stages[step.chunk].piece.last:
-            # y: the loss of every token. Its gradient is 1 / tokens of the global batch of all
-            # ranks: sums over micro-batches and ranks then are the mean, and nobody divides.
+            # y is the loss of every token. Its gradient is 1 / tokens of the global batch of all
+            # ranks, so sums over micro-batches and ranks are the mean without a division.
             grad = torch.ones_like(y).mul_(self.loss_gradient)
         else:
             grad = self.receive(step)
@@ -148,7 +146,7 @@ class _Pass:
 
     def backward_input(self, step: Step) -> None:
         work = self.p.stages[step.chunk].work
-        # Products queue the gradients of their weights instead of computing them (products.py).
+        # Matmuls queue their weight gradients instead of computing them (products.py).
         work.deferring, before = True, len(work.queue)
         self.backward(step)
         work.deferring = False
@@ -160,7 +158,7 @@ class _Pass:
             self.p.stages[step.chunk].work.run(count)
 
     def expect(self, step: Step) -> None:
-        """Opens the mailbox for a message before it is needed."""
+        """Post the receive for a message before it is needed."""
         message = self.p.route.incoming(step)
         if message is None or step in self.expected:
             return

@@ -1,14 +1,13 @@
-"""The matrix product Y = X Wᵀ + b, with a backward in two halves.
+"""Matmul Y = X Wᵀ + b, with a backward in two halves.
 
-Backward has two products: dX = dY W, for which the layer before is waiting, and dW = dYᵀ X, for
-which nobody waits until the optimizer steps. `WeightWork` decides what becomes of the second:
+Backward has two matmuls: dX = dY W, which the previous layer needs, and dW = dYᵀ X, which is needed
+only in the optimizer step. `WeightWork` decides what happens to the second:
 
-    at once     dW is added to the gradient buffer by the product itself (no copy, no extra sum)
-    deferred    it is kept in a queue that a zero-bubble schedule works off in idle time
+    at once     the matmul itself adds dW to the gradient buffer (no copy, no extra sum)
+    deferred    a queue keeps it, and a zero-bubble schedule computes it in idle time
     returned    autograd gets it as usual (FSDP2 and torch.compile need that)
 
-X is [rows, inputs], a row per token; Y and dY are [rows, outputs]; W and dW [outputs, inputs].
-"""
+X is [rows, inputs], a row per token; Y and dY are [rows, outputs]; W and dW [outputs, inputs]."""
 
 from __future__ import annotations
 
@@ -19,29 +18,29 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-# A parameter with what the program notes on it and PyTorch's types do not know: `main_grad`, where
-# its gradients are summed (data_parallel.py), `cuts` and `partial` (tensor_parallel.py).
+# Parameter with attributes that PyTorch's types do not know: `main_grad`, the sum of its gradients
+# (data_parallel.py), `cuts` and `partial` (tensor_parallel.py).
 Weight = Any
 
 
 class WeightWork:
-    """The weight half of backward of one piece of the model."""
+    """Weight half of backward, for one piece of the model."""
 
     def __init__(self, returned: bool = False) -> None:
         self.returned = returned
         self.deferring = False
-        # dY and X stay alive until their product is made: the memory that a schedule pays for it.
+        # dY and X stay alive until their matmul runs: this is the schedule's cost in memory.
         self.queue: deque[tuple[Tensor, Tensor, Tensor]] = deque()
 
     def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:
-        """Takes over dW = dYᵀ X."""
+        """Compute, add or queue dW = dYᵀ X."""
         if self.returned:  # [out, rows] @ [rows, in] → the shape of the weight
             return grad.t() @ x
         self.add_to(weight.main_grad, grad, x)
         return None
 
     def add_to(self, total: Tensor, grad: Tensor, x: Tensor) -> None:
-        """Adds dYᵀ X to `total`, now or when the schedule has time for it."""
+        """Add dYᵀ X to `total`, now or when the schedule has time."""
         if self.deferring:
             self.queue.append((total, grad, x))
         else:
@@ -60,7 +59,7 @@ class WeightWork:
 
 
 def add_product(total: Tensor, grad: Tensor, x: Tensor) -> None:
-    """total += gradᵀ x, in one kernel where the types agree."""
+    """Compute total += gradᵀ x, in one kernel if the types agree."""
     if total.dtype == grad.dtype:
         torch.addmm(total, grad.t(), x, out=total)
     else:
@@ -78,7 +77,7 @@ class _Product(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # None tells autograd that there is no gradient to add: it lies in main_grad, or will.
+        # None tells autograd that there is no gradient to add: main_grad has it, now or later.
         (x,) = ctx.saved_tensors
         grad_weight = ctx.work.add(ctx.weight, grad, x)
         return grad @ ctx.weight, grad_weight, ctx.work.add_bias(ctx.bias, grad), None

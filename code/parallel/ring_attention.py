@@ -1,24 +1,22 @@
-"""Ring attention: keys and values go round the context group, one rank further at each step
-(--cp-comm-type p2p). No rank ever holds those of the whole sequence, as it does with the gather.
+"""Ring attention: keys and values go round the context group, one rank further in each step
+(--cp-comm-type p2p). No rank ever holds them for the whole sequence, as with the gather.
 
-A rank keeps its queries. At step s it has the keys and values of the rank that is s places before
-it, computes the attention of its queries over them, and hands them on meanwhile. The softmax needs
-the sum over all keys, which comes in parts. So each part is kept with the logarithm of its sum, and
-two parts become one:
+A rank keeps its queries. In step s it has the keys and values of the rank s places before it. It
+computes the attention of its queries over them while it sends them on. The softmax needs the sum
+over all keys, which arrive in parts. So each part is kept with the logarithm of its sum, and two
+parts are combined:
 
     log_sum = log(exp(log_sum₁) + exp(log_sum₂))
     out     = out₁ · exp(log_sum₁ − log_sum) + out₂ · exp(log_sum₂ − log_sum)
 
-Each rank has an early and a late piece of the sequence, and all have equal work at every step:
+Each rank has an early and a late piece of the sequence, and all have equal work in every step:
 
-    own keys             causal, as if the two pieces followed each other
-    of an earlier rank   all queries see its early piece, none sees its late one
-    of a later rank      only the late queries see anything, and they see both pieces
+    own keys             causal, as if the two pieces were adjacent
+    of an earlier rank   all queries attend to its early piece, none to its late one
+    of a later rank      only the late queries attend, and to both pieces
 
-Backward computes each part again, since `log_sum` gives the probabilities back from the products.
-Keys and values go round once more, and the gradients that they have collected travel with them,
-until they are home.
-"""
+Backward recomputes each part, since `log_sum` and the products give the probabilities. Keys and
+values go round again, with their accumulated gradients, which return to their own ranks."""
 
 from __future__ import annotations
 
@@ -37,7 +35,8 @@ ALL = slice(None)
 
 
 def attend_in_a_ring(query: Tensor, key: Tensor, value: Tensor, group: Group) -> Tensor:
-    """As `attend_over_ranks`: all are [positions here, samples, heads or groups, width]."""
+    """Compute the same as `attend_over_ranks`: [positions here, samples, heads or groups,
+    width]."""
     positions, samples, heads, width = query.shape
     groups = key.shape[2]
     # [samples, groups, heads of a group, positions, width]; a group's heads share its keys.
@@ -74,7 +73,7 @@ class _Ring(Function):
         query, key, value, out, log_sum = ctx.saved_tensors
         group, wide = ctx.group, out.dtype
         grad = grad.to(wide)
-        # Of the gradient of a softmax: Σ probability · its gradient, one number for each row.
+        # In a softmax's gradient: Σ probability · its gradient, one number for each row.
         common = (grad * out).sum(-1, keepdim=True)
         grad_query = torch.zeros_like(out)
         held = torch.stack([key, value])
@@ -90,14 +89,14 @@ class _Ring(Function):
             # The heads of a group share its keys: their gradients are added.
             found = torch.stack([ds.mT @ q, p.mT @ dout]).sum(3, keepdim=True)
             collected[..., theirs, :] += found
-            collected = Shift(collected, group).arrived()  # after the last step they are home
+            collected = Shift(collected, group).arrived()  # after the last step, each is home again
             held = moving.arrived() if moving else held
         grad_key, grad_value = collected.to(key.dtype)
         return grad_query.to(query.dtype), grad_key, grad_value, None
 
 
 def visible(step: int, group: Group, positions: int) -> tuple[slice, slice, bool]:
-    """Which queries look at which keys at this step, and whether each looks only backwards."""
+    """Return which queries attend to which keys in this step, and whether causally."""
     if step == 0:
         return ALL, ALL, True
     half = positions // 2
@@ -116,7 +115,7 @@ def scores(query: Tensor, key: Tensor, causal: bool) -> Tensor:
 
 
 class Shift:
-    """A tensor on its way to the next rank of the ring, while the one before sends its own."""
+    """Tensor that is sent to the next rank of the ring while the previous rank's is received."""
 
     def __init__(self, x: Tensor, group: Group) -> None:
         self.x, self.box = (

@@ -1,4 +1,4 @@
-"""Routes of a pipeline's messages, and how neighbours are joined before the first of them."""
+"""Routes of a pipeline's messages, and the connections between neighbours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = ("forward", "backward", "forward wrap", "backward wrap")
 
 @dataclass(frozen=True)
 class Message:
-    """Between which ranks an activation or a gradient travels."""
+    """Route of an activation or a gradient: the way, the other rank and the tag."""
 
     way: str
     peer: int
@@ -25,9 +25,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Route:
-    """Peers of a rank's messages: activations travel to the next piece, gradients to the last."""
+    """Peers of a rank's messages: the next piece for activations, the previous for gradients."""
 
-    ranks: Sequence[int]  # of the pipeline, in order
+    ranks: Sequence[int]  # the pipeline's ranks, in order
     index: int
     chunks: int
 
@@ -39,7 +39,8 @@ class Route:
         return len(self.ranks) * self.chunks
 
     def name(self, step: Step) -> str:
-        """Names the range in a profile: "forward 3", "backward 3 chunk 1", "backward 3 weights"."""
+        """Return the range's name in a profile: "forward 3", "backward 3 chunk 1", "backward 3
+        weights"."""
         chunk = f" chunk {step.chunk}" if self.chunks > 1 else ""
         return f"{step.phase} {step.micro_batch}{chunk}{step.half}"
 
@@ -58,10 +59,10 @@ class Route:
         return None
 
     def ends(self, way: str) -> tuple[int | None, int | None]:
-        """Ranks that this one sends to and receives from that way; None where nobody is.
+        """Return the ranks that this one sends to and receives from that way; None if there is
+        none.
 
-        Only the first and the last stage wrap, and only they have no neighbour on one side.
-        """
+        Only the first and last stage wrap around, and only they lack a neighbour on one side."""
         ahead, stages = 1 if way.startswith("forward") else -1, len(self.ranks)
 
         def rank_at(place: int) -> int | None:
@@ -75,21 +76,19 @@ class Route:
             return None
         stages = len(self.ranks)
         way = kind if 0 <= neighbour < stages else f"{kind} wrap"
-        # Both ends name the message by the boundary that it crosses.
+        # Both ranks derive the tag from the boundary between the two pieces.
         boundary = max(self.piece(step), other_piece)
         tag = 2 * (step.micro_batch * self.pieces + boundary) + (kind == "backward")
         return Message(way, self.ranks[neighbour % stages], tag)
 
 
 def connect(route: Route, directions: dict[str, Any], like: Tensor) -> None:
-    """Sends nothing of use once each way, so that every mailbox can be opened at any time.
+    """Send one dummy message each way, so that receives can be posted at any time later.
 
-    NCCL joins two ranks when they first send to each other, and until both are there it holds up
-    the program, also in isend and irecv, which else return at once. A schedule opens mailboxes
-    early: the first stage that for a gradient before it sends an activation, the second one that
-    for the activation first of all, and both would stay there for ever. Here all stages go one way
-    together, then the next. gloo has joined them when it made the group.
-    """
+    NCCL connects two ranks at their first message, and blocks the program until both take part,
+    even in isend and irecv. A schedule posts receives early: the first stage for a gradient before
+    it sends an activation, the second stage for the activation. Both would block for ever. Here all
+    stages use one way together, then the next. gloo connects ranks when it creates the group."""
     if len(route.ranks) == 1 or dist.get_backend() == "gloo":
         return
     for way, group in directions.items():

@@ -1,8 +1,7 @@
-"""Pipeline schedules: in which order a stage does what, as data that can be printed and drawn.
+"""Pipeline schedules: the order of a stage's work, as data that can be printed and drawn.
 
-A schedule is a generator of instructions for one rank. No process and no tensor is needed to look
-at it: `python code/parallel/schedules.py --stages 4 --micro-batches 8 --schedule 1f1b` draws it.
-"""
+A schedule is a generator of instructions for one rank, without processes or tensors. `python
+code/parallel/schedules.py --stages 4 --micro-batches 8 --schedule 1f1b` draws it."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """Something to do with one micro-batch on one chunk of the rank's layers."""
+    """Work on one micro-batch with one chunk of the rank's layers."""
 
     micro_batch: int
     chunk: int = 0
 
-    letter, phase, half = "", "", ""  # half: of backward, where it is cut
+    letter, phase, half = "", "", ""  # half: of a split backward
 
 
 @dataclass(frozen=True)
@@ -36,20 +35,20 @@ class Backward(Step):
 
 @dataclass(frozen=True)
 class BackwardInput(Step):
-    """The half for which the stage before is waiting: the gradient of the input."""
+    """Input half of backward: the gradient of the input, for which the previous stage waits."""
 
     letter, phase, half = "I", "backward", " inputs"
 
 
 @dataclass(frozen=True)
 class BackwardWeight(Step):
-    """The half that can wait: the gradients of the weights."""
+    """Weight half of backward: the gradients of the weights, which can wait."""
 
     letter, phase, half = "W", "backward", " weights"
 
 
 def gpipe(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:
-    """All forward, then all backward: every micro-batch's activations are kept at once."""
+    """Run all forward, then all backward: every micro-batch's activations are kept at once."""
     yield from (Forward(m) for m in range(micro_batches))
     yield from (Backward(m) for m in range(micro_batches))
 
@@ -57,12 +56,11 @@ def gpipe(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterat
 def one_forward_one_backward(
     stages: int, rank: int, micro_batches: int, chunks: int = 1
 ) -> Iterator[Step]:
-    """One forward and one backward take turns, as soon as the first backward can run.
+    """Alternate one forward and one backward, as soon as the first backward can run.
 
-    The bubble is as long as GPipe's, but a stage keeps at most `stages - rank` micro-batches.
-    """
-    # Micro-batch 0 has to pass the stages behind this one and come back before its backward can
-    # run here. Meanwhile there is time for one forward for each of those stages.
+    The bubble is as long as GPipe's, but a stage keeps at most `stages - rank` micro-batches."""
+    # Micro-batch 0 has to pass all later stages and return before its backward can run here.
+    # Meanwhile there is time for one forward for each of those stages.
     ahead = min(stages - rank - 1, micro_batches)
     yield from (Forward(m) for m in range(ahead))
     for m in range(micro_batches - ahead):
@@ -72,10 +70,10 @@ def one_forward_one_backward(
 
 
 def interleaved(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:
-    """1F1B where each rank holds several thin chunks: the bubble shrinks by their number.
+    """Run 1F1B with several chunks of layers per rank: their number divides the bubble.
 
-    Micro-batches pass in rounds of `stages`: a whole round through chunk 0, then through chunk 1 …
-    """
+    Micro-batches pass in rounds of `stages`: a whole round through chunk 0, then through chunk 1
+    …"""
     total = micro_batches * chunks
 
     # The n-th step of a rank: `stages` micro-batches of a round pass one chunk, then the same ones
@@ -89,7 +87,7 @@ def interleaved(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> 
         return Backward(step.micro_batch, chunks - 1 - step.chunk)
 
     # Before the first backward, micro-batch 0 must have passed all chunks but the last in whole
-    # rounds; and each stage behind this one is two steps, one on the way there and one back.
+    # rounds; each later stage adds two steps, one in each direction.
     ahead = min((stages - rank - 1) * 2 + (chunks - 1) * stages, total)
     yield from (forward(n) for n in range(ahead))
     for n in range(total - ahead):
@@ -99,16 +97,15 @@ def interleaved(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> 
 
 
 def zero_bubble(stages: int, rank: int, micro_batches: int, chunks: int = 1) -> Iterator[Step]:
-    """1F1B with backward in two halves; weight halves fill the waits at the end.
+    """Run 1F1B with backward in two halves; weight halves fill the idle time at the end.
 
-    Rank r runs r micro-batches late with its weight halves, so that no stage keeps more than
-    `stages` micro-batches, as many as the first stage of 1F1B. (ZB-H1 of Qi et al., 2023.)
-    """
+    Rank r defers its weight halves by r micro-batches, so that no stage keeps more than `stages`
+    micro-batches, as many as the first stage of 1F1B (ZB-H1 of Qi et al., 2023)."""
     for step in one_forward_one_backward(stages, rank, micro_batches):
         if isinstance(step, Forward):
             yield step
             continue
-        # The stage before waits for the input half alone; the weight half can come later.
+        # The previous stage waits for the input half alone; the weight half can come later.
         yield BackwardInput(step.micro_batch)
         if step.micro_batch >= rank:
             yield BackwardWeight(step.micro_batch - rank)
@@ -131,21 +128,20 @@ def steps_of(name: str, stages: int, rank: int, micro_batches: int, chunks: int)
 def timeline(
     name: str, stages: int, micro_batches: int, chunks: int = 1
 ) -> list[list[Step | None]]:
-    """Per rank, what it does at each tick (None: it waits), if messages took no time.
+    """Return each rank's step at each tick (None: idle), if messages took no time.
 
-    A forward step and each half of backward take one tick per chunk; `Backward` takes two.
-    """
+    A forward step and each half of backward take one tick per chunk; `Backward` takes two."""
     waiting = [deque(steps_of(name, stages, r, micro_batches, chunks)) for r in range(stages)]
-    # From which tick on others may use the result: (kind, micro-batch, piece of the whole model).
+    # First tick at which others may use the result: (kind, micro-batch, piece of the whole model).
     done_at: dict[tuple[str, int, int], int] = {}
     rows: list[list[Step | None]] = [[] for _ in range(stages)]
     tick = 0
     while any(waiting):
         for rank, queue in enumerate(waiting):
-            if len(rows[rank]) > tick or not queue:  # in the second half of a step, or through
+            if len(rows[rank]) > tick or not queue:  # in the second half of a step, or finished
                 continue
             step = queue[0]
-            # A need that nobody has met yet counts as met at a later tick.
+            # A missing result counts as available at a later tick.
             if any(
                 done_at.get(need, tick + 1) > tick for need in needs(step, rank, stages, chunks)
             ):
@@ -164,21 +160,21 @@ def _kind(step: Step) -> str:
 
 
 def needs(step: Step, rank: int, stages: int, chunks: int) -> list[tuple[str, int, int]]:
-    """Steps that must come before: (kind, micro-batch, number of the piece in the whole model)."""
+    """Return the required steps: (kind, micro-batch, number of the piece in the whole model)."""
     piece = step.chunk * stages + rank
     if isinstance(step, Forward):
         return [("forward", step.micro_batch, piece - 1)] if piece else []
     if isinstance(step, BackwardWeight):
         return [("backward", step.micro_batch, piece)]
     # The last piece has the loss: its backward waits for its own forward, all others for the
-    # gradient that the piece behind them sends.
+    # gradient from the next piece.
     if piece == stages * chunks - 1:
         return [("forward", step.micro_batch, piece)]
     return [("backward", step.micro_batch, piece + 1)]
 
 
 def draw(name: str, stages: int, micro_batches: int, chunks: int = 1) -> str:
-    """One line per rank; digits are forward steps, letters backward ones, dots the bubble."""
+    """Draw one line per rank: each step as kind and micro-batch, and dots for the bubble."""
     lines = [f"{name}: {stages} stages, {micro_batches} micro-batches, {chunks} chunk(s) per stage"]
     rows = timeline(name, stages, micro_batches, chunks)
     for rank, row in enumerate(rows):

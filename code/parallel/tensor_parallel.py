@@ -1,20 +1,19 @@
-"""Tensor parallelism: every matrix is cut into slices, one per rank of the tensor group.
+"""Tensor parallelism: every matrix is split into slices, one per rank of the tensor group.
 
-    column parallel   Y = X Wᵀ, W cut by rows (outputs):  each rank gets a slice of Y
-    row parallel      Y = X Wᵀ, W cut by columns (inputs): each rank gets a partial sum of Y
+    column parallel   Y = X Wᵀ, W split by rows (outputs):  each rank gets a slice of Y
+    row parallel      Y = X Wᵀ, W split by columns (inputs): each rank gets a partial sum of Y
 
-An MLP is one of each, so it needs one sum forward and one backward. The sums are autograd
-functions in pairs; what one does forward, its partner does backward:
+An MLP has one of each, so it needs one sum in forward and one in backward. The sums are pairs of
+autograd functions: the forward of one is the backward of the other:
 
                   forward          backward
-    CopyIn        nothing          all-reduce        before a column-parallel product
-    SumOut        all-reduce       nothing           after a row-parallel product
+    CopyIn        nothing          all-reduce        before a column-parallel matmul
+    SumOut        all-reduce       nothing           after a row-parallel matmul
     GatherRows    all-gather       reduce-scatter    as CopyIn, with sequence parallelism
     ScatterRows   reduce-scatter   all-gather        as SumOut, with sequence parallelism
 
-Activations are matrices of one row per token; rows are ordered by position, then by sample, so
-that a slice of the sequence is a slice of the rows.
-"""
+Activations are matrices of one row per token; rows are ordered by position, then by sample, so that
+a slice of the sequence is a slice of the rows."""
 
 from __future__ import annotations
 
@@ -52,36 +51,36 @@ def reduce_scatter(x: Tensor, group: Group) -> Tensor:
 
 
 class CopyIn(Function):
-    """X forward; the sum of every rank's dX backward."""
+    """Identity in forward; in backward the sum of every rank's dX."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
         ctx.group = group
-        return x.view_as(x)  # autograd wants an output of its own; no byte is copied
+        return x.view_as(x)  # autograd requires a new tensor object; a view copies nothing
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        # In place: the gradient was made by the product that follows, for nobody else.
+        # In place: the gradient comes from the next matmul, and only this function uses it.
         return all_reduce(grad.contiguous(), ctx.group), None
 
 
 class SumOut(Function):
-    """The sum of every rank's X forward; dX backward."""
+    """Sum of every rank's X in forward; identity in backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
-        ctx.mark_dirty(x)  # the sum takes the place of X, and autograd has to know
+        ctx.mark_dirty(x)  # the sum overwrites X, and autograd has to know this
         return all_reduce(x, group)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        # Y = X₀ + X₁ + …, so each rank's X has the gradient of Y itself: nothing travels.
+        # Y = X₀ + X₁ + …, so each rank's X has the gradient of Y itself: nothing is sent.
         return grad, None
 
 
 class GatherRows(Function):
-    """All ranks' rows forward, [rows, …] → [ranks · rows, …]; backward each rank gets its own rows
-    of dY, summed over what all ranks found for them."""
+    """All-gather of rows in forward, [rows, …] → [ranks · rows, …]; in backward each rank gets its
+    own rows of dY, summed over all ranks."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
@@ -94,8 +93,8 @@ class GatherRows(Function):
 
 
 class ScatterRows(Function):
-    """The reverse: this rank's rows of the sum forward; all rows of dY backward. The two together
-    send as many bytes as SumOut's all-reduce, which is a reduce-scatter and an all-gather."""
+    """Reverse of GatherRows: this rank's rows of the sum in forward, all rows of dY in backward.
+    Together they send as many bytes as an all-reduce, which consists of the two."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
@@ -109,29 +108,29 @@ class ScatterRows(Function):
 
 @dataclass(frozen=True)
 class Slicing:
-    """Cut of the matrices of a piece of the model."""
+    """Split of the matrices in a piece of the model."""
 
     group: Group
-    by_rows: bool  # sequence parallelism: between products, rows are cut over the group too
+    by_rows: bool  # sequence parallelism: between matmuls, the group also splits the rows
     work: WeightWork
 
 
 def enter(x: Tensor, slicing: Slicing) -> Tensor:
-    """Gives every rank all rows of X, as a column-parallel product needs them."""
+    """Give every rank all rows of X, as a column-parallel matmul needs them."""
     if slicing.group.size == 1:
         return x
     return (GatherRows if slicing.by_rows else CopyIn).apply(x, slicing.group)
 
 
 def leave(x: Tensor, slicing: Slicing) -> Tensor:
-    """Sums after a row-parallel product, whole or cut into rows."""
+    """Sum after a row-parallel matmul, as a whole or split into rows."""
     if slicing.group.size == 1:
         return x
     return (ScatterRows if slicing.by_rows else SumOut).apply(x, slicing.group)
 
 
 class ColumnParallel(nn.Module):
-    """A slice of the outputs: weight [outputs / ranks, inputs]."""
+    """Linear layer with a slice of the outputs: weight [outputs / ranks, inputs]."""
 
     def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
@@ -144,12 +143,13 @@ class ColumnParallel(nn.Module):
         return self.of_entered(enter(x, self.slicing))
 
     def of_entered(self, x: Tensor) -> Tensor:
-        """The product of rows that have entered already: two matrices may share them."""
+        """Multiply rows after `enter`, which two matrices can share."""
         return product(x, self.weight, self.bias, self.slicing.work)
 
 
 class RowParallel(nn.Module):
-    """A slice of the inputs: weight [outputs, inputs / ranks]. The bias is added after the sum."""
+    """Linear layer with a slice of the inputs: weight [outputs, inputs / ranks], then sum and
+    bias."""
 
     def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
@@ -166,14 +166,14 @@ class RowParallel(nn.Module):
 
 
 def sliced(parameter: Weight, dimension: int, group: Group) -> nn.Parameter:
-    """Notes that this dimension of the parameter is cut over the group."""
+    """Mark this dimension of the parameter as split over the group."""
     if group.size > 1:
         parameter.cuts = {**cuts_of(parameter), dimension: group}
     return parameter
 
 
 def partial(parameter: Weight) -> None:
-    """Notes that each tensor rank finds a part of the gradient, although all have the values."""
+    """Mark a parameter whose gradient tensor ranks sum, although all have equal values."""
     parameter.partial = True
 
 
@@ -182,18 +182,18 @@ def is_partial(parameter: Tensor) -> bool:
 
 
 def cuts_of(parameter: Tensor) -> dict[int, Group]:
-    """The dimensions of a parameter that are cut, each with the ranks that share it."""
+    """Return the split dimensions of a parameter, each with the ranks that share it."""
     return getattr(parameter, "cuts", {})
 
 
 def whole_shape(parameter: Tensor) -> torch.Size:
-    """The parameter's shape in the undivided model."""
+    """Return the parameter's shape in the undivided model."""
     cuts = cuts_of(parameter)
     return torch.Size(n * cuts[d].size if d in cuts else n for d, n in enumerate(parameter.shape))
 
 
 def slice_of(parameter: Tensor) -> tuple[slice, ...]:
-    """Slice of the whole parameter that this rank holds."""
+    """Return the slice of the whole parameter that this rank holds."""
     at = {dimension: group.index for dimension, group in cuts_of(parameter).items()}
     return tuple(
         slice(at.get(dimension, 0) * n, (at.get(dimension, 0) + 1) * n)

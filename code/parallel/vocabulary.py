@@ -1,10 +1,9 @@
-"""The two ends of the model, where the vocabulary is: embedding and loss, cut over tensor ranks.
+"""Embedding and loss, the two ends of the model, with the vocabulary split over tensor ranks.
 
-Each rank holds the rows of the embedding matrix for a range of token numbers. Looking up is local:
+Each rank holds the rows of the embedding matrix for a range of token numbers. The look-up is local:
 tokens of other ranks give zeros, and a sum over the group completes the rows. At the other end
-every rank computes the logits of its own range; the softmax over all of them needs two numbers per
-token from each rank, no logits are ever sent.
-"""
+every rank computes the logits of its own range. The softmax over all logits needs two numbers per
+token from each rank; logits are never sent."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from parallel.tensor_parallel import Slicing, all_gather, enter, leave, sliced
 
 
 class _LookUp(Function):
-    """Rows of the matrix forward; backward adds dY to exactly these rows of its gradient."""
+    """Look-up of matrix rows; backward adds dY to the same rows of its gradient."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, tokens: Tensor, outside: Tensor | None) -> Tensor:
@@ -38,10 +37,10 @@ class _LookUp(Function):
 
 
 class VocabularyEmbedding(nn.Module):
-    """[rows] of token numbers → [rows, hidden]; with sequence parallelism this rank's rows of it.
+    """Embedding: token numbers [rows] → [rows, hidden], or this rank's rows with sequence
+    parallelism.
 
-    Where the two ends are tied, the loss takes the same matrix for its logits.
-    """
+    With tied embeddings, the loss uses the same matrix for its logits."""
 
     def __init__(self, vocabulary: int, hidden: int, slicing: Slicing) -> None:
         super().__init__()
@@ -70,12 +69,11 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 class _Loss(Function):
-    """Rows of hidden states → the loss of each row, −log softmax(X Wᵀ)[label].
+    """Loss of each row of hidden states: −log softmax(X Wᵀ)[label].
 
-    The logits are by far the largest activation, so they are kept once: the softmax overwrites
-    them, and backward overwrites the softmax. dlogits = (softmax − 1[label]) · dloss; in float32
-    the factor dloss is moved to the small matrices X and dX.
-    """
+    The logits are by far the largest activation, so there is one copy: the softmax overwrites them,
+    and backward overwrites the softmax. dlogits = (softmax − 1[label]) · dloss; in float32 the
+    factor dloss is applied to the small matrices X and dX instead."""
 
     @staticmethod
     def forward(
@@ -85,15 +83,16 @@ class _Loss(Function):
         logits = at_least_float32(x @ weight.t())
         if rows is not None:
             mine = min(max(rows - group.index * weight.shape[0], 0), weight.shape[0])
-            # Padding gets no probability. Not −∞, which is 0 · ∞ on a rank that has padding only.
+            # Padding gets no probability. Not −∞, which would give 0 · ∞ on a rank with padding
+            # only.
             logits[:, mine:] = torch.finfo(logits.dtype).min
         inside, local = None, labels.unsqueeze(1)
         if group.size > 1:
             local = local - group.index * weight.shape[0]
             inside = (local >= 0) & (local < weight.shape[0])
             local = local.clamp(0, weight.shape[0] - 1)
-        # Read the label's logit first: it is gone once the softmax has taken the logits' place. The
-        # log of the sum is found again from the largest probability, exp(largest − log_sum).
+        # Read the label's logit before the softmax overwrites it. The log of the sum follows from
+        # the largest probability, exp(largest − log_sum).
         target = logits.gather(1, local)
         largest = logits.amax(1, keepdim=True)
         softmax = torch.softmax(logits, 1, out=logits)
@@ -113,7 +112,7 @@ class _Loss(Function):
         dlogits = softmax.scatter_add_(1, local, one)
         if dlogits.dtype == x.dtype:
             dx, grad_weight = (dlogits @ weight) * factor, ctx.work.add(weight, dlogits, x * factor)
-        else:  # half precision: small probabilities survive only once they are scaled
+        else:  # half precision: scale first, or small probabilities underflow
             dlogits = dlogits.mul_(factor).to(x.dtype)
             dx, grad_weight = dlogits @ weight, ctx.work.add(weight, dlogits, x)
         return dx, grad_weight, None, None, None
@@ -122,10 +121,9 @@ class _Loss(Function):
 def _over_the_group(
     softmax: Tensor, log_sum: Tensor, target: Tensor, group: Group
 ) -> tuple[Tensor, Tensor]:
-    """One exchange of two numbers per row makes the softmax that of all ranks' logits.
+    """Combine the softmaxes of all ranks by one exchange of two numbers per row.
 
-    In float32 that is 8 bytes per row and rank, where its logits have 4 for each of its tokens.
-    """
+    In float32 these are 8 bytes per row and rank; the logits would be 4 bytes for each token."""
     # log Σ exp over all logits = log Σ exp(log_sum of each rank); only one rank has a target ≠ 0.
     # [1, rows, 2] of each rank → [ranks, rows, 2].
     mine = torch.cat([log_sum, target], 1).unsqueeze(0)
@@ -138,7 +136,7 @@ def _over_the_group(
 def vocabulary_loss(
     x: Tensor, weight: Tensor, labels: Tensor, slicing: Slicing, rows: int | None = None
 ) -> Tensor:
-    """`rows`: the softmax is over so many, where a resumed model's matrix has more (padding)."""
+    """Return the loss; `rows` limits the softmax if a resumed model's matrix has more (padding)."""
     if slicing.work.returned and slicing.group.size == 1:
         logits = at_least_float32(x @ weight.t())[:, :rows]
         return nn.functional.cross_entropy(logits, labels, reduction="none")

@@ -1,1 +1,1 @@
-"""The process that is one rank: its device, its memory, how it ends. All else stands on this."""
+"""Process of one rank: its device, its memory and its end. All other folders depend on it."""

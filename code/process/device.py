@@ -1,4 +1,4 @@
-"""The process and its device: ranks, threads, process group, memory and the end of that."""
+"""Process and device of a rank: threads, process group, memory limit and out-of-memory message."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MIB = 2**20
 STATUS = Path("/proc/self/status")
 MOST_THREADS = 4096
 SMALL_DEVICE_BYTES = 2**30
-# On a GPU the library of matrix products takes room for itself, twice 32 MiB on an H100 (one for
-# the forward pass and one for the backward pass), which on a small device is most of its memory.
-# Here 128 KiB each; read when the first product is computed.
+# On a GPU the matmul library allocates workspaces, twice 32 MiB on an H100 (for the forward and the
+# backward pass). This would be most of a small device's memory, so it gets 128 KiB each; the
+# library reads the variables at the first matmul.
 SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "128"}
-# Of messages that one group runs one after the other, which is what the pipeline counts on: each
-# way has a group of its own (parallel/layout.py).
+# Variable of NCCL's warning that one group runs its messages one after the other. The pipeline
+# expects this: each direction has its own group (parallel/layout.py).
 WARNS_OF_ORDER = "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING"
-# Those of this process, once it has met them.
+# Peers of this process, once it has met them.
 PEERS: list[Peers] = []
 
 
@@ -45,7 +45,7 @@ def choose_device(local_rank: int) -> torch.device:
     accelerator = (
         torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     )
-    if accelerator is None or accelerator.type == "mps":  # gloo sends nothing that lies there
+    if accelerator is None or accelerator.type == "mps":  # gloo cannot send from mps
         return torch.device("cpu")
     index = index_of(local_rank, torch.accelerator.device_count())
     torch.accelerator.set_device_index(index)
@@ -53,12 +53,12 @@ def choose_device(local_rank: int) -> torch.device:
 
 
 def index_of(local_rank: int, visible: int) -> int:
-    """A rank may be shown one device only, and several may have to share one."""
+    """Return the device index: a rank may see only one device, and ranks may share one."""
     return local_rank % visible
 
 
 def start(args: argparse.Namespace) -> torch.device:
-    """Joins the process group. One thread per rank: ranks share the cores of a node."""
+    """Join the process group, with one thread per rank, as ranks share a node's cores."""
     rank, world_size, local_rank = environment_of_rank()
     torch.set_num_threads(threads())
     device = choose_device(local_rank)
@@ -75,11 +75,11 @@ def start(args: argparse.Namespace) -> torch.device:
         os.environ.setdefault(WARNS_OF_ORDER, "false")
         timeout = timedelta(minutes=args.distributed_timeout_minutes)
         store = open_store(rank, world_size, timeout)
-        # Before the group is made: that waits for every rank, also for one that has failed.
+        # Before the group is made, which waits for every rank, even for a failed one.
         if world_size > 1:
             PEERS.append(Peers(store, rank, world_size))
             PEERS[-1].watch()
-        # Through the store: the group in which ranks could ask each other does not exist yet.
+        # Through the store, as the process group does not exist yet.
         follow(agree(store, rank, world_size, seat_of(device), timeout), rank)
         dist.init_process_group(
             backend,
@@ -93,7 +93,7 @@ def start(args: argparse.Namespace) -> torch.device:
 
 
 def threads() -> int:
-    """OMP_NUM_THREADS, which may be a list, a number for each level of nesting; else one."""
+    """Return the first number of OMP_NUM_THREADS (a list has one per nesting level), or 1."""
     first, comma, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
     if comma and first.strip().isdecimal():
         return max(1, int(first))
@@ -101,11 +101,10 @@ def threads() -> int:
 
 
 def keep_memory() -> None:
-    """Lets the C library keep what is freed, as a GPU's allocator does, for the next step.
+    """Make the C library keep freed memory for the next step, as a GPU's allocator does.
 
-    By default every large tensor is mapped afresh and its pages are zeroed by the kernel, which
-    costs more than filling it.
-    """
+    By default every large tensor is mapped anew, and the kernel zeroes its pages, which takes
+    longer than filling it."""
     largest_quick, trim_threshold, mmap_max = 1, -1, -4
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
@@ -115,15 +114,15 @@ def keep_memory() -> None:
 
 
 def load_what_the_first_step_loads() -> None:
-    """A third of a second and 60 MiB of Python modules, which are no step's and no model's."""
+    """Load 60 MiB of Python modules, in a third of a second, that no step or model should count."""
     import numpy.random  # noqa: F401
 
     torch.ones(1, requires_grad=True).clone().backward(torch.ones(1))
 
 
 def status_bytes(*names: str) -> list[int]:
-    """Lines of /proc/self/status such as VmData, in bytes. Where there is no such file (macOS), the
-    most that the process has had so far stands for all of them."""
+    """Return lines of /proc/self/status such as VmData, in bytes. Without this file (macOS), return
+    the peak memory of the process for each."""
     if not STATUS.exists():
         unit_bytes = 1 if sys.platform == "darwin" else 1024
         return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes] * len(names)
@@ -136,10 +135,9 @@ def memory_limit_bytes() -> int | None:
 
 
 def limit_memory(device: torch.device) -> None:
-    """Makes the memory of a CPU rank end where its device's would, counted from here on.
+    """Limit the memory of a CPU rank like its device's, counted from now on.
 
-    A GPU may be limited to less than it has.
-    """
+    A GPU may be limited to less than it has."""
     wanted = memory_limit_bytes()
     if wanted is None:
         return
@@ -150,8 +148,8 @@ def limit_memory(device: torch.device) -> None:
         torch.get_device_module(device).set_per_process_memory_fraction(min(share, 1.0), device)
         return
     importlib.import_module("torch._dynamo")  # 35 MiB that DDP or an optimizer would load later
-    # VmData is the private memory that may be written to, as RLIMIT_DATA counts it. What libraries
-    # and threads took before has no counterpart on a device, so the limit counts from there.
+    # VmData is the private writable memory, which RLIMIT_DATA counts. Memory of libraries and
+    # threads has no counterpart on a device, so the limit counts from here.
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = status_bytes("VmData")[0] + wanted
     if soft == resource.RLIM_INFINITY or limit < soft:
@@ -159,7 +157,7 @@ def limit_memory(device: torch.device) -> None:
 
 
 def capacity_bytes(device: torch.device) -> int | None:
-    """Memory that this rank may use of its device; None for a CPU rank without a limit."""
+    """Return the memory that this rank may use of its device; None for an unlimited CPU rank."""
     limit = memory_limit_bytes()
     if device.type == "cpu":
         return limit
@@ -168,16 +166,16 @@ def capacity_bytes(device: torch.device) -> int | None:
 
 
 class MemoryUse:
-    """Allocated and reserved bytes now, and their peaks: the allocator's on a GPU, else the
-    operating system's, above what the process had before the model was built."""
+    """Allocated and reserved bytes, and their peaks: from the allocator on a GPU, otherwise from
+    the operating system, minus what the process had before the model was built."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         *self.at_start, self.own_at_start = status_bytes("VmRSS", "VmData", "RssAnon")
 
     def own_bytes(self) -> int:
-        """Allocated now, without what was read of libraries: a process that starts anew reads more
-        of them than one that was kept ready."""
+        """Return allocated bytes without library files: a new process reads more of them than a
+        process that was kept ready."""
         if self.device.type != "cpu":
             return torch.accelerator.memory_allocated()
         return status_bytes("RssAnon")[0] - self.own_at_start
@@ -205,7 +203,7 @@ def human(size_bytes: float) -> str:
 
 
 def out_of_memory_line(error: BaseException) -> str | None:
-    """One line that names the rank, the size asked for, the size in use and the limit."""
+    """Return a line with the rank, the requested size, the size in use and the limit."""
     text = str(error)
     asked = re.search(r"tried to allocate (\d+) bytes", text, re.IGNORECASE)
     full = isinstance(error, MemoryError | torch.OutOfMemoryError) or "bad_alloc" in text

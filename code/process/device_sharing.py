@@ -1,9 +1,8 @@
-"""Agreement of the ranks about their devices, before they talk to each other through them.
+"""Agreement of the ranks about their devices, before they communicate through them.
 
-A rank sees its own devices only, so it cannot know that another one sits on the same GPU, or that
-one of them found none. Through the store in which they met, each rank reads of every rank's device,
-and draws the same conclusion from the same list.
-"""
+A rank sees only its own devices. It cannot know that another rank uses the same GPU, or that a rank
+found none. Through the store, each rank reads the device of every rank; all draw the same
+conclusion from the same list."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from process.rendezvous import place
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 HOST_ID = "NCCL_HOSTID"
-# Groups of ranks on one GPU that the line names; the others are counted.
+# Most groups of ranks on one GPU that the line names; others are only counted.
 TOLD = 4
 
 
@@ -31,20 +30,20 @@ class Seat:
     """Node and device of a rank."""
 
     node: str
-    # What NCCL takes for the machine; it refuses two ranks of one host on one GPU.
+    # NCCL's name of the machine; NCCL refuses two ranks of one host on one GPU.
     host: str
-    # The same for all nodes of the box: they may share a GPU.
+    # The same for all nodes of the box, which may share a GPU.
     machine: str
     device: str
-    # Address on the bus, by which NCCL tells GPUs apart: slices of one GPU have the same.
+    # Bus address, by which NCCL distinguishes GPUs; slices of one GPU have the same.
     card: str
 
 
 @dataclass(frozen=True)
 class Agreement:
-    # By rank; empty for those that keep the host they have.
+    # One per rank; empty for a rank that keeps its host id.
     host_ids: list[str] = field(default_factory=list)
-    # A line for the log; empty where every rank has a GPU, or a processor, of its own.
+    # Line for the log; empty if every rank has its own GPU or processor.
     sharing: str = ""
     refusal: str = ""
 
@@ -52,7 +51,7 @@ class Agreement:
 def seat_of(device: torch.device) -> Seat:
     name = socket.gethostname()
     machine = BOOT_ID.read_text().strip() if BOOT_ID.is_file() else name
-    host = os.environ.get(HOST_ID) or f"{name}-{machine[:8]}"  # names may be the same everywhere
+    host = os.environ.get(HOST_ID) or f"{name}-{machine[:8]}"  # hosts may have equal names
     node = os.environ.get("SLURMD_NODENAME") or name
     card = card_of(device) if device.type != "cpu" else ""
     return Seat(node, host, machine, device.type, card)
@@ -67,7 +66,7 @@ def card_of(device: torch.device) -> str:
 
 
 def decide(seats: list[Seat]) -> Agreement:
-    """One answer for all ranks, from where each of them sits."""
+    """Return the same agreement on all ranks, from the list of their seats."""
     kinds = sorted({seat.device for seat in seats})
     if len(kinds) > 1:
         return Agreement(refusal=mixture(seats, kinds))
@@ -79,9 +78,9 @@ def decide(seats: list[Seat]) -> Agreement:
         place = (seat.host, seat.card)
         turn = before.get(place, 0)
         before[place] = turn + 1
-        # NCCL refuses two ranks of one host on one GPU, so the second says that it is elsewhere,
-        # and is talked to over sockets. The first on each GPU stay one host: between those NCCL
-        # takes the quick ways.
+        # NCCL refuses two ranks of one host on one GPU, so the second gets another host id and
+        # communicates over sockets. The first ranks on each GPU keep one host, and NCCL uses its
+        # fast transports between them.
         host_ids.append(f"{seat.host}-{turn + 1}" if turn else "")
     return Agreement(host_ids, sharing_line(seats))
 
@@ -113,8 +112,8 @@ def sharing_line(seats: list[Seat]) -> str:
 
 
 def agree(store: dist.Store, rank: int, size: int, seat: Seat, timeout: timedelta) -> Agreement:
-    """Every rank waits for the seats of all, and decides the same."""
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
+    """Wait for the seats of all ranks, and decide from them."""
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may restart the ranks
     ours = dist.PrefixStore(f"devices/{attempt}", store)
     ours.set(str(rank), json.dumps(asdict(seat)))
     everyone = [str(other) for other in range(size)]
@@ -127,7 +126,7 @@ def agree(store: dist.Store, rank: int, size: int, seat: Seat, timeout: timedelt
 
 
 def follow(agreement: Agreement, rank: int) -> None:
-    """Does what was agreed, before NCCL starts: it asks once which host this is."""
+    """Apply the agreement before NCCL starts, as NCCL reads the host id once."""
     if agreement.refusal:
         raise SurroundingsError(agreement.refusal)
     if agreement.host_ids[rank]:

@@ -1,9 +1,8 @@
-"""Variables that launchers and job scripts export for a rank: who it is, and its numbers.
+"""Environment variables of a rank from launchers and job scripts: its identity and its numbers.
 
-A variable that is wrong is as much a part of the command line as a flag, and is refused like one:
-`int("abc")` would end in a traceback, and a rank that is told its number but not how many there are
-would train alone, beside others that do the same.
-"""
+A wrong variable is an error like a wrong flag, with a message: `int("abc")` would end in a
+traceback. A rank that knows its number but not the number of ranks would train alone, next to
+others that do the same."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 
 
 def environment_of_rank() -> tuple[int, int, int]:
-    """Rank, world size and local rank, as torchrun or srun says; alone otherwise."""
+    """Return rank, world size and local rank from torchrun or srun; else those of a single rank."""
     for names in (TORCHRUN, SLURM):
         if all(name in os.environ for name in names):
             return _checked(names)
@@ -33,7 +32,7 @@ def environment_of_rank() -> tuple[int, int, int]:
 
 
 def environment_or_alone() -> tuple[int, int, int]:
-    """The same for telling of an error, which may be that the variables are wrong."""
+    """Return the same for an error message; wrong variables count as a single rank."""
     try:
         return environment_of_rank()
     except SurroundingsError:
@@ -41,7 +40,7 @@ def environment_or_alone() -> tuple[int, int, int]:
 
 
 def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
-    """Number of an environment variable; None where it is not set, or empty."""
+    """Return the number in an environment variable; None if it is unset or empty."""
     text = os.environ.get(name, "").strip()
     if not text:
         return None
@@ -58,7 +57,7 @@ def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
 
 
 def check_interface() -> None:
-    """Gloo would answer a wrong name with a screen of addresses."""
+    """Check the interface's name; gloo's message would be a screen of addresses."""
     wanted = os.environ.get("GLOO_SOCKET_IFNAME", "")
     there = [name for _, name in socket.if_nameindex()]
     if any(name and name not in there for name in wanted.split(",")):

@@ -1,6 +1,5 @@
-"""Mistakes in what was asked, and how a rank tells of any failure: lines with its rank and node, in
-one write. A mistake takes one sentence, without a traceback.
-"""
+"""Errors in the user's request, and messages for any failure: lines with rank and node, written at
+once. An error in the request takes one sentence, without a traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 MOST_COUNTED = 12
-# Of C++, in an error's text: nobody can do anything about them.
+# C++ frames in an error's text, which do not help the user.
 FRAMES = re.compile(
     r"^(?:Exception raised from |frame #\d|<omitting python|C\+\+ CapturedTr|#\d+ .* from ).*\n?",
     re.MULTILINE,
@@ -25,18 +24,18 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 
 class AskedError(ValueError):
-    """The message says what was asked, what is allowed, and what to do next."""
+    """Error whose message says what was asked, what is allowed, and what to do next."""
 
     exit_code = 1
 
     @property
     def problems(self) -> list[str]:
-        """One line each."""
+        """Return one line per problem."""
         return [str(self)]
 
 
 class ArgumentsError(AskedError):
-    """Flags that cannot be as they are: all of them at once."""
+    """All problems of the flags together."""
 
     exit_code = 2
 
@@ -50,29 +49,29 @@ class ArgumentsError(AskedError):
 
 
 class LayoutError(ArgumentsError):
-    """A layout that does not fit the devices, the model or the batch."""
+    """Layout that does not fit the devices, the model or the batch."""
 
 
 class SurroundingsError(AskedError):
-    """Variables of a launcher or a job script that are wrong; other ranks may have better ones."""
+    """Wrong variables of a launcher or a job script; other ranks may have correct ones."""
 
     exit_code = 2
 
 
 class RendezvousError(SurroundingsError):
-    """No way leads to the other ranks: to try it again would take as long again."""
+    """Failure to reach the other ranks; another attempt would take as long again."""
 
 
 class DataError(AskedError):
-    """Data that is missing, damaged, or too little."""
+    """Missing, damaged or insufficient data."""
 
 
 class DivergedError(AskedError):
-    """Training that has left the range of its numbers: going on would only cost time."""
+    """Training whose numbers are out of range, so that continuing would waste time."""
 
 
 class MissingRankError(AskedError):
-    """Ranks that did not come to where all were to meet."""
+    """Ranks that did not arrive at the meeting point."""
 
     def __init__(self, ranks: Sequence[int], where: str) -> None:
         who = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
@@ -83,7 +82,7 @@ class MissingRankError(AskedError):
 
 
 class LostRankError(AskedError):
-    """Ranks that ended without a word, told by the one that watched them."""
+    """Ranks that ended without a message, reported by the rank that watched them."""
 
     def __init__(self, lost: Sequence[str]) -> None:
         super().__init__(
@@ -98,7 +97,7 @@ def node_name() -> str:
 
 
 def error_lines(error: BaseException, rank: int, world_size: int) -> list[str]:
-    """A line for each problem; the traceback of what nobody foresaw."""
+    """Return a line for each problem, or the traceback of an unexpected error."""
     where = f" (rank {rank} on {node_name()})" if world_size > 1 else ""
     if problems := _problems(error):
         prefix = f"[rank{rank}]: " if world_size > 1 else ""
@@ -114,17 +113,17 @@ def _problems(error: BaseException) -> list[str]:
         return error.problems
     if isinstance(error, KeyboardInterrupt):
         return ["KeyboardInterrupt: ended by Control-C"]
-    if isinstance(error, BrokenPipeError):  # as in `... | head`; the libraries say it otherwise
+    if isinstance(error, BrokenPipeError):  # as in `... | head`; libraries word it differently
         return ["nobody reads what is printed any more, so training ends; print to a file"]
     if isinstance(error, OSError) and error.filename is not None:
-        # What the system says of a file is no bug of ours: which file, and why, is all there is to
-        # know. The place tells what it was wanted for.
+        # A system error about a file is no bug in this program: file and reason are enough. The
+        # place shows the file's purpose.
         return [f"{type(error).__name__}: {error}{_place(error)}"]
     return []
 
 
 def _place(error: BaseException) -> str:
-    """Place in these programs where it happened."""
+    """Return the place in these programs where the error occurred."""
     home = str(Path(__file__).resolve().parents[1])
     calls = traceback.extract_tb(error.__traceback__)
     ours = [call for call in calls if call.filename.startswith(home)]
@@ -135,12 +134,12 @@ def _place(error: BaseException) -> str:
 
 
 def printable(text: str) -> str:
-    """One line, whatever was typed: what a terminal would obey, or not know, is spelt out."""
+    """Return the text on one line, with control and unknown characters escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def run_alone(main: Callable[[], int]) -> NoReturn:
-    """Runs a program without torch and other ranks (else: exit.py)."""
+    """Run a program without torch and other ranks (the others use exit.py)."""
     try:
         code = main()
     except (AskedError, OSError, KeyboardInterrupt) as error:
@@ -151,18 +150,19 @@ def run_alone(main: Callable[[], int]) -> NoReturn:
 
 
 def say(lines: list[str]) -> None:
-    """One write, so that lines of several ranks never mix."""
+    """Write all lines at once, so that lines of several ranks never mix."""
     sys.stderr.write("".join(f"{line}\n" for line in lines))
     sys.stderr.flush()
 
 
 def cause_of(text: str) -> str:
-    """Equal where the cause is one: addresses, ports and ranks differ by their numbers."""
+    """Return a digest that is equal for equal causes: numbers in addresses, ports and ranks
+    differ."""
     return hashlib.sha256(re.sub(r"\d+", "#", text).encode()).hexdigest()
 
 
 def counted(ranks: list[int]) -> str:
-    """`rank 2`, `ranks 0, 1 and 3`, `ranks 0, 1, 2, … and 1012 more`."""
+    """Return `rank 2`, `ranks 0, 1 and 3` or `ranks 0, 1, 2, … and 1012 more`."""
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     more = len(ranks) - MOST_COUNTED

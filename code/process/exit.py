@@ -1,7 +1,6 @@
-"""The end of a rank: with the program's result, or at once with the reason of its failure.
+"""End of a rank: with the program's result, or at once with the reason of its failure.
 
-Every rank that fails says so, with its rank and node; what several found alike is said once.
-"""
+Every failed rank reports with its rank and node; an error of several ranks is reported once."""
 
 from __future__ import annotations
 
@@ -37,10 +36,10 @@ from process.places import answer_with_stacks, leave_flight_record
 from process.rendezvous import open_store
 
 EXIT_OUT_OF_MEMORY = 41
-# For torch's C++ libraries: not what they only warn of.
+# Level for torch's C++ libraries, which hides their warnings.
 ERRORS = 2
 LONGEST_MEETING = timedelta(seconds=10)
-# How gloo, NCCL and the store say that somebody stopped answering.
+# Messages of gloo, NCCL and the store about a peer that stopped answering.
 PEER_GONE = re.compile(
     r"[Cc]onnection (?:closed|reset|refused)|[Bb]roken pipe|remote process exited|ncclRemoteError|"
     r"ncclSystemError|communicator was aborted|Timed out waiting|timed out after|Socket closed|"
@@ -50,21 +49,20 @@ WAITED = re.compile(
     r"Timed out waiting|[Ww]atchdog caught collective operation timeout|"
     r"failed to pass monitoredBarrier"
 )
-# The store's words where ranks were to meet. To try that again would take as long again.
+# The store's messages about a failed meeting; another attempt would take as long again.
 NOBODY_THERE = re.compile(r"while trying to connect|failed to connect")
 
 
 def run_and_exit(main: Callable[[], int]) -> None:
-    """Ends the process with the program's result, or at once with the reason of its failure.
+    """End the process with the program's result, or at once with the reason of its failure.
 
-    The end is not the interpreter's own: a thread of gloo that lets go of a tensor meanwhile can
-    end the process with "terminate called without an active exception", after all work was done.
-    """
+    The process does not use the interpreter's normal exit: a gloo thread that frees a tensor then
+    can end it with "terminate called without an active exception" after all work was done."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # set before torch was imported
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _quieten_libraries()
     answer_with_stacks(environment_or_alone()[0], node_name())
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not know a letter of a path
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters of a path
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
@@ -75,7 +73,7 @@ def run_and_exit(main: Callable[[], int]) -> None:
             device.PEERS[-1].finish()
         if dist.is_initialized():
             dist.destroy_process_group()
-    except KeyboardInterrupt as error:  # also where it comes while another failure is told
+    except KeyboardInterrupt as error:  # also if it comes during the report of another failure
         fail(error)
     atexit._run_exitfuncs()
     sys.stdout.flush()
@@ -84,8 +82,8 @@ def run_and_exit(main: Callable[[], int]) -> None:
 
 
 def _quieten_libraries() -> None:
-    """Silences warnings of each connection that a lost rank leaves, twenty lines of C++, unless
-    a variable tells them otherwise, at which they no longer look: they are loaded."""
+    """Silence the warnings about each connection of a lost rank, twenty lines of C++, unless a
+    variable asks for them. The level is set in memory because the libraries are already loaded."""
     if "TORCH_CPP_LOG_LEVEL" not in os.environ:
         with contextlib.suppress(OSError, ValueError):
             core = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
@@ -93,13 +91,13 @@ def _quieten_libraries() -> None:
 
 
 def fail(error: BaseException) -> NoReturn:
-    """Reports, and ends this process soon, so that no rank waits for it longer than needed."""
+    """Report the failure and end this process soon, so that no rank waits longer than needed."""
     interrupted = isinstance(error, KeyboardInterrupt)
-    if interrupted:  # a launcher hands the same Control-C on
+    if interrupted:  # a launcher passes on the same Control-C
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdout.flush()
     out_of_memory = device.out_of_memory_line(error)
-    if out_of_memory:  # each has its own size to tell; said first, while there is memory to say it
+    if out_of_memory:  # each has its own sizes; printed first, as long as there is memory for it
         say([out_of_memory])
     leave_flight_record(environment_or_alone()[0])
     out_of_reach = isinstance(error, RendezvousError) or NOBODY_THERE.search(str(error))
@@ -109,7 +107,7 @@ def fail(error: BaseException) -> NoReturn:
     waited = WAITED.search(str(error)) is not None
     if peers is not None and waited:
         peers.gave_up()
-    # A rank that waited in vain speaks at once: the others lose their connection to it only then.
+    # A rank whose wait timed out reports at once: the others lose their connection only then.
     foreseen = isinstance(error, AskedError)
     peer_gone = not foreseen and not waited and PEER_GONE.search(str(error))
     follows = peers is not None and peer_gone and peers.follows()
@@ -126,7 +124,7 @@ def fail(error: BaseException) -> NoReturn:
 
 
 def _peers() -> Peers | None:
-    """The ranks of this job; those that fail before they met do so now. None: nobody answers."""
+    """Return the ranks of this job, or None. A rank that fails before the meeting connects now."""
     rank, world_size, _ = environment_or_alone()
     if device.PEERS or world_size == 1:
         return device.PEERS[-1] if device.PEERS else None
@@ -137,7 +135,8 @@ def _peers() -> Peers | None:
 
 
 def _speaks(error: BaseException, peers: Peers | None) -> bool:
-    """The first that has this error; rank 0 for what all have alike, if ranks cannot meet."""
+    """Tell whether to report: on the first rank with this error, or if the ranks cannot meet, for
+    errors common to all, on rank 0."""
     of_all = isinstance(error, ArgumentsError | KeyboardInterrupt)
     if peers is not None:
         return peers.is_first_with(f"{type(error).__name__}: {error}", names_others=not of_all)

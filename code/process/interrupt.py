@@ -1,5 +1,5 @@
-"""Ends a program of this folder without a traceback if Control-C comes while torch is imported,
-which takes seconds. Each program imports this before torch; exit.py takes over afterwards."""
+"""Ends a program of this folder without a traceback on Control-C during the import of torch, which
+takes seconds. Each program imports this before torch; exit.py takes over afterwards."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""A program of the learner's own in a process of ours: how it is run, and what it may print."""
+"""Execution of a learner's program in this process, with limited output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-# Printed by one rank; a log of more is read by nobody, and fills the disk of everybody.
+# Limit for one rank's output: nobody reads a longer log, and it would fill a shared disk.
 MOST_BYTES = 4 << 20
 LONGEST_LINE_BYTES = 1 << 16
 LAST_WORDS_S = 2.0
@@ -23,9 +23,9 @@ KEPT: list[object] = []
 
 @contextlib.contextmanager
 def limited_output(excess: Callable[[int], object], most_bytes: int = MOST_BYTES) -> Iterator[None]:
-    """Whatever this process and its children print goes on, line by line, so that lines of several
-    ranks never mix; up to so many bytes: then `excess` is called with a descriptor to write to, and
-    is to end the process."""
+    """Copy the output of this process and its children line by line, so that lines of several ranks
+    never mix. After so many bytes, call `excess` with a descriptor to write to; it has to end the
+    process."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]
@@ -45,7 +45,7 @@ def limited_output(excess: Callable[[int], object], most_bytes: int = MOST_BYTES
         sys.stderr.flush()
         for descriptor, sink in zip((1, 2), kept, strict=True):
             os.dup2(sink, descriptor)
-        for pump in pumps:  # a child that lives on may still hold the other end
+        for pump in pumps:  # a surviving child may still hold the other end
             pump.join(LAST_WORDS_S)
 
 
@@ -73,9 +73,9 @@ def _write(sink: int, text: bytes) -> None:
 
 
 def run_file(file: Path, name: str) -> dict[str, Any]:
-    """Runs a file; returns its names. They live as long as the process: runpy would end them, and
-    with a model goes the process group that it holds. Gloo's thread, which ends with that, wants
-    Python's lock for the last tensors, and who waits for the thread has it."""
+    """Run a file; return its names, which stay alive as long as the process. runpy would free them,
+    and with a model its process group. Then gloo's thread needs Python's lock for its last tensors,
+    while the thread that waits for it holds the lock."""
     module = ModuleType(name)
     module.__file__ = str(file)
     sys.modules[name] = module
@@ -85,9 +85,9 @@ def run_file(file: Path, name: str) -> dict[str, Any]:
 
 
 def keep_groups() -> None:
-    """The groups of a program that makes them in a function would end with it, as its names do.
-    And no rank leaves `init_process_group` before all have: where a program is over at once, the
-    last still connects to ranks that are gone, and that is an error."""
+    """Keep process groups alive that a program creates inside a function. Also, no rank leaves
+    `init_process_group` before all arrive: after a very short program, the last rank would connect
+    to ranks that have ended, which is an error."""
     os.environ.setdefault("TORCH_DIST_INIT_BARRIER", "1")
     for name in ("init_process_group", "new_group"):
         setattr(dist, name, _kept(getattr(dist, name)))
@@ -104,7 +104,7 @@ def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inside(error: BaseException, file: Path) -> TracebackType | None:
-    """The traceback from the first line of the file on: what called it is not the learner's."""
+    """Return the traceback from the file's first frame on; its callers are not the learner's."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
         trace = trace.tb_next

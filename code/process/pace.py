@@ -1,21 +1,20 @@
-"""Keeps a device slot that is no GPU at its rate, whatever its neighbours do.
+"""Pacing of a device slot that is no GPU, independent of its neighbours' load.
 
-Four slots may share two cores. Without this, a slot computes faster while its neighbour waits,
-which no GPU does, and what is measured is the machine's scheduler. So each stretch of computing is
-made to last COURSE_DEVICE_PACE times the processor time that it used, by sleeping at its end: with
-a factor of 3 on two cores, four slots have all the time they need, and one alone is no faster.
+Four slots may share two cores. Without pacing, a slot computes faster while its neighbour waits,
+which no GPU does, and one would measure the machine's scheduler. So each interval of computing is
+stretched, by a sleep at its end, to COURSE_DEVICE_PACE times its processor time. With a factor of 3
+on two cores, four slots have enough time, and one alone is no faster.
 
-A stretch ends where the program communicates, and with a micro-batch or a step. Messages are not
-paced: they take what they take on the link. Without the variable, or with 1, nothing is paced.
+An interval ends at communication, and with a micro-batch or a step. Messages are not paced. Without
+the variable, or with 1, nothing is paced.
 
-A GPU needs the same time for the same pass, a core that shares its caches with others does not:
-here it differs by a sixth from one micro-batch to the next. So a stretch counts with what those of
-its name used of late, as far as that is near to what it used itself.
+A GPU takes the same time for the same pass, but a core that shares its caches varies by a sixth
+between micro-batches. So an interval counts with the median of recent intervals of its name, if
+that is close to its own time.
 
     with computing("forward"): ...               # sleeps at its end
     with communicating("all-reduce"): ...        # sleeps before it
-    keep_pace()                                  # once, in a program that says neither
-"""
+    keep_pace()                                  # once, in a program that uses neither"""
 
 from __future__ import annotations
 
@@ -36,14 +35,14 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from process.profile_ranges import is_recording, named
 
-SHORTEST_SLEEP_S = 100e-6  # what the kernel adds to a sleep is of this size
+SHORTEST_SLEEP_S = 100e-6  # the kernel's inaccuracy of a sleep has this size
 REMEMBERED_STRETCHES = 25  # three steps of eight micro-batches, and one more
-LARGEST_NOISE = 0.25  # of a stretch's own time; what differs more is other work
-NUMBER = re.compile(r"\d+")  # the first one in a name tells micro-batches from each other
+LARGEST_NOISE = 0.25  # share of the interval's own time; a larger difference means other work
+NUMBER = re.compile(r"\d+")  # the first number in a name distinguishes micro-batches
 
 
 class Usual:
-    """The processor time of stretches, without what the machine adds to one and not to the next."""
+    """Median processor time of intervals, which removes the machine's random variation."""
 
     def __init__(self) -> None:
         self.lately: dict[Hashable, deque[float]] = defaultdict(
@@ -58,41 +57,41 @@ class Usual:
 
 
 class Pace:
-    """Pace of the thread that computes; those that send and receive for it are not counted."""
+    """Pace of the computing thread; threads that send and receive for it do not count."""
 
     def __init__(self, factor: float) -> None:
         self.factor = factor
         self.waited = open_wait_times()
         self.slept_s = 0.0
-        self.everywhere = False  # outside of named stretches, too
+        self.everywhere = False  # outside of named intervals, too
         self.in_stretch = True
         self.usual, self.name, self.part = Usual(), "", 0
         self.resume()
 
     def resume(self) -> None:
-        """Begins a stretch of computing; what the thread waited for before is not part of it."""
+        """Begin an interval of computing; earlier waits do not belong to it."""
         self.began_s, self.used_s = self.passed_s(), time.thread_time()
 
     def passed_s(self) -> float:
-        """Time in which the thread computed, would have if others had left it a core, or slept
-        here. What it waits for a message is not in it, wherever that happens."""
+        """Return the time in which the thread computed, was ready to run, or slept here. Waits for
+        messages do not count, wherever they happen."""
         if self.waited is None:
             return time.perf_counter()
         return time.thread_time() + waited_s(self.waited) + self.slept_s
 
     def catch_up(self) -> None:
-        """Sleeps until the stretch has lasted as long as its processor time asks for."""
+        """Sleep until the interval has lasted as long as its processor time requires."""
         computed_s = time.thread_time() - self.used_s
         ends_s = self.began_s + self.factor * self.usual_s(computed_s)
         rest_s = ends_s - self.passed_s()
         if rest_s < SHORTEST_SLEEP_S:
-            return  # owed with the next stretch, unless that begins anew
+            return  # added to the next interval, unless that begins anew
         self.sleep(rest_s)
-        # What the sleep lasted too long is taken off the next one.
+        # The next sleep is shortened by the excess of this one.
         self.began_s, self.used_s = ends_s, self.used_s + computed_s
 
     def usual_s(self, computed_s: float) -> float:
-        """Programs that name no stretches have none to compare with."""
+        """Return the usual time; an interval without a name has no others for comparison."""
         self.part += 1
         if not self.name:
             return computed_s
@@ -101,14 +100,14 @@ class Pace:
     def sleep(self, seconds: float) -> None:
         began_s, waited_before_s = time.perf_counter(), waited_s(self.waited)
         sleep_operator()(seconds) if is_recording() else time.sleep(seconds)
-        # Waking up late counts once, as waiting for a core.
+        # A late wake-up counts once, as waiting for a core.
         late_s = waited_s(self.waited) - waited_before_s
         self.slept_s += time.perf_counter() - began_s - late_s
 
 
 @cache
 def sleep_operator() -> Callable[[float], None]:
-    """A sleep that every reader of profiles counts as computing, as it does a product."""
+    """Return a sleep that profile readers count as computing, like a matmul."""
     OPERATORS.define("pace(float seconds) -> ()")
     OPERATORS.impl("pace", time.sleep, "CompositeExplicitAutograd")
     operator: Callable[[float], None] = torch.ops.course.pace
@@ -119,8 +118,8 @@ OPERATORS = torch.library.Library("course", "DEF")
 
 
 def open_wait_times() -> int | None:
-    """The kernel's account of this thread; None where it keeps none: then the clock must do, and
-    what the thread waits for between `communicating` and `computing` alone is left out."""
+    """Open the kernel's statistics of this thread. Without them, return None: the clock is used,
+    and only waits between `communicating` and `computing` are excluded."""
     try:
         return os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -128,7 +127,7 @@ def open_wait_times() -> int | None:
 
 
 def waited_s(account: int | None) -> float:
-    """Seconds of waiting for a core, while the thread could have run."""
+    """Return the seconds in which the thread was ready but waited for a core."""
     return 0.0 if account is None else int(os.pread(account, 64, 0).split()[1]) / 1e9
 
 
@@ -137,7 +136,7 @@ def factor_asked() -> float:
 
 
 def on_processor() -> bool:
-    """True where process/device.py puts a rank on the CPU."""
+    """Return True if process/device.py puts a rank on the CPU."""
     accelerator = torch.accelerator.current_accelerator(check_available=True)
     return accelerator is None or accelerator.type == "mps"
 
@@ -157,7 +156,7 @@ def resume() -> None:
 
 
 def computing(name: str) -> AbstractContextManager[object]:
-    """A stretch of computing, with its name in the profile; the sleep at its end belongs to it."""
+    """Mark an interval of computing, named in the profile and including the sleep at its end."""
     return named(name) if PACE is None else _paced(PACE, name)
 
 
@@ -168,13 +167,13 @@ def _paced(pace: Pace, name: str) -> Iterator[None]:
     with named(name):
         yield
         pace.catch_up()
-    # Until the next stretch the program sends, receives and keeps its books. That is work of the
-    # processor beside a GPU too, and no GPU gets slower by it.
+    # Until the next interval the program communicates and does bookkeeping. A GPU's host does this
+    # too, and it does not slow down the GPU.
     pace.in_stretch, pace.name = pace.everywhere, ""
 
 
 def communicating(name: str) -> AbstractContextManager[object]:
-    """Ends the stretch of computing around it; the next one begins when this is over."""
+    """End the current interval of computing; the next one begins after the communication."""
     return named(name) if PACE is None else _between(PACE, name)
 
 
@@ -188,9 +187,9 @@ def _between(pace: Pace, name: str) -> Iterator[None]:
 
 
 def keep_pace() -> None:
-    """Paces a program that says nothing of its computing: sleeps after each module's forward,
-    before the gradient of each parameter is handed on (DDP sends it from there), and after a step
-    of an optimizer. What is computed outside of modules is owed until then."""
+    """Pace a program without `computing`: sleep after each module's forward, before each
+    parameter's gradient is passed on (when DDP sends it), and after an optimizer step. Computation
+    outside of modules is added to the next sleep."""
     if PACE is None:
         return
     PACE.everywhere = PACE.in_stretch = True

@@ -1,24 +1,23 @@
-"""The other ranks, and news of their end: through the store in which they met, and through rank 0.
+"""Detection of failed ranks, through the ranks' store and through rank 0.
 
-In the store, a few keys:
+The store has a few keys:
 
-    said/<digest>   how many ranks have this error; the first of them speaks
-    alike/<digest>  which ranks they are; the first tells in the end which others there were
-    through         how many ranks have done their work
-    gave_up         a rank has waited for the others until its time-out
-    news            "failed" once a rank has failed, "over" once all are through
-    ended           how many ranks have said what they had to say
-    hub             where rank 0 listens
+    said/<digest>   number of ranks with this error; the first one reports it
+    alike/<digest>  these ranks; at the end the first one names the others
+    through         number of ranks that have finished their work
+    gave_up         set by a rank that waited for the others until its time-out
+    news            "failed" after a rank's failure, "over" when all are through
+    ended           number of ranks that have finished their reports
+    hub             address of rank 0's hub
 
-A killed rank says nothing, and collectives may wait for it until their time-out. But the operating
-system closes the connections of a process that ends, however it ends, and keeps the connections of
-one that is slow, compiles, is stopped in a debugger or sleeps with its laptop. So each rank holds a
-connection to a hub in rank 0, and says farewell before it goes. If a connection closes without a
-farewell, its rank is dead, and rank 0 says so. If the hub is gone, rank 0 is dead.
+A killed rank sends no message, and collectives may wait for it until their time-out. But the
+operating system closes the connections of a process that ends for any reason, and keeps those of a
+process that is slow, compiles, or is stopped. So each rank holds a connection to a hub in rank 0,
+and sends a farewell before it ends. If a connection closes without a farewell, its rank is dead,
+and rank 0 reports this. If the hub is gone, rank 0 is dead.
 
-A rank that fails lingers for a moment. torchrun ends all others as soon as one has left, also one
-that is about to tell of an error of its own; and the store may live in the very rank that leaves.
-"""
+A failed rank waits a moment before it ends. torchrun ends all other ranks as soon as one has ended,
+even one that is about to report its own error; and the failed rank may hold the store."""
 
 from __future__ import annotations
 
@@ -50,26 +49,27 @@ from process.errors import (
 from process.places import busy_at, leave_flight_record
 from process.rendezvous import own_connection, place
 
-# For an error of their own that others are about to tell.
+# Time for other ranks to report their own errors.
 LINGER_S = 3.0
-# A launcher that ends a whole job kills all ranks in turn, also one that could report the others.
+# A launcher that ends a job kills all ranks in turn, also the one that would report the others.
 GRACE_S = 1.0
-# The rank that failed leaves first, so that a launcher names it; the rank with the store is last.
+# The failed rank ends first, so that a launcher names it; the rank with the store ends last.
 MARGIN_S = 1.0
 ANSWER = timedelta(seconds=5)
 LONG = timedelta(days=30)
 CONNECT_S = 10.0
 FAREWELL = "farewell"
-MOST_BYTES = 1000  # that one connection says
-# Seconds, and how often. Without power nothing is closed: a minute of silence counts as an end.
+MOST_BYTES = 1000  # for the text of one connection
+# Seconds, and number of probes. A machine without power closes no connection: a minute of silence
+# counts as its end.
 KEEP_ALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 4}
 
 
 def _aside(work: Callable[[], object]) -> None:
-    """Works in a thread: a store whose machine is gone may never answer."""
+    """Work in a thread: a store on a dead machine may never answer."""
     try:
         threading.Thread(target=work, daemon=True).start()
-    except RuntimeError:  # a full device has no memory for a thread either
+    except RuntimeError:  # a full device has no memory for a thread
         work()
 
 
@@ -81,16 +81,16 @@ def _keep_alive(connection: socket.socket) -> None:
 
 
 class Hub:
-    """Holds a connection of every rank; `lost` is called with each that breaks without farewell."""
+    """Connections to all ranks; `lost` is called for each that closes without a farewell."""
 
     def __init__(self, lost: Callable[[str], object]) -> None:
         self.lost = lost
-        # Ranks of one node need no way in from outside.
+        # Ranks on one node need no access from outside.
         alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
         self.host = "127.0.0.1" if alone else os.environ["MASTER_ADDR"]
         family = socket.getaddrinfo(self.host, None)[0][0]
         self.door = socket.create_server((self.host, 0), family=family, backlog=1024)
-        self.token = secrets.token_hex(16)  # only a rank can read it in the store
+        self.token = secrets.token_hex(16)  # only ranks can read it, in the store
         self.said: dict[socket.socket, bytes] = {}
 
     def serve(self) -> None:
@@ -103,7 +103,7 @@ class Hub:
 
     def _hear(self, selector: selectors.BaseSelector, source: Any) -> None:
         if source is self.door:
-            with contextlib.suppress(OSError):  # gone again
+            with contextlib.suppress(OSError):  # closed again
                 rank, _ = self.door.accept()
                 _keep_alive(rank)
                 selector.register(rank, selectors.EVENT_READ)
@@ -129,10 +129,10 @@ class Hub:
 
 
 class Peers:
-    """One rank's view of the others. Only `watch` raises: a store that is gone ends the talk."""
+    """Other ranks, from the view of one. Only `watch` raises errors; a lost store is ignored."""
 
     def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may start us anew
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may restart them
         self.shared = dist.PrefixStore(f"ends/{attempt}", store)
         self.store = own_connection(self.shared)
         self.store.set_timeout(ANSWER)
@@ -143,14 +143,14 @@ class Peers:
         self.connection: socket.socket | None = None  # to the hub
         self.lost: list[str] = []
         self.over = threading.Event()  # all ranks are through
-        self.heard = threading.Event()  # of a rank that has failed
+        self.heard = threading.Event()  # a rank has failed
         self.heard_at = 0.0
-        self.ending = threading.Lock()  # of the thread that ends this process
-        self.leaving = False  # with an error of our own
-        self.alike = ""  # the key of those that have the error that this rank speaks of
+        self.ending = threading.Lock()  # held by the thread that ends this process
+        self.leaving = False  # because of this rank's own error
+        self.alike = ""  # the key of the ranks with the error that this rank reports
 
     def watch(self) -> None:
-        """Ends this process when another rank fails or dies, whatever it waits for."""
+        """End this process when another rank fails or dies, even if it is waiting."""
         _aside(self._wait_for_news)
         name = f"rank {self.rank} (on {node_name()}, process {os.getpid()})"
         try:
@@ -170,7 +170,7 @@ class Peers:
             say([f"[rank{self.rank}]: note: {far}; if a rank dies, others wait for a time-out"])
             return
         os.register_at_fork(after_in_child=self._close)  # a child may outlive this process
-        atexit.register(self._say_farewell)  # of a program that ends by itself
+        atexit.register(self._say_farewell)  # for a program that ends by itself
         _aside(lambda: self._watch_hub(first))
 
     def _read_hub(self) -> Any:
@@ -194,20 +194,20 @@ class Peers:
                 self.connection.sendall(f"{FAREWELL}\n".encode())
 
     def _missed(self, name: str) -> None:
-        """Rank 0 hears of each rank that is dead; it tells of all that died together."""
+        """Record a dead rank on rank 0, which reports all that died together."""
         self.lost.append(name)
-        if len(self.lost) == 1 and not self.heard.is_set():  # else a launcher ends the others
+        if len(self.lost) == 1 and not self.heard.is_set():  # otherwise a launcher ends the others
             _aside(lambda: self._tell_of(self.lost))
 
     def _watch_hub(self, first: str) -> None:
         assert self.connection is not None
         farewell = b""
         with contextlib.suppress(OSError):
-            farewell = self.connection.recv(1)  # sleeps in the socket, without Python's lock
+            farewell = self.connection.recv(1)  # blocks in the socket, without the GIL
         if farewell or self.heard.is_set() or self.leaving:
             return
         rank, _, local_rank = environment_of_rank()
-        # One rank of each node tells of it; on the node of rank 0 that is the next one.
+        # One rank of each node reports it; on rank 0's node this is the next rank.
         if local_rank == (1 if rank == local_rank else 0):
             self._tell_of([first])
         else:
@@ -224,18 +224,18 @@ class Peers:
     def _wait_for_news(self) -> None:
         store = own_connection(self.shared)
         try:
-            store.wait(["news"], LONG)  # sleeps in the socket, without Python's lock
+            store.wait(["news"], LONG)  # blocks in the socket, without the GIL
             if store.get("news") == b"over":
                 self.over.set()
                 return
-        except RuntimeError:  # who kept the store is dead; if that was rank 0, others tell of it
+        except RuntimeError:  # the store's process is dead; if it was rank 0, others report it
             time.sleep(GRACE_S)
             if self.agent and self.rank == 0 and not self.over.is_set():
                 self._tell_of(["torchrun's agent, which kept the ranks' common store"])
         self._end()
 
     def _end(self) -> None:
-        """Another rank has failed, and the main thread may be waiting for that one for ever."""
+        """End this process after another rank's failure; the main thread may wait for ever."""
         if not self.ending.acquire(blocking=False):
             return
         self.heard_at = time.monotonic()
@@ -245,21 +245,21 @@ class Peers:
         if self._ask(lambda store: store.check(["gave_up"])) and (at := busy_at()):
             self._note(f"not in a collective, but at {at} when others gave up waiting")
         time.sleep(LINGER_S + MARGIN_S)
-        if self.leaving:  # the main thread ends this process, unless the store holds it up
+        if self.leaving:  # the main thread ends this process, unless the store blocks it
             time.sleep(2 * MARGIN_S)
         if not self.over.is_set():
             os._exit(1)
 
     def gave_up(self) -> None:
-        """A collective timed out here. Ranks that are not in one say where they are instead."""
+        """Announce a time-out here; ranks outside of the collective then print their place."""
         self._ask(lambda store: store.set("gave_up", "yes"))
 
     def too_late(self) -> bool:
-        """True once errors may follow from the rank that failed, which leaves."""
+        """Return True when errors may be a consequence of the failed rank's end."""
         return self.heard.is_set() and time.monotonic() - self.heard_at > LINGER_S - 0.5
 
     def follows(self) -> bool:
-        """True if a peer stopped answering because of what another rank tells."""
+        """Return True if a peer stopped answering because of an error that another rank reports."""
         return self.heard.wait(LINGER_S)
 
     def is_first_with(self, text: str, *, names_others: bool) -> bool:
@@ -270,7 +270,7 @@ class Peers:
         return is_first
 
     def leave(self, spoke: bool) -> None:
-        """Tells of the failure, and lets the others come to word before this rank goes."""
+        """Announce the failure, and let the others report before this rank ends."""
         self.leaving = True
         self._say_farewell()
         self._ask(lambda store: store.set("news", "failed"))
@@ -282,7 +282,7 @@ class Peers:
         time.sleep(MARGIN_S if self.keeps_store else 0 if spoke else MARGIN_S / 4)
 
     def finish(self) -> None:
-        """Nobody leaves before all are through: until then a rank that dies is missed."""
+        """Wait until all ranks are through; until then, a rank that dies is detected."""
         if self._ask(lambda store: store.add("through", 1)) == self.size:
             self._ask(lambda store: store.set("news", "over"))
         self.over.wait()
@@ -302,7 +302,7 @@ class Peers:
         say([f"[rank{self.rank}]: note: {text} (rank {self.rank} on {node_name()})"])
 
     def _ask(self, question: Callable[[Any], Any]) -> Any:
-        """The store's answer; None if the store is gone."""
+        """Return the store's answer; None if the store is gone."""
         try:
             return question(self.store)
         except RuntimeError:

@@ -1,13 +1,12 @@
-"""The place where this process is: in one line for itself, in full when asked by a signal.
+"""Location of this process in its program: a short line, or full stacks on a signal.
 
-A job hangs, and nothing is printed. Python can write the stacks of all its threads when a signal
-comes, whatever they wait for (`faulthandler`): no thread has to be able to run for it. Each rank
-keeps a file for that in `stacks/` of the run folder, and begins it with who it is:
+If a job hangs, nothing is printed. On a signal, Python can write the stacks of all its threads,
+whatever they wait for (`faulthandler`), without running any thread. Each rank keeps a file for this
+in `stacks/` of the run folder, whose first line identifies the rank:
 
     srun --overlap --jobid=<job> --ntasks-per-node=1 python code/process/places.py <run folder>
 
-asks all ranks of the job, each on its own node, for a stack (`lab.stacks(run)` does).
-"""
+requests stacks from all ranks of the job, each on its own node (`lab.stacks(run)` does this)."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ OPENED: list[object] = []
 
 
 def answer_with_stacks(rank: int, node: str) -> None:
-    """Lets this process write its stacks, from now on, when it is asked to."""
+    """Make this process write its stacks on the signal, from now on."""
     run = os.environ.get("COURSE_RUN_DIR")
     if not run or threading.current_thread() is not threading.main_thread():
         return
@@ -36,7 +35,7 @@ def answer_with_stacks(rank: int, node: str) -> None:
         file = (folder / f"rank{rank}.txt").open("w", encoding="utf-8")
         who = {"rank": rank, "node": node, "pid": os.getpid(), "began": began(os.getpid())}
         faulthandler.register(ASK, file=file, all_threads=True)
-        file.write(json.dumps(who) + "\n")  # from now on it may be asked
+        file.write(json.dumps(who) + "\n")  # from now on it can be signalled
         file.flush()
         OPENED.append(file)
     except OSError:  # a full disk is no reason not to train
@@ -44,8 +43,8 @@ def answer_with_stacks(rank: int, node: str) -> None:
 
 
 def leave_flight_record(rank: int) -> None:
-    """The last collectives of this rank, where torch was asked to remember them
-    (TORCH_FR_BUFFER_SIZE). Beside the others' one sees who was in another one, or behind."""
+    """Write the last collectives of this rank, if torch recorded them (TORCH_FR_BUFFER_SIZE). A
+    comparison of the files shows which rank was in another collective, or behind."""
     run = os.environ.get("COURSE_RUN_DIR")
     if not run or not os.environ.get("TORCH_FR_BUFFER_SIZE"):
         return
@@ -61,7 +60,8 @@ def leave_flight_record(rank: int) -> None:
 
 
 def began(pid: int) -> str:
-    """Tells a process from a later one of the same number; empty where nothing tells."""
+    """Return the start time, which distinguishes a process from a later one with its number; "" if
+    unknown."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -69,7 +69,7 @@ def began(pid: int) -> str:
 
 
 def ask(folder: Path, node: str) -> list[int]:
-    """Signals the ranks of this node that are alive; returns which."""
+    """Signal the live ranks of this node; return them."""
     asked = []
     for file in sorted((folder / FOLDER).glob("rank*.txt")):
         who = json.loads(file.open(encoding="utf-8").readline() or "{}")
@@ -81,8 +81,8 @@ def ask(folder: Path, node: str) -> list[int]:
 
 
 def busy_at() -> str:
-    """The innermost place of our programs where the main thread is; empty in a collective, and on
-    a rank that is telling of an error of its own."""
+    """Return the main thread's innermost place in this program; empty in a collective, or on a rank
+    that is reporting its own error."""
     home = str(Path(__file__).resolve().parents[1])
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     found = ""

@@ -1,5 +1,4 @@
-"""Names for what the program does at a moment ("forward 3" is micro-batch 3), by which it is found
-again in a profile."""
+"""Named ranges of the program, such as "forward 3" for micro-batch 3, which appear in a profile."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def named(name: str) -> AbstractContextManager[object]:
-    """A range of this name in the profile; free of cost while nothing is recorded."""
+    """Return a profiler range of this name, or a no-op if nothing is recorded."""
     return torch.profiler.record_function(name) if is_recording() else NOTHING
 
 
@@ -20,5 +19,5 @@ def is_recording() -> bool:
 
 
 def in_backward() -> bool:
-    """Called from within backward: what runs forward there is recomputation."""
+    """Tell whether backward is running: a forward inside it is recomputation."""
     return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1

@@ -1,7 +1,6 @@
-"""The rendezvous of the ranks: a store that rank 0 keeps, or torchrun's agent.
+"""Rendezvous of the ranks in a store, which rank 0 or torchrun's agent holds.
 
-A failure to meet is told in a line: torch's own words for it are a screen of addresses.
-"""
+A failed rendezvous is reported in one line; torch's own message is a screen of addresses."""
 
 from __future__ import annotations
 
@@ -18,14 +17,14 @@ from process.errors import RendezvousError, SurroundingsError
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 LAST_PORT = 65535
-# When a job starts on many nodes at once, a name server may not answer the first time.
+# When a job starts on many nodes at once, a name server may fail to answer at first.
 RESOLVED_WITHIN_S = 10.0
 
 
 def open_store(
     rank: int, world_size: int, timeout: timedelta, *, waits: bool = False
 ) -> dist.Store:
-    """A private one for a rank alone. `waits`: rank 0 waits here until all have come."""
+    """Open the store (private for a single rank). With `waits`, rank 0 waits for all ranks."""
     if world_size == 1:
         return dist.HashStore()
     check_address()
@@ -37,13 +36,13 @@ def open_store(
 
 
 def own_connection(store: Any) -> dist.Store:
-    """The other may be busy waiting. (PyTorch's type stubs do not know `clone` yet.)"""
+    """Return a second connection, as the first may wait. (PyTorch's stubs lack `clone`.)"""
     made: dist.Store = store.clone()
     return made
 
 
 def check_address() -> None:
-    """Several ranks find each other at one address, which each of them must have been told."""
+    """Check that this rank knows the address at which the ranks meet."""
     missing = [name for name in ADDRESS if not os.environ.get(name)]
     if missing:
         raise SurroundingsError(
@@ -55,13 +54,13 @@ def check_address() -> None:
 
 
 def check_name(within_s: float) -> None:
-    """Checks the name of the meeting point. The store would try a wrong one until its time-out."""
+    """Check the name of the meeting point; the store would try a wrong one until its time-out."""
     name, began = os.environ["MASTER_ADDR"], time.monotonic()
     while True:
         try:
             socket.getaddrinfo(name, None)
             return
-        except (OSError, UnicodeError) as error:  # UnicodeError: no name can be so long
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name is too long
             told = getattr(error, "strerror", None) or str(error)
         if time.monotonic() - began > min(within_s, RESOLVED_WITHIN_S):
             raise RendezvousError(

@@ -1,1 +1,1 @@
-"""Functions of Python's standard library, and a small model that says in a line what they do."""
+"""Functions of Python's standard library, and a small model that summarizes each in one line."""

@@ -1,4 +1,4 @@
-"""A device of this node by its number."""
+"""Device of this node by its number."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from process.device import index_of
 
 
 def device_of(number: int) -> torch.device:
-    """A GPU; or the processor, where a device slot is a share of it. There too a node has as many
-    as there are processes on it, and asking for another one is the error that it is on a GPU."""
+    """Return a GPU, or the processor if device slots are shares of it. In both cases a node has as
+    many devices as processes, and a larger number raises the same error."""
     slots = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if not 0 <= number < slots:
         raise RuntimeError(

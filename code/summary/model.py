@@ -1,4 +1,4 @@
-"""An encoder that reads the function, and a decoder that writes the summary word by word."""
+"""Encoder that reads the function, and decoder that writes the summary word by word."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Summariser(nn.Module):
         self.next_word = nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, source: Tensor, summary: Tensor) -> Tensor:
-        """Guesses each word of the summary from the source and the words before it."""
+        """Predict each word of the summary from the source and the previous words."""
         start = torch.full_like(summary[:, :1], START)
         before = torch.cat([start, summary[:, :-1]], dim=1)
         length = before.shape[1]
@@ -40,6 +40,6 @@ class Summariser(nn.Module):
 
 
 def loss_of(model: nn.Module, source: Tensor, summary: Tensor) -> Tensor:
-    """Mean over all words of the batch."""
+    """Return the mean loss over all words of the batch."""
     guesses = model(source, summary)
     return nn.functional.cross_entropy(guesses.flatten(0, 1), summary.flatten())

@@ -1,9 +1,7 @@
-"""Functions of Python's standard library beside the first lines of their docstrings.
+"""Functions of Python's standard library, paired with the first lines of their docstrings.
 
-Data that every machine with Python has, also a compute node without internet. A sample is a row of
-words of the source (what stands in the function) and a row of words of the summary (what it is said
-to do), both as numbers.
-"""
+Every machine with Python has these data, even a compute node without internet. A sample is a row of
+source words and a row of summary words, both as numbers."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 SIZES = {"train": 384, "validation": 96, "test": 96}
-# Longer ones are cut. Shorter ones are filled up with the end mark, which is learned like any word:
-# so each sample weighs the same, and the mean of equal batches is the mean over all samples.
+# Longer rows are cut. Shorter ones are padded with the end mark, which is learned like any word. So
+# each sample has the same weight, and the mean of equal batches is the mean over all samples.
 SOURCE_WORDS, SUMMARY_WORDS = 48, 8
 END, UNKNOWN, START = range(3)
 VOCABULARY = 600
-# Names in their parts: `readLine` and `read_line` are both `read`, `line`.
+# Parts of names: `readLine` and `read_line` are both `read`, `line`.
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\w\s]")
 
 
 class Pairs(Dataset[tuple[Tensor, Tensor]]):
-    """One of the three parts; `split` is its name."""
+    """One of the three parts of the data, named `split`."""
 
     def __init__(self, split: str, sources: Tensor, summaries: Tensor) -> None:
         self.split, self.sources, self.summaries = split, sources, summaries
@@ -43,7 +41,7 @@ class Pairs(Dataset[tuple[Tensor, Tensor]]):
 
 
 def read_pairs() -> dict[str, Pairs]:
-    """The same on every rank: files in the order of their names, then shuffled by a fixed seed."""
+    """Return the same data on every rank: files sorted by name, then shuffled by a fixed seed."""
     rows = first_pairs(sum(SIZES.values()))
     random.Random(0).shuffle(rows)
     common = Counter(word for row in rows[: SIZES["train"]] for part in row for word in part)
@@ -68,7 +66,7 @@ def numbers(row: list[str], number: dict[str, int], length: int) -> list[int]:
 
 
 def first_pairs(count: int) -> list[tuple[list[str], list[str]]]:
-    """Takes the first of functions that begin alike, so that no part of the data has another's."""
+    """Return the first of functions that begin alike, so that parts of the data do not overlap."""
     found: dict[tuple[str, ...], list[str]] = {}
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         for source, summary in functions_of(path):
@@ -79,7 +77,7 @@ def first_pairs(count: int) -> list[tuple[list[str], list[str]]]:
 
 
 def functions_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Source without its docstring, and the first line of that."""
+    """Yield each function's source without its docstring, and the docstring's first line."""
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):

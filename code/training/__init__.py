@@ -1,1 +1,1 @@
-"""The model, the optimizer, the learning rate, and reasons to end."""
+"""Model, optimizer, learning rate, and reasons to end."""

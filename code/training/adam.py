@@ -1,9 +1,8 @@
-"""AdamW on lists of tensors, by PyTorch's fused kernel: one pass over memory for all of it.
+"""AdamW on lists of tensors, by PyTorch's fused kernel: one pass over memory for all of them.
 
-torch.optim.AdamW makes the same call, and gives the same numbers to the last bit. But its class
-imports PyTorch's compiler, to tell it what it shall not compile: a second of every rank at every
-start, and this program starts often and trains for seconds.
-"""
+torch.optim.AdamW makes the same call, with bitwise equal results. But its class imports PyTorch's
+compiler to exclude itself from compilation: a second on every rank at every start. This program
+starts often and trains for seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from torch.profiler import record_function
 
 @dataclass
 class Moments:
-    """Memory of Adam for a parameter: count of steps, mean and mean square of its gradients."""
+    """Adam's state for a parameter: number of steps, mean and mean square of its gradients."""
 
     steps: Tensor
     mean: Tensor
@@ -40,12 +39,12 @@ class AdamW:
         self, groups: list[ParameterGroup], betas: tuple[float, float], eps: float
     ) -> None:
         self.groups, self.betas, self.eps = groups, betas, eps
-        self.moments: dict[Tensor, Moments] = {}  # made by the first step
-        self.rate = 0.0  # of the last step
+        self.moments: dict[Tensor, Moments] = {}  # created by the first step
+        self.rate = 0.0  # learning rate of the last step
 
     def step(self, rate: float) -> None:
         self.rate = rate
-        with record_function("Optimizer.step#AdamW.step"):  # as it is known from torch.optim
+        with record_function("Optimizer.step#AdamW.step"):  # the name that torch.optim uses
             for group in self.groups:
                 self._step(group)
 

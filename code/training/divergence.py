@@ -1,4 +1,5 @@
-"""Stops a training whose numbers are no longer finite: nothing that follows would mean anything."""
+"""Check that stops a training whose numbers are no longer finite, as later steps are
+meaningless."""
 
 from __future__ import annotations
 
@@ -10,28 +11,27 @@ from torch import Tensor
 from process.errors import DivergedError
 from training.optimizer import StepResult
 
-# Steps in a row that overflow at the smallest loss scale, before the run ends.
+# Consecutive overflows at the smallest loss scale before the run ends.
 PATIENCE = 10
 
 
 class FiniteCheck:
-    """Looks at the loss of this rank and at the norm of the whole gradient.
+    """Check of this rank's loss and of the norm of the whole gradient.
 
-    Where the loss scale is dynamic, gradients that are not finite are how it finds its value: as in
-    Megatron-LM, they are no error. But once the scale is at its minimum nothing will mend them.
-    """
+    A dynamic loss scale finds its value through non-finite gradients: as in Megatron-LM, they are
+    no error. But when the scale is at its minimum, they do not disappear."""
 
     def __init__(self, args: argparse.Namespace, device: torch.device) -> None:
         dynamic = args.fp16 and args.loss_scale is None
         self.scaled = dynamic and not args.no_check_for_nan_in_loss_and_grad
         self.least, self.stuck = args.min_loss_scale, 0  # steps in a row
         self.wanted = not (args.no_check_for_nan_in_loss_and_grad or dynamic)
-        # A GPU would have to wait for each answer, so it is asked when it is asked for the loss.
+        # A GPU would have to wait for each check, so it is checked when the loss is read anyway.
         self.every = 1 if device.type == "cpu" else args.log_interval
-        self.since: Tensor | None = None  # zeros, nan where something was not finite
+        self.since: Tensor | None = None  # zeros, or nan after a value that was not finite
 
     def step(self, iteration: int, loss_sum: Tensor, result: StepResult) -> None:
-        """Times 0, what is finite becomes 0 and all else nan, which no sum loses again."""
+        """Add 0 × value: 0 if it is finite, otherwise nan, which stays in every sum."""
         self.stuck = self.stuck + 1 if result.stuck else 0
         if self.stuck == PATIENCE:
             self.end(iteration)
@@ -43,8 +43,8 @@ class FiniteCheck:
             self.look(iteration)
 
     def end(self, iteration: int) -> None:
-        """Checks at the end of the run, or of hope: one overflow may have been a rare sample,
-        and a run that goes on finds out."""
+        """Check at the end of the run, or after too many overflows. A single overflow may come from
+        a rare sample, and a continued run shows this."""
         self.look(iteration)
         if self.scaled and self.stuck:
             steps = "step was" if self.stuck == 1 else f"{self.stuck} steps were"
@@ -56,7 +56,7 @@ class FiniteCheck:
             )
 
     def look(self, iteration: int) -> None:
-        """Raises if a number is not finite; also before a checkpoint, so that none is broken."""
+        """Raise an error if a number is not finite; called also before each checkpoint."""
         if self.since is None:
             return
         loss, norm = (value != 0 for value in self.since.tolist())  # nan is unequal to all

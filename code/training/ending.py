@@ -1,4 +1,4 @@
-"""Why a run may end before its last step: a limit of time or steps, or a signal."""
+"""Reasons to end a run before its last step: a limit of time or steps, or a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parallel.layout import Layout
 
 
 class Ending:
-    """Asked after every step; all ranks get the same answer."""
+    """Check after every step, with the same answer on all ranks."""
 
     def __init__(self, args: argparse.Namespace, layout: Layout, device: torch.device) -> None:
         self.args, self.layout, self.device = args, layout, device
@@ -23,7 +23,7 @@ class Ending:
             signal.signal(signal.SIGTERM, self._on_signal)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        # It may come within a collective: who left there would leave the others waiting.
+        # The signal may come within a collective: to leave there would leave the others waiting.
         self.signalled = True
 
     def reason(self, iteration: int) -> str | None:
@@ -40,11 +40,11 @@ class Ending:
         return f"--exit-duration-in-mins {minutes:g}" if late else None
 
     def _any_rank(self, *answers: bool) -> list[bool]:
-        """Clocks differ and signals come late: one rank's yes is everyone's.
+        """Return each answer as true if it is true on any rank: clocks differ and signals are
+        delayed.
 
-        Eight bytes over all ranks, at every step, but only where a flag asks for one of the two:
-        that an interval of steps is over, each rank sees for itself.
-        """
+        This costs eight bytes over all ranks at every step, if a flag asks for either of the two.
+        The end of a step interval needs no communication."""
         if self.layout.everyone.size == 1:
             return list(answers)
         votes = torch.tensor([float(a) for a in answers], device=self.device)

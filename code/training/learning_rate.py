@@ -1,13 +1,12 @@
-"""The learning rate of every step, as Megatron-LM's scheduler has it.
+"""Learning rate of every step, as in Megatron-LM's scheduler.
 
-    warm-up    from --lr-warmup-init in a straight line up to --lr
+    warm-up    from --lr-warmup-init linearly up to --lr
     decay      from --lr down to --min-lr, until --lr-decay-iters steps are done
     after it   --min-lr
 
-A step takes the rate of the steps that are done before it, so the first step of a warm-up from 0
-changes nothing. The rate that a line of the log shows is already that of the next step. Steps that
-were skipped for an overflow do not count.
-"""
+The rate depends on the number of completed steps, so the first step of a warm-up from 0 changes
+nothing. A log line shows the rate of the next step. Steps that were skipped for an overflow do not
+count."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ import math
 
 STYLES = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
 WSD_STYLES = ("exponential", "linear", "cosine", "minus_sqrt")
-# The power of "how many times as large is the batch" by which the rate grows.
+# Exponent of the batch size ratio by which the rate is multiplied.
 BATCH_SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
 
 
 def scaled_rate(rate: float, scaling: str, batch: int, found_for: int) -> float:
-    """The rate for this batch, where one was found for another."""
+    """Return the rate for this batch size, if `rate` was found for another."""
     return float(rate * (batch / found_for) ** BATCH_SCALING[scaling])
 
 
@@ -32,7 +31,7 @@ def warmup_steps(args: argparse.Namespace) -> float:
 
 
 def learning_rate(done: int, args: argparse.Namespace) -> float:
-    """Rate of the step that follows `done` others."""
+    """Return the rate of the step after `done` others."""
     warmup, highest = warmup_steps(args), float(args.lr)
     if warmup > 0 and done <= warmup:
         return float(args.lr_warmup_init + (highest - args.lr_warmup_init) * done / warmup)
@@ -41,8 +40,8 @@ def learning_rate(done: int, args: argparse.Namespace) -> float:
     if done > args.lr_decay_iters:
         return float(args.min_lr)
     if args.lr_decay_style == "inverse-square-root":
-        # As if it had come down this curve all the time, so the curve has no last step. Megatron
-        # counts in samples: without a warm-up the curve begins at the first sample, not step.
+        # As if the rate had followed this curve from the start, so the curve has no last step.
+        # Megatron counts samples: without a warm-up the curve starts at the first sample, not step.
         samples = args.global_batch_size
         fallen = highest * math.sqrt(max(warmup * samples, 1) / max(done * samples, 1))
         return max(float(args.min_lr), fallen)
@@ -50,11 +49,11 @@ def learning_rate(done: int, args: argparse.Namespace) -> float:
 
 
 def _share_left(done: int, warmup: float, args: argparse.Namespace) -> float:
-    """Share of the way from --min-lr up to --lr: 1 before the decay, 0 after it."""
+    """Return the fraction of the range from --min-lr to --lr: 1 before the decay, 0 after it."""
     if args.lr_decay_style != "WSD":
         return left(args.lr_decay_style, (done - warmup) / (args.lr_decay_iters - warmup))
-    # Warm-up, stable, decay: the rate stays at the top, so that nobody has to know in advance how
-    # long the training will be; a short decay of any of its checkpoints finishes a model.
+    # Warm-up, stable, decay: the rate stays at its maximum, so that the length of the training can
+    # remain open; a short decay from any checkpoint finishes a model.
     begins = args.lr_decay_iters - args.lr_wsd_decay_iters
     if done <= begins:
         return 1.0
@@ -62,7 +61,7 @@ def _share_left(done: int, warmup: float, args: argparse.Namespace) -> float:
 
 
 def left(style: str, progress: float) -> float:
-    """Rest of the height when this share of the decay is over; 1 at 0, 0 at 1."""
+    """Return the remaining height at this fraction of the decay: 1 at 0, 0 at 1."""
     if style == "linear":
         return 1 - progress
     if style == "cosine":

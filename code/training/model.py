@@ -1,15 +1,14 @@
-"""The model: a GPT, or the piece of it that one pipeline stage holds.
+"""Model: a GPT, or the piece of it on one pipeline stage.
 
     tokens → word + position embedding → layers → norm → logits of the same word matrix → loss
 
-The flags also make what models have had since: rotary positions instead of the position embedding,
-RMSNorm instead of LayerNorm, SwiGLU instead of GELU, fewer heads for keys and values, no biases,
-many MLPs of which a router chooses a few for each token.
+Flags select newer variants: rotary positions, RMSNorm instead of LayerNorm, SwiGLU instead of GELU,
+fewer key and value heads, and no biases. They can also select many MLPs, from which a router
+chooses a few for each token.
 
-The first piece has the embedding, the last has the loss, each has some of the layers. Parameters
-are named after the whole model and start with values that depend on that name alone, so that every
-layout begins with the same model.
-"""
+The first piece has the embedding, the last has the loss, and each has some of the layers.
+Parameters are named as in the whole model; their initial values depend on the name alone, so that
+every layout starts from the same model."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ def dtype_of(args: argparse.Namespace) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the model: layers from `start` up to `stop`."""
+    """Part of the model: layers from `start` up to `stop`."""
 
     start: int
     stop: int
@@ -61,7 +60,7 @@ class Piece:
 
 
 def piece_of(args: argparse.Namespace, layout: Layout, chunk: int, chunks: int) -> Piece:
-    """Chunks go round the pipeline: with two stages, layers 0 and 2 may be on stage 0."""
+    """Return the chunk's layers. Stages take turns: stage 0 of two may have layers 0 and 2."""
     stages = layout.pipeline.size
     number = chunk * stages + layout.pipeline.index
     layers = args.num_layers // (stages * chunks)
@@ -70,17 +69,17 @@ def piece_of(args: argparse.Namespace, layout: Layout, chunk: int, chunks: int) 
 
 
 def norm_of(args: argparse.Namespace, width: int | None = None) -> nn.Module:
-    """RMSNorm leaves out what LayerNorm does first and last: taking off the mean, adding a bias."""
+    """Create a norm. RMSNorm is LayerNorm without subtraction of the mean and without bias."""
     kind = nn.RMSNorm if args.normalization == "RMSNorm" else nn.LayerNorm
     return kind(width or args.hidden_size, args.norm_epsilon)
 
 
 class Layer(nn.Module):
-    """[rows, hidden] → the same shape: a row for each token of this rank, by position, then sample.
+    """Layer: [rows, hidden] → the same shape, one row per token of this rank, by position, then
+    sample.
 
-    Attention and MLP are branches that add to the rows as they pass. Each is a column-parallel and
-    a row-parallel product, so tensor ranks sum all rows twice forward and twice backward.
-    """
+    Attention and MLP are branches that add to the rows. Each is a column-parallel and a
+    row-parallel matmul, so tensor ranks sum all rows twice in forward and twice in backward."""
 
     def __init__(
         self, args: argparse.Namespace, layout: Layout, slicing: Slicing, number: int
@@ -99,19 +98,19 @@ class Layer(nn.Module):
         if layout.experts is not None and has_experts(args, number):
             self.router = Router(args, layout.experts)
             self.experts = Experts(args, layout.experts, slicing.work)
-            # Beside experts, the MLP is the shared expert, which every token passes.
+            # Beside experts, the MLP is the shared expert, which every token uses.
             width = args.moe_shared_expert_intermediate_size
         self.has_mlp = bool(width)
         if not self.has_mlp:
             return
         self.up = ColumnParallel(hidden, width, slicing, bias)
-        # A matrix of its own: were gate and up one matrix, its rows would have to be mixed so that
-        # each tensor rank's slice has the two halves that are multiplied with each other.
+        # A separate matrix: if gate and up were one matrix, its rows would have to be interleaved,
+        # so that each tensor rank's slice has matching halves.
         self.gate = ColumnParallel(hidden, width, slicing, bias) if args.swiglu else None
         self.down = RowParallel(width, hidden, slicing, bias)
 
     def forward(self, x: Tensor, samples: int, turns: Tensor | None, masks: Masks | None) -> Tensor:
-        # Added in place: nobody else needs what a branch returns.
+        # Added in place: nothing else uses a branch's output.
         mixed = self.attention(self.norm_1(x), samples, turns, masks)
         x = self._dropped(mixed, masks, "attention").add_(x)
         return self._dropped(self.mlp(self.norm_2(x)), masks, "mlp").add_(x)
@@ -126,10 +125,9 @@ class Layer(nn.Module):
         return mixed + self.down(self.inner(x)) if self.has_mlp else mixed
 
     def inner(self, x: Tensor) -> Tensor:
-        """GELU of one product, or one product gated by the SiLU of another (SwiGLU).
+        """Return GELU of one matmul, or one matmul gated by the SiLU of another (SwiGLU).
 
-        Of all rows, [rows, hidden] → [rows, width of the MLP / tensor ranks].
-        """
+        [rows, hidden] → [all rows, MLP width / tensor ranks]"""
         x = enter(x, self.slicing)  # once for both matrices
         if self.gate is None:
             return nn.functional.gelu(self.up.of_entered(x), approximate="tanh")
@@ -137,10 +135,10 @@ class Layer(nn.Module):
 
 
 class Stage(nn.Module):
-    """One piece of the model. Between pieces travel rows of hidden states, one per token."""
+    """Piece of the model. Pieces exchange rows of hidden states, one per token."""
 
-    positions: Tensor  # of this rank's rows in the sequence
-    turns: Tensor | None  # rotary.py's table for the positions that this rank's attention sees
+    positions: Tensor  # positions of this rank's rows in the sequence
+    turns: Tensor | None  # rotary.py's table for the positions in this rank's attention
 
     def __init__(
         self, args: argparse.Namespace, layout: Layout, piece: Piece, work: WeightWork
@@ -166,26 +164,26 @@ class Stage(nn.Module):
         self.register_buffer("positions", self._row_positions(), persistent=False)
         self.register_buffer("turns", self._turns() if rotary else None, persistent=False)
         self.recomputed = self._recomputed_groups()
-        self.when_done: dict[nn.Module, Callable[[], None]] = {}  # overlap.py waits for layers
+        self.when_done: dict[nn.Module, Callable[[], None]] = {}  # used by overlap.py
 
     def all_layers(self) -> list[Layer]:
         return cast(list[Layer], list(self.layers.values()))
 
     def _row_positions(self) -> Tensor:
-        """Positions of this rank's rows; sequence parallelism cuts them over the tensor group."""
+        """Return the positions of this rank's rows; sequence parallelism splits them."""
         positions = my_positions(self.args.seq_length, self.layout.context)
         if self.args.sequence_parallel:
             positions = positions.chunk(self.layout.tensor.size)[self.layout.tensor.index]
         return positions.contiguous()
 
     def _turns(self) -> Tensor:
-        """Table for all positions of the context rank: attention gathers its tensor ranks' rows."""
+        """Return the table for all positions of the context rank, which its attention needs."""
         args = self.args
         width = turned_width(args.hidden_size // args.num_attention_heads, args.rotary_percent)
         return turns_of(my_positions(args.seq_length, self.layout.context), width, args.rotary_base)
 
     def forward(self, x: Tensor, labels: Tensor, masks: Masks | None = None) -> Tensor:
-        """Tokens (first piece) or rows → rows, or (last piece) the loss of every token."""
+        """Map tokens (first piece) or rows to rows, or (last piece) to the loss of every token."""
         if self.piece.first:
             x = self.embed(x)
             x = masks.of_hidden(x, "embedding") if masks else x
@@ -204,9 +202,9 @@ class Stage(nn.Module):
     def embed(self, tokens: Tensor) -> Tensor:
         words = self.word(tokens)
         if self.turns is not None:
-            return cast(Tensor, words)  # where a token stands is told to attention, in every layer
-        # The samples of a position follow each other: [positions, samples, hidden], and to each
-        # position its own row is added, [positions, 1, hidden].
+            return cast(Tensor, words)  # each layer's attention gets the positions
+        # The samples of a position are adjacent: [positions, samples, hidden]. Each position's row
+        # is added, [positions, 1, hidden].
         position_rows = self.position(self.positions).unsqueeze(1)
         return (words.view(-1, self.samples, words.shape[1]) + position_rows).view_as(words)
 
@@ -215,17 +213,17 @@ class Stage(nn.Module):
         with named("recompute" if again else "layers"):
             for layer in layers:
                 if layer in self.when_done and x.requires_grad and not again:
-                    # The gradient of a layer's input is the last thing that its backward computes.
+                    # The gradient of a layer's input is computed last in its backward.
                     x.register_hook(partial(_call, self.when_done[layer]))
                 x = layer(x, self.samples, self.turns, masks)
         return x
 
     def _recomputed_groups(self) -> list[tuple[list[Layer], bool]]:
-        """Layers in groups, each with: keep its activations, or only its input?
+        """Return groups of layers, with True if a group keeps only its input, not its
+        activations.
 
-        full/uniform: every group of N layers keeps only its input. full/block: the first N layers
-        do, one by one. selective: within each layer, attention's own activations are dropped.
-        """
+        full/uniform: every group of N layers keeps only its input. full/block: each of the first N
+        layers does. selective: within each layer, attention's own activations are dropped."""
         layers = self.all_layers()
         method = self.args.recompute_method
         count = self.args.recompute_num_layers
@@ -243,12 +241,12 @@ def _call(done: Callable[[], None], _: Tensor) -> None:
 
 
 def initialise(stage: Stage, args: argparse.Namespace) -> None:
-    """Draws every parameter whole, by its name, and keeps this rank's slice of it.
+    """Draw every whole parameter, seeded by its name, and keep this rank's slice.
 
-    A slice drawn alone would depend on the layout; values sent from one rank would need a whole
-    model there. So each rank draws more than it keeps, one matrix at a time, and nothing travels.
-    """
-    # Each layer adds two branches to the rows, which would grow with the root of their number.
+    A slice drawn alone would depend on the layout; sending values from one rank would need a whole
+    model there. So each rank draws more than it keeps, one matrix at a time, without
+    communication."""
+    # Each layer adds two branches to the rows, whose variance would grow with the number of layers.
     scaled = args.init_method_std / math.sqrt(2 * args.num_layers)
     last = ("out.weight", "down.weight", "experts.down")
     for name, parameter in stage.named_parameters():

@@ -1,6 +1,5 @@
-"""AdamW on the stretches of parameters that this rank owns, with what surrounds a step:
-gradient clipping, loss scaling and float32 master weights.
-"""
+"""AdamW on this rank's ranges of parameters, with gradient clipping, loss scaling and float32
+master weights."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ from training.adam import AdamW, Moments, ParameterGroup
 
 @dataclass
 class LossScale:
-    """float16 has no small numbers: the loss is multiplied until gradients just fit.
+    """Loss scale for float16, which has no small numbers: the loss is multiplied so that gradients
+    just fit.
 
-    The scale starts far too high. It forgives `patience` - 1 overflows and halves at each further
-    one; after `window` good steps in a row it doubles, and forgives anew.
-    """
+    The scale starts far too high. It ignores `patience` - 1 overflows and halves at each further
+    one; after `window` good steps in a row it doubles, and the count of overflows starts anew."""
 
     scale: float
     dynamic: bool
@@ -36,8 +35,8 @@ class LossScale:
     good_steps: int = 0
 
     def go_on_from(self, saved: dict[str, Any]) -> None:
-        """Continues where a run stopped. A fixed scale is the flag's, other precisions have none: a
-        float16 run that took over the 1 of a bfloat16 one would lose its small gradients."""
+        """Continue from a saved state. A fixed scale comes from the flag, and other precisions have
+        none: with the 1 of a bfloat16 run, a float16 run would lose its small gradients."""
         if self.dynamic and saved["dynamic"]:
             self.scale = max(self.least, saved["scale"])
             self.hysteresis = min(saved["hysteresis"], self.patience)
@@ -53,7 +52,7 @@ class LossScale:
                 self.scale = max(self.scale / 2, self.least)
             return
         self.good_steps += 1
-        if self.good_steps >= self.window:  # more, where a run goes on with a shorter window
+        if self.good_steps >= self.window:  # can be more if a run continues with a shorter window
             self.good_steps, self.hysteresis = 0, self.patience
             self.scale *= 2
 
@@ -77,14 +76,14 @@ def make_loss_scale(args: argparse.Namespace) -> LossScale:
 class StepResult:
     norm: Tensor
     skipped: bool
-    stuck: bool = False  # skipped, and the loss scale cannot fall any further
+    stuck: bool = False  # skipped, and the loss scale is at its minimum
 
 
 Holder = Replicated | WithExperts | FullySharded
 
 
 class Optimizer:
-    """Half-precision parameters have a float32 master copy here, on which the step is made.
+    """Optimizer step on float32 master copies of half-precision parameters.
 
     Bytes per parameter, with gradients summed in float32:
 
@@ -92,9 +91,8 @@ class Optimizer:
         float32        4           4         -             8
         bfloat16       2           4         4             8
 
-    ZeRO-1 cuts the last two columns over the data ranks. FSDP2 keeps float32 slices of everything
-    and rounds what it gathers, so it has no masters.
-    """
+    ZeRO-1 shards the last two columns over the data ranks. FSDP2 keeps float32 slices of everything
+    and rounds what it gathers, so it has no masters."""
 
     def __init__(self, holder: Holder, args: argparse.Namespace) -> None:
         self.holder, self.args = holder, args
@@ -111,8 +109,8 @@ class Optimizer:
         return [m for m, p in zip(self.masters, self.parts, strict=True) if p.decays == decays]
 
     def _master(self, part: Part) -> nn.Parameter:
-        # A step often changes a weight by less than its thousandth part, and bfloat16 has 8 bits,
-        # float16 11: the sum would round to what it was. So it is kept in float32, and the model
+        # A step often changes a weight by less than a thousandth. bfloat16 has 8 bits and float16
+        # 11, so the sum would round to the old value. So weights are kept in float32, and the model
         # gets rounded copies.
         low = part.parameter.dtype in (torch.float16, torch.bfloat16)
         values = part.parameter.detach()
@@ -120,14 +118,14 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, rate: float) -> StepResult:
-        """Clip, step, and give the new parameters to all ranks; skipped when gradients overflow."""
+        """Clip, step, and give the new parameters to all ranks; skip if gradients overflow."""
         with computing("optimizer"):
             self.holder.reduce()
             parts = self.holder.parts()
             scale = self.loss_scale.scale
-            norm = self.norm(parts) / scale  # gradients still carry the loss scale, as backward did
-            # An infinity or NaN anywhere makes the norm one, on all ranks: so all skip, or none.
-            # .item() waits for the device; only float16 needs to look, also with a fixed scale.
+            norm = self.norm(parts) / scale  # gradients still have the loss scale
+            # An infinity or NaN makes the norm infinite or NaN on all ranks, so all skip, or none.
+            # .item() waits for the device, so only float16 checks it, also with a fixed scale.
             if self.args.fp16:
                 overflow = not math.isfinite(norm.item())
                 self.loss_scale.update(overflow)
@@ -136,28 +134,28 @@ class Optimizer:
                     return StepResult(norm, skipped=True, stuck=stuck)
             self._scale(parts, norm, scale)
             self.adam.step(rate)
-            self.adam.forget_gradients()  # of float16 gradients it had float32 copies
+            self.adam.forget_gradients()  # float32 copies of float16 gradients
             self.steps_taken += 1
             self._write_back(parts)
             self.holder.gather()
         return StepResult(norm, skipped=False)
 
     def norm(self, parts: list[Part]) -> Tensor:
-        """Norm of the whole model's gradient, with each parameter counted once."""
+        """Return the norm of the whole model's gradient, with each parameter counted once."""
         square = torch.zeros((), dtype=_wide(parts[0]), device=parts[0].gradient.device)
         for part in parts:
             if part.counted:
                 square += torch.linalg.vector_norm(part.gradient, dtype=square.dtype).square()
-        group = self.holder.norm_group  # one number travels, not the gradients
+        group = self.holder.norm_group  # sends one number, not the gradients
         if group.size > 1:
             with communicating("communication: norm"):
                 dist.all_reduce(square, group=group.handle)
         return square.sqrt()
 
     def _scale(self, parts: list[Part], norm: Tensor, scale: float) -> None:
-        """Removes the loss scale and clips, in one pass; hands the gradients to the masters."""
+        """Remove the loss scale and clip in one pass; give the gradients to the masters."""
         clip = self.args.clip_grad
-        # A tensor, not a number: nobody has to wait for the device to know it.
+        # A tensor, not a number, so that nothing waits for the device.
         factor = torch.clamp(clip / (norm + 1e-6), max=1.0) if clip else torch.ones_like(norm)
         factor /= scale
         for part, master in zip(parts, self.masters, strict=True):
@@ -170,7 +168,7 @@ class Optimizer:
                 part.parameter.copy_(master)
 
     def by_name(self, with_moments: bool) -> dict[str, dict[str, Tensor]]:
-        """Copies of the weights and Adam's moments, by parameter; a collective call."""
+        """Return copies of the weights and Adam's moments, by parameter; a collective call."""
         kinds = {"weight": self.masters}
         if with_moments:
             kinds["mean"] = [self._moments(m).mean for m in self.masters]
@@ -179,11 +177,12 @@ class Optimizer:
             return {kind: self.holder.by_name(values) for kind, values in kinds.items()}
 
     def _moments(self, master: Tensor) -> Moments:
-        # Before its first step Adam has none: a checkpoint of then has zeros, where it would begin.
+        # Adam has no moments before its first step; a checkpoint then has zeros, the initial
+        # values.
         return self.adam.moments.get(master) or Moments.none_yet(master)
 
     def tensors(self) -> dict[str, list[Tensor]]:
-        """Tensors that live as long as the run, by purpose: named in the memory trace."""
+        """Return the persistent tensors by purpose, for the memory trace."""
         moments = [t for of in self.adam.moments.values() for t in (of.steps, of.mean, of.square)]
         masters = [m.data for m, p in zip(self.masters, self.parts, strict=True)
                    if m.dtype != p.parameter.dtype]  # fmt: skip
@@ -191,7 +190,7 @@ class Optimizer:
 
     @torch.no_grad()
     def set_by_name(self, kinds: dict[str, dict[str, Tensor]]) -> None:
-        """The reverse: values by parameter become those of this rank's parts."""
+        """Set this rank's parts from values by parameter: the reverse of `by_name`."""
         weights = self.holder.from_names(kinds["weight"], self.masters)
         for master, part, values in zip(self.masters, self.parts, weights, strict=True):
             master.copy_(values)

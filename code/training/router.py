@@ -1,23 +1,22 @@
-"""The router of a mixture of experts: which experts compute a token, and what each of them counts.
+"""Router of a mixture of experts: it chooses each token's experts and their weights.
 
-A mixture of experts has many MLPs in the place of one, and a token passes a few of them. The router
-is one matrix, [experts, hidden]. It gives every token a score for every expert:
+A mixture of experts has many MLPs in place of one, and a token uses a few of them. The router is
+one matrix, [experts, hidden], which gives every token a score for every expert:
 
     scores   = softmax(x Wᵀ), or the sigmoid of each number alone
     chosen   = the --moe-router-topk experts with the highest scores
-    weights  = their scores, divided by the sum of them: the experts' outputs are added up with them
+    weights  = their scores, divided by their sum: the weights of the experts' outputs
 
-Nothing here makes the experts share the work evenly: an expert that is chosen often learns more
-and is chosen more often. Two remedies can be used, alone or together:
+By itself, this does not balance the experts: an expert that is chosen often learns more and is
+chosen more often. Two remedies can be used, alone or together:
 
     a loss   (--moe-aux-loss-coeff)  experts · Σ (share of the choices · mean score), over experts.
              It is 1 if all are equal, and more if they are not; its gradient lowers the scores of
-             busy experts. It is counted for each micro-batch, as Megatron-LM does, so it depends on
-             the size of a micro-batch, but not on the ranks that share one.
-    a bias   (--moe-router-enable-expert-bias)  is added to the scores when experts are chosen, and
-             only then. After each step it moves up for an expert that got less than the mean, and
-             down for one that got more. There is no gradient.
-"""
+             busy experts. Like Megatron-LM, it is computed per micro-batch, so it depends on the
+             size of a micro-batch, but not on the ranks that share one.
+    a bias   (--moe-router-enable-expert-bias)  is added to the scores only for the choice of
+             experts. After each step it is raised for an expert with fewer tokens than the mean,
+             and lowered for one with more. There is no gradient."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class _WithLoss(Function):
-    """The weights as they are; backward also gives `loss` its gradient, as if it were added to the
+    """Identity of the weights; backward also gives `loss` its gradient, as if it were added to the
     loss of the model."""
 
     @staticmethod
@@ -55,7 +54,7 @@ class _WithLoss(Function):
 
 
 class Router(nn.Module):
-    """[rows, hidden] → weights and numbers of the chosen experts, both [rows, topk]."""
+    """Router: [rows, hidden] → weights and numbers of the chosen experts, both [rows, topk]."""
 
     bias: Tensor | None
 
@@ -74,16 +73,16 @@ class Router(nn.Module):
         self.begin(0.0)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Router:
-        """Moves with the model. The bias stays float32: bfloat16 would round its steps away."""
+        """Convert the module; the bias stays float32, as bfloat16 would round its updates away."""
         bias = self.bias
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self.bias = None if bias is None else bias.to(self.weight.device)
         return self
 
     def begin(self, loss_gradient: Tensor | float) -> None:
-        """Begins a step, in which each token's loss has this gradient."""
+        """Begin a step in which each token's loss has this gradient."""
         self.loss_gradient = loss_gradient
-        self.tokens: Tensor | None = None  # [experts]: how many rows of this rank chose each
+        self.tokens: Tensor | None = None  # [experts]: number of this rank's rows that chose each
         self.balance: Tensor | float = 0.0  # this rank's part of the loss, over all micro-batches
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -96,7 +95,7 @@ class Router(nn.Module):
         if self.divides:
             weights = weights / weights.sum(1, keepdim=True)
         tokens = chosen.flatten().bincount(minlength=self.experts)
-        counts = torch.is_grad_enabled() and not in_backward()  # recomputation is the same again
+        counts = torch.is_grad_enabled() and not in_backward()  # recomputation repeats the choices
         if counts:
             self.tokens = tokens if self.tokens is None else self.tokens + tokens
         if self.coefficient and torch.is_grad_enabled():
@@ -108,11 +107,10 @@ class Router(nn.Module):
         return weights, chosen
 
     def _balance(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
-        """This rank's part of the loss of a micro-batch, and how many tokens that has.
+        """Return this rank's part of a micro-batch's loss, and the micro-batch's tokens.
 
-        Tensor and context ranks have other rows of it. They exchange the choices; the scores of
-        each rank's own rows then give a part of the sum, and its gradient, without another message.
-        """
+        Tensor and context ranks have other rows. They exchange the choices; with them, each rank's
+        own scores give a part of the sum and its gradient, without another message."""
         group = self.groups.micro_batch
         tokens, rows = summed(tokens, group), scores.shape[0] * group.size
         shares = scores if self.softmax else scores / scores.sum(1, keepdim=True)
@@ -121,14 +119,14 @@ class Router(nn.Module):
 
     @torch.no_grad()
     def move_bias(self) -> None:
-        """After a step: up for experts that got less than the mean of all ranks' choices."""
+        """Raise the bias of experts with fewer choices than the mean; lower the others."""
         if self.bias is not None and self.tokens is not None:
             tokens = summed(self.tokens, self.groups.stage).float()
             self.bias += self.rate * (tokens.mean() - tokens).sign()
 
 
 def has_experts(args: argparse.Namespace, number: int) -> bool:
-    """--moe-layer-freq: every n-th layer from the first, or a list with a 1 for each of them."""
+    """Parse --moe-layer-freq: every n-th layer, or a list with 1 for expert layers."""
     return bool(args.num_experts and pattern_of(args.moe_layer_freq, args.num_layers)[number])
 
 
@@ -145,7 +143,7 @@ def summed(numbers: Tensor, group: Group) -> Tensor:
 
 
 class Routing:
-    """The mixtures of this rank's layers, by number: what is done with all of them."""
+    """All mixtures of this rank's layers, by layer number."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.mixtures: dict[int, tuple[Router, Experts]] = {
@@ -165,7 +163,7 @@ class Routing:
             router.move_bias()
 
     def biases(self) -> dict[str, Tensor]:
-        """By the names that they have in a checkpoint."""
+        """Return the biases by their names in a checkpoint."""
         return {
             f"layers.{number}.router.bias": router.bias
             for number, (router, _) in self.mixtures.items()
@@ -173,8 +171,8 @@ class Routing:
         }
 
     def here(self) -> dict[str, Any]:
-        """What this rank did in the last step: choices of its own rows, and bytes that it sent to
-        other ranks forward. Backward sends as many again, each the other way."""
+        """Return this rank's last step: choices of its own rows, and bytes sent to other ranks in
+        forward. Backward sends as many again in the other direction."""
         to, back = self._sent_bytes()
         tokens = {
             n: r.tokens.tolist() for n, (r, _) in self.mixtures.items() if r.tokens is not None
@@ -184,7 +182,7 @@ class Routing:
     def everywhere(
         self, args: argparse.Namespace, everyone: Group, device: torch.device
     ) -> dict[str, str]:
-        """Fields of the log about the last step, over all ranks, which all call this."""
+        """Return log fields about the last step, over all ranks, which all call this."""
         if not args.num_experts:
             return {}
         size = args.num_layers * args.num_experts

@@ -1,1 +1,1 @@
-"""A learner's function on real ranks, beside the serial model: what is tried, and what is found."""
+"""Tests of a learner's function on real ranks, against the serial model."""

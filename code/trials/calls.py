@@ -1,9 +1,9 @@
-"""The collectives and messages that a learner's code asks for, in order, and who waits for them.
+"""Record of the collectives and messages that a learner's code calls, in order, and of the
+waits.
 
-A dispatch mode sees every call that reaches a process group, by whatever function: those of
-`torch.distributed`, functional collectives, methods of a group. A call that never returns, or that
-ends the process, has been written down before.
-"""
+A dispatch mode sees every call to a process group, through any function: `torch.distributed`,
+functional collectives, methods of a group. It records a call before it runs, even one that never
+returns or that ends the process."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trials.watchdog import Notes
 
-# Names of operators, and of the functions that learners call.
+# Names of operators → names of the functions that learners call.
 NAMES = {
     "allreduce": "all_reduce", "allgather": "all_gather", "allgather_base": "all_gather_single",
     "all_gather_into_tensor": "all_gather_single", "reduce_scatter_base": "reduce_scatter_single",
     "reduce_scatter_tensor": "reduce_scatter_single", "alltoall": "all_to_all",
     "alltoall_base": "all_to_all_single", "recv_any_source": "recv",
 }  # fmt: skip
-# How often a rank of n sends the first tensor of a call, as libraries do it with rings and trees.
+# Factor on the first tensor's size: what a rank of n sends, if libraries use rings and trees.
 FACTORS: dict[str, Callable[[int], float]] = {
     "allreduce": lambda n: 2 * (n - 1) / n,
     "all_reduce": lambda n: 2 * (n - 1) / n,
@@ -40,21 +40,21 @@ FACTORS: dict[str, Callable[[int], float]] = {
     "barrier": lambda n: 0,
 }
 MESSAGES = ("send", "recv")
-ROOTS = {"broadcast": 2, "reduce": 3}  # the place of the root among the arguments
+ROOTS = {"broadcast": 2, "reduce": 3}  # index of the root among the arguments
 NUMBER_BYTES = 8  # the trials' numbers are float64
-MOST = 400  # calls of a case that are written down; a loop without end makes many
-# The result of a functional collective: the first use of its numbers waits for them.
+MOST = 400  # limit of recorded calls per case; an endless loop makes many
+# Type of a functional collective's result: the first use of its numbers waits for it.
 NOT_YET_THERE = "AsyncCollectiveTensor"
 
 
 class Calls(TorchDispatchMode):
-    """`made` since the last `begin`; `unwaited` are the places of those that nobody waited for."""
+    """Recorder of calls since `begin`; `unwaited` has the indices of calls without a wait."""
 
     def __init__(self, notes: Notes) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.notes = notes
         self.phase = ""
-        self.gradients = 0  # how many have come in this case
+        self.gradients = 0  # gradients of this case so far
         self.made: list[dict[str, Any]] = []
         self.waits: list[dict[str, Any]] = []
         self.unwaited: list[int] = []
@@ -64,7 +64,7 @@ class Calls(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Skipping it would load the compiler first, for seconds."""
+        """Return False; otherwise the mode would load the compiler first, for seconds."""
         return False
 
     def begin(self, size: int, case: str) -> None:
@@ -74,7 +74,7 @@ class Calls(TorchDispatchMode):
             one.clear()
 
     def install(self) -> None:
-        """Waiting is no operator; and a thread of the learner's is to be seen as well."""
+        """Wrap the functions that wait (waiting is no operator), and watch threads."""
         future = torch._C.Future
         for kind, name in ((dist.Work, "wait"), (dist.Work, "synchronize"), (future, "wait")):
             setattr(kind, name, self._waiting(getattr(kind, name)))
@@ -125,11 +125,11 @@ class Calls(TorchDispatchMode):
         return {"phase": self.phase, "after": self.gradients}
 
     def sent(self, phase: str = "") -> float:
-        """Numbers that this rank has sent since the case began."""
+        """Return the amount of numbers that this rank has sent since the case began."""
         return float(sum(one["sent"] for one in self.made if phase in ("", one["phase"])))
 
     def _waited(self, blocks: bool, sync: bool = False) -> None:
-        """A function that waits itself (`sync`) does so at once, for the latest call."""
+        """Record a wait; a function that waits inside (`sync`) waits for the latest call."""
         if self.unwaited:  # (a thread may wait between two phases)
             self.notes.write("waited", number=self.unwaited.pop(), sync=sync, **self.now)
         if blocks:
@@ -147,7 +147,7 @@ class Calls(TorchDispatchMode):
         return wait
 
     def _asking(self, function: Callable[..., bool]) -> Callable[..., bool]:
-        """A rank that is told that the work is done need not wait for it."""
+        """Wrap the query for completion: after a yes, a rank need not wait."""
 
         @functools.wraps(function)
         def is_completed(work: Any) -> bool:
@@ -161,7 +161,7 @@ class Calls(TorchDispatchMode):
 
 
 def all_but_one(n: int) -> float:
-    """A mean over the ranks: of a broadcast all but one receive, of a gather all but one send."""
+    """Return the mean over ranks: a broadcast has n - 1 receivers, and a gather n - 1 senders."""
     return (n - 1) / n
 
 

@@ -1,9 +1,8 @@
-"""How a result differs from the right one, by measurements that tell mistakes apart.
+"""Comparison of a result with the right one, by measurements that distinguish mistakes.
 
-The most telling one: how often each rank's numbers are in a result. A sum over four ranks holds
-each of them once; a mean holds a quarter of each; a sum that lacks rank 2 holds it not at all. The
-inputs are drawn at random, so these shares can be computed from the result alone.
-"""
+The most informative one is the share of each rank's numbers in a result. In a sum over four ranks
+each share is one; in a mean, a quarter; in a sum without rank 2, its share is zero. As inputs are
+random, the result alone determines these shares."""
 
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor
 
 EQUAL = 1e-10
-# Shares are told only if they explain the result this well, in units of its own size.
+# Shares are reported only if they explain the result this well, relative to its size.
 CLEAR = 1e-6
-# How many digits are right of a result that went through bf16 or float32.
+# Numbers of correct digits of a result that went through bf16 or float32.
 ROUNDED = (2, 3, 4, 6, 7, 8, 9)
 
 
@@ -25,7 +24,7 @@ def difference(
     found: Any, wanted: Tensor, summands: Sequence[Tensor] = (), pieces: int = 1,
     mistakes: Mapping[str, Tensor | None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Empty if there is none. `mistakes` are results to which likely mistakes lead."""
+    """Return the difference, empty if there is none. `mistakes` are results of likely mistakes."""
     if not isinstance(found, Tensor):
         return {"mistake": "none" if found is None else "no tensor", "has": type(found).__name__}
     found = found.detach()
@@ -59,7 +58,7 @@ def _measured(
 
 
 def close(one: Tensor, other: Tensor) -> bool:
-    """Compared in units of the largest number."""
+    """Compare relative to the largest number."""
     if one.shape != other.shape or not bool(torch.isfinite(one).all()):
         return False
     size = max(1.0, float(other.abs().max()) if other.numel() else 1.0)
@@ -74,7 +73,8 @@ def right_digits(found: Tensor, wanted: Tensor) -> int:
 def shares_by_piece(
     result: Tensor, summands: Sequence[Tensor], pieces: int
 ) -> list[list[float]] | None:
-    """None if some piece is no weighted sum of the summands' pieces, or is too short to tell."""
+    """Return the shares of the summands in each piece; None if a piece is no weighted sum of them,
+    or too short."""
     cut = [one.flatten().tensor_split(pieces) for one in (result, *summands)]
     table = []
     for wanted, *columns in zip(*cut, strict=True):

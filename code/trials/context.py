@@ -1,10 +1,9 @@
-"""13b.2: `ContextAttention(wq, wk, wv)` has some positions of a sequence, and all weights.
+"""Test 13b.2: `ContextAttention(wq, wk, wv)` has some positions of a sequence, and all weights.
 
 own = ContextAttention(wq, wk, wv)     whole on every rank
 y = own(x, positions)                  x: the rows of these positions, y: theirs too
 y.backward(dy)
-own.finish()                           the gradients of the weights are those of the sequence
-"""
+own.finish()                           the gradients of the weights are the sequence's"""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from trials.ranks import Ranks
 NAME = "ContextAttention"
 WEIGHTS = ("wq", "wk", "wv")
 LENGTH, WIDTH = 24, 6
-# In gathers of as many numbers as x has: keys and values are two, positions far less than one.
+# Limit in gathers of x's size: keys and values are two; positions are far less than one.
 WITH_QUERIES = 2.95
 
 
@@ -40,7 +39,7 @@ def test(ContextAttention: Any, ranks: Ranks) -> None:
 
 
 def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
-    """Forward, the gradient of x, then those of the weights."""
+    """Check forward, the gradient of x, then the gradients of the weights."""
     rank, size = ranks.rank, ranks.size
     x, dy = ranks.draw((LENGTH, WIDTH), (LENGTH, WIDTH))
     places = positions_of(rank, size)
@@ -56,7 +55,7 @@ def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
     with ranks.phase("backward"):
         y.backward(dy[places].clone())
     ranks.all_waited_for()
-    # What the outputs of each rank give to the gradients of all positions, and of the weights.
+    # Contribution of each rank's outputs to the gradients of all positions, and of the weights.
     by_rank = [gradients(attention, (x, *weights), only(r, dy, size)) for r in range(size)]
     queries = gradients(lambda q: attend(q @ weights[0], x @ weights[1], x @ weights[2],
                                          torch.arange(LENGTH)), (x,), dy)[0][places]  # fmt: skip
@@ -78,7 +77,7 @@ def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
 
 
 def positions_of(rank: int, size: int) -> Tensor:
-    """One early piece and one late one, so that all ranks have the same to do."""
+    """Return an early and a late piece, so that all ranks have equal work."""
     pieces = torch.arange(LENGTH).chunk(2 * size)
     return torch.cat([pieces[rank], pieces[2 * size - 1 - rank]])
 
@@ -90,14 +89,14 @@ def attention(x: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
 def attend(
     q: Tensor, k: Tensor, v: Tensor, of_q: Tensor, of_k: Tensor | None = None, sign: int = 1
 ) -> Tensor:
-    """Each query sees the keys of its own position and before."""
+    """Compute attention: each query sees the keys of its own position and before."""
     of_k = torch.arange(len(k)) if of_k is None else of_k
     hidden = sign * of_k[None, :] > sign * of_q[:, None]
     return (q @ k.T / WIDTH**0.5).masked_fill(hidden, float("-inf")).softmax(-1) @ v
 
 
 def wrong_masks(x: Tensor, weights: list[Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """To what the likely mistakes lead."""
+    """Return the results of the likely mistakes."""
     places = positions_of(ranks.rank, ranks.size)
     q, k, v = (x @ weight for weight in weights)
     by_rank = torch.cat([positions_of(rank, ranks.size) for rank in range(ranks.size)])
@@ -114,7 +113,7 @@ def wrong_masks(x: Tensor, weights: list[Tensor], ranks: Ranks) -> dict[str, Ten
 
 
 def only(rank: int, dy: Tensor, size: int) -> Tensor:
-    """Zero but for the outputs of one rank."""
+    """Return dy, set to zero except for the outputs of one rank."""
     here, places = torch.zeros_like(dy), positions_of(rank, size)
     here[places] = dy[places]
     return here

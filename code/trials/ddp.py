@@ -1,11 +1,11 @@
-"""02.3 and 02.4: `DDP(model)` trains on each rank's own samples, and all hold the same model.
+"""Tests 02.3 and 02.4: `DDP(model)` trains on each rank's own samples, and all models stay
+equal.
 
-own = DDP(model)                    the weights of rank 0, on every rank
-loss_of(own(x), y).backward()
-own.finish()                        the gradients are the mean over all ranks
+    own = DDP(model)                    the weights of rank 0, on every rank
+    loss_of(own(x), y).backward()
+    own.finish()                        the gradients are the mean over all ranks
 
-In buckets, they are summed while backward goes on.
-"""
+With buckets, they are summed during backward."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from trials.ranks import Ranks
 NAME = "DDP"
 INPUTS, WIDTH, SAMPLES, STEPS = 6, 9, 3, 2
 RATE = 0.1
-# Of all gradients: a loss or a norm may be summed beside them.
+# Factors on the number of gradients; they leave room to sum a loss or a norm too.
 TWICE, KEEPS = 1.5, 0.5
 
 
 class Serial(nn.Module):
-    """Small, with what real models have: a buffer, a frozen parameter, a parameter of one row."""
+    """Small model with the elements of real ones: a buffer, a frozen and a vector parameter."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Serial(nn.Module):
 
 
 def test(DDP: Any, ranks: Ranks) -> None:
-    """Two steps of the learner's model and of the serial one, compared after each part."""
+    """Run two steps of the learner's model and of the serial one, and compare after each part."""
     ignore_what_is_there()
     serial, model = Serial(ranks.seed), Serial(ranks.seed + ranks.rank)
     drawn = [Serial(ranks.seed + rank).state_dict() for rank in range(ranks.size)]
@@ -55,7 +55,7 @@ def test(DDP: Any, ranks: Ranks) -> None:
     ranks.begin("weights after wrapping")
     with ranks.phase("wrapping"):
         own = DDP(model)
-    KEPT.append(own)  # it may hold the process group, which is not to end with it
+    KEPT.append(own)  # it may hold the process group, which must stay alive
     ranks.same("the weights", model.state_dict(), serial.state_dict(), summands=drawn)
     ranks.holds("frozen", not model.frozen.requires_grad)
     last = {name: torch.zeros_like(p) for name, p in model.named_parameters() if p.requires_grad}
@@ -95,7 +95,7 @@ def test(DDP: Any, ranks: Ranks) -> None:
 
 
 def test_buckets(DDP: Any, ranks: Ranks) -> None:
-    """The same; and of the last step is looked at which sums went while backward computed."""
+    """Run the same test, and check which sums of the last step ran during backward."""
     test(DDP, ranks)
     calls, parameters = ranks.calls, sum(p.requires_grad for p in Serial(0).parameters())
     during = [one for one in calls.made if is_during(one, parameters)]
@@ -133,7 +133,7 @@ def gradients_of(model: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:
 
 
 def descend(model: nn.Module) -> None:
-    """A step of plain gradient descent. (torch.optim takes seconds to import.)"""
+    """Do a step of plain gradient descent. (torch.optim takes seconds to import.)"""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None:

@@ -1,10 +1,9 @@
-"""11.2: `FSDP(layer)` keeps a shard of the layer, which is whole only while it is used.
+"""Test 11.2: `FSDP(layer)` keeps a shard of the layer, which is whole only while it is used.
 
 own = FSDP(layer)          own.shard: this rank's piece of all the layer's numbers, padded
 y = own(x)                 gathers the parameters, computes, frees them
-y.sum().backward()         gathers them again, frees them, leaves the mean of the gradients of the
-                           shard in own.shard.grad
-"""
+y.sum().backward()         gathers them again, frees them, leaves the mean of the gradients of
+                           the shard in own.shard.grad"""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from trials.ranks import Ranks
 
 NAME = "FSDP"
 SAMPLES, STEPS, RATE = 1, 2, 0.1
-WIDTHS: dict[str, list[tuple[int, ...]]] = {  # of each layer's parts
+WIDTHS: dict[str, list[tuple[int, ...]]] = {  # widths of each layer's parts
     "three layers of 2112 numbers": [(32, 32, 32)] * 3,
     "layers of 30 and 29 numbers, which most numbers of ranks do not divide": [
         (4, 4, 2), (2, 3, 5),
@@ -30,16 +29,16 @@ WIDTHS: dict[str, list[tuple[int, ...]]] = {  # of each layer's parts
     "layers of 4 and 2 numbers, fewer than there may be ranks": [(3, 1), (1, 1)],
 }  # fmt: skip
 MEASURED = next(iter(WIDTHS))
-# Of a layer's numbers: what is held beside parameters and gradients, such as x and y.
+# Share of a layer's numbers that may be held in addition, such as x and y.
 SPARE = 0.4
 
 
 class Freed(RuntimeError):
-    """A layer is to compute, and its parameters have no room."""
+    """Error: a layer has to compute while its parameters are freed."""
 
 
 class Affine(torch.autograd.Function):
-    """X forward: W x + b. Backward: needs W once more."""
+    """W x + b in forward; backward needs W again."""
 
     @staticmethod
     def forward(
@@ -58,8 +57,8 @@ class Affine(torch.autograd.Function):
 
 
 class ToyLayer(nn.Module):
-    """W x + b; or W2 tanh(W1 x + b1) + b2, whose gradients come one part after the other.
-    `computes` is called when it does."""
+    """Layer W x + b, or W2 tanh(W1 x + b1) + b2, whose gradients arrive one after the other. It
+    calls `computes` whenever it computes."""
 
     def __init__(self, number: int, widths: tuple[int, ...]) -> None:
         super().__init__()
@@ -140,7 +139,7 @@ def test(FSDP: Any, ranks: Ranks) -> None:
 
 
 def is_shard(shard: Any, numbers: Tensor, layer: int, ranks: Ranks) -> None:
-    """The rank's own piece, a tensor that stands alone."""
+    """Check that the shard is the rank's own piece, in a storage of its own."""
     each, wanted = -(-len(numbers) // ranks.size), piece(numbers, ranks)
     pieces = [numbers[r * each : (r + 1) * each] for r in range(ranks.size)]
     if isinstance(shard, Tensor) and list(shard.shape) == [each]:
@@ -155,7 +154,7 @@ def is_shard(shard: Any, numbers: Tensor, layer: int, ranks: Ranks) -> None:
 
 
 def piece(numbers: Tensor, ranks: Ranks) -> Tensor:
-    """What the rank's shard holds before its padding."""
+    """Return the rank's shard without padding."""
     each = -(-len(numbers) // ranks.size)
     return numbers[ranks.rank * each : (ranks.rank + 1) * each]
 
@@ -166,8 +165,8 @@ def unpadded(gradient: Any, shard: Tensor, length: int) -> Any:
 
 
 class Memory:
-    """How many numbers are held after wrapping, while a layer computes, and after the step. Beside
-    its parameters those of the next layer may be there, since they may be gathered meanwhile."""
+    """Check of the held numbers after wrapping, while a layer computes, and after the step. The
+    next layer's parameters are allowed too, as they may be gathered early."""
 
     def __init__(self, ranks: Ranks, layers: list[ToyLayer]) -> None:
         self.ranks, self.layers = ranks, layers
@@ -186,7 +185,7 @@ class Memory:
             layer.computes = functools.partial(self._look, layer)
 
     def _look(self, layer: ToyLayer) -> None:
-        """(A layer that is recomputed goes forward in the backward pass.)"""
+        """Check during a layer's computation, which in backward may be its recomputation."""
         grads = [p.grad for p in layer.parameters()] + [one.shard.grad for one in self.own]
         there = sum(grad.numel() for grad in grads if grad is not None)
         self._judge(self.ranks.calls.phase, self.base + 2 * self.numbers + there)
@@ -206,7 +205,7 @@ def row(layer: nn.Module) -> Tensor:
 
 
 def in_turn(layers: list[Any], x: Tensor) -> Any:
-    """One layer after the other, with a tanh between them."""
+    """Apply the layers in order, with a tanh between them."""
     for place, layer in enumerate(layers):
         x = layer(torch.tanh(x) if place else x)
     return x
@@ -215,7 +214,7 @@ def in_turn(layers: list[Any], x: Tensor) -> Any:
 def plain_step(
     layers: list[ToyLayer], rows: list[Tensor], x: Tensor, y: Tensor
 ) -> tuple[Tensor, list[Tensor]]:
-    """The serial model's answer, and all gradients of each layer in one row."""
+    """Return the serial model's answer, and the gradients of each layer as one vector."""
     numbers = [one.clone().requires_grad_() for one in rows]
     for place, (layer, own) in enumerate(zip(layers, numbers, strict=True)):
         parts = own.split([count for b, a in layer.shapes for count in (b * a, b)])

@@ -1,4 +1,4 @@
-"""What a learner's file may not import: the modules in which the course has its own answers."""
+"""Refusal of imports in a learner's file: modules with the course's own answers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 CODE = Path(__file__).resolve().parents[1]
 LIBRARY = "course_lib"
-# The program of lesson 02b, and the model and the data that it is made of.
+# Given to the learner: the program of lesson 02b with its model and data.
 GIVEN = ("summary", "train_summary")
 
 
 class CourseImport(ImportError):
-    """The name of a module of the course."""
+    """Error with the name of a module of the course."""
 
 
 def refuse_course_imports(folder: Path) -> None:
-    """From now on, to what lies in this folder: by `import`, by importlib, or in a text for exec.
-    The course's own modules go on importing each other."""
+    """Refuse, from now on, imports from files in this folder: by `import`, importlib, or text for
+    exec. The course's own modules can still import each other."""
     for place, name in ((builtins, "__import__"), (importlib, "import_module")):
         setattr(place, name, _refusing(getattr(place, name), str(folder)))
 
@@ -46,7 +46,7 @@ def _is_of_the_course(module: Any) -> bool:
 
 
 def _asks(frame: FrameType | None, folder: str) -> bool:
-    """Whose line the import is; a text that is executed is of whoever executes it."""
+    """Tell whether the import is in the folder; text for exec counts as its caller's."""
     while frame is not None and frame.f_code.co_filename.startswith("<"):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(folder)

@@ -1,4 +1,4 @@
-"""13.2 and 13.3: `ColumnParallel` and `RowParallel`, beside the linear layer that they share.
+"""Tests 13.2 and 13.3: `ColumnParallel` and `RowParallel`, against the whole linear layer.
 
 own = ColumnParallel(weight, bias)     whole ones; the rank keeps some of the outputs
 y = own(x)                             x is whole on every rank, y this rank's slice
@@ -6,8 +6,7 @@ y.backward(dy)                         the gradient of x is whole again
 
 own = RowParallel(weight, bias)        the rank keeps its slice of the inputs of the weight
 y = own(x)                             x is this rank's slice, y is whole on every rank
-y.backward(dy)                         the gradient of x is this rank's slice
-"""
+y.backward(dy)                         the gradient of x is this rank's slice"""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from process.own_program import KEPT
 from trials.ranks import Ranks
 
 INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
-# So many times itself is each weight in the second step: what was kept of the first shows.
+# Factor on each weight before the second step, which reveals values kept from the first.
 CHANGED = -0.5
 AGAIN = ", step 2"
 
@@ -59,7 +58,7 @@ def test_column(ColumnParallel: Any, ranks: Ranks) -> None:
 
 
 def test_row(RowParallel: Any, ranks: Ranks) -> None:
-    """One rank alone may hold the bias; if none does, y will lack it."""
+    """Test the layer; a single rank may hold the bias. If none does, y lacks it."""
     rank, size = ranks.rank, ranks.size
     weight, bias = ranks.draw((OUTPUTS, INPUTS), (OUTPUTS,))
     own = made(RowParallel, weight, bias, ranks)
@@ -121,7 +120,7 @@ def is_parameter(what: str, held: Any, wanted: Tensor, ranks: Ranks, **more: Any
 
 
 def keeps_slices_alone(own: Any, ranks: Ranks) -> None:
-    """A view keeps the whole in memory."""
+    """Check the memory: a view would keep the whole tensor."""
     slices = [one for one in (own.weight, getattr(own, "bias", None)) if one is not None]
     needed = sum(one.nbytes for one in slices)
     every = [*slices, *vars(own).values()]
@@ -156,8 +155,8 @@ def backward(y: Tensor, dy: Tensor, when: str, ranks: Ranks) -> None:
 
 
 def watch_gradients(y: Tensor, handed_on: list[tuple[Tensor, Tensor]]) -> None:
-    """Copies of all that backward hands from one function to the next: a function that changes in
-    place what came to it changes it for others as well."""
+    """Record copies of all gradients that backward passes on, to detect functions that change their
+    input in place, which others use as well."""
 
     def keep(_: Sequence[Tensor | None], came: Sequence[Tensor | None]) -> None:
         handed_on.extend((one, one.clone()) for one in _ if one is not None)
@@ -173,7 +172,7 @@ def watch_gradients(y: Tensor, handed_on: list[tuple[Tensor, Tensor]]) -> None:
 
 
 def sends(phase: str, most: float, numbers: int, ranks: Ranks) -> None:
-    """By whatever collectives or messages; a sum may also be had by sending all to all."""
+    """Check the amount sent by any calls; sending everything to all ranks is allowed for a sum."""
     sent = ranks.calls.sent() / numbers
     calls = sorted({one["call"] for one in ranks.calls.made})
     allowed = ranks.size - 1 + 0.01 if most else 0
@@ -181,7 +180,7 @@ def sends(phase: str, most: float, numbers: int, ranks: Ranks) -> None:
 
 
 def changed(own: Any, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """What an optimizer does between two steps."""
+    """Change weights and clear gradients like an optimizer between two steps."""
     with torch.no_grad():
         for one in (own.weight, getattr(own, "bias", None)):
             if one is not None:
@@ -197,6 +196,6 @@ def gradient(own: Any, name: str) -> Any:
 def gradients(
     layer: Callable[..., Tensor], values: Sequence[Tensor], dy: Tensor
 ) -> tuple[Tensor, ...]:
-    """Those of the serial layer."""
+    """Return the gradients of the serial layer."""
     own = [one.clone().requires_grad_() for one in values]
     return torch.autograd.grad(layer(*own), own, dy)

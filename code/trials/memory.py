@@ -1,4 +1,4 @@
-"""How many numbers the tensors of this process hold; those of the trials are float64."""
+"""Count of the numbers in this process's float64 tensors, the type of the trials."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 import torch
 from torch import nn
 
-# A thread of gloo may hold what it sent a little longer than the program does.
+# A gloo thread may hold sent tensors slightly longer than the program.
 PATIENCE_S = 0.5
 
 
 def ignore_what_is_there() -> None:
-    """Looking at all objects that torch has made takes long."""
+    """Freeze existing objects, as a search through all of torch's objects takes long."""
     gc.freeze()
 
 
 def held_numbers(most: float) -> int:
-    """If there are more than `most`, they are counted again for a moment."""
+    """Return the count; if it exceeds `most`, retry for a moment."""
     until_s = time.monotonic() + PATIENCE_S
     while (numbers := _held_numbers()) > most and time.monotonic() < until_s:
         time.sleep(0.01)

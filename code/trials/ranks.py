@@ -1,4 +1,4 @@
-"""What a test of a learner's code has on each rank: who it is, random numbers, and assertions."""
+"""Tools of a test on each rank: rank numbers, random numbers and assertions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from trials.watchdog import Notes
 
 
 class Failed(Exception):
-    """An assertion does not hold, here or on another rank."""
+    """Error: an assertion fails, here or on another rank."""
 
 
 class TorchsOwn(RuntimeError):
-    """The learner's code leaves the work to PyTorch."""
+    """Error: the learner's code leaves the work to PyTorch."""
 
 
 def refuse_torchs_own(*_: object, **__: object) -> NoReturn:
@@ -29,8 +29,8 @@ def refuse_torchs_own(*_: object, **__: object) -> NoReturn:
 
 
 class Ranks:
-    """The ranks of a test, seen from one of them. Before the learner's code runs again they agree,
-    by a store that it does not use, that all assertions hold."""
+    """Ranks of a test, from the view of one. Before the learner's code runs again, they agree
+    through a separate store that all assertions hold."""
 
     def __init__(self, notes: Notes, calls: Calls, store: dist.Store, seed: int) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
@@ -39,19 +39,19 @@ class Ranks:
         DistributedDataParallel.__init__ = refuse_torchs_own  # type: ignore[method-assign]
 
     def begin(self, case: str) -> None:
-        """What follows is about another case: the calls of the one before are forgotten."""
+        """Begin another case and forget the calls of the previous one."""
         self.agree()
         self.calls.begin(self.size, case)
 
     def draw(self, *shapes: tuple[int, ...]) -> list[Tensor]:
-        """The same random numbers on every rank, others each time."""
+        """Return the same random numbers on every rank, and different ones at each call."""
         self.seed += 1
         generator = torch.Generator().manual_seed(self.seed)
         return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """The learner's code runs, and its calls are seen."""
+        """Run the learner's code in a phase and record its calls."""
         self.agree()
         self.calls.phase, self.calls.is_on = name, True
         with self.calls:
@@ -63,8 +63,8 @@ class Ranks:
         summands: Sequence[Any] = (), pieces: int = 1,
         mistakes: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Asserts that a tensor, or each one of a table, is the right one. `summands` are what the
-        ranks give to it, and `mistakes` results to which likely mistakes lead."""
+        """Assert that a tensor, or each one of a table, is right. `summands` are the contributions
+        of the ranks, and `mistakes` are results of likely mistakes."""
         if isinstance(wanted, Tensor):
             told = difference(found, wanted, summands, pieces, mistakes)
             self.holds(what, not told, **told)
@@ -86,15 +86,15 @@ class Ranks:
         self.holds("waited", not unwaited, **({"number": unwaited[0]} if unwaited else {}))
 
     def holds(self, what: str, ok: bool, **measured: Any) -> None:
-        """Asserts, and writes down what was measured."""
+        """Assert, and record what was measured."""
         self.notes.write("result", what=what, ok=ok, **measured)
         if not ok:
             self._tell("failed")
             raise Failed(what)
 
     def agree(self) -> None:
-        """All ranks go on, or none: who went on while another one stopped would wait for it for
-        ever, and hide the mistake."""
+        """Continue on all ranks, or stop all: a rank that continued alone would wait for ever and
+        hide the mistake."""
         self._tell("well")
         keys = [self._key(rank) for rank in range(self.size)]
         if any(self.store.get(key) == b"failed" for key in keys):

@@ -1,4 +1,4 @@
-"""02.2: `ring_all_reduce(tensor)` leaves the sum over all ranks, by sends and receives alone."""
+"""Test 02.2: `ring_all_reduce(tensor)` leaves the sum over all ranks, by sends and receives."""
 
 from __future__ import annotations
 

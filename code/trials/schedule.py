@@ -1,8 +1,7 @@
-"""13.5: `one_f_one_b(stages, stage, micro_batches)`, an order of steps, carried out on real ranks.
+"""Test 13.5: `one_f_one_b(stages, stage, micro_batches)`, an order of steps, run on real ranks.
 
-Each rank is a stage of one layer. Sends go on at once, receives wait: what the order asks for too
-early never comes, and the watchdog ends it.
-"""
+Each rank is a stage of one layer. Sends do not block, receives do: if the order needs an input too
+early, it never arrives, and the watchdog ends the run."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ MICRO_BATCHES = (1, 6)
 
 
 def test(one_f_one_b: Any, ranks: Ranks) -> None:
-    """Fewer micro-batches than stages, and more."""
+    """Test with fewer micro-batches than stages, and with more."""
     for count in MICRO_BATCHES:
         ranks.begin(f"{count} micro-batch{'es' * (count > 1)}")
         inputs, dy, *weights = ranks.draw(
@@ -38,10 +37,10 @@ def test(one_f_one_b: Any, ranks: Ranks) -> None:
 
 
 def called(function: Callable[..., Any], **given: int) -> Any:
-    """By place; by name if the parameters have these names, in whatever order."""
+    """Call by position, or by name if the parameters have these names in any order."""
     try:
         names = set(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # some builtins tell nothing of themselves
+    except (TypeError, ValueError):  # some builtins have no signature
         names = set()
     return function(**given) if names == set(given) else function(*given.values())
 

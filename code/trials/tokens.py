@@ -1,11 +1,11 @@
-"""13.4: `GatherTokens` and `ScatterTokens`, the pair of sequence parallelism, around an MLP.
+"""Test 13.4: `GatherTokens` and `ScatterTokens`, the pair of sequence parallelism, around an
+MLP.
 
-whole = GatherTokens.apply(x)            x: this rank's tokens; whole: all of them
-partial = gelu(whole @ a.T) @ b.T        a, b: this rank's slices
-y = ScatterTokens.apply(partial)         this rank's tokens of the sum
+    whole = GatherTokens.apply(x)            x: this rank's tokens; whole: all of them
+    partial = gelu(whole @ a.T) @ b.T        a, b: this rank's slices
+    y = ScatterTokens.apply(partial)         this rank's tokens of the sum
 
-The learner's file has the function `split_mlp`, which is these lines.
-"""
+The learner's file has these lines as the function `split_mlp`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test(split_mlp: Any, ranks: Ranks) -> None:
                        summands=[one[number] for one in by_tokens],
                        mistakes={"added up": torch.stack(pieces).sum(0)})  # fmt: skip
         ranks.same("the gradient of x", mine[0].grad, dx.chunk(size)[rank], summands=by_slice)
-        # A rank that keeps its own tokens alone gathers them once more for the gradient of a.
+        # A rank that keeps only its own tokens gathers them again for the gradient of a.
         again = (size - 1) / size * ("all_reduce" not in {one["call"] for one in ranks.calls.made})
         sent("backward", 2 * (size - 1) / size + again, ranks)
 
@@ -58,7 +58,7 @@ def mlp(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def only(rank: int, dy: Tensor, size: int) -> Tensor:
-    """Zero but for the tokens of one rank."""
+    """Return dy, set to zero except for the tokens of one rank."""
     here = torch.zeros_like(dy)
     here.chunk(size)[rank].copy_(dy.chunk(size)[rank])
     return here

@@ -1,11 +1,10 @@
-"""A learner's code may never come back: somebody else has to notice, and to say where it is.
+"""Watchdog for a learner's code that never returns: it ends the rank and records the line.
 
-And where one rank fails, the others wait for it. They write down where they are before a launcher
-ends them, so that what each of them did can be compared.
+If one rank fails, the others wait for it. They record their line before a launcher ends them, so
+that all ranks can be compared.
 
-verdict/rank<R>.jsonl    one object a line, `event` says what happened; whatever ends the rank, the
-                         lines are there
-"""
+    verdict/rank<R>.jsonl    one object per line, `event` names what happened; the lines are on disk
+                             however the rank ends"""
 
 from __future__ import annotations
 
@@ -24,22 +23,22 @@ import torch.distributed as dist
 from process.rendezvous import own_connection
 
 FAILED = "trial/failed"
-# For all cases on one number of ranks; each takes some milliseconds.
+# Limit for all cases on one number of ranks; each case takes some milliseconds.
 LONGEST_S = 10.0
-# For the other ranks to write down where they are.
+# Time for the other ranks to record their line.
 LAST_WORDS_S = 1.0
 EXIT_STUCK = 3
 
 
 class Notes:
-    """What one rank of a trial has seen, line by line."""
+    """Record of one rank of a trial, line by line."""
 
     def __init__(self, rank: int) -> None:
         folder = Path(os.environ.get("COURSE_RUN_DIR") or ".") / "verdict"
         folder.mkdir(parents=True, exist_ok=True)
         self.file = (folder / f"rank{rank}.jsonl").open("w", encoding="utf-8")
         self.owner = os.getpid()
-        self.lock = threading.RLock()  # what is thrown away meanwhile may have a word too
+        self.lock = threading.RLock()  # a destructor may write while a line is written
         self.place: dict[str, Any] = {}
         """Number of ranks and case that are tried now; part of every line."""
 
@@ -53,7 +52,7 @@ class Notes:
 
 
 class Watchdog:
-    """Ends the rank when what is tried takes too long, or when another rank has failed."""
+    """Thread that ends the rank when a trial takes too long, or when another rank has failed."""
 
     def __init__(self, notes: Notes, file: Path, store: dist.Store) -> None:
         self.notes, self.file = notes, file
@@ -80,11 +79,12 @@ class Watchdog:
     def _another_failed(self) -> bool:
         try:
             return bool(self.store.check([FAILED]))
-        except RuntimeError:  # who kept the store has ended
+        except RuntimeError:  # the process with the store has ended
             return False
 
     def leave(self, code: int) -> NoReturn:
-        """A launcher ends all ranks when one has gone; each is to write its lines before."""
+        """End this rank after a delay, in which all write: a launcher ends all when one has
+        ended."""
         with contextlib.suppress(RuntimeError):
             self.store.set(FAILED, "")
         time.sleep(LAST_WORDS_S)
@@ -92,7 +92,7 @@ class Watchdog:
 
 
 def line_in(frame: FrameType | None, file: Path) -> int | None:
-    """Where in the learner's file a call stands."""
+    """Return the line of the learner's file at which a call is."""
     while frame is not None:
         if frame.f_code.co_filename == str(file):
             return frame.f_lineno

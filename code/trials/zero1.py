@@ -1,9 +1,9 @@
-"""11.1: `Zero1(parameters, make_optimizer)` keeps the optimizer's state of a rank's shard alone.
+"""Test 11.1: `Zero1(parameters, make_optimizer)` keeps only the optimizer state of a rank's
+shard.
 
-own = Zero1(model.parameters(), make_optimizer)    make_optimizer([tensor, …]).step() uses .grad
-loss_of(model(x), y).backward()
-own.step()                                         the parameters are the new ones, on every rank
-"""
+    own = Zero1(model.parameters(), make_optimizer)    make_optimizer([tensor, …]).step() uses .grad
+    loss_of(model(x), y).backward()
+    own.step()                                         the parameters are updated on every rank"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = {  # inputs and outputs of the layers, and the numbers of one more param
     "a model of 47 numbers, which no number of ranks divides": ((4, 6, 2), 3),
     "a model of 3 numbers, fewer than there may be ranks": ((2, 1), 0),
 }
-# A row that is a little longer than the shard, or a norm that is summed, is no mistake.
+# Tolerance for a vector slightly longer than the shard, or for a summed norm.
 SPARE = 1.4
 
 
@@ -44,8 +44,8 @@ class Model(nn.Module):
 
 
 class Momentum:
-    """Gradient descent with momentum, which has one number of state for each parameter. (To import
-    torch.optim takes seconds.)"""
+    """Gradient descent with momentum, with one number of state per parameter. (torch.optim takes
+    seconds to import.)"""
 
     def __init__(self, tensors: Any) -> None:
         groups = [one["params"] if isinstance(one, dict) else [one] for one in tensors]
@@ -91,8 +91,8 @@ def test(Zero1: Any, ranks: Ranks) -> None:
                 own.step()
             ranks.all_waited_for()
             ranks.holds("stepped", sum(one.steps for one in made) >= step, made=len(made))
-            ranks.agree()  # else it would first show on a rank that did step
-            # How far each parameter went, in units of the rate: the sum of what made it go.
+            ranks.agree()  # otherwise it would show first on a rank that did step
+            # Change of each parameter in units of the rate: the sum of its causes.
             way = (before - row(model)) / RATE
             summands = [*by_rank, state] if step > 1 else by_rank
             mistakes = {"new state": gradient, "added up": state + gradient + last}
@@ -105,7 +105,7 @@ def test(Zero1: Any, ranks: Ranks) -> None:
 
 
 def is_cut(made: list[Momentum], model: nn.Module, ranks: Ranks) -> None:
-    """Optimizer state of a shard alone, and no more traffic than a reduce-scatter and a gather."""
+    """Check for the state of one shard, and for the traffic of a reduce-scatter and a gather."""
     tensors = [tensor for optimizer in made for tensor in optimizer.tensors]
     state, numbers = sum(tensor.numel() for tensor in tensors), len(row(model))
     ranks.holds("state", 0 < state <= SPARE * numbers / ranks.size, state=state, numbers=numbers)
@@ -117,7 +117,7 @@ def is_cut(made: list[Momentum], model: nn.Module, ranks: Ranks) -> None:
 
 
 def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-    """All gradients in one row; a hook of the learner's may have taken some away."""
+    """Return all gradients as one vector; a hook of the learner's may have removed some."""
     model.zero_grad()
     nn.functional.mse_loss(model(x), y).backward()
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None] or [x])

@@ -1,1 +1,1 @@
-"""Parallel layers by hand beside the same with PyTorch's own tools; both compute the same."""
+"""Parallel layers by hand and with PyTorch's own tools; both compute the same."""

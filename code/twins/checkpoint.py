@@ -1,10 +1,9 @@
-"""A matrix that four ranks save and two read: by hand, and with `torch.distributed.checkpoint`.
+"""Matrix that four ranks save and two read: by hand, and with `torch.distributed.checkpoint`.
 
     torchrun --nproc-per-node 4 code/twins/checkpoint.py
 
-Both write slices with their places in the whole, so that any other division can find the numbers
-that it needs. By hand, each rank says where its slice lies. With PyTorch a DTensor knows that.
-"""
+Both ways write slices with their positions in the whole, so that any other division can find its
+numbers. By hand, each rank states its slice's position; in PyTorch, the DTensor knows it."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leav
 
 from checkpoints.slices import Slice, read, read_tensors, write
 
-NAME = "weight.word.weight"  # one that each checkpoint of the program has
+NAME = "weight.word.weight"  # a name that every checkpoint of the program has
 WHOLE = torch.arange(24 * 16, dtype=torch.float32).view(24, 16)
 
 
 def by_hand(folder: Path) -> Tensor:
-    """Saves rows of each of all ranks; reads columns of each of the first half of them."""
+    """Save rows on each rank; read columns on the first half of the ranks."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     rows = WHOLE.chunk(ranks)[rank].contiguous()
     write({NAME: Slice(rows, list(WHOLE.shape), [rank * rows.shape[0], 0])}, folder)
@@ -53,7 +52,7 @@ def with_torch(folder: Path) -> Tensor:
 
 
 def both_are_right(folder: Path) -> bool:
-    """True if this rank reads its columns in both ways; ranks that read nothing agree."""
+    """Return True if this rank reads its columns in both ways, or reads nothing."""
     rank, half = dist.get_rank(), dist.get_world_size() // 2
     for name in ("hand", "torch"):
         (folder / name).mkdir(exist_ok=True)

@@ -1,11 +1,10 @@
-"""An MLP cut over the tensor ranks: by hand, and with `parallelize_module` and DTensor.
+"""MLP split over the tensor ranks: by hand, and with `parallelize_module` and DTensor.
 
     torchrun --nproc-per-node 2 code/twins/tensor_parallel.py
 
-By hand, each layer has this rank's slice of the matrix and calls the collective that it needs.
-With DTensor, the model is written for one device. A plan says of each layer how its matrix is cut,
-and PyTorch finds out what has to travel. The plan for an MLP is two lines.
-"""
+By hand, each layer has this rank's slice of the matrix and calls the necessary collective. With
+DTensor, the model is written for one device. A plan says for each layer how its matrix is split,
+and PyTorch derives the communication. The plan for an MLP has two lines."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ PLAN: dict[str, ParallelStyle] = {"up": ColwiseParallel(), "down": RowwiseParall
 
 
 class MLP(nn.Module):
-    """[rows, hidden] → the same shape; `up` and `down` may be whole or slices."""
+    """MLP: [rows, hidden] → the same shape; `up` and `down` may be whole or slices."""
 
     def __init__(self, up: nn.Module, down: nn.Module) -> None:
         super().__init__()
@@ -47,7 +46,7 @@ class MLP(nn.Module):
 
 
 def serial() -> MLP:
-    """The undivided model, with the same weights on every rank."""
+    """Return the undivided model, with the same weights on every rank."""
     torch.manual_seed(0)
     layers = nn.Linear(HIDDEN, WIDTH), nn.Linear(WIDTH, HIDDEN)
     return MLP(*layers).double()
@@ -70,7 +69,7 @@ def with_dtensor() -> MLP:
 
 
 def compute(mlp: MLP) -> list[Tensor]:
-    """The output, and gradients: of the input, and of this rank's slice of each parameter."""
+    """Return the output, and gradients of the input and of this rank's parameter slices."""
     torch.manual_seed(1)
     x = torch.randn(ROWS, HIDDEN, dtype=torch.float64, requires_grad=True)
     y = mlp(x)
@@ -81,7 +80,7 @@ def compute(mlp: MLP) -> list[Tensor]:
 
 
 def largest_difference() -> float:
-    """Between the two, over everything that they compute on this rank."""
+    """Return the largest difference between the two ways, over all results on this rank."""
     ranks = list(range(dist.get_world_size()))
     hand = compute(by_hand(Group(ranks, dist.get_rank(), dist.group.WORLD)))
     pairs = zip(hand, compute(with_dtensor()), strict=True)

@@ -1,1 +1,1 @@
-"""Weather: made without internet, read, forecast, and how good a forecast was."""
+"""Weather: generated without internet, read, forecast and scored."""

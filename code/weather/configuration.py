@@ -1,8 +1,7 @@
-"""The values of a run of train_vit.py: a configuration of configurations.yaml, changed by flags.
+"""Values of a run of train_vit.py: a configuration of configurations.yaml, changed by flags.
 
-Every key is a row below, with what it may be; a flag is the same row. All that is wrong in the file
-is told at once, as is all that is wrong on the command line.
-"""
+Every key is a row below, with its range; the flag is the same row. All errors in the file are
+reported at once, and so are all errors on the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ FILE = Path(__file__).with_name("configurations.yaml")
 
 
 class Truth(Takes):
-    """true or false, so that a flag can also undo what a configuration says."""
+    """Range of true and false, so that a flag can also switch off a configured value."""
 
     rule = "true or false"
 
@@ -96,7 +95,7 @@ ROWS = {row[0][2:].replace("-", "_"): row for rows in CONFIGURED.values() for ro
 
 
 def parse(argv: list[str], ranks: int) -> argparse.Namespace:
-    # Without defaults: what was not given is to come from the configuration.
+    # Without defaults: values that are not given come from the configuration.
     bare = {
         title: [(name, takes, None, meaning) for name, takes, _, meaning in rows]
         for title, rows in CONFIGURED.items()
@@ -114,7 +113,7 @@ def parse(argv: list[str], ranks: int) -> argparse.Namespace:
 
 
 def read(path: Path, name: str) -> dict[str, Any]:
-    """The configuration `name`, over `base`."""
+    """Return the configuration `name`, on top of `base`."""
     try:
         known = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -145,7 +144,7 @@ def _fill_in(args: argparse.Namespace) -> None:
         args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
         args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
     args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
-    # What the profiler of pretrain_gpt.py asks for beside.
+    # Further values that pretrain_gpt.py's profiler needs.
     args.record_memory_history, args.memory_snapshot_path = False, "snapshot.pickle"
 
 

@@ -1,6 +1,6 @@
-"""NVIDIA DALI as an alternative loader: its own processes read pieces of the files and scale them,
-and it brings them to the GPU ahead of time. Used where it is installed (`pip install
-nvidia-dali-cuda120`); it needs a GPU."""
+"""Alternative loader with NVIDIA DALI: its processes read and scale pieces of the files and copy
+them to the GPU ahead of time. It has to be installed (`pip install nvidia-dali-cuda120`) and needs
+a GPU."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_possible(device: torch.device) -> None:
 
 
 class BatchSource:
-    """Called by DALI's own processes, with the number of the batch within the run."""
+    """Source of samples for DALI's own processes, by the batch's number in the run."""
 
     def __init__(self, pairs: ForecastPairs, batches: GlobalBatches) -> None:
         self.pairs, self.batches, self.known = pairs, batches, {}

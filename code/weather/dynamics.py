@@ -1,17 +1,16 @@
-"""The flow of a made-up atmosphere: two layers of air on a turning planet, and the water in them.
+"""Flow of an artificial atmosphere: two layers of air on a rotating planet, with their water.
 
-Two-layer quasi-geostrophic equations on a channel that closes in itself from west to east and has
-a wall in the south and in the north, 7000 km apart. Warm air in the south and cold air in the north
-mean a west wind that grows with height, and that is unstable: cyclones grow, move, meet and die.
+Two-layer quasi-geostrophic equations on a channel that is periodic from west to east and has walls
+in the south and in the north, 7000 km apart. Warm air in the south and cold air in the north cause
+a west wind that grows with height and is unstable: cyclones grow, move, merge and decay.
 
     potential vorticity of a layer   carried by the wind of that layer, with the planet's own (beta)
-    wind                             follows from it at any time, by inverting a Laplacian
-    humidity of a layer              carried by the same wind; evaporates below, rains where it is
-                                     more than air of that temperature holds
+    wind                             computed from it at any time, by inverting a Laplacian
+    humidity of a layer              carried by the same wind; evaporates below, and rains when
+                                     saturated
 
-Pseudo-spectral: derivatives among wavenumbers, products on the grid. Walls come from a mirror: the
-flow continues beyond them with the other sign, so that no wind blows across.
-"""
+The method is pseudo-spectral: derivatives in wavenumbers, products on the grid. Walls are mirrors:
+the flow continues beyond them with the opposite sign, so that no wind blows across."""
 
 from __future__ import annotations
 
@@ -22,42 +21,42 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# Between two states.
+# Time between two states.
 HOURS = 6.0
 SOUTH_TO_NORTH_M = 7.0e6
 CORIOLIS_PER_S = 1.0e-4
 BETA_PER_M_S = 1.6e-11  # growth of the Coriolis parameter northwards
-SHEAR_M_S = 16.0  # west wind of the upper layer above that of the lower one, on average
+SHEAR_M_S = 16.0  # mean west wind of the upper layer relative to the lower one
 LOWER_WIND_M_S = 4.0
-DEFORMATION_M = 6.0e5  # size of what grows fastest, over 2 π or so
-DRAG_PER_S = 1 / (4 * 86400)  # of the ground on the lower layer
-COOLING_PER_S = 1 / (20 * 86400)  # radiation brings back the contrast of south and north
+DEFORMATION_M = 6.0e5  # size of the fastest-growing waves, divided by about 2 π
+DRAG_PER_S = 1 / (4 * 86400)  # drag of the ground on the lower layer
+COOLING_PER_S = 1 / (20 * 86400)  # radiation restores the contrast of south and north
 EVAPORATION_PER_S, RAIN_PER_S, LIFT_PER_S = 1 / (4 * 86400), 1 / (4 * 3600), 1 / (3 * 86400)
 GAS_J_KG_K = 287.0
-GUSTS_M_S = 10.0  # what the fastest wind may gain within six hours
-# Where from west to east and from south to north, as shares, and how high in metres.
+GUSTS_M_S = 10.0  # largest increase of the fastest wind within six hours
+# Position from west to east and from south to north, as shares, and height in metres.
 MOUNTAINS = ((0.2, 0.55, 2200.0), (0.62, 0.4, 1500.0), (0.8, 0.7, 900.0))
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The unchanging ground: height in metres, and where there is land (0 to 1)."""
+    """Unchanging ground: height in metres, and share of land (0 to 1)."""
 
     height_m: Tensor
     land: Tensor
 
 
 def saturation(temperature_k: Tensor) -> Tensor:
-    """Most water that the upper and the lower layer hold, in kg per kg of air; by the temperature
-    at 850 hPa."""
+    """Return the most water that the upper and the lower layer hold, in kg per kg of air, from the
+    temperature at 850 hPa."""
     lower = 0.0068 * torch.exp(0.065 * (temperature_k - 278.0))
     upper = 0.0014 * torch.exp(0.065 * (temperature_k - 278.0))
     return torch.stack([upper, lower])
 
 
 class Atmosphere:
-    """A state is [q upper, q lower, humidity upper, humidity lower] on the grid, from south to
-    north. It holds everything: who has a state can go on from it."""
+    """Atmosphere on a grid. A state is [q upper, q lower, humidity upper, humidity lower] from
+    south to north and is complete: the flow can continue from any state."""
 
     def __init__(self, height: int, width: int, device: torch.device | str = "cpu") -> None:
         self.height, self.width = height, width
@@ -72,17 +71,18 @@ class Atmosphere:
         self.stretching = 1 / (2 * DEFORMATION_M**2)
         self.invert_sum = -1 / torch.where(square > 0, square, 1.0) * (square > 0)
         self.invert_difference = -1 / (square + 2 * self.stretching)
-        # Products make waves that the grid does not hold; the shortest ones it does are taken out.
+        # Products create waves that are too short for the grid; the filter removes its shortest
+        # waves.
         short = (square.sqrt() * cell_m - 0.65 * math.pi).clamp(min=0)
         self.filter = torch.exp(-23.6 * short**4)
-        self.longest_step_m = 2.6 * cell_m / (0.65 * math.pi)  # else short waves would grow
+        self.longest_step_m = 2.6 * cell_m / (0.65 * math.pi)  # otherwise short waves would grow
         self.wind = torch.tensor([LOWER_WIND_M_S + SHEAR_M_S, LOWER_WIND_M_S], **kind)[
             :, None, None
         ]
         sign = torch.tensor([1.0, -1.0], **kind)[:, None, None]
         self.gradient = BETA_PER_M_S + sign * self.stretching * SHEAR_M_S
         self.ground = self._ground()
-        hill = self.ground.height_m * CORIOLIS_PER_S / 8000.0 / 4  # a quarter: air flows round too
+        hill = self.ground.height_m * CORIOLIS_PER_S / 8000.0 / 4  # a quarter: air also flows round
         self.hill = torch.cat([hill, -hill.flip(0)])
 
     def _ground(self) -> Ground:
@@ -95,7 +95,7 @@ class Atmosphere:
         return Ground(height, torch.sigmoid((height - 150.0) / 60.0))
 
     def initial(self, seed: int) -> Tensor:
-        """A weak random flow; days pass before it is weather."""
+        """Return a weak random flow, which takes days to develop into weather."""
         random = torch.Generator().manual_seed(seed)
         amplitude = torch.randn(2, 6, 12, generator=random, dtype=torch.float64)
         phase = 2 * math.pi * torch.rand(2, 6, 12, generator=random, dtype=torch.float64)
@@ -110,7 +110,7 @@ class Atmosphere:
         return torch.cat([q, 0.7 * saturation(warmth)])
 
     def advance(self, state: Tensor) -> Tensor:
-        """The state six hours later, by steps of Runge and Kutta's method of fourth order."""
+        """Return the state six hours later, by fourth-order Runge-Kutta steps."""
         now = self._to_waves(state)
         fastest_m_s = max(wind.abs().max().item() for wind in self.winds(state)) + GUSTS_M_S
         steps = max(4, math.ceil(HOURS * 3600 * fastest_m_s / self.longest_step_m))
@@ -124,25 +124,25 @@ class Atmosphere:
         return self._to_grid(now)[:, : self.height]
 
     def stream(self, state: Tensor) -> Tensor:
-        """The stream function of both layers, m²/s, with that of the mean wind."""
+        """Return the stream function of both layers, m²/s, including the mean wind."""
         waves = self._stream(self._to_waves(state)[:2])
         there = self.y_m[:, None] - SOUTH_TO_NORTH_M / 2
         return self._to_grid(waves)[:, : self.height] - self.wind * there
 
     def winds(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Eastward and northward, of both layers."""
+        """Return the eastward and northward wind of both layers."""
         waves = self._stream(self._to_waves(state)[:2])
         both = self._to_grid(torch.cat([-self.dy * waves, self.dx * waves]))[:, : self.height]
         return both[:2] + self.wind, both[2:]
 
     def temperature(self, state: Tensor) -> Tensor:
-        """Kelvin at 850 hPa, from the thickness of the air between the layers."""
+        """Return the temperature in kelvin at 850 hPa, from the thickness between the layers."""
         waves = self._stream(self._to_waves(state)[:2])
         upper, lower = self._to_grid(waves)[:, : self.height]
         return self._warmth(upper - lower)
 
     def _warmth(self, difference: Tensor) -> Tensor:
-        """Temperature, from the difference of the stream functions without the mean wind's."""
+        """Return the temperature from the difference of the stream functions without mean wind."""
         thickness = difference - SHEAR_M_S * (self.y_m[:, None] - SOUTH_TO_NORTH_M / 2)
         return 278.0 + CORIOLIS_PER_S / (GAS_J_KG_K * math.log(850 / 250)) * thickness
 
@@ -172,7 +172,7 @@ class Atmosphere:
         return change
 
     def _water(self, humidity: Tensor, difference: Tensor) -> Tensor:
-        """Change of humidity by evaporation, lift and rain, in the mirror as well."""
+        """Return the change of humidity by evaporation, lift and rain, in the mirror as well."""
         most = saturation(self._warmth(difference))
         source = -RAIN_PER_S * (humidity - most).clamp(min=0)
         wet = 0.9 - 0.4 * self.ground.land

@@ -1,4 +1,4 @@
-"""Lines and scalars of train_vit.py: a few per epoch, by the first rank."""
+"""Log lines and scalars of train_vit.py: a few per epoch, by the first rank."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EpochReport:
         return SummaryWriter(self.args.tensorboard_dir)
 
     def log(self, text: str) -> None:
-        """A line as Python's `logging` writes it."""
+        """Print a line in the format of Python's `logging`."""
         now = datetime.now()
         if self.speaks:
             say(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d} - root - INFO - {text}")
@@ -59,7 +59,7 @@ class EpochReport:
         self.log("Starting Training Loop...")
 
     def after_first_forward(self) -> None:
-        """Activations of the whole batch are there: about the most of a step."""
+        """Report the memory with all activations of the batch, which is near the step's peak."""
         self.log(f"Memory usage after forward pass: {self.memory.bytes()[0] / 1e9:.2f} GB.")
 
     def epoch(self, number: int, seconds: float, samples: int, loss: float, rate: float) -> None:

@@ -1,12 +1,11 @@
-"""Files of the weather, as the reanalysis (ERA5) is laid out for training:
+"""Weather files in the layout of the reanalysis (ERA5) for training:
 
     train/2001.h5 …  valid/2005.h5    a file per year: `fields` [times, fields, height, width], a
                                       state every six hours, rows from north to south
     stats/global_means.npy            [1, fields, 1, 1], over the training years
     stats/global_stds.npy
 
-A file that has no `latitude` covers the whole planet, from 90° to -90°.
-"""
+A file without `latitude` covers the whole planet, from 90° to -90°."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ CURE = f"copy it anew, or make weather in another folder with `{MAKE.format('FOL
 
 
 def years_in(folder: Path) -> list[Path]:
-    """The yearly files of a folder such as data/weather/train, in order."""
+    """Return the yearly files of a folder such as data/weather/train, in order."""
     found = sorted(folder.glob("*.h5"))
     if not found:
         raise DataError(
@@ -33,7 +32,7 @@ def years_in(folder: Path) -> list[Path]:
 
 
 def shape_of(path: Path) -> tuple[int, int, int, int]:
-    """Times, fields, height, width."""
+    """Return times, fields, height and width."""
     with opened(path) as file:
         shape: tuple[int, ...] = file["fields"].shape
     if len(shape) != 4 or shape[0] < 2:
@@ -58,7 +57,7 @@ def opened(path: Path) -> h5py.File:
 
 
 def latitudes_of(path: Path) -> np.ndarray:
-    """Degrees of the rows."""
+    """Return the degrees of the rows."""
     with opened(path) as file:
         height = file["fields"].shape[2]
         if "latitude" in file:
@@ -67,7 +66,7 @@ def latitudes_of(path: Path) -> np.ndarray:
 
 
 def statistics_of(folder: Path, fields: int) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations, as [fields, 1, 1]."""
+    """Return means and standard deviations, as [fields, 1, 1]."""
     means, stds = (
         _numbers(folder / "stats" / f"global_{name}.npy", fields) for name in ("means", "stds")
     )

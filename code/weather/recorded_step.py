@@ -1,9 +1,8 @@
-"""A training step as a CUDA graph: its kernels are recorded once, and started together ever after.
+"""Training step as a CUDA graph: its kernels are recorded once, and then launched together.
 
-A graph repeats kernels with the addresses and the numbers that they had when it was recorded. So
-batches are copied into tensors that stay where they are, the learning rate is a tensor, gradients
-live where the recorded backward pass made them, and nothing in the step may look at a result.
-"""
+A graph repeats kernels with their recorded addresses and numbers. So batches are copied into fixed
+tensors, and the learning rate is a tensor. Gradients stay where the recorded backward allocated
+them. Nothing in the step may read a result."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from torch import Tensor
 from process.errors import ArgumentsError
 
 Inputs = tuple[Tensor, ...]
-# Kernel by kernel, so that libraries make their plans and Adam its state outside of the graph.
+# Steps without a graph, so that libraries choose kernels and Adam creates its state before.
 WARM_UP_STEPS = 3
 
 
@@ -41,15 +40,15 @@ def check_possible(args: argparse.Namespace, device: torch.device, ranks: int) -
 
 
 class RecordedStep:
-    """`compute` makes gradients and steps; `clear` drops gradients, so that they are made anew
-    among the memory of the graph."""
+    """Recorded step. `compute` runs forward, backward and optimizer; `clear` drops gradients, so
+    that they are allocated again in the graph's memory."""
 
     graph: torch.cuda.CUDAGraph
     loss: Tensor
 
     def __init__(self, compute: Callable[..., Tensor], clear: Callable[[], None]) -> None:
         self.compute, self.clear = compute, clear
-        self.side = torch.cuda.Stream()  # on the usual stream nothing can be recorded
+        self.side = torch.cuda.Stream()  # the default stream cannot be recorded
         self.done = 0
         self.inputs: Inputs = ()
 
@@ -62,10 +61,11 @@ class RecordedStep:
         for kept, new in zip(self.inputs, inputs, strict=True):
             kept.copy_(new)
         self.graph.replay()
-        return self.loss.clone()  # the next step writes there
+        return self.loss.clone()  # the next step overwrites it
 
     def _kernel_by_kernel(self, inputs: Inputs, after_forward: Callable[[], None] | None) -> Tensor:
-        """Each stream waits for the other: before for the batch, after for the weights."""
+        """Run without a graph; streams wait for each other, first for the batch, then for the
+        weights."""
         self.clear()
         self.side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.side):
@@ -74,10 +74,10 @@ class RecordedStep:
         return loss
 
     def _record(self, inputs: Inputs) -> None:
-        """Computes nothing: `loss` says where the result of each replay will be."""
+        """Record the graph without computing; each replay writes its result to `loss`."""
         self.inputs = tuple(tensor.clone() for tensor in inputs)
         self.clear()
         self.graph = torch.cuda.CUDAGraph()
-        # Other threads of the process may allocate: the one that pins batches does.
+        # Other threads, such as the one that pins batches, may allocate meanwhile.
         with torch.cuda.graph(self.graph, stream=self.side, capture_error_mode="thread_local"):
             self.loss = self.compute(self.inputs)

@@ -1,8 +1,7 @@
-"""Batches from yearly files: pairs of states six hours apart, cut out at random and scaled.
+"""Batches from yearly files: pairs of states six hours apart, cropped at random and scaled.
 
-What a sample is follows from its number, the epoch and --seed alone: not from how many ranks or
-workers share the reading.
-"""
+A sample depends on its number, the epoch and --seed alone, not on the number of ranks or
+workers."""
 
 from __future__ import annotations
 
@@ -20,15 +19,15 @@ from torch.utils.data import DataLoader, Dataset
 from process.errors import ArgumentsError, DataError
 from weather.files import latitudes_of, opened, shape_of, statistics_of, years_in
 
-# Fields now, fields six hours later, and where the piece begins: row and column.
+# Fields now, fields six hours later, and the first row and column of the crop.
 Sample = tuple[Tensor, Tensor, Tensor]
 # Epoch and number of a sample.
 Key = tuple[int, int]
 
 
 class ForecastPairs(Dataset[Sample]):
-    """`train` or `valid` of a folder; pieces begin where a patch does and run on past the last
-    column, which is neighbour of the first."""
+    """Dataset `train` or `valid` of a folder. Crops begin at a patch and continue past the last
+    column, whose neighbour is the first."""
 
     def __init__(self, args: argparse.Namespace, part: str) -> None:
         folder = Path(args.data)
@@ -38,7 +37,7 @@ class ForecastPairs(Dataset[Sample]):
             raise DataError(f"{folder}/{part}: the years differ in fields or grid: {shapes}")
         _, fields, height, width = shapes[0]
         self.channels = min(fields, args.channels)
-        # 721 rows, from pole to pole, are a patch too many by one row.
+        # 721 rows, from pole to pole, are one more than a multiple of the patch.
         self.height, self.width = (n // self.patch * self.patch for n in (height, width))
         self.rows, self.columns = args.crop_height or self.height, args.crop_width or self.width
         self.means, self.stds = statistics_of(folder, self.channels)
@@ -51,11 +50,11 @@ class ForecastPairs(Dataset[Sample]):
             ("--crop-width", self.columns, self.width, "columns"),
             (f"--{part}-samples", wanted, len(pairs), "pairs of states"),
         ))  # fmt: skip
-        # Not the first ones, which are of the same weeks: evenly over all years.
+        # Evenly over all years, as the first pairs would be from the same weeks.
         self.pairs = [pairs[n * len(pairs) // wanted] for n in range(wanted)]
         self.part, self.files = part, {}
 
-    # Opened by the worker that reads them: the library must not be open across a fork.
+    # The worker that reads a file opens it: the library must not be open across a fork.
     files: dict[int, h5py.File]
 
     def __len__(self) -> int:
@@ -88,13 +87,13 @@ class ForecastPairs(Dataset[Sample]):
             rest = fields[time, : self.channels, rows, : ends - self.width]
             found = np.concatenate([found, rest], axis=-1)
         found = found.astype(np.float32, copy=False)
-        found -= self.means  # in place: results of their own would take five times as long
+        found -= self.means  # in place: with new arrays it takes five times as long
         found /= self.stds
         return torch.from_numpy(found)
 
 
 def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> None:
-    """Taking less than was asked for would be another run than the one that was asked for."""
+    """Refuse a request for more than there is; less would be a different run."""
     found = [
         f"{flag} {wanted}: {folder} has {there} {what}; give at most {there}, or 0 for all"
         for flag, wanted, there, what in sizes
@@ -106,8 +105,8 @@ def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> 
 
 class GlobalBatches:
     """Samples that a rank reads: its share of each global batch, so that two ranks with half a
-    batch each see what one would see. A last batch that is not full is left out in training, and
-    shared as far as it goes where forecasts are judged."""
+    batch each read what one would. Training leaves out an incomplete last batch; validation
+    distributes it as far as it goes."""
 
     def __init__(
         self, count: int, size: int, rank: int, ranks: int, shuffled_by: int | None
@@ -130,14 +129,14 @@ class GlobalBatches:
                 yield [(self.epoch, int(n)) for n in mine]
 
 
-# The batches of an epoch.
+# Batches of an epoch.
 Batches = Callable[[int], Iterator[Sample]]
 
 
 def make_batches(
     pairs: ForecastPairs, batches: GlobalBatches, args: argparse.Namespace, device: torch.device
 ) -> Batches:
-    """Makes batches by PyTorch's loader, or by NVIDIA DALI on the GPU."""
+    """Return batches from PyTorch's loader, or from NVIDIA DALI on the GPU."""
     if args.loader == "dali" and pairs.part == "train":
         from weather.dali_loader import dali_batches
 
@@ -156,7 +155,7 @@ def make_batches(
             for batch in loader:
                 now, later, corner = (t.to(device, non_blocking=pinned) for t in batch)
                 yield now, later, corner
-        except DataError as error:  # a worker's comes with its traceback around it
+        except DataError as error:  # a worker's error includes its traceback
             told = str(error).strip().splitlines()[-1]
             raise DataError(told.removeprefix("process.errors.DataError: ")) from error
 

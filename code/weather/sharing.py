@@ -1,5 +1,5 @@
-"""The weather model shared by ranks: samples over dp alone, matrices over tp,
-patches over cp. All ranks of one copy of the model read the same samples."""
+"""Distribution of the weather model: samples over dp, matrices over tp, patches over cp. All ranks
+of one copy of the model read the same samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def grid_of(args: argparse.Namespace, ranks: int) -> Grid:
 
 
 def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
-    """Problems of the layout that show without the data."""
+    """Return problems of the layout that do not depend on the data."""
     found, tensor = [], args.tensor_model_parallel_size
     if args.num_heads % tensor:
         found.append(
@@ -44,7 +44,7 @@ def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
 
 
 def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
-    """Asked when the size of the planet is known, which may be that of a piece."""
+    """Check that context ranks can share the patches evenly, when the size of the data is known."""
     patches = (pairs.rows // pairs.patch) * (pairs.columns // pairs.patch)
     context, ranks = layout.context.size, layout.context.size * layout.data.size
     if patches % context:
@@ -59,8 +59,8 @@ def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
 def averaged(
     plain: nn.Module, args: argparse.Namespace, layout: Layout, device: torch.device
 ) -> nn.Module:
-    """Averages gradients over all copies of a weight: those of other data ranks, which saw
-    other samples, and those of other context ranks, which saw other patches."""
+    """Average gradients over all copies of a weight: other data ranks had other samples, and other
+    context ranks had other patches."""
     if layout.data_context.size == 1:
         return plain
     return DistributedDataParallel(
@@ -72,7 +72,7 @@ def averaged(
 
 
 class SlicesScaler(torch.amp.GradScaler):
-    """Skips a step on all tensor ranks where one of them finds an overflow in its slices."""
+    """Gradient scaler: an overflow on one tensor rank skips the step on all of them."""
 
     def __init__(self, device: torch.device, enabled: bool, tensor: Group) -> None:
         super().__init__(device.type, enabled=enabled)
@@ -80,7 +80,7 @@ class SlicesScaler(torch.amp.GradScaler):
 
     def _unscale_grads_(self, *asked: Any) -> dict[torch.device, torch.Tensor]:
         found = super()._unscale_grads_(*asked)
-        if self.tensor.size > 1:  # an average over copies has the overflow of each already
+        if self.tensor.size > 1:  # the average over copies already has the overflow of each
             for overflow in found.values():
                 dist.all_reduce(overflow, dist.ReduceOp.MAX, group=self.tensor.handle)
         return found

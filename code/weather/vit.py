@@ -1,8 +1,7 @@
-"""A vision transformer that forecasts: patches of all fields in, the fields six hours later out.
+"""Vision transformer for forecasts: patches of all fields in, the fields six hours later out.
 
-Ranks may share it in two ways. Tensor ranks have some of the heads, and some of the MLP's inner
-width, for all patches; context ranks have all weights, for some of the patches.
-"""
+Ranks may share it in two ways. Tensor ranks have some heads and a part of the MLP's inner width,
+for all patches; context ranks have all weights, for some patches."""
 
 from __future__ import annotations
 
@@ -27,13 +26,13 @@ ALONE = Group([0], 0)
 
 
 class PatchAttention(nn.Module):
-    """Every patch looks at every other: no mask, for weather comes from all sides. So each has the
-    same to do, and context ranks may take the patches as they come."""
+    """Attention without a mask, as weather comes from all sides. Every patch has equal work, so
+    context ranks take the patches in order."""
 
     def __init__(self, width: int, heads: int, slicing: Slicing, context: Group) -> None:
         super().__init__()
         self.heads, self.context = heads // slicing.group.size, context
-        # Query, key and value of one head, then those of the next: a slice is whole heads.
+        # Query, key and value of one head, then of the next: a slice has whole heads.
         self.query_key_value = ColumnParallel(width, 3 * width, slicing)
         self.out = RowParallel(width, width, slicing)
 
@@ -64,8 +63,8 @@ class EncoderLayer(nn.Module):
 
 
 class WeatherModel(nn.Module):
-    """`height` and `width` are those of the whole planet: a piece of it takes the positions of its
-    patches from there, so a model that has learned from pieces forecasts the whole."""
+    """Model for a planet of `height` × `width`. A crop uses the planet's positions of its patches,
+    so a model that was trained on crops can forecast the whole."""
 
     def __init__(
         self, args: argparse.Namespace, height: int, width: int, channels: int,
@@ -86,7 +85,7 @@ class WeatherModel(nn.Module):
         self.head = nn.Linear(args.embed_dim, inside)
         self.adds = args.forecast == "change"
         draw(self)
-        if self.adds:  # begins with "as it is now", the forecast to beat
+        if self.adds:  # start with persistence, the forecast to beat
             nn.init.zeros_(self.head.weight)
 
     def forward(self, now: Tensor, corner: Tensor) -> Tensor:
@@ -96,9 +95,9 @@ class WeatherModel(nn.Module):
         x = self.embed(self._mine(patches)) + self._mine(positions)
         for layer in self.layers:
             x = layer(x)
-        # Context ranks then judge the same whole forecast. Backward, the gather sums what they say
-        # of it, ranks times the same; and the average over all copies of the weights divides by
-        # ranks, so that what is left is the sum over the patches.
+        # Context ranks then have the same whole forecast. In backward, the gather sums their equal
+        # gradients, which multiplies by the number of ranks; the average over all copies of the
+        # weights divides by it. The sum over the patches remains.
         x = gather_pieces(self.head(self.norm(x)), self.context)
         x = x.view(batch, tall, wide, self.channels, self.patch, self.patch)
         forecast = x.permute(0, 3, 1, 4, 2, 5).reshape(now.shape)
@@ -108,7 +107,7 @@ class WeatherModel(nn.Module):
         return x.chunk(self.context.size, 1)[self.context.index]
 
     def _patches(self, now: Tensor, tall: int, wide: int) -> Tensor:
-        """[batch, channels, height, width] → [batch, patches, all numbers of a patch]"""
+        """Map [batch, channels, height, width] → [batch, patches, all numbers of a patch]."""
         parts = now.view(now.shape[0], self.channels, tall, self.patch, wide, self.patch)
         return parts.permute(0, 2, 4, 1, 3, 5).reshape(now.shape[0], tall * wide, -1)
 
@@ -120,7 +119,7 @@ class WeatherModel(nn.Module):
 
 
 def draw(model: WeatherModel) -> None:
-    """Draws every matrix whole and keeps this rank's slice, so that all layouts begin alike."""
+    """Draw every whole matrix and keep this rank's slice, so that all layouts start alike."""
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)

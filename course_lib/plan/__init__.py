@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from course_lib.plan.shapes.ranks import groups
     from course_lib.plan.time.calibration import Observation, calibrate
 
-# Resolved on first use: whoever only names a layout need not load the whole room.
+# Names load on first use, so that code that only names a layout does not load the whole package.
 _LATE = {
     "time.calibration": "Observation calibrate",
     "estimate": "Estimate largest_micro_batch predict",

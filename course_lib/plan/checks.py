@@ -1,4 +1,4 @@
-"""Errors of this room: what was asked, the rule it breaks, and a value that would work."""
+"""Checks of arguments; each error says what was asked, the rule it breaks and what would work."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from course_lib.plan.numbers import not_whole, real, unboxed, whole
 from course_lib.words import _
 
 T = TypeVar("T")
-# No number of this field is larger and, unless it is 0, none is smaller than 1 / MOST: arithmetic
-# with them stays within a float.
+# Bounds of every number: at most MOST and, unless it is 0, at least 1 / MOST. Arithmetic with such
+# numbers stays within a float.
 MOST = 10**15
-# The same for what is counted; and for layers and devices, which are gone through one by one.
+# Bounds of counts, and of layers and devices, over which the planner loops one by one.
 MOST_WHOLE, MOST_PARTS = 10**9, 10**6
 
 
 class PlanError(CourseError, ValueError):
-    """A shape, layout or question that cannot be; its text says what would work."""
+    """Error for an impossible shape, layout or question; its text says what would work."""
 
 
 def whole_number(what: str, value: object, least: int = 1, most: int = MOST_WHOLE) -> int:
-    """In Python's own type, which does not overflow as numpy's do."""
+    """Return the value as a Python int, which does not overflow as numpy's integers do."""
     found = whole(value)
     if found is None:
         raise PlanError(
@@ -58,7 +58,7 @@ def whole_number(what: str, value: object, least: int = 1, most: int = MOST_WHOL
 
 
 def number(what: str, value: object, least: float | None = None, above: bool = False) -> float:
-    """An int stays one, so that it is shown as it was written. `above`: not `least` itself."""
+    """Return a finite number; an int stays an int. With `above`, `least` itself is refused."""
     found = real(value)
     if found is None:
         raise PlanError(
@@ -104,7 +104,7 @@ def positive(what: str, value: object) -> float:
 def keep_whole(
     holder: object, *names: str, least: int = 1, most: int = MOST_WHOLE, of: str = ""
 ) -> None:
-    """Checks these fields of a frozen dataclass when it is made, and keeps Python's own numbers."""
+    """Check whole-number fields of a frozen dataclass and store them as Python ints."""
     for name in names:
         value = whole_number(f"{of}{name}", getattr(holder, name), least, most)
         object.__setattr__(holder, name, value)
@@ -113,7 +113,7 @@ def keep_whole(
 def keep_numbers(
     holder: object, *names: str, least: float = 0, above: bool = False, unknown: bool = False
 ) -> None:
-    """The same for any number; where it may be `unknown`, None stays."""
+    """Check number fields of a frozen dataclass. If `unknown`, None is allowed and stays."""
     for name in names:
         value = getattr(holder, name)
         if value is not None or not unknown:
@@ -121,7 +121,7 @@ def keep_numbers(
 
 
 def keep_flags(holder: object, *names: str) -> None:
-    """The text "False" counts as true in Python, and would be taken for it."""
+    """Check True/False fields: the text "False" would count as true in Python."""
     for name in names:
         value = getattr(holder, name)
         if value is not True and value is not False:
@@ -142,7 +142,7 @@ def flag(what: str, value: object) -> bool:
 
 
 def expect(kind: type[T], what: str, value: object, such_as: str) -> T:
-    """The value itself, if it is of this kind."""
+    """Return the value if it has this type; otherwise raise an error."""
     if not isinstance(value, kind):
         raise PlanError(
             _(
@@ -159,7 +159,7 @@ def expect(kind: type[T], what: str, value: object, such_as: str) -> T:
 def expect_each(
     kind: type[T], what: str, values: object, such_as: str, least: int = 1
 ) -> tuple[T, ...]:
-    """Several of this kind, in any container but a text."""
+    """Return the values as a tuple if each has this type; a str, bytes or dict is no list."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         raise PlanError(
             _(
@@ -191,7 +191,7 @@ def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def multiple_of(what: str, value: int, divisor_text: str, divisor: int) -> None:
-    """Refuses with the neighbours that would do, the lower one only if it is not zero."""
+    """Refuse a value that is not a multiple; the error names the nearest nonzero multiples."""
     if value % divisor == 0:
         return
     lower = value // divisor * divisor
@@ -212,7 +212,7 @@ def multiple_of(what: str, value: int, divisor_text: str, divisor: int) -> None:
 
 
 def divides(what: str, parts: int, whole_text: str, whole: int) -> None:
-    """`parts` must divide `whole`; names the divisors of `whole` next to what was asked."""
+    """Refuse `parts` that do not divide `whole`; the error names the nearest divisors."""
     if whole % parts == 0:
         return
     found = divisors(whole)
@@ -237,7 +237,7 @@ def divisors(number: int) -> list[int]:
 
 
 def named(what: str, name: object, table: Mapping[str, T]) -> T:
-    """The entry of a table, in capitals or not."""
+    """Return the entry of a table; upper and lower case count as equal."""
     if isinstance(name, str):
         if name in table:
             return table[name]

@@ -1,5 +1,5 @@
-"""Code bases, as far as they show in time and memory. One `Stack` per family of
-programs; its numbers are counts of what the program keeps or sends, and a few measured times."""
+"""Code bases: what distinguishes programs in time and memory. Each program family has one `Stack`;
+its numbers count what the program keeps or sends, and a few are measured times."""
 
 from __future__ import annotations
 
@@ -13,66 +13,66 @@ FLASH_KERNELS = ("flash1", "flash2", "cudnn")
 
 @dataclass(frozen=True)
 class Stack:
-    """Times in ms are of the Python thread that launches kernels: a layer cannot be faster than
-    its launch. Shares are of 1. `*_bytes` are per parameter, logit or element."""
+    """Time and memory constants of a program. `host_*_ms` are times of the Python thread that
+    launches kernels; a layer is never faster. `*_bytes` are per parameter or logit."""
 
     name: str
-    # The program of which this is a version: they share the runs that were measured.
+    # Name of the program if this entry is one version of it; versions share the measured runs.
     program: str = ""
-    # Launching one layer: forward, backward; each further tensor rank adds `host_tensor_share`
-    # (all must arrive), and a pipeline that leaves the node `host_contended_ms` per tensor rank.
+    # Time to launch one layer. Each further tensor rank adds `host_tensor_share`, as all ranks must
+    # arrive; a pipeline over several nodes adds `host_contended_ms` per tensor rank.
     host_forward_ms: float = 1.0
     host_backward_ms: float = 1.5
     host_tensor_share: float = 0.03
     host_contended_ms: float = 0.0
     iteration_ms: float = 10.0  # loss, norm, logging and data, once per iteration
-    # Passes through memory relative to unfused kernels that read and write everything.
+    # Traffic of pointwise operations relative to unfused kernels that read and write everything.
     pointwise: float = 1.0
     flash_kernel: str = "flash2"
-    # Year of the libraries that multiply matrices: newer ones know a new device better.
+    # Year of the matmul libraries: newer libraries run faster on a new device.
     libraries: int = 2024
     dropout: bool = False
-    # Share of a transfer, or of the backward pass behind which it goes on, that hides behind work.
+    # Share of a transfer that computation hides (data_overlap: of computation that can hide one).
     tensor_overlap_forward: float = 0.0
     tensor_overlap: float = 0.0
     data_overlap: float = 0.0
     pipeline_overlap: float = 0.0
     # Activations between stages are sent in `tensor` pieces and gathered on arrival.
     scattered_sends: bool = False
-    # The course's own program: its memory is counted buffer by buffer (memory/course_program.py).
+    # The course's own program, whose memory is counted buffer by buffer (memory/course_program.py).
     counted: bool = False
     # Bytes per parameter.
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
-    # How much longer than their bytes gathering ZeRO-1's weights takes.
+    # Factor by which ZeRO-1's all-gather of weights takes longer than its bytes alone explain.
     gather_slowness: float = 1.0
-    # Host's work for each time that the parameters of a layer are gathered, or their gradients
-    # scattered (ZeRO-3): hooks, copies into and out of what is sent.
+    # Host time to gather a layer's parameters or scatter its gradients (ZeRO-3): hooks, and copies
+    # into and out of the communication buffers.
     host_sharded_ms: float = 0.0
-    # Sums are scattered by an all-reduce of the whole, as gloo does.
+    # A reduce-scatter is an all-reduce of the whole, as in gloo.
     scatters_by_reducing: bool = False
     optimizer_bytes: float = 12.0
     optimizer_moved_bytes: float = 50.0
-    # Moved by each micro-batch to add its gradients to the sum; 0 if the product itself adds.
+    # Bytes moved per micro-batch to add gradients to their sum; 0 if the matmul itself adds.
     accumulated_bytes: float = 0.0
-    # Bytes per logit that are alive at once, forward and backward of the loss.
+    # Bytes per logit that are allocated at once in forward and backward of the loss.
     logit_bytes: float = 6.3
-    # Of what norms and residuals save, the share that every tensor rank holds whole.
+    # Share of the tensors saved by norms and residuals that every tensor rank holds whole.
     whole_share: float = 1.0
-    # Moved through memory per logit by the loss, forward and backward.
+    # Bytes per logit that forward and backward of the loss move through memory.
     logit_moved_bytes: float = 40.0
-    # With sequence parallelism, matrices keep their gathered inputs rather than gather them again.
+    # With sequence parallelism, matmuls keep their gathered inputs instead of gathering them again.
     keeps_gathered: bool = False
-    # Context ranks gather all keys and values (and keep them) rather than pass them round a ring.
+    # Context ranks gather and keep all keys and values instead of passing them round a ring.
     gathers_keys: bool = False
-    # Saved by a layer beyond the unavoidable (copies that unfused operations leave), in units of
-    # tokens × hidden × bytes of an element, divided among tensor ranks.
+    # Copies that a layer's unfused operations save in addition, in units of tokens × hidden ×
+    # element bytes, divided among tensor ranks.
     copied_widths: float = 0.0
-    # Alive once, whatever the depth, in units of tokens × hidden × bytes of an element.
+    # Working memory, independent of the depth, in units of tokens × hidden × element bytes.
     working_widths: float = 4.0
     workspace_gib: float = 0.1
-    # Reserved by the caching allocator beyond what is allocated, as a share.
+    # Share by which the caching allocator reserves more than is allocated.
     reserve_share: float = 0.05
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Stack:
         one_of("flash_kernel", self.flash_kernel, FLASH_KERNELS)
 
 
-# Since 2024: attention of cuDNN, and transfers that hide behind work in all dimensions.
+# Megatron-Core since 2024: cuDNN attention, and communication overlap in all dimensions.
 MEGATRON_CORE = Stack(
     "megatron-core",
     program="megatron-core",
@@ -120,7 +120,7 @@ STACKS: dict[str, Stack] = {
             host_backward_ms=1.4,
             iteration_ms=5,
         ),
-        # With sequence parallelism and the first fused attention, before fused layers.
+        # Megatron of 2023: sequence parallelism and FlashAttention, but no fused layers yet.
         Stack(
             "megatron-2023",
             dropout=True,
@@ -129,9 +129,9 @@ STACKS: dict[str, Stack] = {
             pointwise=1.3,
         ),
         MEGATRON_CORE,
-        # The same program as it is published, with older libraries than its makers' own releases.
+        # The published program, with older libraries than NVIDIA's own releases.
         replace(MEGATRON_CORE, name="megatron-lm", libraries=2024),
-        # NeMo and Megatron-Bridge: its makers' releases keep and sum gradients in bf16.
+        # NeMo and Megatron-Bridge: their releases keep and sum gradients in bf16.
         replace(MEGATRON_CORE, name="nemo", gradient_bytes=2, gradient_sent_bytes=2),
         Stack(
             "nanotron",
@@ -177,7 +177,7 @@ STACKS: dict[str, Stack] = {
             weight_bytes=4,
             optimizer_bytes=8,
         ),
-        # A hand-written loop around one model, compiled: nanoGPT, llm.c.
+        # A compiled single-model training loop: nanoGPT, llm.c.
         Stack("single-file", libraries=2023, data_overlap=0.8, pointwise=0.6, logit_moved_bytes=20),
         Stack(
             "course",
@@ -193,13 +193,13 @@ STACKS: dict[str, Stack] = {
             workspace_gib=0,
             reserve_share=0,
         ),
-        # Of which nothing is known but what most have in common.
+        # Typical values for a program of which nothing is known.
         Stack("unknown"),
     )
 }
 
 
-# Part of a program's name, without case and punctuation → its entry; the first that fits counts.
+# Part of a program's name in lower case without punctuation → its entry. The first match counts.
 KIN = (
     ("deepspeed", "megatron-deepspeed"),
     ("neox", "megatron-deepspeed"),
@@ -218,8 +218,8 @@ KIN = (
 
 
 def stack_named(name: Stack | str) -> Stack:
-    """A code base of the table ("unknown" is in it too), as it is usually called, or one of one's
-    own."""
+    """Return a code base of the table (also "unknown") by its name or usual name; a `Stack`
+    stays."""
     if isinstance(name, Stack):
         return name
     kin = _kin(name) if isinstance(name, str) and name.lower() not in STACKS else ""
@@ -227,14 +227,14 @@ def stack_named(name: Stack | str) -> Stack:
 
 
 def _kin(software: str) -> str:
-    """Name in the table of the program whose usual name this is; "" if of none."""
+    """Return the table's name for a program's usual name, or "" if the table has none."""
     letters = "".join(letter for letter in software.lower() if letter.isalnum())
     return next((name for part, name in KIN if part in letters), "")
 
 
 def stack_of_software(software: str, fused_attention: bool) -> Stack:
-    """The entry of a code base as somebody calls it ("NeMo 24.05", "GPT-NeoX"); "unknown" if it is
-    kin to none. Megatron-LM without fused attention is that of before 2022."""
+    """Return the entry for a program's published name ("NeMo 24.05"), or "unknown" if none matches.
+    Megatron-LM without fused attention counts as the program before 2022."""
     if software in STACKS:
         return STACKS[software]
     name = _kin(software) or "unknown"

@@ -1,4 +1,4 @@
-"""The answers: what a run needs and how long it takes, of what parts, and how sure that is."""
+"""Estimates of a run: time and memory by part, and how certain they are."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 GIB = 2**30
 DAY_S = 86_400
-# Of the memory that can be used: who fills more of it is one buffer away from its end.
+# Share of the usable memory; a run that fills more is one buffer away from out of memory.
 TIGHT_SHARE = 0.95
 
 
 @answers_misspelt
 @dataclass(frozen=True)
 class Estimate:
-    """The prediction for one run. Times are of one iteration unless the name says otherwise."""
+    """Prediction for one run. Times are of one iteration unless the name says otherwise."""
 
     model: Model
     layout: Layout
@@ -52,7 +52,7 @@ class Estimate:
 
     @cached_property
     def parts(self) -> dict[str, float]:
-        """Seconds by part; they add up to `seconds`."""
+        """Return the seconds of each part; they add up to `seconds`."""
         found = iteration_parts(self.model, self.layout, self.cluster, self.stack)
         return {name: seconds for name, seconds in found.items() if seconds > 0}
 
@@ -62,12 +62,12 @@ class Estimate:
 
     @property
     def interval(self) -> Interval:
-        """Seconds between which four of five measured runs of this kind lie."""
+        """Return the bounds in seconds that contain 80 % of measured runs of this kind."""
         return time_interval(self.seconds, self.layout, self.cluster, self.stack)
 
     @property
     def evidence(self) -> Evidence | None:
-        """The measured runs from which the interval comes."""
+        """Return the measured runs from which the interval comes."""
         return evidence(self.layout, self.cluster, self.stack)
 
     @cached_property
@@ -80,18 +80,18 @@ class Estimate:
 
     @property
     def allocated_gib(self) -> float:
-        """Peak of the fullest stage as the program's allocator counts it."""
+        """Return the peak of the fullest stage as the program's allocator counts it."""
         return self.fullest.allocated / GIB
 
     @property
     def device_gib(self) -> float:
-        """Peak as nvidia-smi would show it: with what the allocator cannot use, and the context
-        of driver and communication library."""
+        """Return the peak as nvidia-smi would show it: with memory that the allocator reserves but
+        cannot use, and with the context of driver and communication library."""
         return self.fullest.reserved(self.stack) / GIB + self.context_gib
 
     @property
     def context_gib(self) -> float:
-        """GiB of the driver and the communication library; a rank on a processor has none."""
+        """Return the GiB of driver and communication library; a rank on a processor has none."""
         return 0.0 if self.cluster.processors else CONTEXT_GIB
 
     @property
@@ -108,9 +108,9 @@ class Estimate:
 
     @property
     def verdict(self) -> str:
-        """ "fits", "tight" or "overflows". Tight: the interval reaches past the device, or what is
-        free is next to nothing, or holds no second block as large as the logits, which fragments
-        can make necessary."""
+        """Return "fits", "tight" or "overflows". An estimate is tight if the interval exceeds the
+        device, or if less than 5 % is free. It is also tight without room for a second block of
+        half the logits' size, which fragmentation can require."""
         if not self.fits:
             return "overflows"
         spare = self.device_gib + self.fullest.logits / 2 / GIB
@@ -128,7 +128,7 @@ class Estimate:
 
     @property
     def tflops_per_device(self) -> float:
-        """Model FLOPs: recomputation is not counted as work."""
+        """Return the rate of model FLOPs, which do not count recomputation."""
         work = flops.of_iteration(self.model, self.layout).model
         return work / self.seconds / self.layout.devices / 1e12
 
@@ -147,7 +147,7 @@ class Estimate:
         return self.hardware_tflops_per_device / peak
 
     def seconds_for(self, tokens: float) -> float:
-        """Time to train on so many tokens (the benchmark's "time to report" is that of 20 M)."""
+        """Return the seconds to train on these tokens (benchmark's "time to report": 20 M)."""
         return number("tokens", tokens, 0) / self.tokens_per_s
 
     def days(self, tokens: float) -> float:
@@ -157,13 +157,13 @@ class Estimate:
         return self.seconds_for(tokens) / 3600 * self.layout.devices
 
     def energy_mwh(self, tokens: float) -> float:
-        """Energy of the devices alone, at the power on their data sheet. Hosts, network and cooling
-        add a third to a half."""
+        """Return the energy of the devices alone, at the power on their data sheet. Hosts, network
+        and cooling add a third to a half."""
         watt = self.cluster.device.need("power_watt")
         return self.device_hours(tokens) * watt / 1e6
 
     def table(self) -> pd.DataFrame:
-        """Time by part, memory of the fullest stage by part: each adds up to its total."""
+        """Return the time and the fullest stage's memory by part, each with its total."""
         import pandas as pd
 
         rows = [("time", name, value, "s") for name, value in self.parts.items()]
@@ -200,7 +200,7 @@ class Estimate:
 def predict(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
 ) -> Estimate:
-    """A run of this model, laid out so, on this cluster, by this code base."""
+    """Predict a run of this model with this layout on this cluster, by this code base."""
     estimate = Estimate(model, layout, cluster, stack_named(stack))
     if layout.devices > cluster.devices:
         raise PlanError(
@@ -222,7 +222,7 @@ def predict(
 def largest_micro_batch(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
 ) -> int:
-    """The largest micro-batch that fits (0: not even one), micro-batches per step unchanged."""
+    """Return the largest micro-batch that fits, or 0; their number per step stays the same."""
     chosen = Estimate(model, layout, cluster, stack_named(stack)).stack
     best, step = 0, 1
     while step:

@@ -1,4 +1,4 @@
-"""How much of the time is kept work where nodes fail: checkpoints, restarts, and what is lost."""
+"""Goodput: the share of time that is useful work, given checkpoints, restarts and lost work."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failures:
-    """How often a node fails, and what a failure and a checkpoint cost. Meta's 405 B run saw 419
-    unexpected interruptions in 54 days on 16 384 devices (arXiv 2407.21783, section 3.3.4): one
-    per node of 8 in 6 300 hours.
+    """Failure rate of a node, and costs of a failure and of a checkpoint. Meta's 405 B run saw 419
+    unexpected interruptions in 54 days on 16 384 devices (arXiv 2407.21783, section 3.3.4): one per
+    node of 8 in 6 300 hours.
 
-    `checkpoint_s` is how long training stands still for one. A program that
-    copies to the host and writes while training goes on stands still for the copy alone. Until all
-    is written, another `written_behind_s`, a failure falls back to the checkpoint before."""
+    `checkpoint_s` is how long training stops for a checkpoint. A program that copies to the host
+    and writes in the background stops for the copy alone. During the `written_behind_s` until the
+    file is complete, a failure falls back to the previous checkpoint."""
 
     node_mtbf_hours: float = 6300.0
     checkpoint_s: float = 60.0
@@ -44,7 +44,7 @@ class Failures:
         keep_numbers(self, "restart_s", "written_behind_s")
 
     def mtbf_s(self, nodes: int) -> float:
-        """Mean time between failures of the whole job: any node ends it."""
+        """Return the mean time between failures of the whole job: any failing node ends it."""
         return self.node_mtbf_hours * 3600 / nodes
 
     def but(self, **changes: Any) -> Failures:
@@ -56,8 +56,8 @@ TYPICAL = Failures()
 
 @dataclass(frozen=True)
 class PublishedFailures:
-    """Failures of a published run. `node_mtbf_hours` is worked out from it, and
-    counts what ended the job, not what was noticed beside it."""
+    """Failures of a published run, from which `node_mtbf_hours` is calculated. It counts only
+    failures that ended the job."""
 
     run: str
     source: str
@@ -90,12 +90,12 @@ PUBLISHED: Mapping[str, PublishedFailures] = {
 
 
 def young_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
-    """Compute time between checkpoints that loses least, to first order (Young 1974)."""
+    """Return the compute time between checkpoints that loses least, to first order (Young 1974)."""
     return sqrt(2 * checkpoint_s * mtbf_s)
 
 
 def daly_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
-    """The same to higher order (Daly 2006, equation 37)."""
+    """Return the best interval to higher order (Daly 2006, equation 37)."""
     if checkpoint_s >= 2 * mtbf_s:
         return mtbf_s
     ratio = checkpoint_s / (2 * mtbf_s)
@@ -103,19 +103,19 @@ def daly_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
 
 
 def useful_share(interval_s: float, failures: Failures, nodes: int) -> float:
-    """Share of the wall clock that is kept work: failures strike at random, each costs a restart
-    and what was not saved (Daly 2006, equation 20)."""
+    """Return the share of the wall clock that is useful work. Failures strike at random; each costs
+    a restart and the unsaved work (Daly 2006, equation 20)."""
     mtbf = failures.mtbf_s(nodes)
     stretched = (interval_s + failures.checkpoint_s) / mtbf
     again = (failures.restart_s + failures.written_behind_s) / mtbf
-    if stretched > 700 or again > 700:  # e**700 is the end of the floating-point numbers
+    if stretched > 700 or again > 700:  # e**700 is near the largest float
         return 0.0
     return interval_s / (mtbf * exp(again) * expm1(stretched))
 
 
 def checkpoint_interval(checkpoint_s: float, mtbf_s: float, first_order: bool = False) -> float:
-    """Seconds of training between two checkpoints that lose least, where saving takes so long and
-    something ends the job every `mtbf_s` on average: Daly's formula, or Young's simpler one."""
+    """Return the best seconds of training between checkpoints (Daly's or Young's formula). A
+    checkpoint takes `checkpoint_s`, and the job fails every `mtbf_s` on average."""
     checkpoint_s = positive("checkpoint_s", checkpoint_s)
     mtbf_s = positive("mtbf_s", mtbf_s)
     formula = young_interval_s if flag("first_order", first_order) else daly_interval_s
@@ -136,7 +136,7 @@ class Goodput:
 
 
 def goodput(nodes: int, failures: Failures = TYPICAL, interval_s: float | None = None) -> Goodput:
-    """Split the time of a job on so many nodes; by default it saves at the best interval."""
+    """Split the time of a job on so many nodes; the default interval is the best one."""
     nodes = whole_number("nodes", nodes)
     expect(Failures, "failures", failures, "plan.Failures()")
     mtbf = failures.mtbf_s(nodes)
@@ -145,7 +145,7 @@ def goodput(nodes: int, failures: Failures = TYPICAL, interval_s: float | None =
     interval_s = positive("interval_s", interval_s)
     useful = useful_share(interval_s, failures, nodes)
     saving = useful * failures.checkpoint_s / interval_s
-    # A failure costs its restart, and may strike within that again.
+    # Each failure costs a restart, and another failure can strike during the restart.
     left = 1 - useful - saving
     restarting = min(left, failures.restart_s / (mtbf + failures.restart_s))
     return Goodput(nodes, mtbf, interval_s, useful, saving, restarting, max(0.0, left - restarting))
@@ -154,7 +154,7 @@ def goodput(nodes: int, failures: Failures = TYPICAL, interval_s: float | None =
 def goodputs(
     devices: Iterable[int], failures: Failures = TYPICAL, devices_per_node: int = 8
 ) -> pd.DataFrame:
-    """A row for each number of devices."""
+    """Return a table with one row for each number of devices."""
     import pandas as pd
 
     each = whole_number("devices_per_node", devices_per_node)
@@ -172,7 +172,7 @@ def goodputs(
 
 
 def failures_of(run: str, **changes: float) -> Failures:
-    """The failure rate of a published run: "llama-405b", "opt-175b", "bloom-176b"."""
+    """Return the failures of a published run: "llama-405b", "opt-175b" or "bloom-176b"."""
     for name, value in changes.items():
         number(name, value, 0)
     found = named(_("published run"), run, PUBLISHED)

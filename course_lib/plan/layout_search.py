@@ -1,4 +1,4 @@
-"""The best layouts for a model, a cluster and a batch, and why the others cannot be."""
+"""Search for the best layouts of a model on a cluster, with the reasons against the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MICRO_BATCHES = (1, 2, 4, 8, 16)
 VIRTUAL = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
-# Tokens of a sequence that one context rank takes, if nothing is said.
+# Least tokens of a sequence for each context rank, if the user does not choose.
 CONTEXT_TOKENS = 16384
 LAYOUT_COLUMNS = (
     *("tensor", "pipeline", "data", "context", "virtual", "micro_batch", "zero", "recompute"),
@@ -39,8 +39,8 @@ LAYOUT_COLUMNS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Values that the search may vary; a tuple of one value fixes it. An empty `context` is that
-    of the model: powers of two, so that a rank has at least 16,384 tokens of a sequence."""
+    """Values that the search may vary; a tuple of one value fixes it. An empty `context` means
+    powers of two that leave each rank at least 16,384 tokens of a sequence."""
 
     tensor: tuple[int, ...] = (1, 2, 4, 8)
     context: tuple[int, ...] = ()
@@ -65,8 +65,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Found:
-    """`fitting` has the fastest first; `overflowing` those of which the least is missing first;
-    `refused` counts what does not divide, by reason."""
+    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the one that
+    lacks least memory; `refused` counts impossible layouts by reason."""
 
     fitting: tuple[Estimate, ...]
     overflowing: tuple[Estimate, ...]
@@ -99,7 +99,7 @@ class Found:
 
     @cached_property
     def frontier(self) -> tuple[Estimate, ...]:
-        """Layouts than which none is both faster and smaller, the fastest first."""
+        """Return the Pareto frontier in time and memory, the fastest layout first."""
         kept: list[Estimate] = []
         for estimate in self.fitting:
             if not kept or estimate.device_gib < kept[-1].device_gib:
@@ -107,7 +107,7 @@ class Found:
         return tuple(kept)
 
     def table(self, count: int = 10) -> pd.DataFrame:
-        """The fastest layouts, and below them the nearest of those that do not fit."""
+        """Return the fastest layouts, and below them the nearest of the layouts that do not fit."""
         import pandas as pd
 
         best = {id(estimate) for estimate in self.frontier}
@@ -126,7 +126,7 @@ class Found:
         return pd.DataFrame(rows)
 
     def points(self) -> pd.DataFrame:
-        """Every layout as a point for the figure: memory against time."""
+        """Return every layout as a point of memory against time, for the figure."""
         import pandas as pd
 
         best = {id(estimate) for estimate in self.frontier}
@@ -145,7 +145,7 @@ class Found:
 
 
 def layout_text(layout: Layout) -> str:
-    """Short name of a layout, such as "t8 p16 d6 v2 mb1 zero1 selective"."""
+    """Return the short name of a layout, such as "t8 p16 d6 v2 mb1 zero1 selective"."""
     words = [f"t{layout.tensor}", f"p{layout.pipeline}", f"d{layout.data}"]
     words += [f"c{layout.context}"] if layout.context > 1 else []
     words += [f"v{layout.virtual}"] if layout.virtual > 1 else []
@@ -155,7 +155,7 @@ def layout_text(layout: Layout) -> str:
 
 
 def why_not(estimate: Estimate) -> str:
-    """Say what overflows, and by how much, if an estimate does not fit; else ""."""
+    """Return what overflows and by how much if an estimate does not fit, otherwise ""."""
     if estimate.fits:
         return ""
     missing = estimate.device_gib - estimate.capacity_gib
@@ -175,7 +175,7 @@ def search(
     choice: Choice = Choice(),
     stack: Stack | str = "megatron-core",
 ) -> Found:
-    """Every layout of the choice that uses all devices of the cluster."""
+    """Try every layout of the choice that uses all devices of the cluster."""
     code = stack_named(stack)
     expect(Model, "model", model, 'plan.preset("13b")')
     expect(Cluster, "cluster", cluster, 'plan.cluster("juwels-booster", 32)')
@@ -256,7 +256,7 @@ def _of_grid(
                     _refuse(refused, _("zero 2 and 3 do not go with a pipeline"))
                     continue
                 if recompute == "selective" and choice.flash and "none" in choice.recompute:
-                    continue  # A fused kernel keeps no scores: the same as "none".
+                    continue  # a fused kernel keeps no scores, so this equals "none"
                 sharded = zero if data * context > 1 else 0
                 yield replace(
                     plain, virtual=virtual, schedule="", zero=sharded, recompute=recompute,
@@ -265,7 +265,7 @@ def _of_grid(
 
 
 def _contexts(model: Model) -> tuple[int, ...]:
-    """1, 2, 4 … as long as each rank has a long piece of the sequence."""
+    """Return 1, 2, 4 … as long as each rank has at least CONTEXT_TOKENS of the sequence."""
     sizes = [1]
     while model.sequence >= 2 * sizes[-1] * CONTEXT_TOKENS:
         sizes.append(2 * sizes[-1])
@@ -273,8 +273,8 @@ def _contexts(model: Model) -> tuple[int, ...]:
 
 
 def _stages_of(layers: int, pipeline: int, virtual: int) -> str:
-    """How layers come to so many stages: evenly if they divide, with the ends as a layer each if
-    that divides, without virtual stages at least nearly evenly; "" if in none of these ways."""
+    """Return how to split layers into stages: evenly, else with embedding and head as a layer each,
+    else nearly evenly (without virtual stages only); "" if none of these works."""
     count = pipeline * virtual
     if layers % count == 0:
         return "even"

@@ -1,4 +1,4 @@
-"""Mixtures of experts whose shapes were published with their weights."""
+"""Mixture-of-experts models whose shapes were published with their weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from course_lib.plan.shapes.model import Model
 
 
 def _decoder(name: str, shape: tuple[int, int, int, int, int], vocabulary: int) -> Model:
-    """`shape`: layers, hidden, heads, key and value groups, width of one expert."""
+    """Build a model from `shape`: layers, hidden, heads, key-value groups, width of one expert."""
     layers, hidden, heads, groups, ffn = shape
     return Model(
         name, layers, hidden, heads, 4096, vocabulary, kv_groups=groups, ffn=ffn, head_size=128,
@@ -17,7 +17,7 @@ def _decoder(name: str, shape: tuple[int, int, int, int, int], vocabulary: int) 
     )  # fmt: skip
 
 
-# Its latent attention is counted as one that has as many parameters.
+# Multi-head latent attention counts as ordinary attention with the same number of parameters.
 LATENT = _decoder("deepseek-v3", (61, 7168, 128, 1, 2048), 129280).but(head_size=101)
 MIXTURES: dict[str, Mixture] = {
     mixture.name: mixture
@@ -32,5 +32,5 @@ MIXTURES: dict[str, Mixture] = {
 
 
 def mixture(name: str) -> Mixture:
-    """A mixture of the table."""
+    """Return a mixture of the table by name."""
     return named("mixture", name, MIXTURES)

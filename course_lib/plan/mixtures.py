@@ -1,11 +1,9 @@
-"""Mixtures of experts: what can be counted is counted, and the rest is bounded from both sides.
+"""Mixtures of experts: exact counts where possible, and bounds on the rest.
 
-Each layer has several feed-forward blocks side by side, the experts. A token passes through a few
-of them, which its layer's router chooses. So a mixture holds many parameters and works with few: it
-takes the memory of a large model and the arithmetic of a small one. What lies between the two ends
-of a bound depends on things that no shape tells: how evenly tokens choose, and how much of their
-way to the experts hides behind work.
-"""
+Each layer has several parallel feed-forward blocks, the experts; its router sends each token to a
+few of them. So a mixture needs the memory of a large model and the arithmetic of a small one. The
+bounds differ because the shape does not show two things: how evenly the router distributes tokens,
+and how much of the token exchange is hidden behind computation."""
 
 from __future__ import annotations
 
@@ -26,10 +24,10 @@ from course_lib.plan.time.communication import Group, bytes_per_s
 from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
 from course_lib.words import _
 
-# Of each token in each layer: to its experts and back, forward, and the same way backward.
+# Transfers of each token in each layer: to its experts and back, in forward and in backward.
 CROSSINGS = 4
-# How many times its share the busiest device may have to do, where nothing is dropped. A router is
-# trained to be even, and towards the end of a training mostly is.
+# Factor by which the busiest device may exceed its share if no token is dropped. Routers are
+# trained to be even, and towards the end of training mostly are.
 UNEVEN = 1.5
 
 
@@ -37,9 +35,9 @@ UNEVEN = 1.5
 @explained_methods("mixture", "__init__", "predict", only_failures=True)
 @dataclass(frozen=True)
 class Mixture:
-    """`one` is the model with a single expert in each layer, so that its `ffn` is that of one.
-    Every token passes `per_token` of the experts, and all of the `shared` ones besides. The first
-    `dense_layers` have no experts; they are as wide as what a token passes in the others."""
+    """Mixture of experts. `one` is the model with one expert per layer; its `ffn` is one expert's.
+    Every token uses `per_token` experts and all `shared` ones. The first `dense_layers` have no
+    experts; their MLP is as wide as a token's experts in the other layers."""
 
     one: Model
     experts: int
@@ -76,7 +74,7 @@ class Mixture:
 
     @cached_property
     def of_one_expert(self) -> int:
-        """Parameters of one expert in one layer."""
+        """Return the parameters of one expert in one layer."""
         return layer(self.one).mlp
 
     @property
@@ -92,17 +90,17 @@ class Mixture:
 
     @property
     def total(self) -> int:
-        """All parameters, which memory has to hold."""
+        """Return all parameters, which memory has to hold."""
         return self._with(self.experts)
 
     @property
     def active(self) -> int:
-        """Parameters that one token passes. They determine its arithmetic."""
+        """Return the parameters that one token uses; they determine its arithmetic."""
         return self._with(self.per_token)
 
     @property
     def twin(self) -> Model:
-        """The model without experts whose tokens take as much arithmetic."""
+        """Return the dense model with as much arithmetic per token."""
         passed = self.per_token + self.shared
         return self.one.but(name=f"{self.name}-twin", ffn=passed * self.one.ffn)
 
@@ -110,7 +108,7 @@ class Mixture:
         self, layout: Layout, cluster: Cluster, expert_ranks: int = 1,
         stack: Stack | str = "megatron-core",
     ) -> MixtureBounds:  # fmt: skip
-        """Bounds of memory and time. `expert_ranks` data ranks share the experts of a layer."""
+        """Return bounds of memory and time. `expert_ranks` data ranks share a layer's experts."""
         ranks = whole_number("expert_ranks", expert_ranks)
         divides("expert_ranks", ranks, "experts", self.experts)
         data = expect(Layout, "layout", layout, "plan.Layout(data=4)").data
@@ -121,7 +119,7 @@ class Mixture:
 @answers_misspelt
 @dataclass(frozen=True)
 class MixtureBounds:
-    """`twin` is the planner's estimate of the model that works as much and has no experts."""
+    """Bounds for a mixture. `twin` is the estimate of the dense model with the same arithmetic."""
 
     mixture: Mixture
     twin: Estimate
@@ -129,20 +127,20 @@ class MixtureBounds:
 
     @cached_property
     def _layers(self) -> int:
-        """With experts, of the stage that has most."""
+        """Return the number of expert layers on the stage that has most."""
         most = max(layers_of_stages(self.mixture.one, self.twin.layout))
         return min(most, self.mixture.expert_layers)
 
     @property
     def expert_parameters(self) -> float:
-        """Parameters of routed experts on the device that holds most of them."""
+        """Return the parameters of routed experts on the device that holds most of them."""
         tensor, count = self.twin.layout.tensor, self.mixture.experts // self.expert_ranks
         return float(self._layers * count * self.mixture.of_one_expert) / tensor
 
     @cached_property
     def low_gib(self) -> float:
-        """The twin's peak with all experts of the device in the place of those that it counts. Its
-        activations are those of evenly chosen experts."""
+        """Return the least memory: the twin's peak with all the device's experts instead of those
+        of one token. Activations are those of evenly loaded experts."""
         layout, stack = self.twin.layout, self.twin.stack
         wide = layout.precision == "fp32"
         counted = self._layers * self.mixture.per_token * self.mixture.of_one_expert / layout.tensor
@@ -151,7 +149,7 @@ class MixtureBounds:
         state = 8.0 if wide else stack.optimizer_bytes
 
         def standing(held: float, copies: int) -> float:
-            """Bytes of so many parameters, of which so many devices have a copy."""
+            """Return the bytes for so many parameters if `copies` devices can shard them."""
             each = weights / (copies if layout.zero == 3 else 1)
             each += gradients / (copies if layout.zero >= 2 else 1)
             return held * (each + state / (copies if layout.zero else 1))
@@ -163,8 +161,8 @@ class MixtureBounds:
 
     @property
     def high_gib(self) -> float:
-        """Bytes that experts keep if the busiest get `UNEVEN` times their share, and the tokens
-        that are under way between devices."""
+        """Return the most memory: `low_gib`, the activations of experts with `UNEVEN` times their
+        share, and buffers for tokens in transit between devices."""
         layout, one = self.twin.layout, self.mixture.one
         tokens = layout.micro_batch * one.sequence // layout.context
         element = ELEMENT_BYTES[layout.precision]
@@ -177,7 +175,8 @@ class MixtureBounds:
 
     @cached_property
     def exchange_s(self) -> float:
-        """Sending tokens to their experts and back, in one iteration, with nothing to hide it."""
+        """Return the seconds to send tokens to experts and back in one iteration, without
+        overlap."""
         layout, cluster, ranks = self.twin.layout, self.twin.cluster, self.expert_ranks
         if ranks == 1:
             return 0.0
@@ -199,13 +198,14 @@ class MixtureBounds:
 
     @property
     def low_s(self) -> float:
-        """Evenly chosen experts, and an exchange that hides as far as there is work to hide it."""
+        """Return the least time: experts are evenly loaded, and the exchange overlaps with all
+        work."""
         return max(self.twin.interval.low, self.exchange_s)
 
     @property
     def high_s(self) -> float:
-        """Nothing hides, the busiest experts have `UNEVEN` times their share, and the optimizer
-        walks over all that the device holds."""
+        """Return the most time: nothing overlaps, the busiest experts have `UNEVEN` times their
+        share, and the optimizer updates all experts of the device."""
         stack, cluster = self.twin.stack, self.twin.cluster
         work = sum(self.twin.parts.get(part, 0.0) for part in ("matmul", "memory", "launch"))
         optimizer = memory_s(cluster.device, self.expert_parameters * stack.optimizer_moved_bytes)
@@ -214,19 +214,19 @@ class MixtureBounds:
 
     @property
     def fits(self) -> bool | None:
-        """None where the bounds lie on both sides of what the device has."""
+        """Tell whether the mixture fits; None if only the lower bound does."""
         if self.low_gib > self.twin.capacity_gib:
             return False
         return True if self.high_gib <= self.twin.capacity_gib else None
 
     @property
     def mfu(self) -> tuple[float, float]:
-        """MFU of the slowest and of the fastest case."""
+        """Return the MFU of the slowest and of the fastest case."""
         at = self.twin.mfu * self.twin.seconds
         return at / self.high_s, at / self.low_s
 
     def days(self, tokens: float) -> tuple[float, float]:
-        """Days of the fastest and of the slowest case."""
+        """Return the days of the fastest and of the slowest case."""
         each = self.twin.days(tokens) / self.twin.seconds
         return each * self.low_s, each * self.high_s
 

@@ -1,8 +1,8 @@
-"""Numbers in every form of a notebook: Python's, numpy's, fractions, tables of one element.
+"""Numbers of every type that a notebook uses: Python's, numpy's, fractions, one-element tables.
 
-A learner's answer is often `calls.iloc[0] // 2`, which is numpy's; to refuse it would be to refuse
-the right answer.
-"""
+A learner's answer is often a numpy number, such as `calls.iloc[0]
+
+2`, and must be accepted."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from numbers import Integral, Real
 
 from course_lib.words import _
 
-LARGEST_EXACT = 2**53  # of the whole numbers that a float holds
+LARGEST_EXACT = 2**53  # up to this, a float holds every whole number exactly
 
 
 def real(value: object) -> float | None:
-    """The finite number that this is or holds; None if it is none. Booleans are none."""
+    """Return the finite number that a value is or holds; None if it is none or a Boolean."""
     value = unboxed(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None
     try:
         number = float(value)
-    except (OverflowError, ValueError):  # beyond the range of floats; a NaN that signals
+    except (OverflowError, ValueError):  # beyond the range of floats; or a signalling NaN
         return None
     return number if math.isfinite(number) else None
 
 
 def whole(value: object) -> int | None:
-    """The whole number that this is by type (3, not 3.0); None if it is none."""
-    if type(value) is int:  # nearly always, and a search for a layout asks a hundred thousand times
+    """Return the whole number if the type is integral (3, not 3.0); otherwise None."""
+    if type(value) is int:  # the usual case; a layout search asks 100,000 times
         return value
     value = unboxed(value)
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
 
 
 def not_whole(value: object) -> str:
-    """Say what is wrong with a number; 2.0 is what a learner gets from `32 / 16`."""
+    """Return what is wrong with a number; learners get 2.0 from `32 / 16`."""
     value = unboxed(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_EXACT:
         return _("has a point; write {value} (a // b divides without one)", value=int(value))
@@ -44,12 +44,12 @@ def not_whole(value: object) -> str:
 
 
 def unboxed(value: object) -> object:
-    """Take the value out of an array, Series or tensor of one element."""
+    """Return the value of a one-element array, Series or tensor."""
     try:
         item = getattr(value, "item", None)
         mask = getattr(value, "mask", None)
         if mask is not None and not callable(mask) and mask.all():
             return None  # numpy's missing value, whose item is 0
         return item() if callable(item) else value
-    except Exception:  # not one element; torch, tables and a learner's class raise what they like
+    except Exception:  # not one element; torch, pandas and learners' classes raise any exception
         return value

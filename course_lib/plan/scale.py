@@ -1,5 +1,5 @@
-"""Long and large runs: their price with failures, and the point from which adding devices
-stops to help."""
+"""Costs of long runs with failures, and the number of devices beyond which scaling does not
+help."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from course_lib.words import _
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of a checkpoint: weights in 16 bits, and master weights and two moments in 32.
+# Bytes of a checkpoint: 16-bit weights, and master weights and two moments in 32 bits.
 CHECKPOINT_BYTES_PER_PARAMETER = 14
 
 
@@ -33,7 +33,7 @@ def _an_estimate(value: Estimate) -> Estimate:
 
 
 def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
-    """Writing one checkpoint, all ranks together, through storage of this bandwidth."""
+    """Return the seconds in which all ranks together write a checkpoint to this storage."""
     storage_gb_per_s = positive("storage_gb_per_s", storage_gb_per_s)
     size = parameters(_an_estimate(estimate).model).total * CHECKPOINT_BYTES_PER_PARAMETER
     return size / (storage_gb_per_s * 1e9)
@@ -41,7 +41,7 @@ def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A whole training: wall clock with failures, and what it costs."""
+    """Complete training run: wall-clock time with failures, and its cost."""
 
     days: float
     days_without_failures: float
@@ -59,7 +59,7 @@ def campaign(
     failures: Failures = TYPICAL,
     price_per_device_hour: float | None = None,
 ) -> Campaign:
-    """Training on so many tokens. Energy and price are None where power or price is unknown."""
+    """Plan training on so many tokens. Energy or price is None if power or price is unknown."""
     if price_per_device_hour is not None:
         price_per_device_hour = number("price_per_device_hour", price_per_device_hour, 0)
     expect(Failures, "failures", failures, "plan.Failures()")
@@ -95,7 +95,7 @@ def campaign(
 
 @dataclass(frozen=True)
 class Scaling:
-    """Estimates of the same job on more and more devices."""
+    """Estimates of the same job on increasing numbers of devices."""
 
     estimates: tuple[Estimate, ...]
     weak: bool
@@ -108,8 +108,8 @@ class Scaling:
         return self.speed_up(estimate) / more
 
     def end(self, least_efficiency: float = 0.5) -> tuple[int, str] | None:
-        """Devices at which efficiency falls below this, and the part of the time that grew most
-        in share; None if it never does."""
+        """Return the devices at which efficiency falls below this, and the part of the time whose
+        share grew most; None if it never does."""
         first = self.estimates[0]
         for estimate in self.estimates[1:]:
             if self.efficiency(estimate) < least_efficiency:
@@ -140,8 +140,8 @@ class Scaling:
 
 
 def scale_out(estimate: Estimate, times: Iterable[int], weak: bool = False) -> Scaling:
-    """The same layout with so many times the data ranks: the same batch (strong scaling), or as
-    many times the batch (weak)."""
+    """Scale a layout to several numbers of data ranks, with the same batch (strong scaling) or with
+    a batch that grows equally (weak scaling)."""
     layout, cluster = _an_estimate(estimate).layout, estimate.cluster
     weak = flag("weak", weak)
     found = []

@@ -1,7 +1,6 @@
-"""Understand: text and traces in, tables and verdicts out.
+"""Readers of logs, traces and measurements, which return tables and verdicts.
 
-Entry points are resolved on first use, so that nobody pays for pandas who only asks for a cause.
-"""
+Names load on first use, so that `failure` alone does not import pandas."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-# Module -> the names in it that are offered.
+# Module -> its public names.
 _MODULES = {
     "first_causes.causes": "Failure",
     "first_causes.reader": "failure failures",

@@ -1,4 +1,4 @@
-"""Which files are meant by a file, a folder or several of them, and what their names say."""
+"""Search for the files of a path, folder or list, and facts in their names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RANK_OF_NAME = (
 
 @dataclass(frozen=True)
 class Source:
-    """One file of a run, and what its name says about who wrote it."""
+    """File of a run, with the rank that its name states."""
 
     path: Path
     rank: int | None = None
@@ -32,12 +32,12 @@ class Source:
 
     @staticmethod
     def unnamed() -> Source:
-        """For bytes that come from no file."""
+        """Return a source for bytes that come from no file."""
         return Source(Path())
 
 
 def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
-    """The log files meant by a file, a folder or several of them, in natural order."""
+    """Return the log files of a file, a folder or a list of both, in natural order."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     found: list[Source] = []
     for item in map(Path, given):
@@ -53,7 +53,7 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """A run folder has its `out.log`; any other folder is taken as one file per rank or node."""
+    """Return `out.log` of a run folder; any other folder has one file per rank or node."""
     if (folder / "out.log").is_file():
         return [folder / "out.log"]
     files = [path for path in folder.rglob("*") if path.is_file() and _is_log(path)]
@@ -72,7 +72,7 @@ def _unpacked(path: Path) -> Path:
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
-    """Sort key under which `rank10` follows `rank9`."""
+    """Return a sort key that puts `rank10` after `rank9`."""
     parts = re.findall(r"\d{1,18}|\D+", text)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
@@ -99,9 +99,9 @@ def found_files(
     is_wanted: Callable[[Path], bool],
     missing: str,
 ) -> list[Path]:
-    """Files themselves, and those that are wanted (judged by their path within) in the first of
-    `folders` that a run folder has, else in the folder itself; `missing` is what to
-    say of a path where nothing is."""
+    """Return the given files, and from each folder its wanted files (`is_wanted` gets the relative
+    path). If a run folder has one of `folders`, only the first of them is searched. `missing` is
+    the error text for a path that does not exist."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     found: list[Path] = []
     for item in map(Path, given):

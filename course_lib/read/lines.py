@@ -1,7 +1,7 @@
-"""Packed files, known by their first bytes: what they unpack to, or why that cannot be had.
+"""Lines of plain and packed files, recognized by their first bytes.
 
-Bytes in, blocks of whole lines out: one pass, bounded memory, files that still grow.
-"""
+Files are read in blocks of whole lines: one pass, bounded memory, also for files that still
+grow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_UNPACKED_BYTES = 8 << 30
 BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HEAD_BYTES = 512
 _NEVER_PRINTED = bytes(set(range(1, 32)) - set(b"\a\b\t\n\v\f\r\x1b"))
-# Each with the modules that can open it, of which Python may have none.
+# Each with the modules that can open it; Python may lack them.
 _KINDS = (
     (re.compile(rb"\x1f\x8b"), "gzip", ("gzip",)),
     (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", ("bz2",)),
@@ -39,7 +39,7 @@ SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4
 
 
 class UnreadableError(OSError):
-    """A file that cannot be read, or not to its end; the text says why."""
+    """Error for a file that is not readable, or not to its end; its text has the reason."""
 
 
 def kind_of(head: bytes) -> str | None:
@@ -70,7 +70,7 @@ def unpacked(path: Path, kind: str) -> io.RawIOBase:
 
 
 def _parts(path: Path, kind: str) -> Iterator[IO[bytes]]:
-    """The file in it, or the files, one after the other."""
+    """Yield the file or files inside, one after the other."""
     if kind == "zip":
         with zipfile.ZipFile(path) as archive:
             yield from (archive.open(one) for one in archive.infolist() if not one.is_dir())
@@ -92,8 +92,8 @@ def _module(kind: str) -> Any:
 
 
 class Unpacked(io.RawIOBase):
-    """Content of a packed file, up to a bound: a few megabytes may hold gigabytes of nothing. A
-    warning tells if there is more."""
+    """Content of a packed file, up to a limit, since a few megabytes can unpack to gigabytes. A
+    warning says if there is more."""
 
     def __init__(self, path: Path, parts: Iterator[IO[bytes]]) -> None:
         self.path = path
@@ -119,8 +119,8 @@ class Unpacked(io.RawIOBase):
         return len(data)
 
     def _read(self, size: int) -> bytes:
-        """An error ends the stream first, so that what came before it is read, and is raised by
-        every further read."""
+        """Read some bytes. An error first ends the stream, so that earlier content is read; every
+        further read raises it."""
         if self._error:
             raise self._error
         try:
@@ -129,7 +129,7 @@ class Unpacked(io.RawIOBase):
                     self._part = part
                     return data  # type: ignore[no-any-return]
                 self._part = None
-        except Exception as error:  # each module that unpacks has its own, and damage raises others
+        except Exception as error:  # each module has its own errors, and damage raises others
             said = (
                 str(error)
                 if isinstance(error, UnreadableError)
@@ -151,15 +151,15 @@ LONGEST_LINE_BYTES = 4 << 20
 
 
 def is_plain(path: Path) -> bool:
-    """Its bytes are those of its lines: neither packed, nor UTF-16, as of a Windows shell."""
+    """Tell whether the file is neither packed nor UTF-16 (as from a Windows shell)."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     return not kind_of(head) and not head.startswith(BYTE_ORDER_MARKS)
 
 
 def open_any(path: Path) -> BinaryIO:
-    """Opens plain, packed or UTF-16 by the first bytes, whatever its name says. What cannot be
-    unpacked raises an `UnreadableError` as soon as it is read."""
+    """Open a plain, packed or UTF-16 file by its first bytes, whatever its name is. Content that
+    cannot be unpacked raises an `UnreadableError` at the first read."""
     file: io.BufferedReader = path.open("rb")
     head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
     if kind := kind_of(head):
@@ -173,12 +173,12 @@ def open_any(path: Path) -> BinaryIO:
 def _begins_with_mark(file: io.BufferedReader) -> bool:
     try:
         return file.peek(2)[:2] in BYTE_ORDER_MARKS
-    except UnreadableError:  # whoever reads will see
+    except UnreadableError:  # the reader will get the same error
         return False
 
 
 class AsUtf8(io.RawIOBase):
-    """UTF-16, which `>` of a Windows shell writes."""
+    """Conversion of UTF-16, which `>` of a Windows shell writes, to UTF-8."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self._file = file
@@ -203,7 +203,7 @@ class AsUtf8(io.RawIOBase):
 
 
 class LineBuffer:
-    """Cuts a stream of bytes into blocks that end with a newline; keeps the half line."""
+    """Buffer that cuts a stream of bytes into whole lines and keeps the incomplete one."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -223,7 +223,7 @@ class LineBuffer:
         return bool(self._rest)
 
     def rest(self) -> bytes:
-        """The half line at the end, if any; it is forgotten afterwards."""
+        """Return and clear the incomplete line at the end, if any."""
         rest, self._rest = self._rest, b""
         return rest
 
@@ -231,8 +231,8 @@ class LineBuffer:
 def blocks(
     path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
 ) -> Iterator[bytes]:
-    """Blocks of whole lines; only the last one may lack its newline. `last_bytes`: only about so
-    many at the end of a plain file. Of what cannot be read to its end, a warning tells."""
+    """Yield blocks of whole lines; only the last one may lack its newline. With `last_bytes`, read
+    only about so many at the end of a plain file. Warn if a file cannot be read to its end."""
     try:
         yield from all_blocks(path, size_bytes, last_bytes)
     except UnreadableError as error:
@@ -242,7 +242,7 @@ def blocks(
 def all_blocks(
     path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
 ) -> Iterator[bytes]:
-    """The same, and an `UnreadableError` after what could be read."""
+    """Yield the same blocks, and raise an `UnreadableError` after the readable part."""
     with open_any(path) as file:
         if last_bytes is not None and is_plain(path):
             file.seek(max(0, path.stat().st_size - last_bytes))
@@ -261,12 +261,12 @@ def all_blocks(
 def _rest_of_line(file: BinaryIO) -> bytes:
     try:
         return file.readline(LONGEST_LINE_BYTES)
-    except OSError:  # and so will the next read
+    except OSError:  # the next read will raise it
         return b""
 
 
 def json_rows(path: Path, last_bytes: int | None = None) -> Iterator[Any]:
-    """One decoded line after the other; what is no JSON is passed over."""
+    """Yield decoded lines; lines that are not JSON are skipped."""
     import msgspec
 
     decoder = msgspec.json.Decoder()
@@ -282,14 +282,14 @@ def json_rows(path: Path, last_bytes: int | None = None) -> Iterator[Any]:
 
 
 class Tail:
-    """Follows a growing file: each `poll` gives the bytes that were added since the last one."""
+    """Reader of a growing file: each `poll` yields the bytes that were added since the last one."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._offset = 0
 
     def poll(self) -> Iterator[bytes]:
-        """Nothing for a file that is not there yet; starts again if it was truncated."""
+        """Yield new bytes, none for a missing file; start again if the file was truncated."""
         try:
             file = self.path.open("rb")
         except OSError:

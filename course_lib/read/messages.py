@@ -1,4 +1,4 @@
-"""Sentences and errors of the readers. A program around them may translate the sentences."""
+"""Messages and errors of the readers, which a surrounding program may translate."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class ReadError(Exception):
-    """A question that cannot be answered; the text says what to ask instead."""
+    """Question without an answer; the text says what to ask instead."""
 
 
 class NoSuchFileError(ReadError, FileNotFoundError):
-    """No file, or none of the wanted kind, where one was looked for."""
+    """Missing file, or no file of the wanted kind."""
 
 
 def fill(message: str, /, **values: object) -> str:
@@ -22,13 +22,13 @@ translator: Callable[..., str] = fill
 
 
 def _(message: str, /, **values: object) -> str:
-    """The sentence in the reader's language. Values are filled in after it is translated."""
+    """Return the message in the user's language; values are filled in after the translation."""
     return translator(message, **values)
 
 
 class N_(str):
-    """A sentence in a table or a constant. As a value it is English: it can be compared, and be a
-    key. It is translated when it is shown: printed, filled into another sentence, or cut up."""
+    """Message in a table or a constant. Its value is English, so that it can be compared and be a
+    key. It is translated when it is printed, filled into another message, or split."""
 
     def __new__(cls, message: str, /) -> N_:
         return super().__new__(cls, message)

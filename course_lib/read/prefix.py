@@ -1,9 +1,8 @@
-"""Prefixes of launchers and loggers: which rank printed a line, and when.
+"""Prefixes of launchers and loggers: a line's rank and time.
 
-Prefixes stack in any order (`9: [default3]: [2026-04-15 11:19:02] …`), so they are peeled off one
-by one until none is left. Only what is certain becomes a rank; `task` is the number that
-`srun --label` printed, which is a rank or a node depending on how the job was launched.
-"""
+Prefixes stack in any order (`9: [default3]: [2026-04-15 11:19:02] …`), so they are removed one by
+one. Only a certain number becomes a rank; `task` is the number from `srun --label`, which is a rank
+or a node, depending on the launch."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ _MOST_PEELS = 12
 
 @dataclass(frozen=True)
 class Prefix:
-    """`length`: how many bytes of the line it takes. `local_rank` counts within a node."""
+    """Prefix of a line. `length` is its number of bytes; `local_rank` counts within a node."""
 
     rank: int | None = None
     task: int | None = None
@@ -61,14 +60,14 @@ def without_colours(line: bytes) -> bytes:
 
 
 def visible(text: str) -> str:
-    """Another program's text, for a terminal: colours and movements of the cursor are left out, a
-    carriage return begins a line, and every other control character is spelled out."""
+    """Return another program's text for a terminal, without colours and cursor movements. A
+    carriage return starts a line, and other control characters are escaped."""
     text = re.sub(r"\r+\n?", "\n", _STYLE.sub("", text))
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def parse(line: bytes) -> Prefix:
-    """The prefix of a line (without colours: see `without_colours`)."""
+    """Return the prefix of a line (without colours: see `without_colours`)."""
     return _parse(line[:240])
 
 
@@ -113,6 +112,6 @@ def _prefix(known: dict[str, bytes], length: int) -> Prefix:
 
 
 def label_length(line: bytes) -> int:
-    """Length of the outermost label alone: what a launcher repeats when it cuts a long line."""
+    """Return the length of the outermost label, which a launcher repeats when it cuts a line."""
     match = re.match(rb"\s*(?:\d{1,6}|[\w.-]{1,80}): ?(?:\[[A-Za-z_]{1,20}\d{1,5}\]: ?)?", line)
     return match.end() if match else 0

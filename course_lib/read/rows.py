@@ -1,4 +1,4 @@
-"""Rows that a reader collects, with a limit: a hostile log must not fill the memory."""
+"""Rows that a reader collects, with a limit, so that a malicious log cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ROWS = 2_000_000
 
 
 class Rows:
-    """A list of dictionaries that becomes a table with fixed first columns."""
+    """List of dictionaries that becomes a table with fixed first columns."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ def _table(
 
 @cache
 def _empty(columns: tuple[str, ...], integers: tuple[str, ...]) -> pd.DataFrame:
-    """Most logs leave most tables empty, and to give each column its type takes milliseconds."""
+    """Return an empty table from a cache: most tables are empty, and typing columns takes time."""
     return _table([], columns, integers)
 
 
 def _numeric(column: pd.Series[Any]) -> bool:
-    """Holds numbers and unknowns only."""
+    """Tell whether a column has numbers and unknowns only."""
     return bool(column.map(lambda value: value is None or isinstance(value, int | float)).all())
 
 
 def as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Read numbers. Other texts, and numbers too large for a float, are unknown."""
+    """Return numbers; other texts, and numbers too large for a float, become unknown."""
     import pandas as pd
 
     try:
@@ -74,7 +74,7 @@ def as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def as_integers(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Nullable integers; what is no whole number (or too large) becomes unknown."""
+    """Return nullable integers; other values, and too large ones, become unknown."""
     import pandas as pd
 
     numbers = as_numbers(column)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Adds Sphinx and what the book is made with to the environment of the course, once.
+# Adds Sphinx and the book's other tools to the environment of the course, once.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bash deploy/setup.sh

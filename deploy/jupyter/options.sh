@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by what starts a Jupyter server (../lab.sh, ../jupyterhub/start_user.sh), with the course's
-# environment first in PATH: the options that make it a server of the course.
+# Options for a Jupyter server of the course. The scripts that start one (../lab.sh,
+# ../jupyterhub/start_user.sh) source this file, with the course's environment first in PATH.
 course=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034
 course_options=(
@@ -8,6 +8,6 @@ course_options=(
     --ServerApp.terminado_settings='{"shell_command": "python -P -m course_lib.cli shell"}'
     --LabApp.app_settings_dir="$course/deploy/jupyter/settings"
 )
-# Pages exported from a notebook, by menu or by nbconvert, ask the web for nothing.
+# Pages exported from a notebook, by menu or by nbconvert, need no internet.
 export JUPYTER_CONFIG_PATH="$course/deploy/jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
 export JUPYTER_PATH="$course/deploy/jupyter/data${JUPYTER_PATH:+:$JUPYTER_PATH}"

@@ -1,11 +1,10 @@
-"""Tries as another account whether it can use what the hub starts for a learner.
+"""Tests from another account whether it can use what the hub starts for a learner.
 
     python3 deploy/jupyterhub/access.py [--class FOLDER] [ACCOUNT …]
 
-It becomes the account, then runs, reads and writes what a learner's server does, with the Python
-that runs this: modes alone do not tell (links, access lists, mounts). Without accounts it is
-`nobody`, who belongs to no group.
-"""
+It becomes the account, then runs, reads and writes like a learner's server, with the same Python:
+file modes alone do not show this (links, access lists, mounts). Without accounts it is `nobody`,
+which belongs to no group."""
 
 from __future__ import annotations
 
@@ -20,14 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 COURSE = Path(__file__).resolve().parents[2]
-# As far as they are there. Solutions and lessons may be closed to learners.
+# As far as they exist. Solutions and lessons may be closed to learners.
 READ = (".venv", "code", "course_lib", "data", "deploy", "images", "locale", "notebooks",
         "recordings", "site.toml")  # fmt: skip
 ANOTHER_PYTHON = "rm -rf .venv, then PYTHON=/usr/bin/python3 bash deploy/jupyterhub/setup.sh"
 
 
 def problems(class_folder: str) -> list[tuple[str, str]]:
-    """What this process cannot do, and the cure."""
+    """Return what this process cannot do, with the remedy."""
     if closed := closed_on_the_way(COURSE / "deploy"):
         return [(f"{closed}, on the way to the course, is closed", _chmod("o+x", closed))]
     found = []
@@ -57,7 +56,7 @@ def _chmod(mode: str, path: str | Path) -> str:
 
 
 def closed_on_the_way(path: Path) -> str:
-    """The first folder that may not be entered, also behind links; empty if there is none."""
+    """Return the first folder that may not be entered, also behind links; "" if there is none."""
     for step in [*reversed(path.parents), path]:
         try:
             target = step.readlink()
@@ -75,19 +74,19 @@ def _unreadable(top: Path) -> Iterator[str]:
         f"{folder}/{name}"
         for folder, folders, files in os.walk(top)
         for name in [*folders, *files]
-        if "__pycache__" not in folder  # whoever may not read it compiles anew
+        if "__pycache__" not in folder  # Python compiles anew if it cannot read them
     )
     for path in (str(top), *inside):
         try:
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         except PermissionError:
             yield path
-        except OSError:  # nothing is there, for nobody
+        except OSError:  # it does not exist, for any account
             continue
 
 
 def _failure(python: Path) -> str:
-    """Which command of a learner's server fails, and the last line that it says."""
+    """Return the command of a learner's server that fails, with its last line of output."""
     server = python.with_name("jupyterhub-singleuser")
     commands = [[str(python), "-c", "pass"]]
     if server.exists():
@@ -114,7 +113,7 @@ def _unwritable(folder: Path) -> str:
 
 
 def tried_as(account: str, class_folder: str) -> bool:
-    """Whether all is well, in a process of its own that has become the account."""
+    """Return whether all is well, from a child process that has become the account."""
     sys.stdout.flush()
     child = os.fork()
     if child:

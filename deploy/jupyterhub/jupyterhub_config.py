@@ -1,7 +1,6 @@
-"""A hub on one machine: every user logs in with the account of the machine, and has the course.
+"""JupyterHub on one machine: users log in with their accounts on the machine and get the course.
 
-Written for a login node, or a server for a class. What an admin changes stands in the first lines.
-"""
+For a login node, or a server for a class. The first lines contain the settings for the admin."""
 
 from __future__ import annotations
 
@@ -12,22 +11,23 @@ import sys
 from pathlib import Path
 
 PORT = 8000
-# Names of the accounts that may come in; empty: every account of this machine.
+# Names of the accounts that may log in; empty: every account of this machine.
 USERS: set[str] = set()
-# Of one user at a time, threads counted: a training process of torch has some thirty.
+# Limit per user, threads included: a training process of torch has about thirty.
 PROCESSES = 2000
-# Memory of data of one process; it must hold a device slot of the box and the notebook kernel.
+# Data memory of one process; a device slot of the box and the notebook kernel must fit.
 PROCESS_GIB = 8
-# Of one file: a log or checkpoint that grows for ever ends here.
+# Size of one file: a log or checkpoint that grows for ever ends here.
 FILE_GIB = 20
-# Of one user altogether; enforced where systemd runs (see README.md).
+# Totals of one user; enforced if systemd runs (see README.md).
 MEMORY_GIB, CPUS = 12, 4.0
-# After so long without use a kernel ends, and after so long without a kernel, terminal or page in
-# use a server. Jobs of the box go on; not where systemd counts them to the server (see README.md).
+# A kernel ends after this time without use; a server ends after this time without a kernel,
+# terminal or page. Jobs of the box continue, unless systemd counts them to the server (see
+# README.md).
 IDLE_S = 2 * 3600
-# False where learners pull them with nbgitpuller.
+# False if learners pull the lessons with nbgitpuller.
 COURSE_COPY_LESSONS = True
-# Such as /srv/course-class: where learners who agree let the instructors see how far they are.
+# Such as /srv/course-class: learners who agree show the instructors their progress there.
 CLASS_FOLDER = ""
 # Names of the accounts that see the class; the hub keeps them in a group of the machine.
 INSTRUCTORS: set[str] = set()
@@ -36,8 +36,8 @@ here = Path(__file__).resolve().parent
 environment = Path(sys.prefix)
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
 
-# What the hub keeps here (who is logged in, hashes of tokens) is its own, also where an older hub
-# left it open.
+# The hub's files here (sessions, hashes of tokens) are private, even if an older hub left them
+# open.
 os.umask(0o077)
 for kept in ("jupyterhub.sqlite", "jupyterhub_cookie_secret"):
     if Path(kept).exists():
@@ -65,7 +65,7 @@ c.Spawner.environment = {
     "COURSE_USER_FILE_GIB": str(FILE_GIB),
     "COURSE_COPY_LESSONS": str(int(COURSE_COPY_LESSONS)),
 }
-if CLASS_FOLDER:  # its group is set anew: who is no instructor any more sees nothing any more
+if CLASS_FOLDER:  # the group is set anew, so that former instructors lose access
     course = [str(environment / "bin/course"), "class", "make", CLASS_FOLDER]
     of_the_group = ["--group", "course-instructors", "--members", ",".join(sorted(INSTRUCTORS))]
     subprocess.run([*course, *of_the_group], check=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Adds JupyterHub and its proxy to the environment of the course, which users of the hub share.
-# The admin runs this once in the shared checkout; README.md beside it has the whole way.
-# --packages-only: does not try whether learners can use it (for tests, which open the way to it themselves).
+# The admin runs this once in the shared checkout; README.md in this folder has all steps.
+# --packages-only: does not test access for learners (for tests, which open the folders themselves).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 command -v npm >/dev/null || {
@@ -13,7 +13,7 @@ only_packages=
 [ "${1:-}" != --packages-only ] || only_packages=yes
 python=.venv/bin/python
 [ -e "$python" ] || python=${PYTHON:-python3}
-try "$python" # before minutes are spent on what learners cannot use
+try "$python" # before minutes are spent on an environment that learners cannot use
 bash deploy/setup.sh
 .venv/bin/python -m pip install --quiet --disable-pip-version-check \
     --constraint requirements.lock --requirement deploy/jupyterhub/requirements.lock

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the hub starts for a user, as that user: limits, a workspace of their own, their server.
+# Started by the hub for each user, as that user: sets limits, prepares a workspace, starts the server.
 # COURSE_USER_PROCESSES, COURSE_USER_PROCESS_GIB, COURSE_USER_FILE_GIB come from jupyterhub_config.py.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../jupyter/options.sh" # sets course and course_options
@@ -18,6 +18,6 @@ fi
 cd "$workspace"
 export COURSE_WORKSPACE=$workspace PATH=$course/.venv/bin:$PATH
 if [ "$COURSE_COPY_LESSONS" = 1 ]; then
-    course lessons update || true # said; the copies that are there will do
+    course lessons update || true # the error is printed; existing copies are sufficient
 fi
 exec nice -n 5 "$course/.venv/bin/jupyterhub-singleuser" "${course_options[@]}" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches reveal.js by npm into the environment of the course, once; slides then need no internet.
+# Installs reveal.js by npm into the environment of the course, once; slides then need no internet.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bash deploy/setup.sh

@@ -1,10 +1,10 @@
-# Sourced by start.sh, stop.sh and node.sh: names and addresses that they must agree on.
+# Common names and addresses, sourced by start.sh, stop.sh and node.sh.
 # shellcheck shell=bash disable=SC2034
 
 instance=${COURSE_SLURM_INSTANCE:-0}
 state=/run/course-slurm
 ((instance == 0)) || state+=-$instance
-in_memory=/dev/shm/course-slurm-$instance     # the database, where there is room
+in_memory=/dev/shm/course-slurm-$instance     # the database, if there is room
 nodes=(node1 node2)
 link_mbit=${COURSE_SLURM_LINK_MBIT:-1000}     # bandwidth of each node's link, both ways
 gpus_per_node=${COURSE_SLURM_GPUS:-2}
@@ -19,7 +19,7 @@ subnet=10.213.$((77 + instance))
 port=$((16800 + 10 * instance))               # and the two above it
 head_address=$subnet.1
 node_address() { echo "$subnet.$((10 + ${1#node}))"; }
-host_end() { echo "course$instance-$1"; }     # of the veth pair whose other end is the node's eth0
+host_end() { echo "course$instance-$1"; }     # of the veth pair; its other end is the node's eth0
 
 say() { echo "slurm: $*"; }
 fail() {
@@ -27,8 +27,8 @@ fail() {
     exit 1
 }
 
-# A process of ours is known by its id and the tick at which it started, so that an id that was
-# given to somebody else meanwhile is never signalled.
+# A process is identified by its id and its start tick, so that no other process with a reused id is
+# ever signalled.
 started_at() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 remember() { echo "$2 $(started_at "$2")" >"$state/pids/$1"; }
 alive() {
@@ -38,7 +38,7 @@ alive() {
 }
 pid_of() { cut -d' ' -f1 "$state/pids/$1"; }
 
-# wait_until SECONDS COMMAND…: asks ten times a second.
+# wait_until SECONDS COMMAND…: tries ten times a second.
 wait_until() {
     local end=$((SECONDS + $1))
     shift
@@ -48,7 +48,7 @@ wait_until() {
     done
 }
 
-# Each node's end and the bridge's end are shaped alike; the queue holds 50 ms at the least.
+# The node's and the bridge's end have equal shaping; the queue holds at least 50 ms.
 shape() {
     tc qdisc replace dev "$1" root tbf rate "${link_mbit}mbit" \
         burst $((link_mbit * 125 > 65536 ? link_mbit * 125 : 65536)) latency 50ms

@@ -1,4 +1,4 @@
-# Sourced by start.sh: writes the configuration of every daemon below $state/etc.
+# Writes the configuration of every daemon below $state/etc; sourced by start.sh.
 # shellcheck shell=bash disable=SC2154
 
 write_slurm_conf() {
@@ -26,7 +26,7 @@ SlurmdParameters=config_overrides
 FirstJobId=$first_job
 KillWait=$kill_wait_s
 EnforcePartLimits=ALL
-# First come, first served, and soon: a course is not a supercomputer's queue.
+# First come, first served, with short delays, as a course has no long queue.
 SchedulerType=sched/builtin
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,sched_min_interval=20000,default_queue_depth=1000
 PriorityType=priority/basic
@@ -40,7 +40,7 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort=$((port + 2))
 AccountingStoragePass=$state/munge/socket
 CONF
-    # Slurm counts devices only where it can write them down.
+    # Slurm counts devices only if it can record them.
     [ "$1" = accounting_storage/none ] || echo "AccountingStorageTRES=gres/gpu"
     local node
     for node in "${nodes[@]}"; do
@@ -51,7 +51,7 @@ CONF
     echo "PartitionName=course Nodes=ALL Default=YES DefaultTime=01:00:00 MaxTime=1-00:00:00 State=UP"
 }
 
-# Slurm wants device files, which it counts, gives out and numbers by the digits in their names;
+# Slurm needs device files, which it counts, allocates and numbers by the digits in their names;
 # without GPUs they are copies of /dev/null.
 write_gres_conf() {
     local node device
@@ -81,7 +81,7 @@ StorageLoc=slurm
 CONF
 }
 
-# Nothing of it outlives this Slurm, so it never waits for a disk that others keep busy.
+# The database is not kept after this Slurm ends, so it need not wait for a busy disk.
 write_mariadb_conf() {
     cat <<CONF
 [mysqld]

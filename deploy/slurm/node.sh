@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The first process of a node's namespaces (network, mount, host name, processes); start.sh gives
-# it eth0. When it ends, the kernel ends everything that ran on the node and takes eth0 with it.
+# First process of a node's namespaces (network, mount, host name, processes); start.sh adds eth0.
+# When it ends, the kernel ends all processes of the node and removes eth0.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./common.sh
@@ -18,4 +18,4 @@ unset SLURM_CONF
 /usr/sbin/slurmd -D -N "$node" &
 daemon=$!
 trap 'kill $daemon' TERM
-while kill -0 $daemon 2>/dev/null; do wait -n || true; done # collects orphans of jobs too
+while kill -0 $daemon 2>/dev/null; do wait -n || true; done # also reaps orphans of jobs

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Starts a real two-node Slurm on this machine: a controller, accounting, and two slurmd, each in
-# network, mount, host name and process namespaces of its own, joined by a shaped link.
-# Everything lies below one folder; stop.sh ends it all. A second start finds the first running.
+# Starts a real two-node Slurm on this machine: a controller, accounting, and two slurmd, each in its
+# own network, mount, host name and process namespaces, connected by a shaped link.
+# All files are below one folder; stop.sh ends everything. A second start finds the first running.
 # COURSE_SLURM_LINK_MBIT   bandwidth between the nodes (1000)
-# COURSE_SLURM_GPUS, COURSE_SLURM_CPUS, COURSE_SLURM_MEMORY_MIB   what a node has (2, 8, 16000)
+# COURSE_SLURM_GPUS, COURSE_SLURM_CPUS, COURSE_SLURM_MEMORY_MIB   of each node (2, 8, 16000)
 # COURSE_SLURM_KILL_WAIT   seconds between SIGTERM and SIGKILL (5)
 # COURSE_SLURM_FIRST_JOB   id of the first job (1)
-# COURSE_SLURM_INSTANCE    0 to 99: several of them may run beside each other (0)
+# COURSE_SLURM_INSTANCE    0 to 99: several instances may run at the same time (0)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./common.sh
 source ./configure.sh
-# The box's commands, which a shell of the course has in front, have the same names.
+# The box's commands, which come first in a shell of the course, have the same names.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 
 check_machine() {
@@ -42,7 +42,7 @@ configure() {
         head -c 128 /dev/urandom >"$state/munge/key")
 }
 
-# In memory where there is room: its tables are made anew at each start, and each waits for the disk.
+# In memory if there is room: each start creates its tables anew, and each table waits for the disk.
 make_database_folder() {
     rm -rf "$in_memory"
     if [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] &&
@@ -55,7 +55,7 @@ make_database_folder() {
     fi
 }
 
-# launch NAME COMMAND…: in the background, in a session of its own, remembered for stop.sh.
+# launch NAME COMMAND…: runs it in the background, in its own session, and records it for stop.sh.
 launch() {
     local name=$1
     shift
@@ -80,8 +80,8 @@ start_accounting() {
         timeout 2 sacctmgr -n show cluster || true
         fail "slurmdbd did not start: $state/log/slurmdbd.log"
     }
-    # It makes the tables of the cluster. And root, like everybody else, has no account but the one
-    # that it asks for.
+    # This creates the tables of the cluster. Without the default entry for root, root too has only the
+    # account that it requests.
     { timeout 60 sacctmgr -iQ add cluster course && timeout 60 sacctmgr -iQ delete user root; } \
         >/dev/null || fail "slurmdbd did not take the cluster within a minute: $state/log/slurmdbd.log"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ends the Slurm that start.sh started: its processes, nodes, bridge and folder, and no other's.
+# Ends the Slurm that start.sh started: its own processes, nodes, bridge and folder only.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source ./common.sh
@@ -7,8 +7,8 @@ source ./common.sh
 [ -d "$state/pids" ] || exit 0
 [ "$(id -u)" -eq 0 ] || fail "needs root: sudo make slurm-stop"
 
-# The state is thrown away, so nobody is asked politely. A node's outer process takes its first
-# process with it, and the kernel then takes all others of the node.
+# The state is deleted, so processes are killed at once. A node's outer process ends its first
+# process, and the kernel then ends all others of the node.
 for name in "${nodes[@]}" slurmctld slurmdbd mariadb munged; do
     if alive "$name"; then kill -KILL "$(pid_of "$name")"; fi
 done

@@ -1,1 +1,1 @@
-"""A whole program of a learner's: how it is run and looked into."""
+"""Execution and observation of a learner's whole program."""

@@ -1,4 +1,4 @@
-"""A program that has run on all ranks runs once more on some of them."""
+"""Second run on some of the ranks, after a program has run on all."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import torch.distributed as dist
 
 @contextlib.contextmanager
 def fewer_ranks(size: int, store: dist.Store) -> Iterator[None]:
-    """What asks the environment finds so many; they meet in a store of their own, and what they
-    save goes into a folder that is removed."""
+    """Set the environment to `size` ranks, with a separate store and a temporary folder for what
+    they save."""
     make = dist.init_process_group
     rank = int(os.environ["RANK"])
 

@@ -1,4 +1,4 @@
-"""A model's weights and gradients in a few numbers, by which ranks and files can be compared."""
+"""Short summaries of a model's weights and gradients, to compare ranks and files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ WRAPPERS = ("module.", "_orig_mod.")
 
 
 def norm(tensors: Iterable[Tensor]) -> float:
-    """Of all numbers: two ranks that agree in it hold the same ones."""
+    """Return the norm of all numbers; ranks with equal norms hold equal numbers."""
     squares = [tensor.detach().double().square().sum().cpu() for tensor in tensors]
     return float(torch.stack(squares).sum().sqrt()) if squares else 0.0
 
 
 def norm_in_file(what: Any, model: nn.Module) -> float | None:
-    """Of the model's weights, by their names; None where they are not in it."""
+    """Return the norm of the model's weights in saved content; None if some are missing."""
     names = [name for name, _ in model.named_parameters()]
     for table in tables(what):
         found = {plain(str(key)): value for key, value in table.items()}
@@ -30,7 +30,7 @@ def norm_in_file(what: Any, model: nn.Module) -> float | None:
 
 
 def tables(what: Any) -> Iterator[Mapping[Any, Any]]:
-    """`{"model": model.state_dict(), "epoch": 3}` has one within it."""
+    """Yield all tables at any depth, as in `{"model": model.state_dict(), "epoch": 3}`."""
     if isinstance(what, nn.Module):
         what = what.state_dict()
     if isinstance(what, Mapping):
@@ -47,14 +47,14 @@ def plain(name: str) -> str:
 
 
 class FirstGradients:
-    """Of the first step: this rank's own, and those that the optimizer was given."""
+    """Gradients of the first step: this rank's own, and the optimizer's."""
 
     def __init__(self) -> None:
         self.own: list[float] = []
         self.are_told = False
 
     def look(self, loss: Tensor, model: nn.Module) -> None:
-        """(Hooks of DistributedDataParallel do not run where gradients are only asked for.)"""
+        """Compute this rank's gradients; `autograd.grad` runs no hooks of DDP."""
         if not self.are_told and not self.own:
             weights = list(model.parameters())
             found = torch.autograd.grad(loss, weights, retain_graph=True, allow_unused=True)
@@ -66,7 +66,7 @@ class FirstGradients:
 
 
 def sums(tensors: Iterable[Tensor | None]) -> list[float]:
-    """Sums with random signs, the same on all ranks; they are as linear as what they stand for."""
+    """Return sums with random signs, equal on all ranks; they are linear, like the gradients."""
     generator = torch.Generator().manual_seed(0)
     total = torch.zeros(SUMS, dtype=torch.float64)
     for tensor in tensors:

@@ -1,4 +1,4 @@
-"""Validation losses of a trial, moved so that the best model is not the last."""
+"""Shift of a trial's validation losses, so that the best model is not the last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output of a program that is watched, which remembers whole lines."""
+"""Standard output of a watched program, which records whole lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST_LINES, LONGEST_LINE = 60, 200
 
 
 class Lines(io.TextIOBase):
-    """`note` is given each line, up to some."""
+    """Output stream that passes each line to `note`, up to a limit."""
 
     def __init__(self, note: Callable[..., object], under: Any) -> None:
         self.note, self.under, self.begun, self.count = note, under, "", 0

@@ -1,22 +1,22 @@
-"""What a training program of the learner's does on one rank, written down while it runs.
+"""Record of a learner's training program on one rank, while it runs.
 
-Its text is not looked at: what it makes of torch is. So a right program passes in any form, and a
-wrong one is told by what came of it.
+It does not read the program's text but watches its use of torch. So a correct program passes in any
+form, and a wrong one is judged by its results.
 
-    group      the process group is there
+    group      the process group exists
     device     the number of the device that this rank asked for
     wrapped    a model in DistributedDataParallel
-    sampler    a DistributedSampler, over which part of the data
-    loader     a DataLoader, and its batch
-    epoch      one way through a loader: samples in their order, losses, weights at the end
-    gradients  of the first step, this rank's own and those of the optimizer
-    line       what was printed
-    saved, loaded      a file, and how many collectives this rank had called before
-    followed   the program came to its end
+    sampler    a DistributedSampler, and its part of the data
+    loader     a DataLoader, and its batch size
+    epoch      one pass through a loader: order of samples, losses, weights at the end
+    gradients  of the first step, this rank's own and the optimizer's
+    line       printed text
+    saved, loaded      a file, and the number of this rank's earlier collectives
+    followed   the program reached its end
 
-The validation losses of the second and third epoch are moved: rank 0's own go down all the time,
-while the mean over all ranks is best in the second. So it shows by which of them a program decides.
-"""
+The validation losses of the second and third epoch are shifted: rank 0's own decrease in every
+epoch, while the mean over all ranks is lowest in the second. So the best model that the program
+keeps shows which of the two it uses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from trials.program.moved_losses import moved_by
 from trials.program.printed_lines import Lines
 from trials.watchdog import Notes
 
-# Methods of a group after which a rank knows something of others, and those that know of one.
+# Methods of a group after which a rank knows something of others; and the other methods.
 MEETINGS = (
     "allreduce", "allreduce_coalesced", "broadcast", "allgather", "_allgather_base",
     "allgather_coalesced", "allgather_into_tensor_coalesced", "scatter", "reduce_scatter",
@@ -57,20 +57,20 @@ OTHERS = ("send", "recv", "reduce", "gather")
 
 
 class Enough(BaseException):
-    """All that is to be seen has been seen."""
+    """Signal that everything to observe has been observed."""
 
 
 class Watched:
-    """`install` before the program is loaded: it may take names out of modules."""
+    """Observer of a program; call `install` before the program imports names from modules."""
 
     def __init__(self, notes: Notes, moved: Callable[[], object]) -> None:
-        """`moved` is told that this rank is still at work."""
+        """Create the observer; it calls `moved` to report that this rank is still working."""
         self.notes, self.moved = notes, moved
         self.lines = Lines(self.write, sys.stdout)
         self.begin(None)
 
     def begin(self, last_epoch: int | None) -> None:
-        """Before a program runs: to its end, or unshown to that of its first epochs."""
+        """Prepare for a run of the program: to its end, or silently for its first epochs."""
         self.last_epoch = last_epoch
         self.lines.are_shown = last_epoch is None
         self.read: dict[int, Any] = {}
@@ -199,7 +199,7 @@ class Watched:
         return batches
 
     def finish(self) -> None:
-        """The losses of the last batch are known only when the next thing begins."""
+        """Write the epoch; its last loss is known only when the next activity begins."""
         if self.epoch is not None:
             weights = None if self.optimizer is None else norm(weights_of(self.optimizer))
             told = {"weights": weights, "wrapped": self.forwards, "met": self.met}
@@ -216,7 +216,7 @@ class Watched:
         self.write("saved", **told, weights=weights, calls=self.met)
 
     def _loading(self, original: Callable[..., Any]) -> Any:
-        """A half-written file leads to errors of many kinds; noted is that it was not read."""
+        """Wrap loading; half-written files cause errors of many kinds, so only failures count."""
 
         @functools.wraps(original)
         def load(file: Any = "", *args: Any, **named: Any) -> Any:
@@ -239,7 +239,7 @@ def part_of(data: Any) -> str:
 
 
 def numbers_in_whole(data: Any, numbers: list[int]) -> list[int]:
-    """Numbers of samples in the whole data; `data` may be a Subset of each rank."""
+    """Return sample numbers in the whole data; `data` may be a Subset of each rank."""
     while hasattr(data, "indices"):
         data, numbers = data.dataset, [int(data.indices[number]) for number in numbers]
     return numbers

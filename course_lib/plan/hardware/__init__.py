@@ -1,1 +1,1 @@
-"""Devices, links and clusters: from data sheets, from tables, and as measured."""
+"""Devices, links and clusters from data sheets, tables and measurements."""

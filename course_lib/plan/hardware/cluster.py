@@ -1,4 +1,5 @@
-"""Devices, links and clusters. What is not published is None, and a plan that needs it says so."""
+"""Devices, links and clusters. Unpublished values are None; a plan that needs one raises an
+error."""
 
 from __future__ import annotations
 
@@ -36,12 +37,11 @@ _MAY_BE_UNKNOWN = (
 class Device:
     """One rank's device. Peaks are dense (no sparsity) and from data sheets.
 
-    `achievable_tflops` is the best bf16 matrix product that somebody measured, None if nobody
-    did; `units` are the streaming multiprocessors or compute units over which tiles are dealt;
-    `lasting_share` is what calibration found a large product to keep of the peak. `flash_shares`,
-    by precision, are for processors: fused attention relative to large products in fp32. At
-    `matmul_ramp_length`, the inner length, a product reaches half its rate.
-    """
+    `achievable_tflops` is the best measured bf16 matmul, None if nobody measured it. `units` is the
+    number of streaming multiprocessors or compute units among which tiles are distributed.
+    `lasting_share` is the calibrated share of the peak that a large matmul keeps. `flash_shares`
+    (per precision, processors only) is the rate of fused attention relative to large fp32 matmuls.
+    At the inner length `matmul_ramp_length` a matmul reaches half its rate."""
 
     name: str
     memory_gib: float | None
@@ -84,13 +84,13 @@ class Device:
             )
 
     def peaks(self) -> dict[str, float]:
-        """Known peaks by precision of the layout; fp32 runs on TF32 units where there are any."""
+        """Return the known peaks by precision; fp32 uses the TF32 units if the device has them."""
         known = {
             "fp32": self.tf32_tflops or self.fp32_tflops,
             "fp16": self.fp16_tflops,
             "bf16": self.bf16_tflops,
             "fp8": self.fp8_tflops,
-            # Scales of blocks of 32 came with the units that multiply 4 bits.
+            # Block scales of 32 elements came with the units that multiply 4 bits.
             "mxfp8": self.fp8_tflops if self.fp4_tflops else None,
             "nvfp4": self.fp4_tflops,
         }
@@ -132,8 +132,8 @@ class Device:
 
 @dataclass(frozen=True)
 class Link:
-    """α–β model of what one device gets: each step of a collective costs `latency_us`, and bytes
-    flow at `gb_per_s` in each direction (achieved, not on the label)."""
+    """α–β model of one device's link: each step of a collective costs `latency_us`; bytes move at
+    `gb_per_s` in each direction (achieved, not the data-sheet value)."""
 
     latency_us: float
     gb_per_s: float
@@ -146,8 +146,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Tier:
-    """A level of the network: groups that reach over more than `nodes` nodes get this share of
-    the bandwidth."""
+    """Level of the network: groups over more than `nodes` nodes get this share of the bandwidth."""
 
     nodes: int
     share: float
@@ -161,18 +160,16 @@ class Tier:
 @explained_methods("cluster", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Cluster:
-    """Equal nodes of equal devices. `across.gb_per_s` is one device's share of its node's
-    network; members of a group that sit on one node pool theirs. With a `shared_link` it is the
-    whole node's, and groups that cross at the same time divide it.
+    """Equal nodes of equal devices. `across.gb_per_s` is one device's share of its node's network;
+    members of a group on one node combine their shares. If `shared_link`, it is the whole node's
+    bandwidth, which groups that cross at the same time divide.
 
-    Not `switched`: a device's links are divided among its peers. `reduce_gain`: how much faster an
-    all-reduce in a node moves bytes because the switch adds (NVLink SHARP). `stall_ms`: what a sick
-    network adds to each message between pipeline stages. `processors`: how many all ranks share,
-    where devices are not processors of their own (the box); 0 means that they are. `turn_us`: how
-    long a rank waits for its turn on them at each step of a collective, where each has a rank or
-    more. `paced`: each device computes at a rate of
-    its own, as if the processors were not shared; what carries its messages still takes turns.
-    """
+    Without `switched`, a device's bandwidth is divided among its peers. `reduce_gain` is the factor
+    by which in-switch addition (NVLink SHARP) speeds up an all-reduce in a node. `stall_ms` is the
+    delay that a faulty network adds to each message between stages. `processors` is the number that
+    all ranks share; 0 means that devices are processors of their own. `turn_us` is how long a rank
+    waits for a shared processor at each step of a collective if no processor is spare. If `paced`,
+    each device computes at its own rate, but messages still share the processors."""
 
     name: str
     device: Device
@@ -205,11 +202,11 @@ class Cluster:
         )
 
     def share_over(self, nodes: int) -> float:
-        """Share of the bandwidth between nodes that a group over so many nodes gets."""
+        """Return the share of the inter-node bandwidth that a group over so many nodes gets."""
         return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
 
     def crowded(self, ranks: int) -> Cluster:
-        """As so many ranks find it: with processors left over, none waits for its turn."""
+        """Return the cluster as so many ranks see it: without waits if a processor is spare."""
         full = 0 < self.processors <= ranks
         return self if full or self.paced else self.but(turn_us=0.0)
 

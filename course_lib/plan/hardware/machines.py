@@ -1,8 +1,7 @@
-"""Hardware that the course speaks of: devices, and clusters of them.
+"""Tables of the devices and clusters that the course mentions.
 
-Data-sheet values unless said otherwise; None is unknown. Achievable rates are the best matrix
-products found by the "maximum achievable matmul" measurements of the ml-engineering book.
-"""
+Values are from data sheets unless said otherwise; None is unknown. Achievable rates are the best
+matmuls of the "maximum achievable matmul" measurements of the ml-engineering book."""
 
 from __future__ import annotations
 
@@ -82,14 +81,14 @@ DEVICES: dict[str, Device] = {
 
 
 def device(name: str) -> Device:
-    """A device of the table, with what its data sheet says."""
+    """Return a device of the table, with its data-sheet values."""
     return named("device", _plain(name), DEVICES)
 
 
 def _cluster(
     name: str, device_name: str, links_gb_per_s: tuple[float, float], source: str
 ) -> Cluster:
-    """`links_gb_per_s`: data-sheet bandwidth of one device, one direction, inside the node and of
+    """Build a cluster from one device's data-sheet bandwidth in one direction: inside the node, and
     its share of the network. Latencies: NVLink some µs, InfiniBand under 10."""
     within, across = links_gb_per_s
     return Cluster(
@@ -150,9 +149,9 @@ def box(
     nodes: int = 2, devices_per_node: int = 2, link_gbit_per_s: float = 1.0, processors: int = 2,
     device_memory_gib: float = 4.0,
 ) -> Cluster:  # fmt: skip
-    """The course's embedded cluster. Its speeds differ from machine to machine: these are round
-    figures of an ordinary processor, to be replaced by `calibrate` and `with_links`; only how
-    much slower or faster it multiplies halves is known beforehand."""
+    """Return the course's embedded cluster. Speeds differ from machine to machine: these round
+    figures of an ordinary processor are to be replaced by `calibrate` and `with_links`. Only the
+    relative speed of 16-bit matmuls is known beforehand."""
     fp32, relative = 0.1, cpu_rates.products_relative_to_fp32()
     rank = Device(
         _("box rank"), device_memory_gib, 8.0, fp32_tflops=fp32,
@@ -174,7 +173,7 @@ def box(
     )
 
 
-# Where a device usually sits, for those who name only the device.
+# Cluster in which a device usually sits, for users who name only the device.
 USUAL: dict[str, str] = {
     "V100-16GB": "jean-zay-v100",
     "V100-32GB": "jean-zay-v100",
@@ -194,24 +193,24 @@ USUAL: dict[str, str] = {
 }
 
 
-# What sellers add to the name of a device that stays the same.
+# Words that vendors add to a device's name and that do not change the device.
 SALES_WORDS = ("nvidia", "amd", "sxm5", "sxm4", "sxm", "hbm3")
 
 
 def _plain(name: str) -> str:
-    """A device's name in the table, for the longer name under which it is sold."""
+    """Return a device's name in the table for the longer name under which it is sold."""
     if not isinstance(name, str):
         return name
     words = name.lower().replace("-", " ").replace("_", " ").split()
     kept = "-".join(word for word in words if word not in SALES_WORDS)
-    # All but the usual size of the memory is told apart by it.
+    # Keep the memory size in the name unless it is the usual one.
     short = kept.removesuffix("-80gb") if kept.startswith("h100") else kept
     return next((key for key in DEVICES if key.lower() == short), name)
 
 
 def cluster(name: str, devices: int = 0) -> Cluster:
-    """A cluster of the table, with as many nodes as `devices` need. A device's name stands for
-    the nodes in which it usually sits."""
+    """Return a cluster of the table with the nodes that `devices` need. A device's name stands for
+    the cluster in which it usually sits."""
     usual = {key: CLUSTERS[where].but(device=DEVICES[key]) for key, where in USUAL.items()}
     found = named("cluster", _plain(name), CLUSTERS | usual)
     devices = whole_number("devices", devices, least=0)

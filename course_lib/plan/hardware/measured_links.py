@@ -1,4 +1,4 @@
-"""The links of a site, as `measure_links.py` found them."""
+"""Links of a site, as `measure_links.py` measured them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from course_lib.words import _
 if TYPE_CHECKING:
     import pandas as pd
 
-# Messages up to this size are all latency.
+# The time of messages up to this size is latency alone.
 SMALL_BYTES = 64 << 10
 
 
 def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = None) -> Cluster:
-    """The cluster with links as measured: `with_links(cluster, run.links)`. Instead of what
-    `read.links` returns, its samples (or the lines fitted to them: alpha_us, bandwidth_gb_s) and
-    its ranks will do. The median pair counts; and if everyone's all-reduce was measured too, what
-    its steps cost beyond that. Ranks that keep a pace share no processors."""
+    """Return the cluster with measured links: `with_links(cluster, run.links)`. Instead of the
+    result of `read.links`, you can pass its samples (or fitted lines: alpha_us, bandwidth_gb_s) and
+    its ranks. The median pair counts. If the all-reduce of all ranks was measured too, its extra
+    cost per step sets `turn_us`. Ranks that keep a pace do not share processors."""
     if ranks is None:
         return with_links(cluster, measured.samples, measured.ranks)
     node = dict(zip(ranks["rank"], ranks["node"], strict=True))
@@ -46,7 +46,7 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
 
 
 def _paced(ranks: pd.DataFrame) -> bool:
-    """Unknown in files of older programs."""
+    """Tell whether ranks kept a pace; files of older programs do not say, and count as no."""
     return "pace" in ranks and bool((ranks["pace"].astype(float) > 1).any())
 
 
@@ -55,9 +55,9 @@ def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
 
 
 def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
-    """Latency of the fastest message (what a busy processor adds is no link's), and what each
-    further byte of the largest two costs: a shaped link lets a short burst pass, so that a line
-    through all sizes shows more than it has."""
+    """Return latency and bandwidth: the fastest message's time, as waits for a busy processor are
+    not the link's, and the cost per further byte of the largest two messages. A shaped link lets a
+    short burst pass, so a line through all sizes would overstate the bandwidth."""
     ordered = pair.sort_values("size_bytes")
     size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
     if len(size) < 2 or time[-1] <= time[-2]:
@@ -66,14 +66,14 @@ def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
 
 
 def _quickest_us(rows: pd.DataFrame) -> pd.Series:
-    """Files of older programs have the usual times alone."""
+    """Return the fastest times; files of older programs have only the usual times."""
     return rows.get("fastest_us", rows["time_us"]).fillna(rows["time_us"])
 
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
-    """Time of a small all-reduce beyond its messages, for each step. In the
-    measurement ranks do nothing else. Those that keep a pace come from computing, each a little
-    sooner or later: that is told by the quickest tries, which nothing else has disturbed."""
+    """Return the time of a small all-reduce beyond its messages, per step. In the measurement,
+    ranks only communicate. Ranks that keep a pace arrive at slightly different times; the fastest
+    tries, which nothing else disturbed, measure this."""
     if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
         return cluster.turn_us
     everyone = measured[(measured["kind"] == "all_reduce") & measured["source"].isna()]

@@ -1,1 +1,1 @@
-"""Bytes on each pipeline stage, of any code base and of the course's own program."""
+"""Memory of each pipeline stage, for any code base and for the course's own program."""

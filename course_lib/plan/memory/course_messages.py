@@ -1,9 +1,8 @@
-"""Which messages a pipeline stage of the course's program still holds at its peak.
+"""Messages that a pipeline stage of the course's program still holds at its peak.
 
-An activation that was sent is kept until its gradient comes back; gradients, which nothing answers,
-as many as there are stages; and the next message has its box before it comes. The schedule alone
-says how many these are, so its steps are gone through one by one.
-"""
+A stage keeps an activation that it sent until its gradient returns. It keeps as many sent gradients
+as there are stages, because nothing acknowledges them. The buffer of the next message exists before
+the message arrives. These counts depend on the schedule alone, so its steps are simulated."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from course_lib.plan.schedules.steps import SCHEDULES, Step
 
 @dataclass(frozen=True)
 class Held:
-    """Pieces of micro-batches that wait for their backward pass, or for its weights' half, and
-    messages, by what they are."""
+    """Numbers of micro-batch pieces that wait for backward, of pieces that wait for the weights'
+    half of backward, and of messages by kind."""
 
     pieces: int
     deferred: int
@@ -29,13 +28,13 @@ class Held:
 
     @property
     def size(self) -> tuple[int, int]:
-        """To compare by: activations of a piece, its input among them, are many messages large."""
+        """Return a sort key: a piece's activations are much larger than messages."""
         return self.pieces + self.deferred, self.sent + self.returned + self.expected
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Place of a stage in its pipeline: which steps of it have a stage before or after them."""
+    """Position of a stage in its pipeline: tells which steps send or receive."""
 
     stages: int
     stage: int
@@ -61,8 +60,8 @@ def held_by(sizes: StageSizes) -> Held:
 
 
 def messages(sizes: StageSizes, held: Held) -> tuple[float, float]:
-    """Bytes of activations and of temporary memory. Inputs lie in the boxes that messages came in,
-    so they count as temporary, and not among the activations that were kept, if these have them."""
+    """Return bytes of activations and of temporary memory. Inputs stay in the receive buffers, so
+    they count as temporary; if the kept activations include them, they are subtracted there."""
     boxes = held.inputs + held.returned + held.expected
     among = sizes.norms_keep_inputs or sizes.layout.recompute == "full"
     return (held.sent - among * held.inputs) * sizes.row, boxes * sizes.row
@@ -70,7 +69,8 @@ def messages(sizes: StageSizes, held: Held) -> tuple[float, float]:
 
 @lru_cache(maxsize=4096)
 def at_peak(schedule: str, stages: int, stage: int, micro_batches: int, chunks: int) -> Held:
-    """At the backward pass with most alive; where there is a loss, at one that begins with it."""
+    """Return the counts at the backward pass with the most memory; on the last stage, at one that
+    starts with the loss."""
     place = _Place(stages, stage, chunks)
     steps = list(SCHEDULES[schedule](stages, stage, micro_batches, chunks))
     found = list(_backward_passes(steps, place))

@@ -1,9 +1,8 @@
 """Peak memory of the course's own program, in the parts that its memory traces name.
 
-The program is short enough to be counted buffer by buffer. The peak lies where the first of the
-last forward passes' activations is taken down, at the loss or in the stage's topmost layer; or, of
-small micro-batches, where the optimizer steps.
-"""
+The program is short enough to count its buffers one by one. The peak is in the backward pass with
+most micro-batches alive, at the loss or in the stage's last layer. If micro-batches are small, the
+peak is in the optimizer step."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from course_lib.plan.shapes.parameter_counts import layer
 
 
 def standing(sizes: StageSizes) -> tuple[float, float, float]:
-    """Parameters, gradients and optimizer state: bytes on this rank between two steps."""
+    """Return bytes of parameters, gradients and optimizer state on this rank between two steps."""
     layout, held = sizes.layout, sizes.held
     sharers = layout.data * layout.context
     low = layout.precision != "fp32"
@@ -24,14 +23,14 @@ def standing(sizes: StageSizes) -> tuple[float, float, float]:
     if layout.zero == 1 and sharers > 1:
         return weights, gradients * (1 + 1 / sharers), state / sharers
     if layout.zero == 3:
-        # All in float32; the sharded gradients of a step stay until the next ones are there.
+        # All in float32; a step's sharded gradients stay until the next step's replace them.
         share = held * WIDE / sharers
         return share, share, 2 * share
     return weights, gradients, state
 
 
 def passing(sizes: StageSizes, kept: float, again: float) -> Parts:
-    """Where they are most; `kept` is one micro-batch's, `again` what recomputation brings back."""
+    """Return the largest temporary parts; `kept` and `again` are one micro-batch's bytes."""
     if sizes.layout.zero == 3:
         activations, logits, temporary = _sharded(sizes, kept)
         backward = [(activations + max(0.0, again - logits), logits, temporary)]
@@ -45,11 +44,11 @@ def passing(sizes: StageSizes, kept: float, again: float) -> Parts:
 
 
 def _in_layer(sizes: StageSizes, kept: float, again: float) -> Parts:
-    """In the topmost one; of GPipe's micro-batches, all others still have their loss."""
+    """Return the parts in the last layer's backward; other GPipe micro-batches keep a loss."""
     activations, temporary = _waiting(sizes, kept)
     others = alive(sizes.layout, sizes.stage) - 1.0
     losses = others if sizes.is_last and sizes.layout.schedule == "gpipe" else 0.0
-    if sizes.model.activation == "swiglu":  # its product is freed before its factors' gradients
+    if sizes.model.activation == "swiglu":  # freed before its factors' gradients
         again -= sizes.bytes(sizes.model.ffn) / sizes.layout.tensor
     return activations + again, losses * sizes.loss, temporary + sizes.working
 
@@ -58,12 +57,12 @@ def _at_loss(sizes: StageSizes, kept: float) -> Parts:
     activations, temporary = _waiting(sizes, kept)
     gpipe = sizes.layout.schedule == "gpipe"
     losses = alive(sizes.layout, sizes.stage) if gpipe else 1.0
-    at_loss = LOSS_ROWS * sizes.whole_row  # gathered, where the sequence is split
+    at_loss = LOSS_ROWS * sizes.whole_row  # gathered if the sequence is split
     return activations, losses * sizes.loss, temporary + at_loss + _low_loss(sizes)
 
 
 def _waiting(sizes: StageSizes, kept: float) -> tuple[float, float]:
-    """Bytes of micro-batches that wait for their backward pass, and of messages."""
+    """Return bytes of micro-batches that wait for their backward pass, and of messages."""
     activations, temporary = alive(sizes.layout, sizes.stage) * kept, 0.0
     if sizes.layout.pipeline > 1:
         held = held_by(sizes)
@@ -74,9 +73,9 @@ def _waiting(sizes: StageSizes, kept: float) -> tuple[float, float]:
 
 
 def _low_loss(sizes: StageSizes) -> float:
-    """In half precision the gradient of the logits is copied to 16 bits. In bf16 the product for
-    the word matrix is made in 16 bits, and added in 32; fp16 keeps its gradients in 16 bits, so
-    that the product adds by itself, and zero-bubble makes it later."""
+    """Return extra bytes at the loss in 16 bits, where the gradient of the logits is a 16-bit copy.
+    In bf16 the gradient of the word matrix is computed in 16 bits and added in 32. In fp16 the
+    matmul adds directly, because gradients are 16-bit; zero-bubble computes it later."""
     if sizes.element == WIDE:
         return 0.0
     copied = sizes.logits / 2 - sizes.row
@@ -86,9 +85,9 @@ def _low_loss(sizes: StageSizes) -> float:
 
 
 def _sharded(sizes: StageSizes, kept: float) -> Parts:
-    """FSDP: embedding and final norm stay gathered until backward, the topmost layer is gathered
-    for it. The loss is PyTorch's, which keeps its softmax and makes two more of that size; that of
-    a tensor group is the program's own, but its word matrix gets a gradient of its whole size."""
+    """Return the parts of FSDP: embedding and final norm stay gathered until backward, and the last
+    layer is gathered for it. PyTorch's loss keeps its softmax and allocates two more buffers of its
+    size. A tensor group uses the program's own loss and a full-size gradient of the word matrix."""
     model, layout = sizes.model, sizes.layout
     root = (sizes.held - layer(model, layout.tensor).total * model.layers) * sizes.element
     gathered = layer(model, layout.tensor).total * sizes.element
@@ -100,9 +99,9 @@ def _sharded(sizes: StageSizes, kept: float) -> Parts:
 
 
 def _stepping(sizes: StageSizes) -> float:
-    """Temporary bytes while the optimizer steps, when no activation is left. fp16 has its gradients
-    copied to float32; ZeRO-1's reduce-scatter copies them (gloo sums them all), and its all-gather
-    makes all parameters anew, from a copy of this rank's. (NCCL makes neither: GPUs need less.)"""
+    """Return temporary bytes of the optimizer step, when no activation is left. fp16 copies its
+    gradients to float32. ZeRO-1's reduce-scatter copies gradients (gloo sums all of them), and its
+    all-gather allocates all parameters anew from a copy of this rank's. NCCL does neither."""
     layout = sizes.layout
     sharers = layout.data * layout.context
     if layout.zero == 3:

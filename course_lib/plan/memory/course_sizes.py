@@ -1,7 +1,6 @@
-"""The sizes that the buffers of the course's program are multiples of, on one pipeline stage.
+"""Basic buffer sizes of the course's program on one pipeline stage.
 
-`row` is one micro-batch's hidden states on one rank, the size of what stages send each other.
-"""
+`row` is one micro-batch's hidden states on one rank: the size of a message between stages."""
 
 from __future__ import annotations
 
@@ -14,15 +13,15 @@ from course_lib.plan.shapes.stages import head_rank, layers_of_stages
 from course_lib.plan.time.kernels import ELEMENT_BYTES
 
 WIDE = 4  # bytes of a float32
-# At the loss: the gradient of the last norm's output, and its input's; and the two themselves.
+# Rows at the loss: output and input of the last norm, and as many for their gradients.
 LOSS_ROWS = 2
-# Activations, logits and temporary bytes.
+# Bytes of activations, of logits and of temporary memory.
 Parts = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class StageSizes:
-    """One stage of one run, and the sizes that its buffers are multiples of."""
+    """One stage of one run, with the sizes of which its buffers are multiples."""
 
     model: Model
     layout: Layout
@@ -37,7 +36,7 @@ class StageSizes:
         return ELEMENT_BYTES[self.layout.precision]
 
     def bytes(self, widths: float) -> float:
-        """Bytes of so many numbers for each token."""
+        """Return the bytes of so many numbers for each token."""
         return float(self.tokens * widths * self.element)
 
     @property
@@ -58,34 +57,34 @@ class StageSizes:
 
     @property
     def logits(self) -> float:
-        """Kept once, in float32: the softmax overwrites them."""
+        """Return the bytes of the logits: one float32 copy, which the softmax overwrites."""
         return float(self.tokens * self.vocabulary * WIDE)
 
     @property
     def loss(self) -> float:
-        """Bytes that a micro-batch's loss keeps for backward, with the last norm."""
+        """Return the bytes that a micro-batch's loss and last norm keep for backward."""
         return self.logits + (LOSS_ROWS + rows_of_rms(self.model, self.layout)) * self.whole_row
 
     @property
     def norms_keep_inputs(self) -> bool:
-        """Not RMSNorm in 16 bits, which keeps them in 32: what enters a layer lives no longer."""
+        """Tell whether norms save a layer's input; 16-bit RMSNorm saves a float32 copy instead."""
         return rows_of_rms(self.model, self.layout) <= 1
 
     @property
     def word_matrix(self) -> float:
-        """Its elements on this rank."""
+        """Return the word matrix's elements on this rank."""
         return float(self.vocabulary * self.model.hidden)
 
     @property
     def wide(self) -> float:
-        """Gradients inside an MLP: of SwiGLU's product, and of both its factors."""
+        """Return bytes of the gradients inside an MLP: of SwiGLU's product and both its factors."""
         many = 3 if self.model.activation == "swiglu" else 1
         return many * self.bytes(self.model.ffn) / self.layout.tensor
 
     @property
     def working(self) -> float:
-        """While a layer's MLP goes backward: the gradient that came in, and those of its width. In
-        bf16 a product for a matrix is made in 16 bits, and added in 32."""
+        """Return temporary bytes of a layer's MLP in backward: the incoming gradient and the
+        MLP-wide ones. In bf16 a matrix's gradient is computed in 16 bits and added in 32."""
         if self.layout.precision != "bf16":
             return self.row + self.wide
         matrix = self.model.ffn * self.model.hidden / self.layout.tensor
@@ -101,17 +100,16 @@ class StageSizes:
 
 
 def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
-    """Numbers that a layer keeps for each token beyond fused kernels, whole and cut over
-    the tensor group: what RMSNorm does, SwiGLU's gate before and after its function, and of
-    attention queries and keys as they were turned, or queries that were taken from between the
-    keys of several groups."""
+    """Return numbers per token that a layer keeps beyond fused kernels, whole and split over the
+    tensor group. They are RMSNorm's copies, and SwiGLU's gate before and after its function.
+    Attention adds rotated queries and keys, or queries copied from between several groups' keys."""
     whole = 2.0 * model.hidden * rows_of_rms(model, layout)
     cut = float(model.ffn) if model.activation == "swiglu" else 0.0
     if layout.recompute == "selective":
         return whole, cut
     turned, parted = model.positions == "rotary", layout.tensor < model.kv_groups < model.heads
     if (turned or parted) and layout.context > 1:
-        cut -= 2 * model.kv_width  # what is left of them are all ranks' keys and values together
+        cut -= 2 * model.kv_width  # only the gathered keys and values of all ranks remain
     elif turned:
         cut += model.query_width + model.kv_width
     elif parted:
@@ -120,8 +118,8 @@ def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
 
 
 def rows_of_rms(model: Model, layout: Layout) -> int:
-    """Numbers that an RMSNorm keeps beyond input and output: its quotient; in half precision, this
-    and the input in float32."""
+    """Return how many rows an RMSNorm keeps beyond input and output: its quotient, and in 16 bits
+    the quotient and the input in float32."""
     if model.norm != "rmsnorm":
         return 0
     return 1 if layout.precision == "fp32" else 3

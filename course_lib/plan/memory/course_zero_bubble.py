@@ -1,19 +1,19 @@
-"""Memory of zero-bubble in the course's program: the weights' half of backward, put off."""
+"""Memory of zero-bubble in the course's program, which defers the weights' half of backward."""
 
 from __future__ import annotations
 
 from course_lib.plan.memory.course_messages import Held, held_by, messages
 from course_lib.plan.memory.course_sizes import LOSS_ROWS, WIDE, Parts, StageSizes
 
-# Of a micro-batch, in rows: the gradient that its backward pass began with, on the last stage also
-# what the norm gave on.
+# Rows per micro-batch: the gradient that starts its backward pass; on the last stage also the
+# gradient that the norm passes on.
 ENDS = {False: 1, True: 2}
 
 
 def _put_off(sizes: StageSizes) -> tuple[float, float]:
-    """Bytes of one micro-batch whose weights' half waits: inputs of the products of its layers, and
-    gradients of their outputs. The last stage keeps the gradient of the logits, which in float32
-    lies where these were."""
+    """Return bytes of inputs and output gradients that one micro-batch keeps for the deferred
+    weights' half. The last stage also keeps the gradient of the logits; in float32 it overwrites
+    the logits."""
     model, cut = sizes.model, 1 / sizes.layout.tensor
     wide = model.ffn * (2 if model.activation == "swiglu" else 1)
     inputs, gradients = (
@@ -32,8 +32,8 @@ def _put_off(sizes: StageSizes) -> tuple[float, float]:
 
 
 def deferred(sizes: StageSizes, held: Held) -> tuple[float, float]:
-    """Bytes of micro-batches whose weights wait, and of the layer at work: in the
-    topmost one, and on the last stage at the loss, or in float32 after it."""
+    """Return bytes of the micro-batches whose weights' half waits, and of the layer at work. This
+    is the last layer, or on the last stage the loss (in float32 after the loss)."""
     if sizes.layout.schedule != "zero-bubble":
         return 0.0, 0.0
     inputs, gradients = _put_off(sizes)
@@ -46,9 +46,8 @@ def deferred(sizes: StageSizes, held: Held) -> tuple[float, float]:
 
 
 def weights_at_last(sizes: StageSizes) -> Parts:
-    """The other time at which zero-bubble may hold most: when the last stage makes the word
-    matrix's gradient in bf16, which is then added in float32, and the backward pass before has put
-    off its weights too."""
+    """Return the parts at the other possible peak of zero-bubble: when the last stage computes the
+    word matrix's gradient in bf16 and adds it in float32, with another micro-batch deferred."""
     if sizes.layout.precision != "bf16":
         return 0.0, 0.0, 0.0
     held = held_by(sizes)

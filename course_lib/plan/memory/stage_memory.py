@@ -1,4 +1,4 @@
-"""Bytes on one rank of each pipeline stage, in parts."""
+"""Memory of one rank of each pipeline stage, by part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StageMemory:
         return named + self.activations + self.logits + self.temporary
 
     def reserved(self, stack: Stack) -> float:
-        """Bytes that the caching allocator holds: more than is allocated, as blocks do not fit."""
+        """Return the bytes that the caching allocator reserves, with fragmentation."""
         return self.allocated * (1 + stack.reserve_share)
 
     @property
@@ -43,20 +43,20 @@ class StageMemory:
 
     @property
     def traced(self) -> dict[str, float]:
-        """The parts as memory traces name them: what is kept for backward is an activation."""
+        """Return the parts as memory traces name them, with the logits among the activations."""
         parts = self.parts
         parts["activations"] += parts.pop("logits")
         return parts
 
 
 def memory_of_stages(model: Model, layout: Layout, stack: Stack) -> tuple[StageMemory, ...]:
-    """One entry per pipeline rank."""
+    """Return one entry per pipeline rank."""
     return tuple(memory_of_stage(model, layout, stack, s) for s in range(layout.pipeline))
 
 
 def peak_stage(model: Model, layout: Layout, stack: Stack) -> StageMemory:
-    """The fullest stage: the first holds most micro-batches, the last the logits; a rank in
-    between only counts where the layers are dealt unevenly."""
+    """Return the fullest stage. The first stage holds most micro-batches, the last the logits; a
+    stage between them can only be fullest if it has more layers."""
     last = head_rank(model, layout)
     layers = layers_of_stages(model, layout)
     stages = {0, last, layers.index(max(layers))}
@@ -65,8 +65,8 @@ def peak_stage(model: Model, layout: Layout, stack: Stack) -> StageMemory:
 
 
 def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
-    """At the end of a forward pass, when the logits are there, or in the backward pass of a
-    recomputed layer, whichever needs more."""
+    """Return the memory at the end of a forward pass, with the logits, or in the backward pass of a
+    recomputed layer, whichever is larger."""
     if stack.counted:
         return _counted(model, layout, stack, stage)
     held = float(on_rank(model, layout, stage).total)
@@ -90,17 +90,17 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
-    """The course's own program, buffer by buffer: in its traces, what is made again is kept."""
+    """Return the memory of the course's program, with recomputed activations as activations."""
     sizes = course_sizes.StageSizes(model, layout, stage)
     kept, again = _activations(model, layout, stack, sizes.layers)
-    entered = sizes.row if sizes.norms_keep_inputs else 0.0  # kept already
+    entered = sizes.row if sizes.norms_keep_inputs else 0.0  # counted already
     working = max(0.0, again - entered)
     standing, passing = course_program.standing(sizes), course_program.passing(sizes, kept, working)
     return StageMemory(stage, *standing, *passing)
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:
-    """Weights, gradients and optimizer state on one rank. In fp32 there is no master copy."""
+    """Return a rank's bytes of weights, gradients and state; fp32 has no master copy."""
     wide = layout.precision == "fp32"
     weights = 4.0 if wide else stack.weight_bytes
     gradients = 4.0 if wide else stack.gradient_bytes
@@ -114,7 +114,7 @@ def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, fl
 
 
 def _gathered_layers(model: Model, layout: Layout, layers: int) -> float:
-    """ZeRO-3 has two layers whole at a time: the one at work and the next."""
+    """Return the bytes of ZeRO-3's two gathered layers: the current one and the next."""
     if layout.zero != 3:
         return 0.0
     one = layer(model, layout.tensor).total * ELEMENT_BYTES[layout.precision]
@@ -132,8 +132,8 @@ def _logits(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
 
 
 def _activations(model: Model, layout: Layout, stack: Stack, layers: int) -> tuple[float, float]:
-    """Bytes that one micro-batch keeps on this stage from forward to backward, and bytes that
-    recomputation brings back for a while."""
+    """Return bytes that one micro-batch keeps on this stage from forward to backward, and bytes
+    that recomputation temporarily allocates."""
     full = layer_activations(model, layout, stack)
     tokens = layout.micro_batch * model.sequence // layout.context
     sharded = layout.tensor if layout.sequence_parallel else 1
@@ -149,13 +149,13 @@ def _activations(model: Model, layout: Layout, stack: Stack, layers: int) -> tup
 
 
 def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
-    """Bytes that one layer saves for its backward pass, one micro-batch. Inputs and outputs of
-    the norms (and dropout's masks) are whole on every tensor rank, unless the sequence is split;
-    the rest is divided among them (arXiv 2205.05198, section 4)."""
+    """Return bytes that one layer saves for the backward pass of one micro-batch. Without a split
+    sequence, every tensor rank holds norm inputs and outputs (and dropout masks) whole; the ranks
+    divide the rest (arXiv 2205.05198, section 4)."""
     tokens = layout.micro_batch * model.sequence // layout.context
     element = ELEMENT_BYTES[layout.precision]
     mask = 2 if stack.dropout else 0
-    # Inputs of linear layers are kept in the format in which they were multiplied.
+    # Linear layers save their inputs in the format of the matmul.
     operand = OPERAND_BYTES[layout.precision]
     narrower = (element - operand) / element
     path = float(tokens * model.hidden * (4 * element - 2 * (element - operand) + mask))
@@ -164,21 +164,21 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
         whole_share = 2 * element / (4 * element + mask) if stack.keeps_gathered else 0.0
     widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
     widths += model.ffn * ((3 if model.activation == "swiglu" else 2) - narrower)
-    if narrower:  # attention needs its output in bf16, the projection behind it in fewer bits
+    if narrower:  # attention needs its output in bf16, the projection after it in fewer bits
         widths += model.query_width * (1 - narrower)
     if stack.counted:
         whole, cut = course_sizes.widths_more(model, layout)
         path, widths = path + tokens * whole * element, widths + cut
     if layout.context > 1 and stack.gathers_keys and layout.recompute != "selective":
-        # Keys and values of the whole sequence, and the pieces that the output is put together of.
+        # Keys and values of the whole sequence, and the partial outputs that are combined.
         widths += 2 * model.kv_width * layout.context + model.query_width
     split = (tokens * widths * element + (1 - whole_share) * path) / layout.tensor
     return whole_share * path + split + _scores(model, layout, stack, tokens)
 
 
 def _scores(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
-    """Bytes that attention keeps: the softmax (and dropout's mask and output), or with a fused
-    kernel one number per row; nothing if it is recomputed."""
+    """Return bytes that attention keeps: the softmax (and dropout's mask and output), one number
+    per row if fused, or nothing if recomputed."""
     heads = model.heads / layout.tensor
     if layout.flash:
         return tokens * heads * 4

@@ -1,9 +1,8 @@
-"""Logs of NCCL for clusters that nobody has at hand, chosen by a description of the cluster.
+"""NCCL logs of example clusters, selected by a description of the cluster.
 
-The text files beside this one were generated after real logs of NCCL 2.27: rings, trees and roads
-are those that NCCL would choose, and each kind of line stands in a real log. No machine printed
-them, and the first line of each says so.
-"""
+The text files in this folder were generated after the model of real logs of NCCL 2.27: rings, trees
+and transports are those that NCCL would choose, and each kind of line occurs in a real log. The
+first line of each file says that no machine printed it."""
 
 from __future__ import annotations
 
@@ -21,12 +20,11 @@ MOST_DEVICES_PER_NODE = 16
 
 @dataclass(frozen=True)
 class NcclCluster:
-    """The roads between the devices of a cluster.
+    """Connections between the devices of a cluster.
 
-    `inside` a node: "nvlink", "pcie" (through a PCIe switch) or "memory" (through the memory of
-    the node). `between` the nodes: "sockets" or "infiniband", with `adapters` network adapters in
-    each node; with `gpu_direct` these read the devices' memory.
-    """
+    `inside` a node: "nvlink", "pcie" (through a PCIe switch) or "memory" (through host memory).
+    `between` nodes: "sockets" or "infiniband", with `adapters` network adapters in each node. With
+    `gpu_direct` the adapters read the devices' memory."""
 
     nodes: int = 2
     devices_per_node: int = 2
@@ -68,7 +66,7 @@ class NcclCluster:
 
     @property
     def file(self) -> Path:
-        """The name of its log, whether there is one or not."""
+        """Return the path of the cluster's log, whether or not the file exists."""
         direct = "-direct" if self.gpu_direct else ""
         adapters = f"-{self.adapters}-adapters" if self.adapters > 1 else ""
         shape = f"{self.nodes}x{self.devices_per_node}"
@@ -84,11 +82,9 @@ def nccl_log(
     gpu_direct: bool = False,
     adapters: int = 1,
 ) -> str:
-    """The log of one all-reduce over all devices of a cluster, with NCCL_DEBUG=INFO.
+    """Return the log of one all-reduce over all devices of a cluster, with NCCL_DEBUG=INFO.
 
-    The words are those of `NcclCluster`. The log was generated after real ones; its lines are in
-    order, while in a real log those of different ranks are mixed.
-    """
+    `NcclCluster` explains the arguments. Lines are grouped by rank; real logs mix the ranks."""
     cluster = NcclCluster(nodes, devices_per_node, inside, between, gpu_direct, adapters)
     if not cluster.file.is_file():
         known = ", ".join(sorted(path.stem for path in FOLDER.glob("*.txt")))

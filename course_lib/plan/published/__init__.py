@@ -1,1 +1,1 @@
-"""Runs that somebody measured and published, and how far predictions lie from them."""
+"""Measured and published runs, and the errors of predictions for them."""

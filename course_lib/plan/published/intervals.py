@@ -1,9 +1,8 @@
-"""How far measured runs lie from predictions: the source of every interval.
+"""Errors of predictions for measured runs, from which every interval comes.
 
-`measured_over_predicted.json` holds, for each code base and size of run, the tenth and ninetieth
-percentile over published runs, how many they are, the most devices that one had, and the median of
-their errors; `benchmarks/planner.py --write-residuals` makes it.
-"""
+For each code base and size of run, `measured_over_predicted.json` holds the tenth and ninetieth
+percentile over published runs, the number of runs, the most devices of one run and the median
+error. `benchmarks/planner.py --write-residuals` writes the file."""
 
 from __future__ import annotations
 
@@ -21,9 +20,9 @@ from course_lib.words import _
 UNKNOWN = "unknown"
 RESIDUALS = Path(__file__).with_name("measured_over_predicted.json")
 
-# An interval grows by these factors at both ends for each way in which a run is unlike all that
-# were measured. Each is what the error grew to when the benchmark first met such runs: 25 % on
-# B200 and GB300; up to 20 % from bf16 to fp8; 3 % for each doubling of the devices.
+# Factors that widen an interval at both ends for each difference between a run and all measured
+# runs. Each is the error that the benchmark found when it first met such runs: 25 % on B200 and
+# GB300; up to 20 % from bf16 to fp8; 3 % for each doubling of the devices.
 OTHER_DEVICE, OTHER_PRECISION, DOUBLED_DEVICES = 1.25, 1.2, 1.03
 
 
@@ -33,8 +32,8 @@ class Interval(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The measured runs from which an interval comes: their key in the table, how many they are,
-    and the median of their errors. `unlike` says what sets the planned run apart from them."""
+    """Measured runs behind an interval: their key in the table, their number and their median
+    error. `unlike` lists how the planned run differs from all of them."""
 
     key: str
     runs: int
@@ -59,8 +58,8 @@ def _bits(layout: Layout) -> str:
 
 
 def time_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
-    """From the most to the least specific kind of run. What runs of other code bases teach about
-    an unknown one is how far code bases lie apart, whatever the size of the run."""
+    """Return keys from the most to the least specific kind of run. For an unknown code base, the
+    other code bases show only how much code bases differ, so the size of the run does not count."""
     if stack.name == UNKNOWN:
         return [f"time/{UNKNOWN}", f"time/device/{cluster.device.family}"]
     nodes = -(-layout.devices // cluster.devices_per_node)
@@ -90,7 +89,7 @@ def _first(keys: list[str]) -> str | None:
 
 
 def evidence(layout: Layout, cluster: Cluster, stack: Stack) -> Evidence | None:
-    """The nearest kind of run that was measured; None if there is no table."""
+    """Return the most specific kind of measured run; None if there is no table."""
     key = _first(time_keys(layout, cluster, stack))
     if key is None:
         return None
@@ -101,8 +100,8 @@ def evidence(layout: Layout, cluster: Cluster, stack: Stack) -> Evidence | None:
 
 
 def _unlike(key: str, layout: Layout, cluster: Cluster, stack: Stack) -> dict[str, float]:
-    """What no measured run of the kind shares with the planned one, and the factor that it costs.
-    The table knows a device if any code base was measured on it."""
+    """Return how the planned run differs from all measured runs of the kind, with a factor for each
+    difference. The table knows a device if any code base was measured on it."""
     found: dict[str, float] = {}
     parts = key.split("/")
     families = {name.split("/")[2] for name in _residuals() if name.startswith("time/device/")}
@@ -129,7 +128,7 @@ def _a_device(cluster: Cluster) -> str:
 
 
 def time_interval(seconds: float, layout: Layout, cluster: Cluster, stack: Stack) -> Interval:
-    """Of the nearest kind of run that was measured, the wider the less it is like this one."""
+    """Return the interval of the most specific measured kind, wider for each difference."""
     key = _first(time_keys(layout, cluster, stack))
     if key is None:
         return Interval(seconds / 2, seconds * 2)

@@ -1,4 +1,4 @@
-"""Runs that somebody measured, in one form, so that predictions can be held against them."""
+"""Measured runs in a common form, for comparison with predictions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ REQUIRED = ("hardware", "software", "layers", "hidden", "heads", "sequence")
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One run. `memory_of` says whose peak it is: "first", "last" or "max" over the stages;
+    """Measured run. `memory_of` is the stage of the peak: "first", "last" or "max" over the stages.
     `memory_kind` is what was counted: "allocated" or "reserved" by the allocator, or the whole
-    "device", as nvidia-smi shows it. `overflowed` is None where nobody says whether a
+    "device", as nvidia-smi shows it. `overflowed` is None if the source does not say whether a
     failed run ran out of memory."""
 
     source: str
@@ -57,14 +57,14 @@ class MeasuredRun:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """Runs that differ in their layout only: among these a best layout can be chosen."""
+        """Return a key that is equal for runs with different layouts of the same job."""
         return (self.source, self.model, self.layout.devices, self.layout.global_batch)
 
 
 def read_runs(path: Path) -> list[MeasuredRun]:
-    """Runs of a CSV file in the columns of `COLUMNS`, of which only `REQUIRED` must be there. Runs
-    that cannot be planned are left out, and a warning names their lines and why.
-    Software that is kin to none that the planner knows is planned as "unknown"."""
+    """Read runs from a CSV file with the columns of `COLUMNS`; only `REQUIRED` ones must exist.
+    Runs that cannot be planned are left out, with a warning that gives their lines and the reasons.
+    Software that the planner does not know is planned as "unknown"."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if not rows:
@@ -116,7 +116,7 @@ def from_row(row: dict[str, str]) -> MeasuredRun:
         )
     model, layout = _model(row), _layout(row)
     machine = cluster(row["hardware"], layout.devices)
-    machine.device.peak_tflops(layout.precision)  # refuses what the device cannot compute
+    machine.device.peak_tflops(layout.precision)  # refuses a precision that the device lacks
     if "devices_per_node" in row:
         machine = machine.but(devices_per_node=_number(row, "devices_per_node"))
     seconds = _positive(row, "iteration_s")
@@ -145,7 +145,7 @@ def _positive(row: dict[str, str], name: str) -> float | None:
 
 
 def _number(row: dict[str, str], name: str) -> float:
-    """A table of numbers may hold 8.0 for 8; what is no number is refused where it is used."""
+    """Read a number; tables may hold 8.0 for 8. The caller checks its type and range."""
     try:
         value = float(row[name])
     except ValueError:

@@ -1,1 +1,1 @@
-"""The order in which pipeline stages work, when each step begins, and what that costs."""
+"""Pipeline schedules: the order of steps, when each begins, and the cost."""

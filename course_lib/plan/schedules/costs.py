@@ -8,23 +8,23 @@ from course_lib.plan.shapes.layout import Layout
 
 
 def idle_s(layout: Layout, stage_s: Sequence[float]) -> float:
-    """Seconds in which the busiest stage waits, from the seconds that each stage takes for one
-    micro-batch (forward and backward): filling and draining pass through all others. The weights'
-    half of the backward pass fills two thirds of that where it can wait (zero-bubble)."""
+    """Return the seconds for which the busiest stage is idle, from each stage's seconds per
+    micro-batch (forward and backward): the pipeline fills and drains through all others.
+    Zero-bubble fills two thirds of that with the weights' half of backward."""
     waiting = (sum(stage_s) - max(stage_s)) / layout.virtual
     return waiting / 3 if layout.schedule == "zero-bubble" else waiting
 
 
 def sends(layout: Layout) -> int:
-    """Transfers between neighbours on the longest way: out and back for each micro-batch that the
-    busiest stage handles, and for those that fill and drain."""
+    """Return the number of sequential transfers between neighbours: forward and backward for each
+    micro-batch of the busiest stage and for those that fill and drain the pipeline."""
     if layout.pipeline == 1:
         return 0
     return 2 * (layout.micro_batches * layout.virtual + layout.pipeline - 1)
 
 
 def alive(layout: Layout, stage: int) -> float:
-    """Micro-batches whose activations a stage holds at its peak (of all its layers together)."""
+    """Return the micro-batches whose activations a stage holds at its peak, over all its layers."""
     pipeline, count = layout.pipeline, layout.micro_batches
     if layout.schedule == "gpipe":
         return count
@@ -35,8 +35,8 @@ def alive(layout: Layout, stage: int) -> float:
 
 
 def put_off(layout: Layout, stage: int) -> float:
-    """Micro-batches more, of which only the weights' half of the backward pass is left to do: in
-    zero-bubble every stage keeps as many as the first one, of one kind or the other."""
+    """Return how many further micro-batches wait only for the weights' half of backward:
+    zero-bubble holds as many of both kinds on every stage as on the first."""
     if layout.schedule != "zero-bubble":
         return 0
     return min(layout.micro_batches, layout.pipeline) - alive(layout, stage)

@@ -1,4 +1,4 @@
-"""Measured bubbles: how long the stages of a pipeline waited, from their memory traces."""
+"""Measured bubbles: idle time of pipeline stages, from their memory traces."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ COLUMNS = ["step", "whole_ms", "bubble_percent", "undelayed_percent"]
 
 
 def bubbles(memory: Iterable[Any]) -> pd.DataFrame:
-    """Waiting in each recorded step of a run, from what `read.memory` returns.
+    """Return the idle time in each recorded step of a run, from the result of `read.memory`.
 
-    `whole_ms`: how long it took from the first forward or backward pass of any rank to the last;
-    `bubble_percent`: in which part of that time the ranks did none. `undelayed_percent`: the same
-    if each pass, as long as it was, had begun once its input was made, so what unequal passes alone
-    cost; NaN where a stage has several ranks.
-    """
+    `whole_ms` is the time from the start of the first forward or backward pass of any rank to the
+    end of the last. `bubble_percent` is the part of that time without passes. `undelayed_percent`
+    is the same if each pass, with its measured duration, had begun when its input was ready: the
+    cost of unequal passes alone. It is NaN if a stage has several ranks."""
     import pandas as pd
 
     ranks, rows = list(memory), []
@@ -37,7 +36,7 @@ def bubbles(memory: Iterable[Any]) -> pd.DataFrame:
 
 
 def _passes(ranks: Sequence[Any]) -> pd.DataFrame:
-    """Put the spans of all ranks on one clock: each trace begins at a time of its own."""
+    """Put the spans of all ranks on one clock, as each trace starts at its own time."""
     import pandas as pd
 
     first_ns = min((item.start_unix_ns or 0 for item in ranks), default=0)
@@ -62,13 +61,13 @@ def _undelayed(ranks: Sequence[Any], passes: pd.DataFrame) -> float:
             lasting[stage, step.phase, step.micro_batch, step.chunk] = float(end - begin)
     try:
         return bubble(timed(orders, lasting=lasting))
-    except PlanError:  # a trace that lacks passes
+    except PlanError:  # passes are missing in the trace
         return math.nan
 
 
 def _steps(part: pd.DataFrame) -> list[Step]:
-    """Name the steps of one stage in their order. Two backward passes of one micro-batch are its
-    two halves."""
+    """Return the steps of one stage in order. Two backward passes of one micro-batch are the two
+    halves of its backward."""
     chunks = part["chunk"].fillna(0).astype(int)
     named = list(zip(part["phase"], part["micro_batch"].fillna(0).astype(int), chunks, strict=True))
     count, seen = Counter(named), Counter[tuple[str, int, int]]()

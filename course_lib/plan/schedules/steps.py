@@ -1,8 +1,7 @@
-"""Pipeline schedules as data: the steps of a stage, one after the other.
+"""Pipeline schedules as data: the sequence of steps of each stage.
 
-The course's program runs the same steps (`schedules` in `code/`, which imports nothing from here);
-a test holds both equal, so that what is drawn is what is run.
-"""
+The course's program runs the same steps (`schedules` in `code/`, which imports nothing from here).
+A test compares both, so that the schedule in a figure is the one that runs."""
 
 from __future__ import annotations
 
@@ -15,8 +14,9 @@ from course_lib.words import _
 
 @dataclass(frozen=True)
 class Step:
-    """`phase` is "forward", "backward", or a half of backward: "input", for whose gradient the
-    stage before is waiting, or "weight". `chunk` counts the pieces of the model on this stage."""
+    """Step of a stage. `phase` is "forward", "backward", or half of backward: "input", whose
+    gradient the previous stage needs, or "weight". `chunk` is the index of a model piece on the
+    stage."""
 
     phase: str
     micro_batch: int
@@ -24,22 +24,22 @@ class Step:
 
 
 Steps = Iterator[Step]
-# The steps of each stage.
+# Steps of each stage.
 Orders = list[list[Step]]
 
 
 def naive(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """One micro-batch at a time passes all stages, forward and back, before the next starts."""
+    """Pass one micro-batch at a time through all stages, forward and back."""
     for m in range(micro_batches):
         yield Step("forward", m)
         yield Step("backward", m)
 
 
 def gpipe(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """All forward, then all backward, the first micro-batch first: gradients add up in the order
-    of every other schedule and of a run without a pipeline, so that their sums round alike. The
-    figure of the paper (arXiv 1811.06965) runs backward from the last micro-batch to the first,
-    which takes as long and keeps as much: all micro-batches are alive when backward begins."""
+    """Run all forward, then all backward, both from the first micro-batch on. So gradients add up
+    in the order of every other schedule and of a run without a pipeline, with the same rounding.
+    The paper (arXiv 1811.06965) runs backward from the last micro-batch to the first, with the same
+    time and memory: all micro-batches are alive when backward begins."""
     for m in range(micro_batches):
         yield Step("forward", m)
     for m in range(micro_batches):
@@ -47,7 +47,7 @@ def gpipe(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
 
 
 def one_f_one_b(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """Fill, then one forward and one backward in turn: at most `stages` micro-batches in memory."""
+    """Fill the pipeline, then alternate: at most `stages` micro-batches are in memory."""
     filling = min(stages - 1 - stage, micro_batches)
     for m in range(micro_batches + filling):
         if m < micro_batches:
@@ -57,8 +57,8 @@ def one_f_one_b(stages: int, stage: int, micro_batches: int, chunks: int) -> Ste
 
 
 def interleaved(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """1F1B over `chunks` pieces of the model on every stage: `stages` micro-batches pass a piece,
-    then the next piece, until all have been through."""
+    """Run 1F1B over `chunks` model pieces per stage: `stages` micro-batches pass one piece, then
+    the next piece, until all micro-batches are through."""
     turns = [
         (first + m, chunk)
         for first in range(0, micro_batches, stages)
@@ -75,8 +75,8 @@ def interleaved(stages: int, stage: int, micro_batches: int, chunks: int) -> Ste
 
 
 def zero_bubble(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """1F1B with the backward pass in two: gradients of inputs at once, because the stage before
-    waits for them; those of weights `stage` micro-batches later, where it would stand idle."""
+    """Run 1F1B with a split backward: input gradients at once, as the previous stage waits for
+    them; weight gradients `stage` micro-batches later, when the stage would be idle."""
     for step in one_f_one_b(stages, stage, micro_batches, chunks):
         if step.phase == "forward":
             yield step
@@ -98,7 +98,7 @@ SCHEDULES: dict[str, Callable[[int, int, int, int], Steps]] = {
 
 
 def orders(name: str, stages: int, micro_batches: int, chunks: int = 0) -> Orders:
-    """Steps of every stage; `chunks` 0 means two if interleaved, else one."""
+    """Return the steps of every stage; `chunks` 0 means two if interleaved, else one."""
     one_of("schedule", name, SCHEDULES)
     stages = whole_number("stages", stages)
     micro_batches = whole_number("micro_batches", micro_batches)

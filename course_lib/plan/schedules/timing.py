@@ -1,4 +1,4 @@
-"""When each step of a schedule starts and ends, and what that makes of a pipeline's time."""
+"""Start and end of each step of a schedule, and the resulting times of the pipeline."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def timed(
     send: float = 0.0,
     lasting: Mapping[Key, float] | None = None,
 ) -> pd.DataFrame:
-    """A row for every step, with the columns of `COLUMNS`: a step starts as soon as its stage is
-    free and its input has come. `durations` are by phase, of all chunks of a stage together (a
-    backward takes two forwards unless told otherwise), `lasting` that of each step, where known;
-    `send` is that of one message."""
+    """Return a row per step, with `COLUMNS`: a step starts when its stage is free and its input has
+    arrived. `durations` are per phase, for all chunks of a stage together (by default, backward
+    takes two forwards). `lasting` are known times of single steps; `send` is the time of one
+    message."""
     import pandas as pd
 
     clock = _Clock(orders, {**DURATIONS, **(durations or {})}, send, lasting or {})
@@ -55,7 +55,7 @@ class _Clock:
 
     @property
     def waiting(self) -> list[tuple[int, Step]]:
-        """The next step of every stage that has not done all."""
+        """Return the next step of every unfinished stage."""
         places = enumerate(zip(self.orders, self.next, strict=True))
         return [(stage, order[at]) for stage, (order, at) in places if at < len(order)]
 
@@ -71,7 +71,7 @@ class _Clock:
         )
 
     def run(self, stage: int) -> bool:
-        """Everything that the stage can do so far; whether there was anything."""
+        """Run all steps of the stage that can run now; return whether there were any."""
         before = self.next[stage]
         for step in self.orders[stage][before:]:
             arrival = self._arrival(stage, step)
@@ -86,7 +86,7 @@ class _Clock:
         return self.next[stage] > before
 
     def _arrival(self, stage: int, step: Step) -> float | None:
-        """When the input of a step is there; None where nobody has made it yet."""
+        """Return when the input of a step arrives; None if it has not been computed."""
         source = self._source(stage, step)
         if source is None:
             return 0.0
@@ -96,7 +96,7 @@ class _Clock:
         return max(ready) + self.send * (number != stage) if ready else None
 
     def _source(self, stage: int, step: Step) -> tuple[int, tuple[str, ...], int] | None:
-        """Stage, phase (the one of them that it has) and chunk of what makes the input."""
+        """Return stage, possible phases and chunk of the step that produces the input."""
         last, chunk = len(self.orders) - 1, step.chunk
         if step.phase == "weight":
             return stage, ("input",), chunk
@@ -112,7 +112,7 @@ class _Clock:
 
 
 def bubble(table: pd.DataFrame) -> float:
-    """Share of all stages' time, from the first start to the last end, in which they wait."""
+    """Return the idle share of all stages' time, from the first start to the last end."""
     if table.empty:
         return 0.0
     whole = (table["end"].max() - table["start"].min()) * table["stage"].nunique()
@@ -121,8 +121,8 @@ def bubble(table: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class Moment:
-    """A pipeline at one time. By stage: phase and micro-batch at work (None: it waits), and how
-    many micro-batches it holds, whose forward has begun and whose backward has not ended."""
+    """State of a pipeline at one time. `busy` has each stage's phase and micro-batch (None: idle),
+    `holds` its number of micro-batches between the start of forward and the end of backward."""
 
     time: float
     busy: tuple[tuple[str, int] | None, ...]
@@ -130,7 +130,7 @@ class Moment:
 
 
 def moments(table: pd.DataFrame) -> list[Moment]:
-    """One for every time at which a step of this table of one chunk begins or ends."""
+    """Return the state at every start or end of a step, for a table with one chunk per stage."""
     stages = range(int(table["stage"].max()) + 1)
     found = []
     for time in sorted({*table["start"], *table["end"]})[:-1]:

@@ -1,1 +1,1 @@
-"""Models and layouts, and the numbers that follow from them by counting alone."""
+"""Models and layouts, and the counts that follow from them."""

@@ -1,9 +1,8 @@
-"""Floating-point operations of the matrix products (a multiplication and an addition are two).
+"""Floating-point operations of matmuls (a multiplication and an addition are two).
 
-*Model* FLOPs are what the mathematics needs: a forward pass and a backward pass of twice as many.
-*Hardware* FLOPs are what is computed: recomputed parts too. Attention is counted in full, as
-torch's counter and most papers do; `causal=True` counts only the half that a causal mask leaves.
-"""
+*Model* FLOPs are what the mathematics needs: a forward pass, and a backward pass with twice as
+many. *Hardware* FLOPs include recomputed parts. Attention is counted in full, as by torch's counter
+and most papers; `causal=True` counts only the half that a causal mask leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from course_lib.plan.shapes.model import Model
 
 @dataclass(frozen=True)
 class Flops:
-    """FLOPs of one iteration of all devices, or of one sequence: the function says which."""
+    """FLOPs of one iteration on all devices or of one sequence, depending on the function."""
 
     projections: float  # forward: queries, keys, values and the output of attention
     attention: float  # forward: scores and their product with the values
@@ -24,7 +23,7 @@ class Flops:
     head: float  # forward: logits, or the patches of a ViT
     embedding: float  # forward: the patch projection of a ViT; a token look-up multiplies nothing
     recomputed: float
-    skipped: float  # backward that nobody needs: the gradient of the pixels
+    skipped: float  # backward that is not needed: the gradient of the pixels
 
     @property
     def forward(self) -> float:
@@ -50,7 +49,7 @@ class Flops:
 def of_sequence(
     model: Model, layout: Layout | None = None, causal: bool = False, padded: bool = False
 ) -> Flops:
-    """One sequence (of a ViT: one image), as `layout` recomputes it."""
+    """Return the FLOPs of one sequence (ViT: one image), with the recomputation of `layout`."""
     tokens = expect(Model, "model", model, 'plan.preset("13b")').sequence
     causal, padded = flag("causal", causal), flag("padded", padded)
     if layout is not None:
@@ -87,7 +86,7 @@ def _recomputed(model: Model, layout: Layout | None, all_layers: float, attentio
 
 
 def recomputed_layers(model: Model, layout: Layout) -> int:
-    """Layers that full recomputation runs twice: all of them ("uniform"), or the first
+    """Return the layers that full recomputation runs twice: all of them ("uniform"), or the first
     `recompute_layers` of each (virtual) stage ("block")."""
     if layout.recompute != "full":
         return 0
@@ -98,7 +97,7 @@ def recomputed_layers(model: Model, layout: Layout) -> int:
 
 
 def of_iteration(model: Model, layout: Layout, causal: bool = False, padded: bool = False) -> Flops:
-    """One iteration: the whole global batch, all devices together."""
+    """Return the FLOPs of one iteration: the whole global batch on all devices."""
     expect(Layout, "layout", layout, "plan.Layout(data=4)")
     return of_sequence(model, layout, causal, padded).times(layout.global_batch)
 
@@ -106,8 +105,9 @@ def of_iteration(model: Model, layout: Layout, causal: bool = False, padded: boo
 def training_days(
     parameters: float, tokens: float, devices: int, tflops_per_device: float, factor: float = 6
 ) -> float:
-    """The rule of thumb: `factor` FLOPs per parameter and token, 6 as model FLOPs and 8 where
-    the rate counts full recomputation too. `tflops_per_device` is achieved, not the peak."""
+    """Return days by the rule of thumb: `factor` FLOPs per parameter and token. Use 6 for model
+    FLOPs, and 8 if the rate includes full recomputation. `tflops_per_device` is achieved, not the
+    peak."""
     work = positive("tokens", tokens) * positive("parameters", parameters)
     rate = positive("devices", devices) * positive("tflops_per_device", tflops_per_device) * 1e12
     return positive("factor", factor) * work / rate / 86_400

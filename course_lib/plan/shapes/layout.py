@@ -1,4 +1,4 @@
-"""How a run is spread over devices, and how it is computed there."""
+"""Layout of a run: how it is distributed over devices and computed on each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
 RECOMPUTE_METHODS = ("uniform", "block")
 WHOLE_PRECISIONS = ("fp32", "fp16", "bf16")
-# Formats in which only the linear layers of the transformer multiply: the rest is done in bf16.
+# Formats in which only the transformer's linear layers multiply; the rest is in bf16.
 LINEAR_PRECISIONS = ("fp8", "mxfp8", "nvfp4")
 PRECISIONS = (*WHOLE_PRECISIONS, *LINEAR_PRECISIONS)
 STAGES = ("even", "nearly-even", "ends-count", "by-cost")
@@ -39,15 +39,15 @@ DIMENSIONS = ("tp", "cp", "ep", "dp", "pp")
 @explained_methods("layout", "__init__", "check", only_failures=True)
 @dataclass(frozen=True)
 class Layout:
-    """`global_batch` 0 means one micro-batch per data rank; `schedule` "" means 1f1b, or
-    interleaved if there are virtual stages. `zero`: 0 plain data parallelism, 1 optimizer state
-    sharded (distributed optimizer), 2 gradients too, 3 parameters too (FSDP).
+    """Layout of a run. `global_batch` 0 means one micro-batch per data rank; `schedule` "" means
+    1f1b, or interleaved if there are virtual stages. `zero`: 0 plain data parallelism, 1 optimizer
+    state sharded (distributed optimizer), 2 gradients too, 3 parameters too (FSDP).
 
-    `stages` says which layers a pipeline stage holds: "even": as many as any other; "nearly-even":
-    the earlier ones one more where it does not divide; "ends-count": embedding and head count as a
-    layer each (BLOOM, Llama 3.1 405B); "by-cost": a stage takes blocks until its share of the
-    matrix products is passed, with the head as one block (nanotron). Or the number of layers of
-    every stage, those of the first virtual stages first."""
+    `stages` sets the layers of each stage: "even" means equal numbers; "nearly-even" gives the
+    first stages one layer more if needed; "ends-count" counts embedding and head as a layer each
+    (BLOOM, Llama 3.1 405B); "by-cost" fills each stage until it exceeds its share of the matmuls,
+    with the head as one block (nanotron). A tuple lists the layers of every stage, with those of
+    the first virtual stages first."""
 
     data: int = 1
     tensor: int = 1
@@ -178,18 +178,18 @@ class Layout:
 
     @property
     def micro_batches(self) -> int:
-        """Micro-batches that each data rank works through in one iteration."""
+        """Return the micro-batches that each data rank computes in one iteration."""
         return self.global_batch // (self.micro_batch * self.data)
 
     def but(self, **changes: Any) -> Layout:
-        """The same layout with some values changed; a schedule that followed from `virtual`
-        follows again."""
+        """Return the layout with some values changed; a default schedule is chosen anew if
+        `virtual` changes."""
         if "virtual" in changes and self.schedule in ("1f1b", "interleaved"):
             changes.setdefault("schedule", "")
         return replace(self, **changes)
 
     def check(self, model: Model, devices: int = 0) -> None:
-        """Raises a PlanError that says what does not divide, if anything."""
+        """Raise a PlanError that says what does not divide, if anything."""
         if devices and devices != self.devices:
             raise PlanError(
                 _(
@@ -209,7 +209,7 @@ class Layout:
         divides("tensor", self.tensor, "ffn", model.ffn)
         self._check_stages(model.layers)
         if self.context > 1:
-            # Causal work is balanced by giving each rank one early and one late piece.
+            # Each rank gets one early and one late piece, which balances causal attention.
             pieces = 2 * self.context if model.causal else self.context
             divides(_("pieces of the sequence"), pieces, "sequence", model.sequence)
         if self.sequence_parallel:

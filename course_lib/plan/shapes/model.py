@@ -1,4 +1,4 @@
-"""The shape of a model, from which everything else is computed."""
+"""Shape of a model, from which everything else is computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NORMS = ("layernorm", "rmsnorm")
 
 @dataclass(frozen=True)
 class Patches:
-    """The image of a ViT, cut into patches, in place of tokens of a vocabulary."""
+    """Image of a ViT, cut into patches, which replace the tokens of a vocabulary."""
 
     height: int
     width: int
@@ -47,9 +47,9 @@ class Patches:
 @explained_methods("model", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Model:
-    """A decoder (GPT, Llama) or, with `patches`, a ViT. Zero for `kv_groups`, `ffn` and
-    `head_size` means the usual: as many groups as heads, 4 × hidden (SwiGLU: 8/3 × hidden, rounded
-    up to a multiple of 256), hidden / heads."""
+    """Decoder (GPT, Llama) or, with `patches`, ViT. Zero for `kv_groups`, `ffn` or `head_size`
+    means the usual value: as many groups as heads, 4 × hidden (SwiGLU: 8/3 × hidden, rounded up to
+    a multiple of 256), hidden / heads."""
 
     name: str
     layers: int
@@ -110,17 +110,17 @@ class Model:
 
     @property
     def kv_width(self) -> int:
-        """Width of the keys (the values have as much again)."""
+        """Return the width of the keys; the values have the same width."""
         return self.kv_groups * self.head_size
 
     def padded_vocabulary(self, tensor: int = 1) -> int:
-        """Rows of the embedding: rounded up so that each tensor rank holds a whole number of
-        blocks of `pad_vocabulary_to` rows."""
+        """Return the rows of the embedding: rounded up so that each tensor rank holds a whole
+        number of blocks of `pad_vocabulary_to` rows."""
         block = self.pad_vocabulary_to * tensor
         return -(-self.vocabulary // block) * block
 
     def but(self, **changes: Any) -> Model:
-        """The same model with some values changed; what followed from them follows again."""
+        """Return the model with some values changed; default values are computed again."""
         if {"hidden", "heads", "activation"} & set(changes):
             usual = {"kv_groups": self.heads, "ffn": self._usual_ffn()}
             usual["head_size"] = self.hidden // self.heads

@@ -1,4 +1,4 @@
-"""Parameters: exact counts, of the model and of what one rank holds."""
+"""Exact parameter counts of a model and of one rank."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parameters:
 
     @property
     def layers(self) -> int:
-        """Parameters of the transformer layers, without the final norm."""
+        """Return the parameters of the transformer layers, without the final norm."""
         return self.attention + self.mlp + self.norms
 
 
@@ -36,8 +36,8 @@ def _norm(model: Model) -> int:
 
 
 def layer(model: Model, tensor: int = 1) -> Parameters:
-    """One transformer layer as one tensor rank holds it: the bias of a row-parallel matrix and
-    the norms are whole on every rank."""
+    """Count one transformer layer on one tensor rank: norms and the bias of a row-parallel matrix
+    are whole on every rank."""
     hidden, bias = model.hidden, int(model.bias)
     projected = (model.query_width + 2 * model.kv_width) // tensor
     attention = (hidden + bias) * projected + model.query_width // tensor * hidden + bias * hidden
@@ -57,7 +57,7 @@ def embedding(model: Model, tensor: int = 1) -> int:
 
 
 def head(model: Model, tensor: int = 1) -> int:
-    """The matrix that makes logits (or patches), counted whether it is tied or not."""
+    """Count the matrix that computes logits (or patches), tied or not."""
     if model.patches is not None:
         return model.patches.out_channels * model.patches.size**2 * model.hidden
     return _vocabulary_rows(model, tensor) * model.hidden
@@ -68,8 +68,8 @@ def _vocabulary_rows(model: Model, tensor: int) -> int:
 
 
 def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameters:
-    """The whole model. Published counts are of the true vocabulary; a built model has rows of
-    padding, whose number depends on `tensor`."""
+    """Count the whole model. Published counts use the true vocabulary; a built model has padding
+    rows, whose number depends on `tensor`."""
     expect(Model, "model", model, 'plan.preset("13b")')
     tensor, padded = whole_number("tensor", tensor), flag("padded", padded)
     rows = model.padded_vocabulary(tensor) if padded else model.vocabulary
@@ -86,7 +86,7 @@ def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameter
 
 
 def on_rank(model: Model, layout: Layout, stage: int) -> Parameters:
-    """Parameters of one rank of a pipeline stage before sharding over data ranks. With a
+    """Count the parameters of one rank of a pipeline stage before sharding over data ranks. With a
     pipeline, the last stage has a copy of a tied embedding."""
     expect(Model, "model", model, 'plan.preset("13b")')
     stages = expect(Layout, "layout", layout, "plan.Layout(data=4)").pipeline

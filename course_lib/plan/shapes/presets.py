@@ -1,4 +1,4 @@
-"""Models that the lessons speak of, by name."""
+"""Models of the lessons, by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _gpt(name: str, layers: int, hidden: int, heads: int, sequence: int = 2048) 
 
 
 def _llama(name: str, shape: tuple[int, int, int, int, int], vocabulary: int = 128256) -> Model:
-    """`shape`: layers, hidden, heads, key and value groups, feed-forward width."""
+    """Build a model from `shape`: layers, hidden, heads, key-value groups, feed-forward width."""
     layers, hidden, heads, groups, ffn = shape
     return Model(
         name,
@@ -36,10 +36,10 @@ def _llama(name: str, shape: tuple[int, int, int, int, int], vocabulary: int = 1
 PRESETS: dict[str, Model] = {
     model.name: model
     for model in (
-        # The lab of the course: 2 nodes × 2 devices, GPT-2 vocabulary.
+        # Model of the course's lab: 2 nodes × 2 devices, GPT-2 vocabulary.
         _gpt("lab", 12, 768, 32, sequence=1024),
         _gpt("gpt2", 12, 768, 12, sequence=1024),
-        # Sizes that the box can train while one waits.
+        # Sizes that the box can train in a short time.
         Model("tiny", 4, 128, 4, 128, vocabulary=8192),
         Model("small", 4, 256, 8, 256, vocabulary=50304),
         # The worked case of row B5: 18.4 B.
@@ -56,7 +56,7 @@ PRESETS: dict[str, Model] = {
         _llama("llama-8b", (32, 4096, 32, 8, 14336)),
         _llama("llama-70b", (80, 8192, 64, 8, 28672)),
         _llama("llama-405b", (126, 16384, 128, 8, 53248)),
-        # As wide and deep as the 70 B, with one key head per head: 80 B.
+        # Width and depth of the 70 B, with one key head per head: 80 B.
         _llama("llama-80b", (80, 8192, 64, 64, 28672), vocabulary=131072),
         # Weather: 20 fields of 720 × 1440 points, patches of 8.
         Model("vit-weather", 12, 384, 8, 1, patches=Patches(720, 1440, 8, 20, 20)),
@@ -66,5 +66,5 @@ PRESETS: dict[str, Model] = {
 
 @explained("plan.preset", only_failures=True, whatever=True)
 def preset(name: str) -> Model:
-    """The published model of this name."""
+    """Return the model of this name."""
     return named(_("model preset"), name, PRESETS)

@@ -1,4 +1,4 @@
-"""Which ranks work together: the groups that an order string such as "tp-cp-ep-dp-pp" makes."""
+"""Groups of ranks that an order string such as "tp-cp-ep-dp-pp" defines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SIZE_NAMES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline"}
 
 
 def coordinates(layout: Layout, rank: int) -> dict[str, int]:
-    """Place of a rank along each dimension; the first word of the order varies fastest."""
+    """Return a rank's coordinate in each dimension; the first word of the order varies fastest."""
     place = {}
     for word in layout.order.split("-"):
         size = getattr(layout, SIZE_NAMES[word]) if word in SIZE_NAMES else 1
@@ -21,7 +21,7 @@ def coordinates(layout: Layout, rank: int) -> dict[str, int]:
 
 
 def groups(layout: Layout, *dimensions: str) -> list[list[int]]:
-    """Ranks that differ only in the named dimensions, each list in rank order."""
+    """Return lists of ranks that differ only in the named dimensions, each in rank order."""
     expect(Layout, "layout", layout, "plan.Layout(data=4)")
     for dimension in dimensions:
         one_of("dimension", dimension, DIMENSIONS)
@@ -34,7 +34,7 @@ def groups(layout: Layout, *dimensions: str) -> list[list[int]]:
 
 
 def stride(layout: Layout, dimension: str) -> int:
-    """Distance in ranks between neighbours of a group of this dimension."""
+    """Return the distance in ranks between neighbours of a group of this dimension."""
     step = 1
     for word in layout.order.split("-"):
         if word == dimension:
@@ -44,7 +44,7 @@ def stride(layout: Layout, dimension: str) -> int:
 
 
 def devices_of_group_per_node(layout: Layout, dimension: str, devices_per_node: int) -> int:
-    """How many members of one group of this dimension share a node (ranks fill nodes in order)."""
+    """Return how many members of a group of this dimension share a node (nodes fill in order)."""
     size = int(getattr(layout, SIZE_NAMES[dimension]))
     step = stride(layout, dimension)
     return max(1, min(size, devices_per_node // step))

@@ -1,4 +1,4 @@
-"""Which layers a pipeline stage holds."""
+"""Numbers of layers on pipeline stages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import lru_cache
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 
-# Measured times and memories show that where head and layers tie, the head gives way.
+# Factor on the head's cost: measurements show that ties are decided against the head.
 HEAD_WEIGHT = 0.95
 
 
 def layers_of_stages(model: Model, layout: Layout) -> tuple[int, ...]:
-    """Layers on each pipeline rank, over all its virtual stages, by the `stages` of the layout."""
+    """Return each pipeline rank's layers, over its virtual stages, by the layout's `stages`."""
     return _layers(model, layout.pipeline, layout.virtual, layout.stages)
 
 
@@ -38,8 +38,8 @@ def _even(layers: int, pipeline: int) -> tuple[int, ...]:
 
 
 def _by_cost(model: Model, pipeline: int) -> tuple[tuple[int, ...], int]:
-    """Layers of each rank, and the rank that comes to hold the head."""
-    # nanotron's own estimate of a layer: four square attention matrices and the feed-forward.
+    """Return the layers of each rank, and the rank that holds the head."""
+    # nanotron's own estimate of a layer: four square attention matrices and the MLP.
     matrices = 3 if model.activation == "swiglu" else 2
     layer_cost = 4 * model.query_width * model.hidden + matrices * model.ffn * model.hidden
     head_cost = HEAD_WEIGHT * model.vocabulary * model.hidden
@@ -55,7 +55,7 @@ def _by_cost(model: Model, pipeline: int) -> tuple[tuple[int, ...], int]:
 
 
 def head_rank(model: Model, layout: Layout) -> int:
-    """Pipeline rank that holds final norm and head: the last, but under "by-cost" a pipeline
-    can end in ranks that hold nothing."""
+    """Return the pipeline rank with final norm and head: the last, except that "by-cost" can leave
+    the last ranks of a pipeline empty."""
     pipeline = layout.pipeline
     return _by_cost(model, pipeline)[1] if layout.stages == "by-cost" else pipeline - 1

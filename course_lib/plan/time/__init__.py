@@ -1,1 +1,1 @@
-"""Seconds: of a kernel, a layer, a collective, an iteration."""
+"""Times of a kernel, a layer, a collective and an iteration."""

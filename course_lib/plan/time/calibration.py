@@ -1,4 +1,4 @@
-"""Fitting the few constants of a site to short runs of it (its links are measured instead)."""
+"""Calibration: fit a site's few constants to short runs on it (its links are measured instead)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from course_lib.plan.time.iteration import iteration_parts
 from course_lib.plan.time.kernels import sustained_flops_per_s
 from course_lib.words import N_
 
-# A constant may move by this factor up or down; further, the run was not what was said.
+# Limit of a constant's factor in both directions; beyond it, the run was not as described.
 WIDEST = 32.0
-# Keeps a constant where it was if the runs do not tell: the one that matters most is free.
+# Weights that keep a constant unless the runs determine it; the first has less weight.
 FREE_PRIOR, PRIOR = 1e-5, 1e-3
-# A run further off than this is likely to have a reason that no constant can mend.
+# Error beyond which a run probably has a cause that no constant can correct.
 FAR_OFF = 0.1
 MOST_STEPS, NUDGE = 30, 1e-4
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One short run: what ran and the seconds of one iteration (the median of a few)."""
+    """Short run: its configuration and the seconds of one iteration (the median of a few)."""
 
     model: Model
     layout: Layout
@@ -41,8 +41,8 @@ class Observation:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The site as the runs show it; `factors` says what each constant was multiplied by, and
-    `errors` what remains: predicted / measured - 1 of every run."""
+    """Calibrated site: `factors` is the change of each constant, and `errors` the remaining
+    predicted / measured - 1 of every run."""
 
     cluster: Cluster
     stack: Stack
@@ -89,7 +89,7 @@ CONSTANTS: dict[str, Callable[[Site, float, str], Site]] = {
     N_("speed of launching"): _faster_host,
     N_("memory bandwidth"): _faster_memory,
 }
-# Where a processor multiplies, moves and launches, a faster one does all of it faster.
+# Processors multiply, move data and launch kernels, so a faster one speeds up all three.
 ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
     N_("speed of the processor"): _faster_processor,
     N_("speed of launching"): _faster_host,
@@ -97,8 +97,8 @@ ON_PROCESSORS: dict[str, Callable[[Site, float, str], Site]] = {
 
 
 def calibrate(cluster: Cluster, stack: Stack, runs: Sequence[Observation]) -> Calibration:
-    """Moves as many constants as there are runs: on devices those to which the runs are most
-    sensitive, on shared processors their speed first. The rest stay as they were."""
+    """Fit as many constants as there are runs: on devices the ones to which the runs are most
+    sensitive, on shared processors their speed first. The other constants stay unchanged."""
     expect(Cluster, "cluster", cluster, "plan.box()")
     expect(Stack, "stack", stack, 'plan.STACKS["course"]')
     runs = expect_each(Observation, "runs", runs, "plan.Observation(model, layout, seconds)")
@@ -143,7 +143,7 @@ Residuals = Callable[[list[float]], list[float]]
 def _least_squares(
     site: Site, names: Sequence[str], runs: Sequence[Observation]
 ) -> dict[str, float]:
-    """On the logarithms of the factors: first all runs alike, then those far off with less say."""
+    """Fit logarithms of the factors: first with equal weights, then with less for outliers."""
 
     def residuals(place: list[float], far_off: float) -> list[float]:
         factors = {name: exp(value) for name, value in zip(names, place, strict=True)}
@@ -160,7 +160,7 @@ def _least_squares(
 
 
 def _descend(residuals: Residuals, place: list[float]) -> list[float]:
-    """Gauss-Newton, each step damped until it helps."""
+    """Minimize by Gauss-Newton, with each step damped until it helps."""
     import numpy as np
 
     for _unused in range(MOST_STEPS):
@@ -178,7 +178,7 @@ def _descend(residuals: Residuals, place: list[float]) -> list[float]:
 
 
 def _tamed(error: float, far_off: float) -> float:
-    """Its square grows with the error's square when it is small, and with the error beyond."""
+    """Return a residual whose square is quadratic for small errors and linear beyond (Huber)."""
     size = abs(error)
     if size <= far_off:
         return error
@@ -190,7 +190,7 @@ def _nudged(place: list[float], index: int, by: float) -> list[float]:
 
 
 def _damped(residuals: Residuals, place: list[float], step: list[float]) -> list[float] | None:
-    """The first of the step, its half, its quarter … that lowers the squares; None: none does."""
+    """Return the place after the first of step, step / 2 … that lowers the squares, or None."""
     before = sum(value**2 for value in residuals(place))
     limit = log(WIDEST)
     for halving in range(8):

@@ -1,5 +1,5 @@
-"""How long collectives take: α–β over the slowest link that a group uses, and where processors are
-shared, a turn on them for each step."""
+"""Times of collectives: α–β over the slowest link of a group, and on shared processors a wait for
+each step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from course_lib.plan.shapes.ranks import devices_of_group_per_node, stride
 
 @dataclass(frozen=True)
 class Group:
-    """`size` ranks, of which `per_node` share a node; from the first to the last it is `reach`
-    nodes (0: as many as it has members in)."""
+    """Group of `size` ranks, `per_node` of them on each node. Its ranks extend over `reach` nodes
+    (0: only over nodes with members)."""
 
     size: int
     per_node: int
@@ -34,11 +34,11 @@ def group_of(layout: Layout, cluster: Cluster, dimension: str) -> Group:
 
 
 def bytes_per_s(cluster: Cluster, group: Group) -> float:
-    """Bandwidth of one direction of a ring through the group. Between nodes, the members on a node
-    pool their share of its network, at most what one link inside the node carries."""
+    """Return the one-way bandwidth of a ring through the group. Between nodes, the members on a
+    node combine their shares of its network, up to the bandwidth of one link inside the node."""
     inside = cluster.within.gb_per_s * 1e9
     if not cluster.switched and 1 < group.per_node < cluster.devices_per_node:
-        # Without a switch a device's links are divided among its peers.
+        # Without a switch, a device's bandwidth is divided among its peers.
         inside *= (group.per_node - 1) / (cluster.devices_per_node - 1)
     if group.nodes == 1:
         return inside
@@ -54,30 +54,30 @@ def _turns_s(cluster: Cluster, turns: float) -> float:
 
 
 def gather_turns_s(cluster: Cluster, group: Group) -> float:
-    """Every member waits until each has had its turn."""
+    """Return the seconds until every member has had its turn on a processor."""
     return _turns_s(cluster, group.size)
 
 
 def reduce_turns_s(cluster: Cluster, group: Group) -> float:
-    """Every step of an all-reduce needs the step before it: a turn for each."""
+    """Return the waits of an all-reduce: one per step, as each step needs the previous one."""
     return _turns_s(cluster, 2 * (group.size - 1))
 
 
 def _step_s(cluster: Cluster, group: Group) -> float:
-    """Latency of a ring's step: all hops run at once, so the slowest sets the pace."""
+    """Return the latency of a ring's step; hops run in parallel, so the slowest counts."""
     link = cluster.within if group.nodes == 1 else cluster.across
     return link.latency_us * 1e-6
 
 
 def all_gather_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
-    """`size_bytes` is the gathered whole."""
+    """Return the seconds to gather `size_bytes`, the size of the whole result."""
     if group.size == 1:
         return 0.0
     return gather_turns_s(cluster, group) + _round_s(cluster, group, size_bytes)
 
 
 def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
-    """Once round the ring."""
+    """Return the seconds of one pass round the ring."""
     steps = group.size - 1
     share = steps / group.size
     return steps * _step_s(cluster, group) + share * size_bytes / bytes_per_s(cluster, group)
@@ -86,21 +86,21 @@ def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
 def reduce_scatter_s(
     cluster: Cluster, group: Group, size_bytes: float, by_reducing: bool = False
 ) -> float:
-    """As long as gathering as much; but gloo all-reduces the whole and takes its part."""
+    """Return the all-gather's time; with gloo the time of an all-reduce of the whole."""
     whole = ring_all_reduce_s if by_reducing else all_gather_s
     return whole(cluster, group, size_bytes)
 
 
 def ring_all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
-    """Twice round: sums are scattered, then gathered."""
+    """Return the seconds of two passes round the ring: reduce-scatter, then all-gather."""
     if group.size == 1:
         return 0.0
     return reduce_turns_s(cluster, group) + 2 * _round_s(cluster, group, size_bytes)
 
 
 def all_reduce_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
-    """The better of a ring and, between nodes, a tree of single members: few steps, but all bytes
-    twice through every node."""
+    """Return the time of a ring or, between nodes, a tree of single members if it is faster. A tree
+    has few steps but moves all bytes twice through every node."""
     if group.size == 1:
         return 0.0
     turns = reduce_turns_s(cluster, group)

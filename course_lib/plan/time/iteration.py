@@ -45,8 +45,8 @@ PARTS = (
 def iteration_parts(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack
 ) -> dict[str, float]:
-    """Seconds by part, on the critical path: what the busiest stage does, what it waits for, and
-    what comes after the last micro-batch."""
+    """Return the seconds of each part on the critical path: the busiest stage's work and waits, and
+    everything after the last micro-batch."""
     cluster = cluster.crowded(layout.devices)
     s = setting(model, layout, cluster, stack)
     parts = dict.fromkeys(PARTS, 0.0)
@@ -69,7 +69,7 @@ def iteration_parts(
 def _stages(
     s: Setting, model: Model, layout: Layout, stack: Stack, parts: dict[str, float]
 ) -> list[float]:
-    """Seconds of each stage for one micro-batch; enters the busiest one's parts."""
+    """Return each stage's seconds per micro-batch; store the busiest stage's parts in `parts`."""
     layer, head = layer_passes(s), head_passes(s)
     again = _recompute(layer[0], model, layout, stack)
     layers = layers_of_stages(model, layout)
@@ -93,7 +93,7 @@ def _stages(
 
 
 def _accumulation(s: Setting) -> tuple[float, float]:
-    """Adding a layer's and the head's gradients of one micro-batch to their sums."""
+    """Return the seconds to add one micro-batch's gradients of a layer and of the head."""
     moved = s.stack.accumulated_bytes
     if moved == 0:
         return 0.0, 0.0
@@ -103,9 +103,9 @@ def _accumulation(s: Setting) -> tuple[float, float]:
 
 
 def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:
-    """Waiting for processors that more ranks want than there are. What idles in a bubble leaves
-    its processor to the others; but the busiest stage, for which all wait in the end, must share
-    its own with them (the bound of list scheduling)."""
+    """Return the wait for processors if there are more ranks than processors. A rank idle in a
+    bubble leaves its processor to others. But the busiest stage, for which all wait at the end,
+    shares its processor with them (the bound of list scheduling)."""
     if cluster.paced or not 0 < cluster.processors < layout.devices:
         return 0.0
     busiest, count = layout.micro_batches * max(stage_s), cluster.processors
@@ -116,7 +116,7 @@ def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float
 
 def _recompute(forward: Pass, model: Model, layout: Layout, stack: Stack) -> float:
     if layout.recompute == "selective":
-        # The course's program recomputes attention whichever kernel it has.
+        # The course's program recomputes attention with every kernel.
         return 0.0 if layout.flash and not stack.counted else forward.attention
     return forward.total * recomputed_layers(model, layout) / model.layers
 
@@ -135,14 +135,14 @@ def _pipeline(s: Setting, model: Model, layout: Layout, stack: Stack) -> float:
 
 
 def _ends(model: Model, layout: Layout, s: Setting, crosses: bool) -> float:
-    """First and last stage sum the gradients of the word embeddings that they share."""
+    """Return the time in which first and last stage sum the shared word embedding's gradients."""
     if not model.tied:
         return 0.0
     words = parameter_counts.head(model, layout.tensor) * s.stack.gradient_sent_bytes
     pair = Group(2, 1 if crosses else 2, 2 if crosses else 1)
     if s.cluster.shared_link and crosses:
-        # A link of the whole node is divided among those that sum at the same time: fewer than
-        # there are devices where a node holds several stages.
+        # Groups that sum at the same time divide a node's link. They are fewer than the node's
+        # devices if a node holds several stages.
         per_node = s.cluster.devices_per_node
         words *= min(layout.devices // layout.pipeline, per_node) / per_node
     return all_reduce_s(s.cluster, pair, words)
@@ -156,7 +156,7 @@ def _largest_stage(model: Model, layout: Layout) -> int:
 
 
 def _data_group(layout: Layout, cluster: Cluster) -> Group:
-    """Gradients are summed over data and context ranks."""
+    """Return the group that sums gradients: data and context ranks together."""
     data, context = group_of(layout, cluster, "dp"), group_of(layout, cluster, "cp")
     reach = max(data.reach, context.reach)
     return Group(data.size * context.size, data.per_node * context.per_node, reach)
@@ -174,7 +174,7 @@ def _data(
     scatter = reduce_scatter_s(cluster, group, gradients, stack.scatters_by_reducing)
     gather = all_gather_s(cluster, group, weights)
     if layout.zero == 3:
-        # Gathered for each pass of each micro-batch, and gradients scattered as often.
+        # Each micro-batch gathers weights for each pass, and scatters gradients once.
         pieces = model.layers // layout.pipeline + 1
         host = 3 * pieces * stack.host_sharded_ms / 1e3
         turns = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)

@@ -1,4 +1,4 @@
-"""How long one device takes for a matrix product, fused attention, or a pass through memory."""
+"""Time of a matmul, of fused attention and of a pass through memory on one device."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.hardware.cluster import Device
 from course_lib.plan.shapes.layout import LINEAR_PRECISIONS
 
-# Bytes of what is kept and sent; linear layers in 8 or 4 bits leave everything else in bf16.
+# Bytes of stored and sent values; with 8- or 4-bit linear layers, everything else is bf16.
 ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, **dict.fromkeys(LINEAR_PRECISIONS, 2)}
-# Bytes of an operand of a linear layer.
+# Bytes of a linear layer's operand.
 OPERAND_BYTES = ELEMENT_BYTES | {"fp8": 1, "mxfp8": 1, "nvfp4": 0.5}
 
 
 def without_linear(precision: str) -> str:
-    """Precision of all that is no linear layer."""
+    """Return the precision of everything but the linear layers."""
     return "bf16" if precision in LINEAR_PRECISIONS else precision
 
 
-# Rows and columns of an output tile, and the share of the best rate at which such tiles run.
+# Rows and columns of an output tile, and the share of the best rate that these tiles reach.
 TILES = ((256, 128, 1.0), (128, 128, 0.95), (128, 64, 0.80), (64, 64, 0.60))
 
 
 @lru_cache(maxsize=256)
 def sustained_flops_per_s(device: Device, precision: str, libraries: int) -> float:
-    """Rate of a large matrix product in the middle of training, by libraries of that year."""
+    """Return the sustained training rate of a large matmul, with libraries of that year."""
     if device.lasting_share is not None:
         return device.peak_tflops(precision) * 1e12 * device.lasting_share
     best = c.UNMEASURED_ACHIEVABLE_SHARE
@@ -38,7 +38,7 @@ def sustained_flops_per_s(device: Device, precision: str, libraries: int) -> flo
 
 
 def _lasting_share(family: str, libraries: int) -> float:
-    """Of the latest measured year up to that of the libraries; before all of them, the first."""
+    """Return the share of the latest measured year up to the libraries' year, else of the first."""
     years = c.SUSTAINED_SHARE.get(family)
     if years is None:
         return c.UNMEASURED_SUSTAINED_SHARE
@@ -53,11 +53,11 @@ def matmul_s(
     shape: tuple[int, int, int],
     batch: int = 1,
 ) -> float:
-    """An m × k by k × n product (`batch` of them in one kernel): the slower of arithmetic, whose
-    last wave of tiles is partly empty, and memory."""
+    """Return the time of an m × k by k × n matmul (`batch` of them in one kernel): the longer of
+    arithmetic, whose last wave of tiles is partly empty, and memory traffic."""
     m, n, k = shape
     flops = 2.0 * m * n * k * batch
-    # Filling the pipeline of a tile takes as many bytes, whatever the format.
+    # The pipeline of a tile needs the same number of bytes in every format.
     ramp = device.matmul_ramp_length * ELEMENT_BYTES[precision] / OPERAND_BYTES[precision]
     rate = sustained_flops_per_s(device, precision, libraries) * k / (k + ramp)
     arithmetic = flops / rate / _best_fill(device.units, m, n, batch)
@@ -77,7 +77,7 @@ def _best_fill(units: int | None, m: int, n: int, batch: int) -> float:
 
 
 def flash_s(device: Device, precision: str, kernel: str, flops: float, sequence: int) -> float:
-    """Fused attention, forward, over whole sequences of this length."""
+    """Return the forward time of fused attention over whole sequences of this length."""
     ramp = sequence / (sequence + c.FLASH_RAMP_SEQUENCE)
     if device.flash_shares:
         share = dict(device.flash_shares)[precision]
@@ -89,5 +89,5 @@ def flash_s(device: Device, precision: str, kernel: str, flops: float, sequence:
 
 
 def memory_s(device: Device, moved_bytes: float) -> float:
-    """Reading and writing device memory, `moved_bytes` in all."""
+    """Return the time to read and write `moved_bytes` of device memory in all."""
     return moved_bytes / (device.need("memory_gb_per_s") * 1e9 * c.MEMORY_SHARE)

@@ -1,4 +1,4 @@
-"""Seconds that one transformer layer, and the head, take on one device for one micro-batch."""
+"""Seconds of one transformer layer and of the head, on one device for one micro-batch."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from course_lib.plan.time.kernels import (
 
 @dataclass(frozen=True)
 class Pass:
-    """Seconds of one pass (forward or backward) by what the device does, and what launching it
-    takes the host; the longer of the two counts."""
+    """Seconds of one pass (forward or backward) by kind of device work, and of the launches on the
+    host; a smooth maximum of both is the total."""
 
     matmul: float = 0.0
     attention: float = 0.0
@@ -53,13 +53,13 @@ class Pass:
 
     @property
     def launch(self) -> float:
-        """Time that the host adds to the device's time."""
+        """Return the time that launches add to the device's time."""
         return self.total - self.device
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that one layer's time depends on; hashable, so that a search computes it once."""
+    """Inputs of one layer's time; hashable, so that a search computes it once."""
 
     model: Model
     layout: Layout
@@ -68,7 +68,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one micro-batch on one rank."""
+        """Return the tokens of one micro-batch on one rank."""
         return self.layout.micro_batch * self.model.sequence // self.layout.context
 
     @property
@@ -77,12 +77,12 @@ class Setting:
 
     @property
     def sharpness(self) -> float:
-        """Where ranks compute on processors, launching and computing take turns on the same one."""
+        """Return 1 on processors, as launching and computing take turns on the same one."""
         return 1.0 if self.cluster.processors else c.LAUNCH_SHARPNESS
 
 
 def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Setting:
-    """The layout without what a single layer does not feel."""
+    """Return the layout reduced to the values that affect a single layer."""
     crosses = layout.pipeline > 1 and layout.devices > cluster.devices_per_node
     reduced = Layout(
         tensor=layout.tensor,
@@ -98,7 +98,7 @@ def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Set
 
 
 def _matrices(model: Model, tensor: int) -> tuple[tuple[int, int], ...]:
-    """(inputs, outputs) of the layer's matrices on one tensor rank."""
+    """Return (inputs, outputs) of the layer's matrices on one tensor rank."""
     gates = 2 if model.activation == "swiglu" else 1
     query = max(1, model.query_width // tensor)
     ffn = max(1, model.ffn // tensor)
@@ -114,7 +114,7 @@ def _matrices(model: Model, tensor: int) -> tuple[tuple[int, int], ...]:
 def _products(
     s: Setting, shapes: tuple[tuple[int, int], ...], precision: str
 ) -> tuple[float, float]:
-    """Forward and backward; backward multiplies once for the inputs, once for the weights."""
+    """Return forward and backward; backward has a matmul for the inputs and one for the weights."""
     device, year = s.cluster.device, s.stack.libraries
     forward = backward = 0.0
     for inputs, outputs in shapes:
@@ -125,9 +125,9 @@ def _products(
 
 
 def _casts(s: Setting, shapes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
-    """Bringing inputs (forward) and gradients of outputs (backward) of linear layers into their
-    format; a tensor that is split over the tensor ranks is cast before it is gathered. Weights are
-    cast once an iteration."""
+    """Return the time to cast inputs (forward) and output gradients (backward) of linear layers. A
+    tensor that is split over the tensor ranks is cast before it is gathered. Weights are cast once
+    an iteration."""
     moved = float(s.tokens) * c.CAST_BYTES.get(s.layout.precision, 0.0)
     split = s.layout.tensor if s.layout.sequence_parallel else 1
     hidden, device = s.model.hidden, s.cluster.device
@@ -163,7 +163,7 @@ def _attention(s: Setting) -> tuple[float, float]:
 
 
 def _memory_bound(s: Setting) -> tuple[float, float]:
-    """Norms, residuals with dropout, activation: counted in passes over their tensors."""
+    """Return the time of norms, residuals with dropout, and activation, in passes over tensors."""
     model, layout = s.model, s.layout
     whole = s.tokens / (layout.tensor if layout.sequence_parallel else 1) * model.hidden
     mask = 0.5 if s.stack.dropout else 0.0
@@ -172,7 +172,7 @@ def _memory_bound(s: Setting) -> tuple[float, float]:
     gated = model.activation == "swiglu"
     forward = whole * (4 + 2 * (3 + mask)) + ffn * (5 if gated else 2) + heads * 2
     backward = whole * (8 + 2 * (3 + mask)) + ffn * (8 if gated else 3) + heads * 3
-    # A processor widens halves before it computes: it has no less to do.
+    # A processor converts 16-bit values to 32 bits, so they save no memory traffic.
     size = ELEMENT_BYTES["fp32"] if s.cluster.processors else s.element_bytes
     scale = s.stack.pointwise * size
     device = s.cluster.device
@@ -180,7 +180,7 @@ def _memory_bound(s: Setting) -> tuple[float, float]:
 
 
 def _tensor(s: Setting) -> float:
-    """The transfers of one pass: two all-reduces, or as many pairs of all-gather and
+    """Return the transfers of one pass: two all-reduces, or two pairs of all-gather and
     reduce-scatter. Between nodes they are rings: a layer waits for each step."""
     if s.layout.tensor == 1:
         return 0.0
@@ -195,13 +195,13 @@ def _tensor(s: Setting) -> float:
 
 
 def _late(s: Setting, members: int, computed_s: float) -> float:
-    """Time that a group waits in every layer for its latest rank, if ranks keep a pace."""
+    """Return the wait of a group for its latest rank in every layer, if ranks keep a pace."""
     return c.LATE_SHARE * computed_s if s.cluster.paced and members > 1 else 0.0
 
 
 def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
-    """Forward and backward. Ring attention passes keys and values on while it works on those it
-    has; other programs gather all of them first."""
+    """Return forward and backward. Ring attention overlaps the transfer of keys and values with its
+    computation; other programs gather all of them first."""
     if s.layout.context == 1:
         return 0.0, 0.0
     size = 2.0 * s.tokens * s.model.kv_width / s.layout.tensor * s.element_bytes
@@ -212,13 +212,13 @@ def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
         return all_gather_s(s.cluster, group, whole), scatter
     one, steps = send_s(s.cluster, group.nodes > 1, size), s.layout.context - 1
     forward, backward = (work / s.layout.context for work in attention)
-    # Backward passes their gradients on too.
+    # Backward also passes on the gradients of keys and values.
     return steps * max(0.0, one - forward), steps * max(0.0, 2 * one - backward)
 
 
 def _host(s: Setting) -> tuple[float, float]:
-    """Launching one layer. A tensor group waits for the slowest launcher at every collective,
-    longer if the processors also drive a pipeline's traffic between nodes."""
+    """Return the launch time of one layer. At every collective, a tensor group waits for its
+    slowest rank, and longer if the processors also drive a pipeline's traffic between nodes."""
     tensor = s.layout.tensor
     waiting = 1 + s.stack.host_tensor_share * (tensor - 1)
     contended = 0.0
@@ -234,7 +234,7 @@ def _host(s: Setting) -> tuple[float, float]:
 
 @lru_cache(maxsize=65536)
 def layer_passes(s: Setting) -> tuple[Pass, Pass]:
-    """Forward and backward of one layer, recomputation apart."""
+    """Return forward and backward of one layer, without recomputation."""
     matrices = _matrices(s.model, s.layout.tensor)
     products, casts = _products(s, matrices, s.layout.precision), _casts(s, matrices)
     attention, pointwise, host = _attention(s), _memory_bound(s), _host(s)
@@ -254,7 +254,7 @@ def layer_passes(s: Setting) -> tuple[Pass, Pass]:
 
 @lru_cache(maxsize=65536)
 def head_passes(s: Setting) -> tuple[Pass, Pass]:
-    """Final norm, logits (or patches) and loss."""
+    """Return forward and backward of final norm, logits (or patches) and loss."""
     model, tensor, device = s.model, s.layout.tensor, s.cluster.device
     if model.patches is not None:
         outputs = model.patches.out_channels * model.patches.size**2

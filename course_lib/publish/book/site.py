@@ -101,11 +101,14 @@ def write(
         raise LabError(f"not installed: {', '.join(missing)}; `make book` installs them")
     book = Book(out)
     with replacement(out, MARK, "book") as made:
-        text, source = text_in(language, clone), made / "pages"
+        text, work = text_in(language, clone), made / "work"
+        source, pages_out = work / "pages", work / "html"  # myst-nb writes beside its output
         pages = {each.name: _page(each, workspace, links, book, language) for each in text.lessons}
         _write_source(source, pages, text, clone)
-        book.warnings += _sphinx(source, made)
-        shutil.rmtree(source)
+        book.warnings += _sphinx(source, pages_out)
+        for path in pages_out.iterdir():
+            path.rename(made / path.name)
+        shutil.rmtree(work)
         _offer_notebooks(made / "notebooks", text.lessons)
     return book
 

@@ -27,7 +27,7 @@ HEADS = {
     N_("sequence"), N_("precision"), N_("micro batch"), N_("global batch"), N_("seconds"),
     N_("share of the iteration (%)"), N_("straggler"), N_("time to report (s)"), N_("how"),
     N_("interval (min)"), N_("kept (%)"), N_("saving (%)"), N_("repeating (%)"),
-    N_("standing still"), N_("written behind"), N_("what"), N_("goal"), N_("score"), N_("budget"),
+    N_("synchronous"), N_("asynchronous"), N_("what"), N_("goal"), N_("score"), N_("budget"),
     N_("learning"),
 }  # fmt: skip
 CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)

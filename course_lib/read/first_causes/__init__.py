@@ -1,1 +1,1 @@
-"""`read.failure`: why a run failed, who was first, and what to try."""
+"""`read.failure`: the cause of a failed run, its first rank, and remedies."""

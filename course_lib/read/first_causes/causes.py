@@ -1,4 +1,4 @@
-"""Causes of failures: what each means and what to try, and the one that was found."""
+"""Causes of failures with their meanings and remedies, and the failure that was found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 300
 
 @dataclass(frozen=True)
 class Failure:
-    """`line` counts from 1 in `file`; `consequences` are other things that the logs report."""
+    """First failure of a run. `line` counts from 1; `consequences` are further reports."""
 
     cause: str
     title: str
@@ -36,7 +36,7 @@ class Failure:
 
     @staticmethod
     def of(cause: str, **found: Any) -> Failure:
-        """With the texts that belong to the cause."""
+        """Return a failure with the texts of its cause."""
         texts: dict[str, Any] = {
             name: _(TEXTS[cause][name]) for name in ("title", "meaning", "remedy")
         }

@@ -1,4 +1,4 @@
-"""Runs that end in nonsense rather than in an error: NaN losses, a loss scale that only falls."""
+"""Runs that end without an error but with useless numbers: NaN losses, a falling loss scale."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _counted(log: TrainingLog) -> Failure | None:
 
 
 def _lost(log: TrainingLog) -> Failure | None:
-    """Without a loss scale Megatron-LM counts no NaN, and leaves out a loss that is none: from some
-    iteration on to the end, the loss is no finite number although no step was skipped."""
+    """Find a lost loss. Without a loss scale Megatron-LM counts no NaN and does not print a NaN
+    loss: from some iteration to the end, no loss is finite although no step was skipped."""
     table = log.iterations
     if table.empty:
         return None
@@ -77,8 +77,8 @@ def _lost(log: TrainingLog) -> Failure | None:
 
 
 def _without_gradients(log: TrainingLog) -> Failure | None:
-    """Some trainers print a loss of 0 in place of NaN: from some step on to the end the gradients
-    are no finite numbers, which they were before, or the loss is 0."""
+    """Find lost gradients. Some trainers print a loss of 0 instead of NaN: from some step to the
+    end no gradient norm is finite, but it was before, or the loss is 0."""
     table = log.iterations
     if table.empty or "grad_norm" not in table:
         return None
@@ -101,7 +101,7 @@ def _numbers(table: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
 
 
 def _end_of_numbers(table: pd.DataFrame, name: str) -> int:
-    """The place from which on no value of a column is a finite number."""
+    """Return the index after the last finite value of a column."""
     import numpy as np
 
     finite = np.flatnonzero(np.isfinite(_numbers(table, name)))
@@ -109,7 +109,7 @@ def _end_of_numbers(table: pd.DataFrame, name: str) -> int:
 
 
 def _printed_loss(row: Any) -> str:
-    """Text of the log there about a loss or gradient that is no number; else empty."""
+    """Return the log's text about a loss or gradient that is no number, or ""."""
     found = _LOST.search(_text_of(str(row["file"]), int(row["line"])))
     return found[0].decode("utf-8", "replace") if found else ""
 
@@ -124,7 +124,7 @@ def _to_the_end(first: Any, said: str) -> Failure:
 
 
 def _text_of(file: str, wanted: int) -> bytes:
-    """One line of a file, by its number."""
+    """Return one line of a file by its number."""
     before = 0
     for block in lines.blocks(Path(file)):
         count = block.count(b"\n")

@@ -1,7 +1,6 @@
-"""Steps that came after an error, and the end of a run, in logs of any trainer.
+"""Steps after an error, and the end of a run, in logs of any trainer.
 
-A run that made more steps, or says that it has finished, has survived the error.
-"""
+A run that made further steps, or that reports its end, survived the error."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _TRAINING = (
     rb"(?:been )?(?:successfully|\w{4,9} success))"
 )
 _DONE = rb"(?:finished|done|completed?|ended)"
-# How trainers, launchers and test runs say that they have reached their end.
+# Messages of trainers, launchers and test runs at their end.
 _END = re.compile(
     rb"(?i)[\"']train_runtime[\"']: |`Trainer\.fit` stopped: `max_|\*\* train metrics \*\*|"
     rb"\bexiting program (?:at|after) .{0,20}\d|"
@@ -44,15 +43,15 @@ _END = re.compile(
 )
 
 
-# So many more steps mean that an error was not the end. Where something else ended the run, or it
-# made its last step, fewer will do: of one that was on its way when a rank broke.
+# Further steps that show that an error was not the end. Fewer are enough if something else ended
+# the run, or if it made its last step: one may have been running when a rank failed.
 SURVIVED_AFTER, SURVIVED_BEFORE_THE_END = 3, 2
 
 
 @dataclass(frozen=True)
 class LaterSteps:
-    """`last`: the lines of the last few different steps, since many ranks may tell of one. `end`:
-    the last line that says that the run has finished, 0 without one."""
+    """Steps of a log. `last` has the lines of the last few distinct steps, which several ranks may
+    print. `end` is the last line that reports the end of the run, or 0."""
 
     last: tuple[int, ...]
     end: int
@@ -82,7 +81,7 @@ def _is_quoted(match: re.Match[bytes]) -> bool:
 
 
 def _matches(source: Source, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
-    """Each with the number of its line."""
+    """Yield each match with its line number."""
     line = 1
     for block in lines.blocks(source.path):
         counted = 0

@@ -1,4 +1,4 @@
-"""Order of the lines that tell of a failure: causes first, then those that only follow."""
+"""Order of the lines about a failure: causes first, then consequences."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from course_lib.read.first_causes.scanner import FailureLine, Scanner
 BY_SCHEDULER = {"time_limit", "cancelled", "preempted", "node_failure"}
 _ENDED_BADLY = {"process_failed", "task_failure", "killed", "crashed", "aborted"}
 _OF_THE_WAITING = {"collective_timeout", "stayed_away"}
-# From here on Slurm kills what is left of a step.
+# From these lines on, Slurm kills the rest of a step.
 _CLEARED = ("Job step aborted", "Terminating StepId", "Force Terminated")
-# A month that is later than all others.
+# Date later than every month.
 _NEVER = (99.0,)
-# So many lines may follow an error that went with a warning, if the run ended with it.
+# Lines that may follow an error printed with a warning if it ended the run.
 _FEW_LINES = 20
 
 
 def causes_first(scanner: Scanner) -> list[FailureLine]:
-    """By tier, and within it by time if several files must be compared. An error that the run
-    survived is left out."""
+    """Order by tier and, if several files have to be compared, by time. Errors that the run
+    survived are left out."""
     lasting = [*_lasting([*_without_cleaning_up(scanner.events)], scanner)]
     timed = len({event.source.name for event in lasting}) > 1
     waited = [event for event in lasting if event.cause == "collective_timeout"]
@@ -37,9 +37,9 @@ def causes_first(scanner: Scanner) -> list[FailureLine]:
 
 
 def _without_cleaning_up(events: list[FailureLine]) -> Iterator[FailureLine]:
-    """After Slurm has told of a failed task, it cancels the step, and other ranks find their peer
-    gone; then it kills the other tasks. All of that only follows. A bare word of a cancelled step
-    may also go before the line with the reason."""
+    """Mark lines that only follow a failure. After Slurm has reported a failed task, it cancels the
+    step, other ranks lose their peer, and Slurm kills the other tasks. A bare message about a
+    cancelled step may also precede the line with the reason."""
     explained = any(event.cause in BY_SCHEDULER - {"cancelled"} for event in events)
     failed, cleared = set(), set()
     for event in events:
@@ -57,12 +57,11 @@ def _without_cleaning_up(events: list[FailureLine]) -> Iterator[FailureLine]:
 
 
 def _lasting(events: list[FailureLine], scanner: Scanner) -> Iterator[FailureLine]:
-    """Errors after which the run made no further steps.
+    """Yield errors after which the run made no further steps.
 
-    Of a run that says that it has finished: what Slurm did to it, and what went wrong with what was
-    left to do, such as saving. Words without a traceback count there only if a launcher saw a
-    process fail; ranks that find their peers gone are the usual end.
-    """
+    If a run reports its end, only two kinds remain: what Slurm did to it, and errors in its
+    remaining work, such as saving. Messages without a traceback then count only if a launcher saw a
+    process fail, as ranks that lose their peers are normal at the end."""
     stopped = any(event.cause in BY_SCHEDULER and event.tier == ROOT for event in events)
     failed_after = {
         event.source.name
@@ -90,8 +89,8 @@ def _lasting(events: list[FailureLine], scanner: Scanner) -> Iterator[FailureLin
 
 
 def _tier(event: FailureLine, waited: list[FailureLine]) -> int:
-    """An error that comes after ranks waited in vain for minutes cannot be why they waited; and a
-    line that only warns tells no more than a report."""
+    """Return the tier of an event. An error after minutes of waiting ranks cannot be the reason for
+    the wait; a line that only warns counts as a report."""
     if event.tier == WARNED and not event.ends_traceback:
         return REPORT
     if not waited or event.tier >= WARNED or event.cause in _OF_THE_WAITING:

@@ -1,7 +1,6 @@
-"""Text that a program printed without saying it of itself: source, configuration, help, listings.
+"""Text that a program printed but did not say itself: source, configuration, help, listings.
 
-Whether a line is such text shows in its form, or in the lines around it.
-"""
+The form of a line, or the lines around it, show this."""
 
 from __future__ import annotations
 
@@ -10,12 +9,12 @@ from collections.abc import Iterator
 
 from course_lib.read import prefix
 
-# What grep, cat -n, diff and `set -x` put before a line.
+# Prefixes of grep, cat -n, diff and `set -x`.
 _LISTED = re.compile(
     rb"(?:[\w./-]{1,200}\.\w{1,6}[:-]\d{1,7}[:-](?! \S)|"
     rb"\d{1,7}(?: ?[|\t]|:(?! \S))|[+>-]{1,4} |\| ){1,3}[ \t]{0,80}"
 )
-# A speaker stands before it: a logger, a command, an exception.
+# A speaker comes first: a logger, a command, an exception.
 _SAID = re.compile(
     rb"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80}"
     rb"(?:Error|Exception|Interrupt|Exit|Failure|Timeout)(?:: |:?$)|"
@@ -28,7 +27,7 @@ _OF_ERROR = re.compile(
     rb"[\"'](?:level|levelname|severity|lvl)[\"']: ?[\"'](?i:error|critical|fatal)\b|"
     rb"[\"'](?:error|exception|exc_info|traceback)[\"']: ?[\"']"
 )
-# Comments, strings, statements, options, entries of a configuration, and what is not complete.
+# Comments, strings, statements, options, entries of a configuration, and incomplete lines.
 _CODE = re.compile(
     rb"\d{1,3}\)? +(?:SIG|E)[A-Z\d]{2,}\b|#|//|/\*|\*[ /]|@\w|[\]})]|-- |[rbfuRBFU]{0,2}[\"']|```|"
     rb"\[?--?[A-Za-z][\w-]*(?:[ =,\]<]|$)|from [\w.]+ import |"
@@ -49,7 +48,7 @@ _DEEP = 4
 
 
 def is_quoted(text: bytes, start: int, end: int) -> bool:
-    """Part of the line between two places."""
+    """Tell whether the line between two positions is quoted text."""
     body, depth = _body(text[start : min(end, start + 4000)])
     if _PASSED.match(body) or _RECORD.match(body):
         return not _OF_ERROR.search(body)
@@ -71,7 +70,7 @@ def is_code(body: bytes) -> bool:
 
 
 def _body(line: bytes) -> tuple[bytes, int]:
-    """Without what launchers put before it, and how far it is indented."""
+    """Return the line without the launcher's prefix, and its indentation."""
     line = prefix.without_colours(line).rstrip()
     length = prefix.parse(line).length
     head = line[:length]
@@ -79,8 +78,7 @@ def _body(line: bytes) -> tuple[bytes, int]:
 
 
 def _code_near(text: bytes, start: int, end: int) -> Iterator[list[bool]]:
-    """Which lines look like code, before the line and after it; those of tracebacks count for
-    nothing."""
+    """Yield which lines before and after look like code; lines of tracebacks do not count."""
     before = text[max(0, start - _NEAR_BYTES) : start].splitlines()[::-1]
     for lines in (before, text[end : end + _NEAR_BYTES].splitlines()):
         bodies = [body for line in lines if (body := _body(line)[0])][:_NEAR_LINES]

@@ -1,4 +1,4 @@
-"""`read.failure`: the first cause in the logs of a run, which ranks had it, and its details."""
+"""`read.failure`: the first cause in the logs of a run, its ranks and its details."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _INTERNAL = {"mine", "theirs", "timeout_text", "rank", "tried"}
 def complete(
     first: FailureLine, same: list[FailureLine], scanner: Scanner, rank: int | None
 ) -> dict[str, Any]:
-    """`rank`: who is taken for the cause."""
+    """Return the details of a failure; `rank` is the rank taken for the cause."""
     found: dict[str, Any] = {}
     for name, value in first.details.items():
         if name not in _INTERNAL:
@@ -59,7 +59,7 @@ def _nothing(*unused: object) -> dict[str, Any]:
 
 
 def _memory(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
-    """All sizes that were asked for, since ranks differ."""
+    """Return all requested sizes, since ranks differ."""
     tried = [int(event.details["tried_bytes"]) for event in same if "tried_bytes" in event.details]
     return {"all_tried_bytes": tuple(tried)} if len(tried) > 1 else {}
 
@@ -89,8 +89,8 @@ def _mismatch(first: FailureLine, same: list[FailureLine], __: Scanner) -> dict[
 
 
 def _odd_one(same: list[FailureLine]) -> dict[str, int]:
-    """Each rank names the first, counted from 0, that differs from it: those before are like it.
-    Two that are alike outvote one."""
+    """Return the rank that differs. Each rank names the first rank, counted from 0, that differs
+    from it, so the ranks before that one are equal to it. Two equal ranks outvote one."""
     for event in same:
         mine, other = event.details.get("rank", ""), event.details.get("other_rank", "")
         if mine.isdecimal() and other.isdecimal():
@@ -107,7 +107,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _waiting(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
-    """Ranks that waited in an operation, ranks furthest behind, ranks that said nothing."""
+    """Return ranks that waited in an operation, that are furthest behind, and that are silent."""
     sequences: dict[int, set[int]] = {}
     for event in same:
         rank = rank_of(event, scanner)
@@ -127,7 +127,7 @@ def _waiting(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> d
 
 
 def _waited_for(waited: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
-    """In which operation the other ranks waited for the one that failed."""
+    """Return the operation in which the other ranks waited for the failed one."""
     known = {name: waited[0].details.get(name, "") for name in ("op", "sequence", "timeout_ms")}
     found = {name: int(v) if v.isdecimal() else v for name, v in known.items() if v}
     return found | _waiting(waited[0], waited, scanner)
@@ -170,10 +170,10 @@ def _sources(paths: PathLike | Iterable[PathLike]) -> list[files.Source]:
 
 
 def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
-    """The first cause in one log, a folder, or the logs of all ranks and nodes of one run.
+    """Return the first cause in one log, a folder, or the logs of all ranks and nodes of one
+    run.
 
-    None where nothing failed as far as the logs tell.
-    """
+    Return None if the logs show no failure."""
     scanner = scan(paths)
     ordered = causes_first(scanner)
     nothing_broke = not ordered or ordered[0].tier >= REPORT or ordered[0].cause in BY_SCHEDULER
@@ -185,7 +185,7 @@ def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
 
 
 def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
-    """All that the logs report, the likely first cause first."""
+    """Return everything that the logs report, with the likely first cause first."""
     import pandas as pd
 
     scanner = scan(paths)
@@ -233,7 +233,7 @@ def _build(ordered: list[FailureLine], scanner: Scanner) -> Failure:
 def _who(
     first: FailureLine, same: list[FailureLine], ordered: list[FailureLine], scanner: Scanner
 ) -> tuple[int | None, set[int]]:
-    """The rank that is the cause, and all that found the same."""
+    """Return the rank that is the cause, and all ranks with the same error."""
     ranks = {rank for event in same if (rank := rank_of(event, scanner)) is not None}
     ranks |= {other for rank in ranks for other in scanner.alike.get(rank, ())}
     rank = rank_of(first, scanner)
@@ -249,7 +249,7 @@ def _who(
     if rank is None and first.cause in {"rendezvous_timeout", "crashed", "killed", "aborted"}:
         near = [event for event in ordered if _in_one_report(first, event)]
         rank = next((r for e in (*same, *near) if (r := rank_of(e, scanner)) is not None), None)
-    if rank is None and first.cause == "collective_mismatch":  # gloo's own word, before it ends
+    if rank is None and first.cause == "collective_mismatch":  # gloo's message as its rank ends
         rank = next(
             (r for e in ordered if e.cause == "lost_rank" if (r := rank_of(e, scanner))), None
         )
@@ -257,13 +257,13 @@ def _who(
 
 
 def _in_one_report(first: FailureLine, other: FailureLine) -> bool:
-    """mpiexec tells in a frame who failed, and in the next line by which signal."""
+    """Tell whether two lines of mpiexec belong together: its frame, and the signal after it."""
     near = other.source == first.source and abs(other.line - first.line) < 3
     return near and other.cause == "process_failed"
 
 
 def _own_loss(ordered: list[FailureLine]) -> FailureLine:
-    """Once gradients are summed every rank has the NaN; a loss is a rank's own."""
+    """Return a rank's own NaN loss, if any: after gradients are summed, all ranks have NaN."""
     return next((event for event in ordered if _is_own_loss(event)), ordered[0])
 
 
@@ -275,7 +275,7 @@ def _is_own_loss(event: FailureLine) -> bool:
 def _node(
     first: FailureLine, rank: int | None, all_events: list[FailureLine], scanner: Scanner
 ) -> str | None:
-    """Node of the rank; any line may name it."""
+    """Return the node of the rank, which any line may name."""
     if (rank is None or rank == rank_of(first, scanner)) and (node := node_of(first, scanner)):
         return node
     told = (event for event in all_events if rank is not None and rank_of(event, scanner) == rank)
@@ -287,7 +287,7 @@ def _node(
 
 
 def _by_srun(first: FailureLine, scanner: Scanner) -> tuple[int, ...]:
-    """Rank that failed first as srun saw it, if the line itself does not say."""
+    """Return the rank that failed first according to srun, if the line itself does not say."""
     follows = first.tier != ROOT and first.cause not in _OF_THE_LAUNCHER
     return () if scanner.launcher or follows else scanner.failed_tasks
 

@@ -1,7 +1,6 @@
-"""Rules: what one line says about a failure, and what the lines around it add.
+"""Rules: the meaning of one line about a failure, with details from the lines around it.
 
-The rules lie in `causes.toml`. A line that no rule matches may still be an exception.
-"""
+`causes.toml` has the rules. A line that matches no rule may still be an exception."""
 
 from __future__ import annotations
 
@@ -12,15 +11,15 @@ from course_lib.read import prefix
 from course_lib.read.first_causes.causes import TEXTS
 from course_lib.read.first_causes.tracebacks import WARNS
 
-# A tier counts only where no earlier one was found; `causes.toml` explains them. An error that goes
-# with a warning is `WARNED`: it did no harm unless the run ended with it. A `WARNING` did none.
+# A tier counts only if no earlier one was found; `causes.toml` explains them. An error printed with
+# a warning is `WARNED`: it did no harm unless it ended the run. A `WARNING` did none.
 ROOT, DIED, SECONDARY, WARNED, REPORT, CLEANUP, WARNING = range(7)
 _NAMES = {"root": ROOT, "died": DIED, "secondary": SECONDARY, "report": REPORT, "cleanup": CLEANUP}
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Lines that tell of a cause: an inner table of `causes.toml`."""
+    """Rule for lines about a cause: an inner table of `causes.toml`."""
 
     cause: str
     tier: int
@@ -53,13 +52,13 @@ _EXCEPTION = (
     rb"(?:: ?(?P<message>.{0,2000}))?$"
 )
 EXCEPTION = re.compile(_EXCEPTION)
-# What ends a traceback, whatever its name.
+# Last line of a traceback, whatever the exception's name.
 ANY_EXCEPTION = re.compile(
     rb"(?P<type>(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Za-z_]\w{0,80})(?:: ?(?P<message>.{0,2000}))?$"
 )
 
 
-# Exceptions that mostly follow from what happened in another process.
+# Exceptions that usually follow from an event in another process.
 _CONSEQUENCES = {
     "ChildFailedError": REPORT,
     "CalledProcessError": REPORT,
@@ -76,7 +75,7 @@ _CONSEQUENCES = {
     "DistStoreError": SECONDARY,
     "TimeoutError": SECONDARY,
 }
-# How Slurm begins to tell of a job or a step that it ended.
+# Beginning of Slurm's message about a job or a step that it ended.
 _STEP = re.compile(
     rb"\*\*\* (?:JOB|STEP) (?P<step>[\w.+]{1,60}) ON (?P<node>\S{1,100})(?: CANCELLED)?"
     rb"(?: AT (?P<at>\S{0,30}))?"
@@ -88,18 +87,18 @@ _STAMPS = (
     re.compile(rb"\d{4}-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d(?:[.,]\d{1,9})?)"),
     re.compile(rb"\b[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)"),
 )
-# What driver and libraries take of a device beside the allocator, at most.
+# Most memory of a device that driver and libraries take outside of the allocator.
 _CONTEXT_BYTES = 1 << 30
 _SIZE = re.compile(rb"\d[\d.]{0,20} [KMGT]?i?B")
 
 
-# What NCCL calls a warning is an error; torch and Python mean it.
+# A warning of NCCL is an error; a warning of torch or Python is a warning.
 _LOGGED_AS_WARNING = re.compile(rb"\[W[\d ]|\bWARNING\b|^W\d{4} ")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A cause that a line tells of; `text` is the line, joined with the next one if it was cut."""
+    """Cause found in a line; `text` is the line, joined with the next one if it was cut."""
 
     cause: str
     tier: int
@@ -108,7 +107,7 @@ class Finding:
 
 
 def classify(body: bytes, ahead: bytes, ends_traceback: bool = False) -> Finding | None:
-    """`body` is a line without its prefix, `ahead` the next one, which a cut line may need."""
+    """Classify `body`, a line without its prefix; `ahead` is the next line, in case it was cut."""
     for rule in RULES:
         match = rule.matches(body)
         if match is None:
@@ -133,12 +132,12 @@ def classify(body: bytes, ahead: bytes, ends_traceback: bool = False) -> Finding
 
 
 def _held_by_others(cause: str, details: dict[str, str]) -> bool:
-    """More than this process has itself, where the message tells."""
+    """Tell whether other processes hold more than this one, if the message has the sizes."""
     sizes = {name: int(text) for name, text in details.items() if name.endswith("_bytes")}
     if cause != "cuda_oom" or not {"total_bytes", "free_bytes"} <= sizes.keys():
         return False
     allocated, reserved = sizes.get("allocated_bytes", 0), sizes.get("reserved_bytes", 0)
-    # The first versions told what was cached beside the allocated, later ones both together.
+    # The first versions printed cached memory without the allocated, later ones with it.
     taken = reserved if reserved > allocated else reserved + allocated
     own = sizes.get("in_use_bytes", taken + _CONTEXT_BYTES)
     others = max(0, sizes["total_bytes"] - sizes["free_bytes"] - own)
@@ -147,7 +146,7 @@ def _held_by_others(cause: str, details: dict[str, str]) -> bool:
 
 
 def _is_cut(rule: Rule, body: bytes) -> bool:
-    """Launchers cut long lines, and mail and web pages wrap them."""
+    """Tell whether a line is cut: launchers cut long lines, mail and web pages wrap them."""
     if rule.cause == "cuda_oom":
         return b"Tried to" in body and not (
             _SIZE.search(body) and b"free" in body and b"reserved" in body
@@ -156,7 +155,7 @@ def _is_cut(rule: Rule, body: bytes) -> bool:
 
 
 def _exception(body: bytes, pattern: re.Pattern[bytes]) -> Finding | None:
-    """An exception that has no rule of its own; only where it stands at the start of a line."""
+    """Return an exception without a rule of its own, if it is at the start of a line."""
     match = pattern.match(body)
     if match is None:
         return None
@@ -189,7 +188,7 @@ _DEVICE = re.compile(rb"\(?GPU (\d{1,5})[; ]")
 
 
 def memory_details(cause: str, body: bytes) -> dict[str, str]:
-    """Sizes in an allocator's message, in bytes."""
+    """Return the sizes in an allocator's message, in bytes."""
     if cause not in ("cuda_oom", "cpu_oom", "device_limit"):
         return {}
     found: dict[str, str] = {}
@@ -210,14 +209,14 @@ def _number(text: bytes) -> float:
 
 
 def following(text: bytes, end: int) -> bytes:
-    """The next line without what the launcher put before it."""
+    """Return the next line without the launcher's prefix."""
     stop = text.find(b"\n", end + 1)
     line = prefix.without_colours(text[end + 1 : stop if stop >= 0 else len(text)][:4000])
     return line[prefix.label_length(line) :].rstrip()
 
 
 def frame_before(text: bytes, start: int) -> dict[str, str]:
-    """The innermost frame of the traceback that ends at `start`, and its source line."""
+    """Return the innermost frame of the traceback that ends at `start`, and its source line."""
     back = text[max(0, start - 1500) : start]
     frames = list(_FRAME.finditer(back))
     if not frames or b'File "' in back[frames[-1].end() :]:
@@ -231,7 +230,7 @@ def frame_before(text: bytes, start: int) -> dict[str, str]:
 
 
 def moment(text: bytes, span: tuple[int, int]) -> tuple[float, ...] | None:
-    """Month, day, hour, minute, second of a line, or of the nearest line that has a time."""
+    """Return month, day, hour, minute and second of a line, or of the nearest line with a time."""
     for part in (text[span[0] : span[1]], text[span[1] : span[1] + 2000]):
         if found := _stamp(part, first=True):
             return found

@@ -1,8 +1,7 @@
-"""Collects the lines of a run's logs that tell of a failure, and facts about who printed them.
+"""Scanner of a run's logs: it collects lines about a failure, and facts about their ranks.
 
-Only lines with certain words are looked at. A log may end early: a full disk, a killed node, a
-packed file that is damaged.
-"""
+Only lines with certain words are examined. A log may end early: a full disk, a killed node, a
+damaged packed file."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ from course_lib.read.first_causes.tracebacks import Traceback, tracebacks, unend
 from course_lib.read.lines import UnreadableError
 from course_lib.read.prefix import Prefix
 
-# A line without any of these is not looked at.
+# Words of interest; lines without any are skipped.
 WORDS = tuple(word.encode() for word in LISTED_WORDS)
-# Looked for in the middle of a very long log.
+# Words of interest in the middle of a very long log.
 LONG_WORDS = (
     b"Traceback (most recent call last)", b"out of memory", b"CANCELLED AT", b"oom-kill event",
     b"oom_kill event", b"Watchdog caught collective", b"lready in use", b"Exited with exit code",
@@ -46,7 +45,7 @@ AHEAD_BYTES = 16 << 10
 
 @dataclass(frozen=True)
 class Window:
-    """Bytes around the lines from `begin` to `end`: more before, to look back, some after."""
+    """Bytes around the lines from `begin` to `end`: some before, to look back, and after."""
 
     text: bytes
     begin: int
@@ -71,7 +70,7 @@ def windows(source: Source) -> Iterator[Window]:
 
 
 def _then_nothing(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """An error too comes after what was read."""
+    """Yield the blocks, and an empty one at the end, even before an error."""
     try:
         yield from blocks
     except UnreadableError:
@@ -81,8 +80,8 @@ def _then_nothing(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def candidates(window: Window) -> tuple[list[tuple[int, int]], dict[int, Traceback]]:
-    """(start, end) of lines with a word of interest; by the start of its last line, each traceback
-    that ends here."""
+    """Return (start, end) of lines with a word of interest, and tracebacks that end here by the
+    start of their last line."""
     text = window.text
     found: dict[int, int] = {}
     for word in window.words:
@@ -117,7 +116,7 @@ _TABLE_BYTES = 3000
 
 @dataclass
 class LauncherTables:
-    """`roots`: what each table calls the root cause."""
+    """Tables of torchrun; `roots` has each table's root cause."""
 
     roots: list[dict[str, str]] = field(default_factory=list)
     exit_codes: dict[int, int] = field(default_factory=dict)
@@ -125,11 +124,11 @@ class LauncherTables:
 
     @property
     def root(self) -> dict[str, str]:
-        """The earliest."""
+        """Return the earliest root cause."""
         return min(self.roots, key=lambda root: root.get("time", "~"), default={})
 
     def first_rank(self, cause: str) -> int | None:
-        """The root cause's; of who was killed or crashed, the first that ended by a signal."""
+        """Return the root cause's rank; for "killed" and "crashed", the first one with a signal."""
         signalled = _SIGNALS.get(cause, ())
         rank = self.root.get("rank", "")
         known = int(rank) if rank.isdecimal() else None
@@ -138,20 +137,20 @@ class LauncherTables:
         return next((r for r, code in self.exit_codes.items() if code in signalled), known)
 
     def like(self, rank: int) -> set[int]:
-        """Ranks that ended in the same way."""
+        """Return the ranks that ended in the same way."""
         code = self.exit_codes.get(rank)
         return {other for other, its in self.exit_codes.items() if its == code}
 
     def exit_code(self, rank: int | None) -> int | None:
-        """Exit code of a rank, or of the root cause if no rank is known."""
+        """Return the exit code of a rank, or of the root cause if no rank is known."""
         if rank is not None:
             return self.exit_codes.get(rank)
         code = self.root.get("exitcode")
         return None if code is None else int(code)
 
     def read(self, text: bytes, begin: int, end: int) -> None:
-        """`end`: of the line above the root cause, which comes last; the other rows lie behind
-        `begin`."""
+        """Read a table; `end` is the end of the line above the root cause, which comes last. The
+        other rows are after `begin`."""
         for row in _ROW.finditer(text, begin, end + _TABLE_BYTES):
             rank, local_rank = int(row[2]), int(row[3])
             self.exit_codes[rank] = int(row[4])
@@ -165,8 +164,8 @@ class LauncherTables:
 
 
 def cut_off(source: Source, last: Window) -> Failure | None:
-    """The traceback in which a log ends. It counts only if nothing else tells of a failure: the
-    exception is lost, and often another rank has printed it."""
+    """Return a failure for a log that ends within a traceback. It counts only if no other line
+    reports a failure: the exception is lost, and often another rank has printed it."""
     found = unended(last.text)
     if found is None:
         return None
@@ -184,7 +183,7 @@ def cut_off(source: Source, last: Window) -> Failure | None:
 
 
 def unreadable(source: Source, line: int, error: OSError) -> Failure:
-    """A file that cannot be read further than `line`: the rest may tell of a failure."""
+    """Return a failure for a file that is unreadable after `line`: the rest may matter."""
     return Failure.of(
         "not_readable",
         rank=source.rank,
@@ -196,12 +195,12 @@ def unreadable(source: Source, line: int, error: OSError) -> Failure:
     )
 
 
-# For each cause: a cascade repeats itself.
+# Limit per cause, as a cascade of errors repeats itself.
 MOST_EVENTS = 2000
 _LONGEST_LINE_BYTES = 8000
 _TASK = re.compile(rb"srun: error: ([\w.-]{1,100}): tasks? ([\d,-]{1,200}):")
 _INTERFACE = re.compile(rb"NCCL_SOCKET_IFNAME set (?:by environment )?to (\S{1,60})")
-# One of them is in all that the pattern finds, which takes eight times as long to search for.
+# Any match of the pattern has one of these words; a search for the pattern takes 8 times as long.
 _LAUNCHER_WORDS = (b"torchrun", b"torch.distributed", b"torch/distributed", b"[default")
 _LAUNCHER = re.compile(
     rb"torchrun|torch[./]distributed[./](?:run|launch|launcher|elastic)\b|\[default"
@@ -215,7 +214,7 @@ _PLACE = re.compile(rb"\(rank (\d{1,7}) on ([\w.-]{1,100})\)$")
 
 @dataclass(frozen=True)
 class FailureLine:
-    """One line that tells of a failure. `moment` orders lines of different files."""
+    """Line about a failure; `moment` orders lines of different files."""
 
     cause: str
     tier: int
@@ -230,7 +229,7 @@ class FailureLine:
 
 @dataclass(frozen=True)
 class _Line:
-    """A line that may tell of a failure; `traceback` is the one that it ends, if any."""
+    """Line that may be about a failure; `traceback` is the traceback that it ends, if any."""
 
     source: Source
     window: Window
@@ -248,7 +247,7 @@ class _Line:
         return self.traceback.who if self.traceback else prefix.parse(self.text)
 
     def details(self, found: Finding) -> dict[str, str]:
-        """The line's event, and the lines around it."""
+        """Return the details in the line and in the lines around it."""
         known = found.details
         if place := _PLACE.search(self.text):
             speaker = {"rank": place[1].decode(), "node": place[2].decode()}
@@ -262,12 +261,11 @@ class _Line:
 
 @dataclass
 class Scanner:
-    """Facts about a run, collected while its files are read one by one.
+    """Facts about a run, collected from its files one by one.
 
-    `failed_tasks` are those that srun saw fail first; with a `launcher` they count launchers, not
-    ranks. `alike` are the ranks that found the same as the rank that told of it. `lost` tells of
-    the first log whose end is missing.
-    """
+    `failed_tasks` are the first failures that srun saw; with a `launcher` they are launchers, not
+    ranks. `alike` has the ranks with the same error as the rank that reported it. `lost` is about
+    the first log whose end is missing."""
 
     events: list[FailureLine] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
@@ -329,7 +327,7 @@ class Scanner:
         )
 
     def _remember(self, text: bytes, window: Window, end: int) -> None:
-        """Facts that complete an event found elsewhere: hosts of tasks, torchrun's root cause."""
+        """Remember facts for events found elsewhere: hosts of tasks, torchrun's root cause."""
         if match := _TASK.search(text):
             tasks = tuple(_tasks(match[2]))
             for task in tasks:
@@ -349,7 +347,7 @@ def _tells_of_launcher(text: bytes) -> bool:
 
 
 def _tasks(text: bytes) -> Iterator[int]:
-    """`4,6-8` gives 4 6 7 8, within reason."""
+    """Yield 4 6 7 8 for `4,6-8`, up to a limit."""
     for part in text.split(b","):
         first, _, last = part[:20].partition(b"-")
         if first.isdigit():
@@ -358,7 +356,7 @@ def _tasks(text: bytes) -> Iterator[int]:
 
 
 def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
-    """`named_rank`: of whom the line tells, where somebody else says it."""
+    """Return an event's rank; `named_rank` is the subject if another process prints it."""
     if event.details.get("named_rank", "").isdecimal():
         return int(event.details["named_rank"])
     if event.who.rank is not None:

@@ -1,4 +1,4 @@
-"""Ends of tracebacks, and words around them which say that they did no harm."""
+"""Ends of tracebacks, and the words around them that call them harmless."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GOES_ON = re.compile(
     rb"(?:not|non)[ -]fatal|will (?:be )?retr|retrying"
 )
 _CHAINED = (b"another exception occurred:", b"cause of the following exception:")
-# With the rest of its line: source and documentation go on.
+# With the rest of the line, because source and documentation continue after it.
 _BEGINS = re.compile(
     rb"(?<![\"'])Traceback \(most(?: recent call last\)"
     rb"(?:\x1b\[[\d;]*m|[^\w\"'\\()\n])*$|[a-z ]*\)?\Z)",
@@ -35,9 +35,9 @@ _NEAR_BYTES = 2000
 
 @dataclass(frozen=True)
 class Traceback:
-    """The last line of a traceback, from `start` to `end`, which `who` printed. Words around it may
-    say that nothing was raised (`ignored`), or that the program went on (`warned`); `spawned` is
-    the number that torch's spawn gave the process."""
+    """Last line of a traceback, from `start` to `end`, printed by `who`. Words around it may say
+    that nothing was raised (`ignored`), or that the program continued (`warned`). `spawned` is the
+    process number from torch's spawn."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ class Traceback:
 
 
 def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
-    """All that begin between two places, where they end in the text."""
+    """Yield all tracebacks that begin between two positions."""
     ignored = warned = False
     for begins in _BEGINS.finditer(text, begin, end):
         at = begins.start()
@@ -58,7 +58,7 @@ def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
             start, stop, who = last
             said, then = _neighbours(text, first, stop, head_of)
             head = text[first:at] + b"\n" + said
-            if not said.endswith(_CHAINED):  # else it shares the fate of the one before
+            if not said.endswith(_CHAINED):  # otherwise as the traceback before it
                 ignored = bool(_IGNORED.search(head))
                 warned = bool(WARNS.search(head) or _GOES_ON.search(said + b" " + then))
             spawned = _SPAWNED.search(said)
@@ -66,13 +66,13 @@ def tracebacks(text: bytes, begin: int, end: int) -> Iterator[Traceback]:
             yield Traceback(start, stop, who, ignored, warned, number)
 
 
-# What stands before a line of the same process; None for lines of others.
+# Prefix of a line of the same process; None for a line of another.
 HeadOf = Callable[[bytes], Prefix | None]
 
 
 def _heads(text: bytes, first: int, at: int) -> HeadOf:
-    """How to tell lines of the process whose traceback begins at `at`: by who printed them, or,
-    where that is unknown but stands before the next line too, by the same letters."""
+    """Return a function that recognizes lines of the traceback's process: by their known prefix, or
+    by the same unknown prefix if the following lines have it too."""
     head = prefix.without_colours(text[first:at])
     who = prefix.parse(head)
     if who.length < len(head):
@@ -89,7 +89,7 @@ def _heads(text: bytes, first: int, at: int) -> HeadOf:
 
 
 def _like(head: bytes) -> re.Pattern[bytes]:
-    """Letters that are the same but for the time of day."""
+    """Return a pattern for a prefix that is equal except for the time."""
     parts = map(re.escape, _CLOCK.split(head))
     return re.compile(_CLOCK.pattern.join(parts))
 
@@ -104,7 +104,7 @@ def _unknown_head(pattern: re.Pattern[bytes], line: bytes) -> Prefix | None:
 
 
 def _neighbours(text: bytes, first: int, stop: int, head_of: HeadOf) -> tuple[bytes, bytes]:
-    """The nearest lines of the same process before and after a traceback."""
+    """Return the nearest lines of the same process before and after a traceback."""
 
     def nearest(lines: list[bytes]) -> bytes:
         own = (line for line in lines if line.strip() and head_of(prefix.without_colours(line)))
@@ -115,7 +115,7 @@ def _neighbours(text: bytes, first: int, stop: int, head_of: HeadOf) -> tuple[by
 
 
 def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix] | None:
-    """The next line of the same process that is not indented."""
+    """Return the next line of the same process that is not indented."""
     start = at
     for _ in range(_LONGEST_LINES):
         start = text.find(b"\n", start) + 1
@@ -131,7 +131,7 @@ def _last_line(text: bytes, at: int, head_of: HeadOf) -> tuple[int, int, Prefix]
 
 
 def unended(text: bytes) -> tuple[int, Prefix] | None:
-    """Find where the last line of a traceback begins that was cut off, and its rank."""
+    """Return where the last line of a cut-off traceback begins, and its prefix."""
     begins = [match.start() for match in _BEGINS.finditer(text)]
     if not begins:
         return None

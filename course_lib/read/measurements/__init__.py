@@ -1,1 +1,1 @@
-"""`read.links` and `read.monitor`: what was measured beside a training run."""
+"""`read.links` and `read.monitor`: measurements beside a training run."""

@@ -1,4 +1,4 @@
-"""`read.links`: what `measure_links.py` measured, as matrices and fitted lines."""
+"""`read.links`: results of `measure_links.py` as matrices and fitted lines."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ FIT_COLUMNS = ("kind", "source", "destination", "alpha_us", "bandwidth_gb_s", "r
 LARGEST_FILE_BYTES = 256 << 20
 MOST_SAMPLES = 1_000_000
 LARGEST_WORLD = 4096
-# Of a message; beyond, a file is damaged.
+# Range of a message's time; outside of it, a file is damaged.
 SHORTEST_US, LONGEST_US = 1e-6, 1e12
-# Messages that take at least this part of the longest time count as large.
+# Messages with at least this share of the longest time count as large.
 PART_OF_LONGEST = 1 / 8
-# Of what the largest message takes longer than the smallest: a line that gives less of it to the
-# bytes was drawn by noise.
+# Share of the time from the smallest to the largest message that the fitted line must explain by
+# bytes; less is due to noise.
 LEAST_PART = 0.7
-# Times as steep as that of the quickest tries (on a quiet machine they differ by 1 in 200).
+# Slope relative to the fastest tries' above which times are disturbed (quiet: within 1 in 200).
 DISTURBED = 1.1
 
 
 @dataclass(frozen=True)
 class Links:
-    """`samples` has one row for each size and pair; an all-reduce of everyone has no source.
+    """Measured links. `samples` has one row per size and pair; an all-reduce over all ranks has no
+    source.
 
-    A pair was measured there and back, so that both directions have the same numbers.
-    """
+    A pair was measured as a round trip, so both directions have the same numbers."""
 
     backend: str | None
     device: str | None
@@ -64,7 +64,8 @@ class Links:
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """time = alpha + size / bandwidth for each pair (both directions) and for all-reduces."""
+        """Return time = alpha + size / bandwidth for each pair (both directions) and for
+        all-reduces."""
         import pandas as pd
 
         rows = []
@@ -83,12 +84,12 @@ class Links:
 
     @cached_property
     def latency_us(self) -> pd.DataFrame:
-        """Least time of the smallest message, source by destination."""
+        """Return the shortest time of the smallest message, source by destination."""
         return self._matrix("least_us", largest=False)
 
     @cached_property
     def bandwidth_gb_s(self) -> pd.DataFrame:
-        """Rate of the largest message (1 GB is 1e9 bytes), source by destination."""
+        """Return the rate of the largest message (1 GB is 1e9 bytes), source by destination."""
         return self._matrix("rate_gb_s", largest=True)
 
     def _matrix(self, value: str, largest: bool) -> pd.DataFrame:
@@ -113,8 +114,8 @@ class Links:
 
     @cached_property
     def roads(self) -> pd.DataFrame:
-        """Inside a node and between nodes: the least time of the smallest message and the median
-        bandwidth of the pairs. What else runs on a machine only ever adds to a latency."""
+        """Return latency and bandwidth inside and between nodes: the shortest time of the smallest
+        message (other load only adds to it), and the median bandwidth of the pairs."""
         import pandas as pd
 
         node = dict(zip(self.ranks["rank"], self.ranks["node"], strict=True))
@@ -134,13 +135,12 @@ def fit_line(
     sizes: Sequence[float] | Any, times: Sequence[float] | Any,
     least: Sequence[float] | Any | None = None,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """(alpha in us, bandwidth in GB/s, r2) of time = alpha + size / bandwidth.
+    """Return (alpha in us, bandwidth in GB/s, r2) of time = alpha + size / bandwidth.
 
-    The large messages say how many bytes flow per second, the smallest what remains: in between
-    lie sizes that fit a network's buffers, so that they seem to be sent faster than they are.
-    Neither may be negative. `least` are the shortest times, where they are known: the latency is
-    taken from them, since on a busy machine a small message mostly waits for a core.
-    """
+    The large messages determine the bandwidth and the smallest one the rest; sizes in between fit a
+    network's buffers and seem faster than they are. Neither may be negative. `least` are the
+    shortest times, if known: the latency comes from them, since on a busy machine a small message
+    mostly waits for a core."""
     size, time = np.asarray(sizes, float), np.asarray(times, float)
     shortest = time if least is None else np.asarray(least, float)
     good = np.isfinite(size) & (time > SHORTEST_US) & (time < LONGEST_US) & (size > 0)
@@ -151,9 +151,9 @@ def fit_line(
     kinds = np.unique(size)
     if len(kinds) < 2:
         return 0.0, float(size.mean() / time.mean() / 1e3), math.nan
-    # Where the large messages were disturbed, most of them may have been far too long, or the
-    # longer one the quicker one: then their shortest times are asked, and if need be the rate of
-    # the largest message alone.
+    # If the large messages were disturbed, most of them may be far too long, or the larger one the
+    # faster. Then their shortest times are used, or if necessary the rate of the largest message
+    # alone.
     smallest_us, largest_us = (float(shortest[size == kind].min()) for kind in kinds[[0, -1]])
     least = max(LEAST_PART * (largest_us - smallest_us) / float(kinds[-1] - kinds[0]), 0.0)
     usual, quickest = (_slope(size, each, kinds) for each in (time, shortest))
@@ -167,7 +167,7 @@ def fit_line(
 
 
 def _slope(size: Any, time: Any, kinds: Any) -> float:
-    """Microseconds for each further byte of the large messages, as these times tell."""
+    """Return the microseconds for each further byte of the large messages, from these times."""
     large = (time >= time.max() * PART_OF_LONGEST) | (size >= kinds[-2])
     weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
     (_unused, slope), *_unused = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
@@ -175,7 +175,7 @@ def _slope(size: Any, time: Any, kinds: Any) -> float:
 
 
 def links(path: PathLike) -> Links:
-    """`path`: links.json, or a run folder that holds it."""
+    """Read links.json from `path`: the file, or a run folder that holds it."""
     file = Path(path)
     file = file / "links.json" if file.is_dir() else file
     if not file.exists():
@@ -221,7 +221,7 @@ def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
 
 
 def _world_size(stated: Any, ranks: pd.DataFrame, samples: pd.DataFrame) -> int:
-    """As many as were measured: matrices must not be as large as a damaged file says."""
+    """Return the number of measured ranks, as matrices must not have a damaged file's size."""
     ends = (samples[name].dropna() for name in ("source", "destination"))
     seen = max([len(ranks), *(int(end.max()) + 1 for end in ends if len(end))])
     return min(seen, stated if type(stated) is int and stated > 0 else seen, LARGEST_WORLD)
@@ -236,7 +236,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _table(rows: Any, columns: Sequence[str], integers: Sequence[str]) -> pd.DataFrame:
-    """Read the rows of the right form; a field that is no number is unknown."""
+    """Return the well-formed rows; a field that is no number is unknown."""
     import pandas as pd
 
     given = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

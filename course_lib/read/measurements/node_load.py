@@ -1,4 +1,4 @@
-"""`read.monitor`: load of nodes, ranks and devices while a job ran, or still runs."""
+"""`read.monitor`: load of nodes, ranks and devices of a finished or running job."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _COUNTERS = ("network_in_bytes", "network_out_bytes")
 
 @dataclass(frozen=True)
 class Monitor:
-    """`time_s` counts from the first look of any node; rates are since the look before.
+    """Load by `time_s` since the first sample of any node; rates are since the previous sample.
 
-    Of `cpu_percent` 100 is one core, of `slot_percent` the rate of a device slot: the same where
-    slots keep no pace. Threads that send and receive count, so that more than 100 is possible."""
+    100 `cpu_percent` are one core, 100 `slot_percent` a device slot's rate: the same without a
+    pace. Values over 100 are possible: threads that send and receive count."""
 
     load: pd.DataFrame
     ranks: pd.DataFrame
@@ -54,10 +54,10 @@ class Monitor:
 
 
 def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) -> Monitor:
-    """A run folder, its `monitor` folder, or files of it. Nothing recorded yet is no error.
+    """Read a run folder, its `monitor` folder, or files of it. An empty record is no error.
 
-    `last_bytes`: only about so many at the end of each file, for who looks once a second.
-    """
+    With `last_bytes`, read only about so many at the end of each file, for a display every
+    second."""
     missing = N_("nothing was monitored at {path}; give a run folder")
     files = found_files(path, ("monitor",), _is_record, missing)
     looks: list[dict[str, Any]] = []
@@ -86,7 +86,7 @@ def _is_record(path: Path) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    plain = type(value) in (int, float) and abs(value) < 2**62  # so neither infinite nor NaN
+    plain = type(value) in (int, float) and abs(value) < 2**62  # neither infinite nor NaN
     return float(value) if plain else None
 
 
@@ -107,7 +107,7 @@ def _load(looks: list[dict[str, Any]], start: float) -> pd.DataFrame:
 
 
 def _rate(earlier: dict[str, Any] | None, look: dict[str, Any], name: str) -> float | None:
-    """None at the first look, and where a counter began anew."""
+    """Return the rate; None at the first sample, and if a counter restarted."""
     if earlier is None:
         return None
     first, last = _number(earlier.get(name)), _number(look.get(name))

@@ -1,1 +1,1 @@
-"""`read.memory`: memory over time, in any of the forms in which it is recorded."""
+"""`read.memory`: memory over time, from any recorded format."""

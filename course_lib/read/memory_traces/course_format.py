@@ -1,4 +1,4 @@
-"""The memory traces that the course's own programs write (see CONTRIBUTING.md)."""
+"""Reader of the memory traces that the course's programs write (see CONTRIBUTING.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from course_lib.read.messages import _
 
 FORMAT = "course-memory-1"
 MOST_CATEGORIES = 64
-# Of one file, some 4 GB of memory; what is left out is said in the note of the timeline.
+# Limit per file, about 4 GB of memory; the timeline's note says what is left out.
 MOST_EVENTS = 20_000_000
 LARGEST, LATEST_NS = 2**60, 2**63
 
@@ -43,7 +43,7 @@ class _Events:
         self.said = ""
 
     def add(self, row: list[Any]) -> None:
-        """Rows of the wrong form are passed over."""
+        """Add a row; rows of the wrong form are skipped."""
         kind, time, *rest = row
         if not _is_number(time):
             return
@@ -90,7 +90,7 @@ class _Events:
             self.phases.append((*key, begun, time))
 
     def close(self) -> None:
-        """Let blocks that are open at the end of the file last until its last event."""
+        """End blocks and phases that are open at the end of the file at its last event."""
         for key, begun in self.open.items():
             self.phases.append((*key, begun, self.last))
         for block, (begun, size_bytes, category) in self.alive.items():
@@ -110,12 +110,12 @@ def _maybe(value: object) -> int | None:
 
 
 def _moment(value: object) -> int | None:
-    """Nanoseconds since 1970: larger than any size of memory."""
+    """Return nanoseconds since 1970, which exceed any size of memory."""
     return value if type(value) is int and 0 <= value < LATEST_NS else None
 
 
 def read_course_trace(path: Path) -> MemoryTimeline | None:
-    """None where the first line is not the header of this format."""
+    """Return the timeline; None if the first line is not the header of this format."""
     rows = lines.json_rows(path)
     header = next(rows, None)
     if not isinstance(header, dict) or header.get("format") != FORMAT:

@@ -1,8 +1,8 @@
-"""CUDA memory snapshots (`torch.cuda.memory._dump_snapshot`) without running what is in them.
+"""CUDA memory snapshots (`torch.cuda.memory._dump_snapshot`), read without running their
+content.
 
-A pickle may name any function to be called while it is loaded. Snapshots hold nothing but
-dictionaries, lists, texts and numbers, so an unpickler that knows no names at all can read them.
-"""
+While a pickle is loaded, it may call any function by name. Snapshots contain only dictionaries,
+lists, texts and numbers, so an unpickler without any names can read them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from course_lib.read.memory_traces.timeline import (
 )
 from course_lib.read.messages import _
 
-# Memory that a snapshot may take: this much, and so many times its size on disk.
+# Memory limit for a snapshot: this much, plus this multiple of its size on disk.
 LEAST_BYTES, MOST_GROWTH = 1 << 30, 64
 CATEGORIES = ("before the record", "recorded")
 _OURS = ("torch/", "/torch/", "python3", "<frozen", "importlib")
 
 
 class RefusedError(pickle.UnpicklingError):
-    """The file asks for something to be run."""
+    """Error: the file asks for the execution of a function."""
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Admits plain types only: any name, whatever it is, is refused."""
+    """Unpickler of plain types only; it refuses every name."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise RefusedError(
@@ -59,10 +59,9 @@ def load_plain(path: Path) -> Any:
 
 @contextmanager
 def _bounded(more_bytes: int) -> Iterator[None]:
-    """So much more memory for this process, where the system lets us say so (Linux).
+    """Limit this process's additional memory, if the system allows it (Linux).
 
-    A pickle of ten bytes can ask for the last of four billion places in a list.
-    """
+    A pickle of ten bytes can request the last of four billion elements of a list."""
     try:
         import resource
 
@@ -81,7 +80,7 @@ def _bounded(more_bytes: int) -> Iterator[None]:
 
 
 def read_snapshot(path: Path) -> list[MemoryTimeline]:
-    """One timeline for each device that has anything recorded."""
+    """Return one timeline for each device with a record."""
     data = load_plain(path)
     if not isinstance(data, dict):
         return []
@@ -133,7 +132,7 @@ def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) ->
 
 
 def _times(events: list[dict[str, Any]]) -> list[float]:
-    """Microseconds since the first event; where a snapshot has no times, events are counted."""
+    """Return microseconds since the first event; without times, events are numbered."""
     stamps = [_integer(event.get("time_us")) for event in events]
     if not stamps or not any(stamps):
         return [float(number) for number in range(len(events))]
@@ -148,7 +147,7 @@ Changes = list[tuple[float, int]]
 def _changes(
     events: list[dict[str, Any]], times: list[float]
 ) -> tuple[Changes, Changes, list[Block]]:
-    """Changes of what is allocated, of what is reserved, and the life of each block."""
+    """Return changes of allocated and of reserved bytes, and the lifetime of each block."""
     changes: Changes = []
     reserved: Changes = []
     alive: dict[int, tuple[int, float, str | None]] = {}
@@ -177,7 +176,7 @@ def _changes(
 
 
 def where(frames: Any) -> str | None:
-    """The innermost frame of the user's own code, else the innermost Python frame."""
+    """Return the innermost frame of the user's own code, else the innermost Python frame."""
     python = None
     for frame in _list(frames)[:400]:
         if not isinstance(frame, dict):
@@ -204,7 +203,7 @@ def _reserved(changes: Changes, segments: list[Any], first: float) -> Any:
 
 
 def _fragments(segments: list[Any]) -> Any:
-    """Segments and what is free in them when the snapshot was taken."""
+    """Return segments and their free memory at the time of the snapshot."""
     import pandas as pd
 
     rows = []

@@ -1,4 +1,4 @@
-"""`read.memory`: any of the forms in which memory over time is written, one file or a folder."""
+"""`read.memory`: reader of every format of memory over time, from a file or a folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".pickle", ".pkl", ".ra
 
 
 def memory(path: PathLike | Iterable[PathLike]) -> Memory:
-    """Memory traces of the course, profiler traces, raw timelines and CUDA snapshots.
+    """Read memory traces of the course, profiler traces, raw timelines and CUDA snapshots.
 
-    A run folder is read from its `memory` folder, else from its `profile` folder.
-    """
+    A run folder is read from its `memory` folder, else from its `profile` folder."""
     timelines: list[MemoryTimeline] = []
     notes: list[str] = []
     missing = N_("no memory trace at {path}; give a file or a run folder")
@@ -60,7 +59,7 @@ def _read(path: Path) -> list[MemoryTimeline]:
 
 
 def _profiler_trace(path: Path) -> list[MemoryTimeline]:
-    """A trace of a run with one rank does not state it; then its file name may."""
+    """Read a trace; with one rank it does not state the rank, but its file name may."""
     rank = rank_of_trace(path)
     found = from_trace(read_trace(path))
     return [replace(item, rank=rank) if item.rank is None else item for item in found]
@@ -71,7 +70,7 @@ def _snapshot(path: Path) -> list[MemoryTimeline]:
         return read_snapshot(path)
     except pickle.UnpicklingError:
         raise
-    except Exception as error:  # a damaged pickle may raise anything at all
+    except Exception as error:  # a damaged pickle may raise any exception
         raise pickle.UnpicklingError(
             _("the snapshot is damaged ({name})", name=type(error).__name__)
         ) from error

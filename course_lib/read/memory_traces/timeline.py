@@ -1,4 +1,4 @@
-"""Memory of one rank and device over time, and what its peak was made of."""
+"""Memory of one rank and device over time, and the composition of its peak."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASE_COLUMNS = ("phase", "step", "micro_batch", "begin_us", "end_us", "peak_byt
 # Name, step, micro-batch, chunk of the rank's layers, begin and end in microseconds.
 PhaseRow = tuple[str, int | None, int | None, int | None, float, float]
 BLOCK_COLUMNS = ("block", "size_bytes", "category", "allocated_us", "freed_us", "where")
-# Name, size, category, from and until when in microseconds, source line.
+# Name, size, category, begin and end in microseconds, source line.
 Block = tuple[int, int, str, float, float, str | None]
 LEVEL_COLUMNS = ("time_us", "bytes")
 RESERVED_COLUMNS = ("time_us", "reserved_bytes")
@@ -38,11 +38,10 @@ def empty_table(columns: Sequence[str]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class MemoryTimeline:
-    """A step function: from `time_us[i]` on, `bytes_by_category[i]` are in use.
+    """Step function: from `time_us[i]` on, `bytes_by_category[i]` are in use.
 
-    `level` is what the allocator itself counts, `reserved` what it holds from the device, where
-    the source tells. `blocks` lists what was alive at the peak, largest first.
-    """
+    If the source has them, `level` is the allocator's own count and `reserved` is what it holds
+    from the device. `blocks` lists the blocks that were alive at the peak, largest first."""
 
     device: str
     source: str
@@ -94,14 +93,14 @@ class MemoryTimeline:
         return pd.DataFrame(columns | {"total_bytes": self.total_bytes})
 
     def at(self, time_us: float) -> dict[str, int]:
-        """Bytes of each category in use at a time."""
+        """Return the bytes of each category in use at a time."""
         row = int(np.searchsorted(self.time_us, time_us, "right")) - 1
         if row < 0:
             return dict.fromkeys(self.categories, 0)
         return dict(zip(self.categories, self.bytes_by_category[row].tolist(), strict=True))
 
     def only(self, *categories: str) -> MemoryTimeline:
-        """As if nothing else had been in use: what moves is seen above what stays."""
+        """Return only some categories, to show what changes without what stays."""
         columns = [self._column(name) for name in dict.fromkeys(categories)]
         return replace(
             self,
@@ -128,8 +127,8 @@ class MemoryTimeline:
         )
 
     def downsample(self, points: int) -> tuple[Floats, Ints]:
-        """At most `points` rows (four or more) that keep the ends, and the highest and lowest total
-        of each stretch: a peak never gets lost in a drawing."""
+        """Return at most `points` rows (four or more): the ends, and the highest and lowest total
+        of each interval, so that a drawing never loses a peak."""
         rows = len(self.time_us)
         if rows <= max(points, 4):
             return self.time_us, self.bytes_by_category
@@ -146,7 +145,7 @@ class MemoryTimeline:
 
 @dataclass(frozen=True)
 class Memory:
-    """Timelines of all ranks and devices; `notes` says what could not be read, and why."""
+    """Timelines of all ranks and devices; `notes` names unreadable files and the reasons."""
 
     ranks: tuple[MemoryTimeline, ...] = ()
     notes: tuple[str, ...] = ()
@@ -171,7 +170,7 @@ class Memory:
         )
 
     def only(self, *categories: str) -> Memory:
-        """Keep some kinds of memory of each rank, for example "activations"."""
+        """Keep some categories of each rank, for example "activations"."""
         return replace(self, ranks=tuple(line.only(*categories) for line in self.ranks))
 
     @property
@@ -191,7 +190,7 @@ class Memory:
 def steps_from_changes(
     time_us: Sequence[float] | Floats, category: Sequence[int] | Ints, change: Any, categories: int
 ) -> tuple[Floats, Ints]:
-    """The step function of changes by category; what happens at one time is one step."""
+    """Return the step function of changes by category; changes at the same time are one step."""
     time = np.asarray(time_us, np.float64)
     order = np.argsort(time, kind="stable")
     time = time[order]
@@ -205,7 +204,7 @@ def steps_from_changes(
 
 
 def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.DataFrame:
-    """Phases with the highest total that was in use during each."""
+    """Return the phases, each with its highest total in use."""
     import pandas as pd
 
     rows = []
@@ -219,8 +218,8 @@ def phase_table(phases: list[PhaseRow], time_us: Floats, total: Ints) -> pd.Data
 
 
 def alive_at(time_us: float, blocks: Sequence[Block]) -> pd.DataFrame:
-    """The largest blocks that were there at a time; of one that outlived the record it is unknown
-    when it was freed."""
+    """Return the largest blocks that were alive at a time; a block that outlived the record has no
+    time of release."""
     import pandas as pd
 
     alive = sorted((one for one in blocks if one[3] <= time_us < one[4]), key=lambda one: -one[1])

@@ -1,4 +1,4 @@
-"""Memory out of what PyTorch's profiler writes: traces with `[memory]` events, raw timelines."""
+"""Memory from PyTorch's profiler: traces with `[memory]` events, and raw timelines."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ LARGEST_RAW_BYTES = 128 << 20
 
 
 class TooLargeError(Exception):
-    """More than is read of a file that can only be read as a whole."""
+    """Error: a file that has to be read as a whole exceeds the limit."""
 
 
 def from_trace(trace: Trace) -> list[MemoryTimeline]:
-    """One timeline for each device that the trace records."""
+    """Return one timeline for each device in the trace."""
     by_device: dict[tuple[int, int], list[tuple[float, Arguments]]] = defaultdict(list)
     for time, item in trace.memory:
         by_device[item.device_type, item.device].append((time, item))
@@ -89,7 +89,7 @@ def _limit(trace: Trace, key: tuple[int, int]) -> int | None:
 
 
 def phases_of(trace: Trace, start: float) -> list[PhaseRow]:
-    """Steps and optimizer steps by their annotations, backward by the operators of autograd."""
+    """Return steps and optimizer steps from annotations, and backward from autograd's operators."""
     found: list[PhaseRow] = []
     steps: list[tuple[int, float, float]] = []
     host = trace.of_category("user_annotation", "cpu_op", "operator", "python")
@@ -113,7 +113,7 @@ def phases_of(trace: Trace, start: float) -> list[PhaseRow]:
 
 
 def read_raw(path: Path) -> MemoryTimeline | None:
-    """`export_memory_timeline` as raw text; None where it is something else."""
+    """Read the raw text of `export_memory_timeline`; return None for any other content."""
     data = _loaded(path)
     if not isinstance(data, list):
         return None

@@ -1,1 +1,1 @@
-"""`read.nccl`: communicators, channels and rings, from what NCCL printed."""
+"""`read.nccl`: communicators, channels and rings from NCCL's log."""

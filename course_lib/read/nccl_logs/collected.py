@@ -1,4 +1,4 @@
-"""Content of the lines of NCCL's log, by thread, before communicators are put together."""
+"""Content of NCCL's log by thread, before the communicators are assembled."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Slot:
-    """One rank's view of one communicator; `comm` is known from its first or its last line.
-    `line`: where it was first seen, counted over all files."""
+    """One rank's view of one communicator. Its first or its last line gives `comm`. `line` is the
+    first line of the rank, counted over all files."""
 
     host: str
     pid: int
@@ -37,7 +37,7 @@ class Slot:
 
 @dataclass
 class ChannelRows:
-    """Columns of numbers: slot, channel, number of the link text, line number."""
+    """Columns of numbers: slot, channel, index of the link text, line number."""
 
     slot: array[int] = field(default_factory=lambda: array("i"))
     channel: array[int] = field(default_factory=lambda: array("i"))
@@ -46,8 +46,7 @@ class ChannelRows:
 
 
 class Threads:
-    """Threads are told apart by host, process and thread number; `places` are host, process and
-    device."""
+    """Threads by host, process and thread number; `places` are host, process and device."""
 
     def __init__(self) -> None:
         self.slots: list[Slot] = []
@@ -59,13 +58,13 @@ class Threads:
         self.lines_before = 0
 
     def begin_file(self, lines_before: int) -> None:
-        """A host's name is cleaned by those that are known by then."""
+        """Start a file; hosts that are known by now help to clean up host names in it."""
         self._thread_of.clear()
         self.slot_of_head.clear()
         self.lines_before = lines_before
 
     def slot(self, head: bytes, line: int) -> int | None:
-        """The slot of the thread that printed a line which begins with `head`."""
+        """Return the slot of the thread that printed a line with this `head`."""
         slot = self.slot_of_head.get(head)
         if slot is None:
             thread = self._thread(head, self.lines_before + line)
@@ -75,8 +74,8 @@ class Threads:
         return slot
 
     def _thread(self, head: bytes, line: int) -> Place | None:
-        """One that never names its communicator works for the last that its process had begun
-        when it first printed."""
+        """Return the thread. If it never names its communicator, it gets the last one that its
+        process had started at the thread's first line."""
         known = self._thread_of.get(head)
         if known is None:
             known = _place_of(head)
@@ -96,7 +95,7 @@ class Threads:
         return thread
 
     def _host(self, name: str) -> str:
-        """The name without digits of another line that ran into it."""
+        """Return the host name without digits of another line that was printed into it."""
         bare = name.lstrip("-0123456789.")
         name = bare if bare != name and bare in self.hosts else name
         self.hosts.setdefault(name)
@@ -108,7 +107,7 @@ class Threads:
         return len(self.slots) - 1
 
     def comm(self, slot: int, head: bytes, found: Comm, line: int) -> None:
-        """Note the communicator that a thread names; it may be the next one that it works for."""
+        """Store the communicator that a thread names; it may be the thread's next one."""
         current = self.slots[slot]
         thread = self._thread(head, self.lines_before + line)
         other = current.comm is not None and current.comm.pointer != found.pointer
@@ -126,7 +125,7 @@ class Threads:
 
 
 def _place_of(head: bytes) -> tuple[Place, int] | None:
-    """Host, process and thread, and the device; the last where lines ran into each other."""
+    """Return host, process and thread, and the device: the last ones if lines were mixed."""
     matches = list(line_patterns.THREAD.finditer(prefix.without_colours(head)))
     if not matches:
         return None
@@ -136,7 +135,8 @@ def _place_of(head: bytes) -> tuple[Place, int] | None:
 
 @dataclass
 class Collected:
-    """`line` counts from 1 in the file that is being read, `lines` those of the files before it."""
+    """Content of all files. `line` counts from 1 in the current file, `lines` in the files
+    before."""
 
     threads: Threads = field(default_factory=Threads)
     rows: ChannelRows = field(default_factory=ChannelRows)

@@ -1,4 +1,4 @@
-"""Single lines of NCCL's log, from 2.2 to today, and of nccl-tests."""
+"""Patterns of single lines of NCCL's log, from 2.2 to today, and of nccl-tests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
 class Link(NamedTuple):
-    """The part of a channel line after its colon."""
+    """Part of a channel line after its colon."""
 
     source: int
     destination: int
@@ -91,7 +91,7 @@ def _via(text: bytes) -> tuple[str, str, int | None, int | None]:
 
 
 def transport_of(raw: str) -> tuple[str, int | None, int | None]:
-    """(transport, network interface, rank through which it is reached) of a text after `via`."""
+    """Return (transport, network interface, rank through which it is reached) of a `via` text."""
     parts = raw.split("/")
     first = parts[0].strip()
     if first == "P2P":
@@ -111,7 +111,7 @@ def transport_of(raw: str) -> tuple[str, int | None, int | None]:
 
 
 class Comm(NamedTuple):
-    """A line about one rank of a communicator."""
+    """Line about one rank of a communicator."""
 
     pointer: str
     rank: int
@@ -141,7 +141,7 @@ class TreeNode:
 
 
 def trees_of(text: bytes) -> list[TreeNode]:
-    """`Trees [0] children->rank->parent`; before 2.7 the other way round."""
+    """Parse `Trees [0] children->rank->parent`; before 2.7 the order was reversed."""
     if match := TREE_STEP.search(text):
         return [_node(int(match[1]), int(match[3]), match[2], match[4])]
     nodes = []
@@ -192,7 +192,7 @@ MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 
 
 def meaning_of(text: str) -> tuple[str, str]:
-    """(severity, meaning) of a warning."""
+    """Return (severity, meaning) of a warning."""
     for pattern, severity, meaning in MEANINGS:
         if pattern.search(text):
             return severity, meaning

@@ -1,9 +1,8 @@
-"""Reads NCCL's log (NCCL_DEBUG=INFO), from version 2.2 to today, of any number of ranks, and the
-table of nccl-tests.
+"""Reader of NCCL's log (NCCL_DEBUG=INFO), version 2.2 to today, for any number of ranks, and of
+nccl-tests' table.
 
-Most lines of a large log are channel lines. They differ in their channel number only, so the text
-after the number is parsed once and looked up afterwards.
-"""
+Most lines of a large log are channel lines, which differ only in their channel number. So the text
+after the number is parsed once and looked up afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _COLUMNS = (*_NAMES, *(f"out_{name}" for name in _HALF), *(f"in_{name}" for name
 
 
 class TestTable:
-    """Collects the tokens of a row over as many lines as it takes."""
+    """Collector of nccl-tests' table; a row may continue over several lines."""
 
     def __init__(self, collected: Collected) -> None:
         self._collected = collected
@@ -101,7 +100,7 @@ _MOST_TEXTS = 1_000_000
 
 
 class ChannelLines:
-    """Takes channel lines one by one, also those that an old version wrote in its own way."""
+    """Collector of channel lines, in the formats of all versions."""
 
     def __init__(self, collected: Collected) -> None:
         self._collected = collected
@@ -112,7 +111,7 @@ class ChannelLines:
         self._codes: dict[bytes, int] = {}
 
     def add(self, head: bytes, text: bytes, line: int) -> bool:
-        """`text` follows the word `Channel`. False if this is another kind of line."""
+        """Add a line; `text` follows the word `Channel`. Return False for another kind of line."""
         name, _, link = text.partition(b" : ")
         slot = self._slots.get(head)
         if slot is None and (slot := self._collected.threads.slot(head, line)) is None:
@@ -128,7 +127,7 @@ class ChannelLines:
         return True
 
     def add_of_slot(self, slot: int, name: bytes, link: bytes, line: int) -> bool:
-        """`name` is the channel's number and perhaps, after a slash, how many there are."""
+        """Add a line; `name` is the channel's number, with or without a slash and the total."""
         number = name.partition(b"/")[0]
         if not number.isdigit():
             return False
@@ -146,7 +145,7 @@ class ChannelLines:
         return True
 
     def _new_code(self, text: bytes) -> int | None:
-        """The number of the link; different texts may say the same."""
+        """Return the index of the link; different texts may mean the same link."""
         bare = prefix.without_colours(text).rstrip()
         code = self._codes.get(bare)
         if code is None:
@@ -160,7 +159,8 @@ class ChannelLines:
         return code
 
     def _ring(self, slot: int, name: bytes, text: bytes, line: int) -> bool:
-        """Drop the last number of an order that NCCL cut short: it may be cut too."""
+        """Add a ring; the last number of an order that NCCL cut short is dropped, as it may be
+        cut."""
         order = prefix.without_colours(text).rstrip()
         if not line_patterns.CHANNEL_ORDER.match(order):
             return False
@@ -178,7 +178,7 @@ class ChannelLines:
 
 
 _INFO = b" NCCL INFO "
-# Of these there are many, and they say nothing else.
+# These lines are frequent and have no other content.
 _COMM = (b"comm 0x", b"ncclCommInitRank comm 0x")
 _LONGEST_LINE_BYTES = 20_000
 _OF_A_PLAIN_LINE = (b"#", b" float ", b"version", b"nccl")
@@ -188,7 +188,7 @@ _MARK = MARK.encode()
 
 
 class NcclReader:
-    """Collects from any number of files; `result` puts the communicators together."""
+    """Reader of any number of files; `result` assembles the communicators."""
 
     def __init__(self) -> None:
         self._collected = Collected()
@@ -252,12 +252,12 @@ class NcclReader:
             self._collected.threads.comm(slot, head, found, self._collected.line)
 
     def channel(self, slot: int, _: bytes, message: bytes) -> None:
-        """`Ring 00 : 1 -> 0 [receive] via …` of 2.4 is a channel line under another name."""
+        """Add `Ring 00 : 1 -> 0 [receive] via …` of 2.4, a channel line under another name."""
         name, _colon, link = message.partition(b" ")[2].partition(b" : ")
         self._channel_lines.add_of_slot(slot, name, link, self._collected.line)
 
     def collnet(self, slot: int, _: bytes, message: bytes) -> None:
-        """The way to the switch that reduces: written as one from the rank to itself."""
+        """Add the link to a reducing switch, written as a link from the rank to itself."""
         if match := line_patterns.COLLNET.match(message):
             channel, rank, direction, via = match.groups()
             link = b"%b -> %b [%b] via %b" % (rank, rank, direction, via)
@@ -320,7 +320,7 @@ class NcclReader:
         )
 
     def _plain(self, text: bytes) -> None:
-        """Versions, settings, the table of nccl-tests, and the mark of a simulated log."""
+        """Read versions, settings, nccl-tests' table, and the mark of a simulated log."""
         if text.startswith(_MARK) and not self._collected.simulated:
             self._collected.simulated = text[len(_MARK) :].decode("utf-8", "replace").strip()
         if b"version" in text and (match := line_patterns.VERSION.search(text)):
@@ -343,7 +343,7 @@ class NcclReader:
 
 
 def _named(text: str, names: tuple[str, ...]) -> str:
-    """Older versions print a number."""
+    """Return the name; older versions print a number."""
     if text.isdecimal():
         return names[int(text)] if int(text) < len(names) else text
     return text.upper()
@@ -370,7 +370,7 @@ _HANDLERS: dict[bytes, Handler] = {
 
 
 def nccl(path: PathLike | Iterable[PathLike]) -> NcclLog:
-    """Reads one log, or the logs of all ranks, of a run with NCCL_DEBUG=INFO."""
+    """Read one log, or the logs of all ranks, of a run with NCCL_DEBUG=INFO."""
     reader = NcclReader()
     for source in files.sources(path):
         reader.read(source)

@@ -1,4 +1,4 @@
-"""Content of NCCL's log as tables; see `reader.py` for how."""
+"""Content of NCCL's log as tables, which `reader.py` reads."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ TEST_COLUMNS = (
 
 @dataclass(frozen=True)
 class NcclLog:
-    """Communicators, who is in them, and over what they talk.
+    """Communicators with their ranks and links.
 
-    Ranks are those of the communicator. `channels` has one row for each `a -> b via …` line: inside
-    a node the sender prints it, between nodes both ends do (`direction`). `simulated` describes
-    the cluster of a log that was generated for a course; it is empty for what NCCL printed.
-    """
+    Ranks are numbered within the communicator. `channels` has one row for each `a -> b via …` line:
+    the sender prints it inside a node, and both ends between nodes (`direction`). `simulated`
+    describes the cluster of a generated log; it is empty for NCCL's own logs."""
 
     library: str
     versions: tuple[str, ...]
@@ -107,18 +106,18 @@ class NcclLog:
 
     @property
     def transports(self) -> dict[str, int]:
-        """Lines of each transport as printed."""
+        """Return the number of lines of each transport as printed."""
         counts = self.channels["raw"].value_counts()
         return {str(name): int(count) for name, count in counts.items() if count}
 
     @property
     def world_size(self) -> int | None:
-        """Size of the largest communicator."""
+        """Return the size of the largest communicator."""
         sizes = self.communicators["size"].dropna()
         return None if sizes.empty else int(sizes.max())
 
     def largest(self) -> int | None:
-        """The communicator that spans the most ranks: usually the whole job."""
+        """Return the communicator with the most ranks: usually the whole job."""
         known = self.communicators.dropna(subset=["size"])
         if known.empty:
             return None
@@ -142,7 +141,8 @@ class NcclLog:
         return pd.concat([rest, twice[[key not in sent for key in keys]]])
 
     def matrix(self, communicator: int | None = None) -> pd.DataFrame:
-        """Transport from each rank (row) to each rank (column); empty where there is none."""
+        """Return the transport from each rank (row) to each rank (column); empty if there is
+        none."""
         links = self._links(communicator)
         text = links["transport"].astype(str)
         table = (
@@ -154,7 +154,7 @@ class NcclLog:
         return self._square(table, communicator, "")
 
     def counts(self, communicator: int | None = None) -> pd.DataFrame:
-        """Number of channels from each rank (row) to each rank (column)."""
+        """Return the number of channels from each rank (row) to each rank (column)."""
         links = self._links(communicator)
         table = links.groupby(["source", "destination"]).size().unstack(fill_value=0)
         return self._square(table, communicator, 0)

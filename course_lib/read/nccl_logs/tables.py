@@ -1,4 +1,4 @@
-"""Tables of communicators, put together from the views of single ranks."""
+"""Tables of communicators, assembled from the views of single ranks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ Key = tuple[Any, ...]
 
 
 def communicator_numbers(collected: Collected) -> list[int]:
-    """Which communicator each slot belongs to, counted from 0 in the order of the log.
+    """Return each slot's communicator, counted from 0 in the order of the log.
 
     New versions print an id. Without one, the k-th communicator of a given size that a process
-    joins is matched with the k-th of the others, one member for each rank. What says nothing of
-    its communicator is taken to belong to the largest.
-    """
+    joins is matched with the k-th of the others, one member for each rank. A slot without a named
+    communicator belongs to the largest."""
     keys = [_key(slot) for slot in collected.slots]
     members: dict[Key, dict[int, Key]] = defaultdict(dict)
     for slot, key in zip(collected.slots, keys, strict=True):
@@ -91,7 +90,7 @@ def sizes(collected: Collected, number: list[int]) -> dict[int, int]:
 
 
 def rings(collected: Collected, number: list[int]) -> pd.DataFrame:
-    """NCCL prints the first ranks of a long ring only: then it is marked as truncated."""
+    """Return the rings; NCCL prints only the first ranks of a long one, which is truncated."""
     table = renumbered(collected.rings, number)
     known = sizes(collected, number)
     orders: list[tuple[int, ...]] = list(table["order"])
@@ -122,7 +121,7 @@ def communicators(
 
 
 def _largest(channels: pd.DataFrame, count: int) -> list[npt.NDArray[np.int32]]:
-    """Largest channel, source and destination of every communicator (-1: it has no channels)."""
+    """Return each communicator's largest channel, source and destination (-1 without channels)."""
     found = [np.full(count, -1, np.int32) for _ in range(3)]
     if len(channels):
         key = channels["communicator"].to_numpy()
@@ -134,7 +133,7 @@ def _largest(channels: pd.DataFrame, count: int) -> list[npt.NDArray[np.int32]]:
 
 
 def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame) -> dict[str, Any]:
-    """`most`: the largest number of a channel, a source and a destination (-1: none)."""
+    """Return a row; `most` has the largest channel, source and destination (-1: none)."""
     known = [slot for slot in members if slot.comm is not None]
     comms = [slot.comm for slot in known if slot.comm is not None]
     seen = [number + 1 for number in most[1:] if number >= 0]
@@ -156,7 +155,7 @@ def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame
     }
 
 
-# What is made of them fits a processor's cache.
+# Their intermediate results fit a processor's cache.
 _ROWS_AT_ONCE = 1 << 16
 
 
@@ -218,8 +217,8 @@ def _channels(collected: Collected, number: list[int]) -> pd.DataFrame:
 
 
 def _corrected(collected: Collected, slot: Any, link: Any) -> Any:
-    """Threads that connect after a communicator is ready do not say for which one they do; the
-    rank that must be their own does."""
+    """Correct the slots. Threads that connect after a communicator is ready do not name it, but the
+    link has the thread's own rank, which identifies it."""
     ends = (
         item.destination if item.direction == "receive" else item.source for item in collected.links
     )
@@ -241,7 +240,7 @@ def _corrected(collected: Collected, slot: Any, link: Any) -> Any:
 
 
 def _better(collected: Collected, slot: int, link: int) -> int:
-    """Another communicator of the same process in which the link makes sense."""
+    """Return another communicator of the same process in which the link is valid."""
     found, item = collected.links[link], collected.slots[slot]
     own = found.destination if found.direction == "receive" else found.source
     same = (item.host, item.pid, item.device)
@@ -314,7 +313,8 @@ def _from_tests(collected: Collected) -> list[dict[str, Any]]:
 
 
 def _from_channels(collected: Collected, channels: pd.DataFrame) -> list[dict[str, Any]]:
-    """A part of a log without its `comm` lines: the sender (or receiver) prints for itself."""
+    """Return ranks from channel lines, which the sender (or receiver) prints, without `comm`
+    lines."""
     found: dict[tuple[int, int], dict[str, Any]] = {}
     kinds = ["communicator", "source", "destination", "direction", "host"]
     rows: Any = channels[kinds].drop_duplicates().itertuples()

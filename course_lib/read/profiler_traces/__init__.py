@@ -1,1 +1,1 @@
-"""`read.profile`: where the time of a step goes, from PyTorch's profiler traces."""
+"""`read.profile`: times of the parts of a step, from PyTorch's profiler traces."""

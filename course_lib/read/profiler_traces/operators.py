@@ -1,4 +1,4 @@
-"""Operators, kernels and named ranges of one trace, added up by name."""
+"""Operators, kernels and named ranges of one trace, summed by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-# Parts of the names of kernels that compute on Tensor Cores: sizes of their instructions.
+# Parts of names of Tensor Core kernels: the sizes of their instructions.
 TENSOR_CORE_KERNELS = (
     "h884", "s884", "h1688", "s1688", "c1688", "hmma", "i8816", "16816", "gmma", "tensorop",
     "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel", "conv1x1", "conv2d_c1_k1",
@@ -61,7 +61,7 @@ def on_tensor_cores(name: str) -> bool:
 
 
 def is_eligible(name: str) -> bool:
-    """Operators that could use Tensor Cores in a lower precision."""
+    """Tell whether an operator could use Tensor Cores in a lower precision."""
     return name.startswith("aten::") and name[6:] in _ELIGIBLE
 
 
@@ -74,7 +74,7 @@ class Tree:
 
 
 def tree_of(trace: Trace, kinds: Kinds) -> Tree:
-    """Nesting by time, thread by thread; of two that begin together the longer one is outside."""
+    """Return the nesting by time in each thread; the longer of two equal starts is outside."""
     host = np.flatnonzero(kinds.operator | kinds.step | kinds.collective)
     host = host[~trace.of_category("gpu_user_annotation")[host]]
     order = np.lexsort((-trace.end_us[host], trace.start_us[host], trace.thread[host]))
@@ -127,7 +127,7 @@ def operator_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
 
 
 def _repeated(trace: Trace, kinds: Kinds, tree: Tree) -> npt.NDArray[np.bool_]:
-    """An operator that is the only thing inside one of the same name is counted with it."""
+    """Mark operators that are alone inside an operator of the same name; both count as one."""
     found = np.zeros(len(tree.rows), np.bool_)
     inside = np.flatnonzero(tree.parent >= 0)
     above = tree.parent[inside]
@@ -139,12 +139,12 @@ def _repeated(trace: Trace, kinds: Kinds, tree: Tree) -> npt.NDArray[np.bool_]:
 
 
 def _is_wrapper(name: str) -> bool:
-    """Names that stand for more than one operator."""
+    """Tell whether a name covers more than one operator."""
     return name.startswith(("Optimizer.", "enumerate(Data", "DistributedDataParallel."))
 
 
 def _device_time(trace: Trace, kinds: Kinds, tree: Tree) -> tuple[Floats, Floats]:
-    """Time on the device of what each operator launched itself, and of that on Tensor Cores."""
+    """Return the device time of each operator's own launches, and the part on Tensor Cores."""
     device, tensor = np.zeros(len(tree.rows)), np.zeros(len(tree.rows))
     launched = np.flatnonzero((kinds.kernel | kinds.memcpy | kinds.memset) & (trace.external > 0))
     if not len(launched) or not len(tree.rows):
@@ -186,7 +186,7 @@ def kernel_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
 
 
 def range_table(trace: Trace) -> pd.DataFrame:
-    """Ranges that the program itself named (`record_function`)."""
+    """Return the ranges that the program itself named (`record_function`)."""
     import pandas as pd
 
     chosen = trace.of_category("user_annotation") & ~trace.of_name(_is_internal)
@@ -203,7 +203,7 @@ def _is_internal(name: str) -> bool:
 
 
 def collective_rows(trace: Trace, kinds: Kinds) -> list[dict[str, Any]]:
-    """Each communication in the order of time: kernels where there are any, else host events."""
+    """Return the communications in order of time: kernels if there are any, else host events."""
     kernels = kinds.kernel & trace.of_name(is_communication)
     chosen = kernels if kernels.any() else kinds.collective
     rows = []

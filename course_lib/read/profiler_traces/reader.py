@@ -1,4 +1,4 @@
-"""`read.profile`: the traces of one or many ranks."""
+"""`read.profile`: profiler traces of one or many ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from course_lib.read.profiler_traces.trace_file import Trace, read_trace
 
 
 def profile(path: PathLike | Iterable[PathLike]) -> Profile:
-    """Reads a trace, several, a folder of them, or the `profile` folder of a run."""
+    """Read a trace, several, a folder of them, or the `profile` folder of a run."""
     parts: list[Worker] = []
     notes: list[str] = []
     missing = N_("no profiler trace at {path}; give a trace or a run folder")
@@ -33,7 +33,7 @@ def _is_trace(path: Path) -> bool:
 
 
 def _worker(trace: Trace, number: int) -> Worker:
-    """The rank is what the trace says, else what its name says, else its place."""
+    """Return a worker with the rank in the trace, else in its file name, else its index."""
     named = rank_of_trace(trace.path)
     rank = next((known for known in (trace.rank, named) if known is not None), number)
     name = re.sub(r"(\.pt)?(\.trace)?\.json(\.gz)?$", "", trace.path.name)

@@ -1,4 +1,4 @@
-"""Advice on what to try next, with the number that it rests on."""
+"""Recommendations for the next step, each with the number that supports it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST = {"high": 0, "middle": 1, "low": 2}
 
 @dataclass(frozen=True)
 class Recommendation:
-    """`severity` is `high`, `middle` or `low`."""
+    """Recommendation with a `severity` of `high`, `middle` or `low`."""
 
     title: str
     evidence: str
@@ -69,7 +69,7 @@ def _data(profile: Profile) -> Iterator[Recommendation]:
 
 
 def _waiting(profile: Profile) -> Iterator[Recommendation]:
-    """Time in a collective beyond that of the rank that came last is waiting, not transfer."""
+    """Compare times in collectives: time beyond the last rank's is waiting, not transfer."""
     waits = profile.communication.groupby("rank")["synchronising_us"].sum(min_count=1).dropna()
     total = _sums(profile)["total_us"]
     if len(waits) < 2 or not total:
@@ -153,7 +153,7 @@ def _tensor_cores(profile: Profile) -> Iterator[Recommendation]:
 
 
 def _major(device: dict[str, Any]) -> int:
-    """Compute capability; Tensor Cores came with 7.0."""
+    """Return the major compute capability; Tensor Cores came with 7.0."""
     found = device.get("computeMajor")
     return found if type(found) is int else 0
 

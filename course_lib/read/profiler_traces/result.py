@@ -1,4 +1,4 @@
-"""Answers of a folder of profiler traces: one table for each question."""
+"""Results from a folder of profiler traces: one table for each question."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ COMMUNICATION_COLUMNS = (
 
 @dataclass(frozen=True)
 class Profile:
-    """Tables are worked out when they are asked for. Times are microseconds.
+    """Tables that are computed on first use. Times are microseconds.
 
     `step_time` uses the categories of torch-tb-profiler and agrees with it; `overlap` is the
-    course's own view (see `step_times.py`).
-    """
+    course's own division (see `step_times.py`)."""
 
     parts: tuple[Worker, ...]
     notes: tuple[str, ...] = ()
@@ -118,8 +117,8 @@ class Profile:
 
     @cached_property
     def communication(self) -> pd.DataFrame:
-        """The fastest rank of each collective shows how long the transfer took; what others spend
-        beyond that is waiting. With one rank there is nothing to compare with."""
+        """Return times of collectives by rank. The fastest rank of each shows the transfer time;
+        the excess of the others is waiting. With one rank there is no comparison."""
         import pandas as pd
 
         tables = []
@@ -147,7 +146,7 @@ class Profile:
 
     @cached_property
     def skew(self) -> pd.DataFrame:
-        """How far ranks are apart in the time that they compute, step by step."""
+        """Return the difference between the ranks' compute times, step by step."""
         import pandas as pd
 
         busy = self.overlap.groupby(["step", "rank"])["compute_us"].sum().unstack("rank")
@@ -167,7 +166,7 @@ class Profile:
 
     @cached_property
     def spans(self) -> pd.DataFrame:
-        """Steps, named ranges and communication with their times, from the first event on."""
+        """Return steps, named ranges and communication, with times since the first event."""
         import pandas as pd
 
         starts = [part.trace.start_us.min() for part in self.parts if len(part.trace.start_us)]
@@ -178,14 +177,14 @@ class Profile:
 
     @property
     def tensor_core_share(self) -> float | None:
-        """Share of the time of kernels; None where there are none."""
+        """Return the share of the kernels' time; None without kernels."""
         total = float(self.kernels["total_us"].sum())
         mine = float(self.kernels.loc[self.kernels["tensor_core"] == True, "total_us"].sum())  # noqa: E712
         return mine / total if total else None
 
     @cached_property
     def gpu_utilisation(self) -> float | None:
-        """Share of the time of all steps in which a kernel ran; mean over ranks."""
+        """Return the share of all steps' time in which a kernel ran; the mean over ranks."""
         shares = [share for part in self.parts if (share := utilisation(part)) is not None]
         return float(np.mean(shares)) if shares else None
 
@@ -204,7 +203,7 @@ class Profile:
         return recommend(self)
 
     def share(self, name: str) -> float:
-        """Part of the step time that goes into one of torch-tb-profiler's categories."""
+        """Return the share of the step time in one of torch-tb-profiler's categories."""
         if f"{name}_us" not in self.step_time:
             raise ReadError(
                 _(

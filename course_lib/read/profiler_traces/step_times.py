@@ -1,12 +1,11 @@
-"""Time of each step of one rank: in the categories of torch-tb-profiler, and what overlaps.
+"""Times of each step of one rank: by the categories of torch-tb-profiler, and by overlap.
 
-`breakdown` follows that tool to the microsecond, with two of its habits: launch calls count as CPU
-time (their category was renamed after the tool was written), and data loading is seen only if it is
-recorded as an operator. One habit is left out: the tool counts steps twice that a trace names on
-the device too; here each counts once, as the host has it.
-`overlap` is our own view: kernels of communication are known by their names, data loading by any
-record. Both are arithmetic with intervals of time.
-"""
+`breakdown` agrees with that tool to the microsecond, including two of its peculiarities: launch
+calls count as CPU time (their category was renamed later), and data loading counts only if it is
+recorded as an operator. A third one is left out: if a trace names steps on the device too, the tool
+counts them twice; here each counts once, with its host times. `overlap` is the course's own
+division: communication kernels are recognized by name, data loading by any record. Both are
+arithmetic with intervals of time."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Ranges:
-    """Intervals; may overlap until `merged`."""
+    """Intervals, which may overlap until `merged`."""
 
     start: Floats
     end: Floats
@@ -55,7 +54,7 @@ class Ranges:
 
 
 class Timeline:
-    """Cuts time at every edge of every set, so that each piece is inside or outside of each."""
+    """Division of time at every edge of every set: each piece is inside or outside of each set."""
 
     def __init__(self, sets: Sequence[Ranges]) -> None:
         edges = [edge for item in sets for edge in (item.start, item.end)]
@@ -70,7 +69,7 @@ class Timeline:
         return np.cumsum(change)[:-1] > 0
 
     def sums(self, pieces: Bools, steps: Ranges) -> Floats:
-        """Time of the chosen pieces within each step; steps must be among the sets."""
+        """Return the time of the chosen pieces in each step; steps must be among the sets."""
         if not len(self.edges):
             return np.zeros(len(steps.start))
         running = np.concatenate(([0.0], np.cumsum(np.where(pieces, self.lengths, 0.0))))
@@ -88,7 +87,7 @@ COLLECTIVE_NAMES = {f"{kind}:{name}" for kind in ("nccl", "gloo") for name in _C
 
 @dataclass(frozen=True)
 class Kinds:
-    """Which events are what, as torch-tb-profiler sees them."""
+    """Masks of events by kind, as torch-tb-profiler classifies them."""
 
     step: Bools
     kernel: Bools
@@ -142,7 +141,7 @@ def ranges_of(trace: Trace, chosen: Bools) -> Ranges:
 
 
 def steps_of(trace: Trace, kinds: Kinds) -> Steps:
-    """The profiler's steps; one step over everything where there are none."""
+    """Return the profiler's steps; without steps, one step over everything."""
     rows = np.flatnonzero(kinds.step)
     if not len(rows):
         host = kinds.host & ~trace.of_category("user_annotation", "gpu_user_annotation")
@@ -156,10 +155,9 @@ def steps_of(trace: Trace, kinds: Kinds) -> Steps:
 
 
 def _with_device_time(trace: Trace, kinds: Kinds, steps: Steps) -> Steps:
-    """Steps last until the last kernel that they launched is over.
+    """Extend steps to the end of the last kernel that they launched.
 
-    The last step is dropped where the profiler seems to have missed its kernels.
-    """
+    The last step is dropped if the profiler seems to have missed its kernels."""
     on_device = kinds.kernel | kinds.memcpy | kinds.memset
     first, last, count, launched = _launched(trace, kinds, steps, on_device)
     if not count.any():
@@ -186,7 +184,7 @@ def _with_device_time(trace: Trace, kinds: Kinds, steps: Steps) -> Steps:
 def _launched(
     trace: Trace, kinds: Kinds, steps: Steps, on_device: Bools
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64], Bools]:
-    """First start and last end on the device of what each step launched, and how many."""
+    """Return each step's first start and last end on the device, and its number of launches."""
     calls = np.flatnonzero(kinds.runtime)
     begin, over = trace.start_us[calls], trace.end_us[calls]
     step = np.searchsorted(steps.ranges.start, begin, "right") - 1
@@ -208,7 +206,7 @@ def _launched(
 
 
 def breakdown(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
-    """Microseconds of each role in each step; they add up to `total`."""
+    """Return the microseconds of each role in each step; they add up to `total`."""
     communicating = kinds.kernel & np.isin(trace.external, trace.external[kinds.collective])
     loading = kinds.operator & trace.of_name(is_data_loading)
     chosen = (
@@ -233,18 +231,17 @@ def breakdown(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray
 
 
 def is_communication(name: str) -> bool:
-    """Kernels of NCCL, RCCL and their relatives."""
+    """Tell whether a kernel belongs to NCCL, RCCL or a similar library."""
     lower = name.lower()
     return any(word in lower for word in ("nccl", "rccl", "oneccl", "ccl::", "all_reduce_kernel"))
 
 
 def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
-    """Compute, communication, how much of it is exposed, data loading, and time with neither.
+    """Return compute, communication and its exposed part, data loading, and idle time.
 
-    On a device, what counts is what the device does; without one, what the host does. There an
-    operator that calls a collective may be waiting for it (as tensor parallelism's sums do), so
-    while messages travel only the operators inside it compute.
-    """
+    With a device, its activity counts; without one, the host's. On a host, an operator that calls a
+    collective may be waiting for it, like tensor parallelism's sums. So during messages only the
+    operators inside it count as compute."""
     named = trace.of_name(is_communication)
     by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])
     device_communication = kinds.kernel & (named | by_id)
@@ -274,7 +271,7 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
 
 
 def _calls_a_collective(trace: Trace) -> Bools:
-    """Spans that enclose a call of torch's communication on its thread, and the call itself."""
+    """Return the spans that enclose a torch communication call on its thread, and the calls."""
     calls = trace.of_name(lambda name: name.startswith("c10d::"))
     encloses = calls.copy()
     places = trace.process * (int(trace.thread.max(initial=0)) + 1) + trace.thread
@@ -288,7 +285,7 @@ def _calls_a_collective(trace: Trace) -> Bools:
 
 @dataclass(frozen=True)
 class Worker:
-    """One trace, and what its events are."""
+    """Trace of one rank, with the kinds of its events."""
 
     name: str
     rank: int
@@ -298,7 +295,8 @@ class Worker:
 
 
 def utilisation(part: Worker) -> float | None:
-    """As torch-tb-profiler has it: from the first step's beginning to the last one's end."""
+    """Return torch-tb-profiler's utilisation: from the start of the first step to the end of the
+    last."""
     kernels, steps = part.kinds.kernel, part.steps.ranges
     if not kernels.any() or not len(steps.start):
         return None

@@ -1,8 +1,7 @@
-"""A PyTorch profiler trace as columns of numbers, read piece by piece.
+"""PyTorch profiler trace as columns of numbers, read piece by piece.
 
-Whole pieces are decoded straight into typed columns. A piece that is no valid JSON (old versions
-write a bare `N/A`, crashed runs stop in the middle) is decoded event by event.
-"""
+Valid pieces are decoded directly into typed columns. A piece of invalid JSON (old versions write a
+bare `N/A`, crashed runs stop in the middle) is decoded event by event."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _LARGEST_PIECE = 64 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _END = re.compile(rb"\}\s*\]")
-# Before the beginning of an event.
+# Position before an event.
 _PARTS = re.compile(rb'(?=\{\s*"(?:ph|name|cat|ts)"\s*:)')
 _BARE = re.compile(rb"(?<=[:\s])(N/A|-?nan|-?inf)(?=\s*[,}\]])")
 _NOT_DECODED = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
@@ -69,7 +68,7 @@ NOTHING = Arguments()
 
 @dataclass
 class Surroundings:
-    """The bytes before and after the list of events."""
+    """Bytes before and after the list of events."""
 
     head: bytes = b""
     tail: bytes = b""
@@ -83,7 +82,7 @@ class Surroundings:
 
 
 def pieces(path: Path, around: Surroundings) -> Iterator[bytes]:
-    """Text of whole events, without brackets."""
+    """Yield the text of whole events, without brackets."""
     buffer, inside = b"", False
     for chunk in _chunks(path):
         buffer += chunk
@@ -123,7 +122,7 @@ def _begin(buffer: bytes, around: Surroundings) -> tuple[bool, bytes]:
 
 
 def _last_boundary(buffer: bytes) -> int:
-    """The place at which the last but one event ends, or 0."""
+    """Return the end of the last but one event, or 0."""
     at = len(buffer)
     for _ in range(1000):
         at = buffer.rfind(b"}", 0, at)
@@ -135,7 +134,7 @@ def _last_boundary(buffer: bytes) -> int:
 
 
 def events_of(text: bytes) -> list[Event]:
-    """The events of a piece; of a broken one, all that can be decoded alone."""
+    """Return the events of a piece; of a broken piece, all that can be decoded alone."""
     body = text.rstrip().rstrip(b",")
     offset = max(0, len(body) - 100_000)
     ends = [len(body), *(match.start() + 1 + offset for match in _END.finditer(body[offset:]))]
@@ -173,8 +172,8 @@ LARGEST_ID = 2**62
 
 @dataclass
 class Trace:
-    """Events with a duration, in the order of time. `category`, `name`, `process` and `thread` are
-    numbers into the lists of texts (the last two into `places`)."""
+    """Events with a duration, in order of time. `category`, `name`, `process` and `thread` are
+    indices into the lists of texts (the last two into `places`)."""
 
     path: Path
     categories: list[str] = field(default_factory=list)
@@ -221,7 +220,7 @@ class Trace:
 
 
 class _Codes(dict[Hashable, int]):
-    """Numbers texts in the order in which they come up."""
+    """Numbers for texts, in order of appearance."""
 
     def __missing__(self, text: Hashable) -> int:
         self[text] = number = len(self)
@@ -229,7 +228,7 @@ class _Codes(dict[Hashable, int]):
 
 
 class _Columns:
-    """Numbers of events as they come, and the texts that they refer to."""
+    """Columns of numbers of events in order of arrival, and the texts for them."""
 
     def __init__(self) -> None:
         self.start, self.duration = array("d"), array("d")
@@ -279,7 +278,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def _sorted(trace: Trace, columns: _Columns) -> Trace:
-    """In the order of time; events without a time are left out."""
+    """Sort events by time; events without a time are left out."""
     start, duration = np.array(columns.start), np.array(columns.duration)
     order = np.argsort(start, kind="stable")
     order = order[np.isfinite(start + duration)[order]]

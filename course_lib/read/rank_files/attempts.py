@@ -1,4 +1,4 @@
-"""`read.attempts`: where the time of a job went that was started again and again."""
+"""`read.attempts`: times of a job that was restarted repeatedly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEP = re.compile(
 
 @dataclass(frozen=True)
 class Attempts:
-    """Seconds of the wall clock; what is not told apart (saving, starting) is the rest."""
+    """Seconds of the wall clock; the remainder of `total_s` is not attributed."""
 
     count: int
     finished: bool
@@ -37,7 +37,7 @@ class Attempts:
 
 
 def attempts(path: PathLike) -> Attempts:
-    """Read the log of a job that says when each attempt begins and ends (fault.restarts)."""
+    """Read the log of a job that prints when each attempt begins and ends (fault.restarts)."""
     with Path(path).open("rb") as file:
         text = file.read(LARGEST_BYTES).decode("utf-8", "replace")
     begins: list[float] = []

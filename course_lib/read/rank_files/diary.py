@@ -1,4 +1,4 @@
-"""`read.diary`: the notes of every rank at each step, side by side, and faults that end no run."""
+"""`read.diary`: the diaries of all ranks side by side, and faults that end no run."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# So many times the others' own time is no chance.
+# Factor over the others' own time that is not due to chance.
 SLOWER = 1.6
-# A loss that so many times the first one is no bad step any more.
+# Factor over the first loss that is more than one bad step.
 WORSE = 3.0
 # The loss of an untrained model is near ln(vocabulary).
 SHARE_OFF_START = 0.1
 LEAST_SLOPE_MIB = 0.5
-# What a rank does in fewer steps may be chance.
+# Fewer steps may be due to chance.
 STEPS_OF_A_HABIT = 5
 MOST_STEPS = 2 / 3
 
 
 @dataclass(frozen=True)
 class DiaryFinding:
-    """`kind` is a word for programs; `rank` is None where no single one is odd."""
+    """Finding in a diary. `kind` is an identifier; `rank` is None if no single rank differs."""
 
     kind: str
     text: str
@@ -54,13 +54,13 @@ def _place(diary: Diary, rank: int) -> str:
 
 
 def _nan(diary: Diary) -> Iterator[DiaryFinding]:
-    """A rank's own loss, before anything is summed."""
+    """Find the first loss that is NaN, before losses are summed."""
     table = diary.table
     broken = table[table["loss"].isna() & table["grad_norm"].isna()]
     if broken.empty:
         return
     first = broken[broken["iteration"] == broken["iteration"].min()]
-    if len(first) > 1:  # all of them: no single sample
+    if len(first) > 1:  # all ranks: not a single sample
         number = int(first["iteration"].iloc[0])
         text = _(
             "the loss of {first} ranks is no number at iteration {number}",
@@ -82,7 +82,7 @@ def _nan(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _diverged(diary: Diary) -> Iterator[DiaryFinding]:
-    """Every rank's own loss has left its range at once: no sample does that to all."""
+    """Find a step in which all ranks' own losses are too large, which no single sample causes."""
     losses = diary.beside("loss").dropna()
     if losses.empty:
         return
@@ -101,7 +101,7 @@ def _diverged(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _skipped(diary: Diary) -> Iterator[DiaryFinding]:
-    """A rank that went on without a step that the others made."""
+    """Find a rank that continued without a step that the others made."""
     made = {rank: set(rows["iteration"]) for rank, rows in diary.table.groupby("rank")}
     every = set().union(*made.values())
     for rank, steps in made.items():
@@ -118,7 +118,7 @@ def _skipped(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _weights(diary: Diary) -> Iterator[DiaryFinding]:
-    """Ranks that hold copies of the same weights have the same ones, from the first step on."""
+    """Find copies of the same weights that differ between ranks."""
     table = diary.table.dropna(subset=["weights"])
     for (iteration, copy), rows in table.groupby(["iteration", "copy"]):
         if rows["weights"].nunique() < 2:
@@ -137,7 +137,7 @@ def _weights(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _odd(rows: Any, column: str) -> int | None:
-    """The one rank whose value nobody else has, where all others agree."""
+    """Return the single rank with a different value, if all others agree."""
     counts = rows[column].value_counts()
     if len(counts) != 2 or counts.iloc[-1] != 1 or counts.iloc[0] < 2:
         return None
@@ -145,12 +145,12 @@ def _odd(rows: Any, column: str) -> int | None:
 
 
 def _samples(diary: Diary) -> Iterator[DiaryFinding]:
-    """Data ranks read different samples."""
+    """Find data ranks that read the same samples."""
     yield from _alike(diary, "samples", "same_samples", _("have read the same samples"))
 
 
 def _random(diary: Diary) -> Iterator[DiaryFinding]:
-    """Data ranks draw different numbers for their dropout."""
+    """Find data ranks that draw the same random numbers for their dropout."""
     yield from _alike(diary, "random", "same_random", _("have drawn the same random numbers"))
 
 
@@ -169,7 +169,7 @@ def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[DiaryFin
 
 
 def _order(diary: Diary) -> Iterator[DiaryFinding]:
-    """Two epochs in the same order: the samples of all steps repeat with a period."""
+    """Find epochs in the same order: the samples of all steps repeat with a period."""
     steps = diary.table.sort_values("rank").groupby("iteration")["samples"].agg(" ".join)
     seen = steps.drop_duplicates()
     period = len(seen)
@@ -183,7 +183,7 @@ def _order(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _slow(diary: Diary) -> Iterator[DiaryFinding]:
-    """Longer than the others in most steps: a few late ones are the machine's."""
+    """Find a rank that takes longer in most steps; a few slow steps are due to the machine."""
     own = diary.beside("own_ms").iloc[1:].dropna()
     if len(own.columns) < 3 or len(own) < STEPS_OF_A_HABIT:
         return
@@ -202,7 +202,7 @@ def _slow(diary: Diary) -> Iterator[DiaryFinding]:
 
 
 def _memory(diary: Diary) -> Iterator[DiaryFinding]:
-    """Memory that rises with every step, on whom it rises most."""
+    """Find memory that grows with every step, on the rank with the fastest growth."""
     slopes = {}
     for rank, rows in diary.table.groupby("rank"):
         rises = rows.sort_values("iteration")["memory_mib"].dropna().iloc[1:].diff().dropna()
@@ -244,8 +244,8 @@ _NUMBERS = ("step_ms", "own_ms", "loss", "grad_norm", "memory_mib")
 
 @dataclass(frozen=True)
 class Diary:
-    """`table` has a row for each rank and step. `copy` names what ranks hold copies of: ranks with
-    the same have the same weights; `data` is their data rank. `findings` say so in words."""
+    """Diaries of all ranks. `table` has a row for each rank and step. Ranks with the same `copy`
+    have equal weights; `data` is their data rank. `findings` are messages about differences."""
 
     table: pd.DataFrame
     vocabulary: int | None = None
@@ -255,14 +255,14 @@ class Diary:
         return findings(self)
 
     def beside(self, column: str) -> pd.DataFrame:
-        """One column of the diary: a row for each step, a column for each rank."""
+        """Return one column of the diary: a row for each step, a column for each rank."""
         return self.table.pivot_table(
             index="iteration", columns="rank", values=column, aggfunc="last"
         )
 
 
 def diary(path: PathLike) -> Diary:
-    """A run folder, or its folder `diary`."""
+    """Read a run folder, or its folder `diary`."""
     import pandas as pd
 
     missing = N_("no diary at {path}; give the folder of a run whose recipe has diary=True")
@@ -293,7 +293,7 @@ def _step(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float:
-    """Read a number as nan if it is none: JSON writes nan as a text."""
+    """Return a number, or nan for anything else: JSON writes nan as a text."""
     try:
         return float(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""`read.flight`: the last collectives of each rank, as torch's flight recorder kept them."""
+"""`read.flight`: the last collectives of each rank, from torch's flight recorder."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ LARGEST_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Flight:
-    """`table` has a row for each collective that a rank still remembers; `number` counts those of
-    a group, and ranks that work together have the same call and sizes at the same number."""
+    """Flight records. `table` has a row for each recorded collective; `number` counts within a
+    group. Ranks that work together have the same call and sizes at the same number."""
 
     table: pd.DataFrame
 
     @property
     def last(self) -> pd.DataFrame:
-        """The last collective of each rank."""
+        """Return the last collective of each rank."""
         return self.table.drop_duplicates("rank", keep="last").reset_index(drop=True)
 
     @property
     def difference(self) -> dict[int, str]:
-        """The first calls that differ: rank -> call. Empty if all ranks called the same."""
+        """Return the first calls that differ: rank -> call. Empty if all ranks called the same."""
         for _key, rows in self.table.groupby(["group", "number"], sort=True):
             said = {int(r): f"{c} {s}" for r, c, s in rows[["rank", "call", "sizes"]].values}
             if len(set(said.values())) > 1:
@@ -41,7 +41,7 @@ class Flight:
 
     @property
     def odd(self) -> list[int]:
-        """Ranks that differ from most ranks there; else ranks that are behind the others."""
+        """Return the ranks that differ from the majority there, else those that are behind."""
         said = self.difference or {
             int(row["rank"]): str(row["number"]) for _, row in self.last.iterrows()
         }
@@ -68,7 +68,7 @@ class Flight:
 
 
 def flight(path: PathLike) -> Flight:
-    """A run folder, or its folder `flight`."""
+    """Read a run folder, or its folder `flight`."""
     import pandas as pd
 
     missing = N_(

@@ -1,4 +1,4 @@
-"""`read.stacks`: where each rank of a run was when it was asked."""
+"""`read.stacks`: location of each rank of a run when its stacks were requested."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Stack:
-    """The main thread of one rank, innermost call first; no frames: it did not answer."""
+    """Main thread of one rank, innermost call first; without frames it did not answer."""
 
     rank: int
     node: str
@@ -46,13 +46,13 @@ class Stack:
 
     @property
     def collective(self) -> str:
-        """The call of torch.distributed that it is in, or nothing."""
+        """Return the current call of torch.distributed, or ""."""
         found = [f.function for f in self.frames if _COLLECTIVE.search(f.file)]
         return found[-1] if found else ""
 
     @property
     def place(self) -> str:
-        """The innermost line that is neither Python's nor a library's."""
+        """Return the innermost line outside of Python and libraries."""
         own = (frame for frame in self.frames if not _LIBRARY.search(frame.file))
         return str(next(own, self.frames[0] if self.frames else ""))
 
@@ -70,7 +70,7 @@ class Stacks:
 
     @property
     def odd(self) -> tuple[Stack, ...]:
-        """Ranks that are elsewhere than most ranks; all, if there is no majority."""
+        """Return the ranks at another place than the majority; all, if there is no majority."""
         places = [(stack.collective, stack.place) for stack in self.ranks]
         most = max(places, key=places.count, default=None)
         if most is None or 2 * places.count(most) <= len(places):
@@ -79,7 +79,7 @@ class Stacks:
 
     @property
     def note(self) -> str:
-        """The reason why these stacks cannot tell of a hang; empty if they can."""
+        """Return the reason why these stacks do not show a hang, or ""."""
         if not self.ranks:
             return ""
         if not any(stack.answered for stack in self.ranks):
@@ -108,7 +108,7 @@ class Stacks:
         return f"{table}<p>{self.note}</p>" if self.note else table
 
     def of(self, rank: int) -> str:
-        """The whole stack of one rank, innermost call first."""
+        """Return the whole stack of one rank, innermost call first."""
         return "\n".join(str(f) for s in self.ranks if s.rank == rank for f in s.frames)
 
 
@@ -133,7 +133,7 @@ def _stack(file: Path) -> Stack | None:
 
 
 def _main_thread(text: str) -> tuple[Frame, ...]:
-    """The last thread of the last dump: faulthandler writes the oldest thread last."""
+    """Return the last thread of the last dump: faulthandler writes the oldest thread last."""
     threads: list[list[Frame]] = []
     for line in text.splitlines():
         if _THREAD.match(line):

@@ -1,1 +1,1 @@
-"""`read.slurm`: what squeue, sinfo, sacct and scontrol print."""
+"""`read.slurm`: output of squeue, sinfo, sacct and scontrol."""

@@ -1,8 +1,8 @@
-"""Slurm's way of writing many host names as one: `node[1-3,7],gpu-[08-10]`.
+"""Field values of Slurm's commands: host lists such as `node[1-3,7],gpu-[08-10]`, states and
+times.
 
-States and times as Slurm's commands print them, short or long, plain or marked: the one table
-of them, also for the code that asks Slurm about its jobs.
-"""
+States are short or long, plain or marked. The code that asks Slurm about its jobs uses the same
+tables."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterator
 
 MOST_HOSTS, MOST_BRACKETS = 1_000_000, 20
-# A few bytes can stand for more names than fit the memory.
+# A few bytes can stand for more names than fit in memory.
 MOST_LETTERS = 20_000_000
-# `None assigned`, whole or as far as the column was wide.
+# `None assigned`, also cut at the column's width.
 _NO_NODE = re.compile(r"None(?: a\w*\+?)?|\(null\)")
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
 def expand_hosts(text: str, most_letters: int = MOST_LETTERS) -> list[str]:
-    """The names in their order. What is no host list is returned as it is; a list that was cut
-    short by the printing command (`…` or `...`) gives the names that are whole. One that is too
-    long ends early."""
+    """Return the names in order. Text without a list is returned unchanged; a list that the
+    printing command cut off (`…` or `...`) gives its complete names. A list that is too long ends
+    early."""
     if _NO_NODE.fullmatch(text.strip()):
         return []
     names: list[str] = []
@@ -34,7 +34,7 @@ def expand_hosts(text: str, most_letters: int = MOST_LETTERS) -> list[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """At commas outside of brackets."""
+    """Split at commas outside of brackets."""
     depth, start = 0, 0
     for place, letter in enumerate(text):
         depth += (letter == "[") - (letter == "]" and depth > 0)
@@ -100,8 +100,8 @@ _TIME = re.compile(r"(?:(\d{1,6})-)?(\d{1,6}):(\d{1,2})(?::(\d{1,2}))?(?:\.\d+)?
 
 
 def job_state(text: str) -> str:
-    """The long name: of a code (`PD`), of a name that was cut (`CONFIGUR`, `CANCELLED+`), without
-    what follows it (`CANCELLED by 1000`). A name that nobody has heard of is kept."""
+    """Return a state's long name from a code (`PD`) or a cut name (`CONFIGUR`, `CANCELLED+`),
+    without further words (`CANCELLED by 1000`). Unknown names are kept."""
     found = re.match(r"[A-Za-z_]+", text.strip())
     word = found[0] if found else ""
     if word in JOB_STATES:
@@ -112,7 +112,7 @@ def job_state(text: str) -> str:
 
 
 def node_state(text: str) -> tuple[str, tuple[str, ...]]:
-    """(state, what its marks say): `idle~` is idle and powered off; `MIXED+CLOUD` has a flag."""
+    """Return (state, meanings of its marks): `idle~` is powered off; `MIXED+CLOUD` has a flag."""
     word, *flags = text.strip().split("+")
     marks = []
     while word and word[-1] in NODE_MARKS:
@@ -122,7 +122,7 @@ def node_state(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def seconds(text: str) -> int | None:
-    """`1-02:03:04`, `02:03:04`, `03:04`; None for UNLIMITED, N/A and the like."""
+    """Return the seconds of `1-02:03:04`, `02:03:04` or `03:04`; None for UNLIMITED, N/A etc."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         return None

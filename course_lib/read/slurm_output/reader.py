@@ -1,9 +1,7 @@
-"""`read.slurm`: the output of squeue, sinfo, sacct and scontrol, in any format.
+"""`read.slurm`: reader of squeue, sinfo, sacct and scontrol output, in any format.
 
-Tables are delimited, stand under a ruler, or are only roughly aligned with their header. The reader
-is meant for text that somebody saved: a program that starts the commands should ask for a delimited
-format.
-"""
+Tables are delimited, below a ruler, or only roughly aligned with their header. The reader is for
+saved text: a program that runs the commands should request a delimited format."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ SACCT_FIELDS = frozenset(_SACCT_NAMES.split())
 
 Span = tuple[int, int]
 MOST_ROWS = 1_000_000
-MOST_COLUMNS = 300  # Slurm has some hundred; a broken header of thousands would fill every row
+MOST_COLUMNS = 300  # Slurm has about a hundred; a broken header of thousands would fill every row
 _WORD = re.compile(r"\S+")
 _FIRST_MARK = re.compile(r" *[A-Za-z]\w*(?:\([\w/]+\))?([^\w(]+)")
 
@@ -51,8 +49,8 @@ def is_ruler(line: str) -> bool:
 
 
 def under_ruler(header: str, ruler: str, lines: list[str]) -> list[Record]:
-    """Cells as wide as the dashes under the header. A name that fills its column may be cut: it
-    stands for the only field that begins so."""
+    """Return cells as wide as the dashes below the header. A name that fills its column may be cut;
+    then it means the only field with that beginning."""
     spans = [match.span() for match in islice(_WORD.finditer(ruler), MOST_COLUMNS)]
     names = {span: _whole(header[slice(*span)].strip(), span[1] - span[0]) for span in spans}
     return [
@@ -68,9 +66,9 @@ def _whole(name: str, width: int) -> str:
 
 
 def delimiter_of(header: str, known: frozenset[str]) -> str | None:
-    """The mark between the columns of a header, whatever was given as `--delimiter`: what stands
-    between two names that are known, or follows the only one. Blanks only where sacct printed
-    one after each name: it aligns no table without a ruler."""
+    """Return the delimiter of a header, with any `--delimiter`: the text between two known names,
+    or after the only one. A blank is a delimiter only if it follows each name exactly once, since
+    sacct aligns no table without a ruler."""
     match = _FIRST_MARK.match(header)
     if match is None:
         return None
@@ -82,11 +80,10 @@ def delimiter_of(header: str, known: frozenset[str]) -> str | None:
 
 
 def aligned(header: str, line: str) -> Record:
-    """Cells of a table without ruler; the last one takes what is left.
+    """Return the cells of a table without a ruler; the last one takes the rest.
 
-    Usually there are as many words as columns. Where a cell is empty or holds blanks, each word
-    goes to the column under which most of it stands.
-    """
+    Usually there are as many words as columns. If a cell is empty or contains blanks, each word
+    belongs to the column that overlaps it most."""
     columns = list(islice(_WORD.finditer(header), MOST_COLUMNS))
     names = [column[0] for column in columns]
     words = list(_WORD.finditer(line))
@@ -107,11 +104,10 @@ def aligned(header: str, line: str) -> Record:
 
 
 def nearest(columns: list[Span], word: Span, first: int) -> int:
-    """The column, from the `first` on, under which most of the word stands; else the closest.
+    """Return the column, from `first` on, that overlaps the word most, or the nearest one.
 
-    Of columns that the word does not touch only its neighbours count: a line may have thousands
-    of words, and each would look at hundreds of columns.
-    """
+    Without an overlap only the neighbouring columns are compared: a line may have thousands of
+    words, and each would be compared with hundreds of columns."""
     left = bisect_right(columns, word[0], key=lambda column: column[1]) - 1
     right = bisect_left(columns, word[1], key=lambda column: column[0])
     begin = max(first, left)
@@ -120,13 +116,14 @@ def nearest(columns: list[Span], word: Span, first: int) -> int:
 
 
 def _overlap(column: Span, word: Span) -> int:
-    """Length of what is shared, else minus the distance."""
+    """Return the length of the overlap, or minus the distance."""
     return min(column[1], word[1]) - max(column[0], word[0])
 
 
 def table_of_delimited(block: list[str], delimiter: str) -> list[Record]:
-    """Names, constraints and command lines may hold the delimiter, and newlines too. `sacct -p`
-    ends each line with one more: a last column without name, in which nothing stands."""
+    """Return rows of a delimited table. Names, constraints and command lines may contain the
+    delimiter and newlines. `sacct -p` ends each line with another delimiter: an empty last
+    column."""
     names = [name.strip() for name in block[0].split(delimiter)[:MOST_COLUMNS]]
     rows: list[Record] = []
     cells: list[str] = []
@@ -145,14 +142,14 @@ def table_of_delimited(block: list[str], delimiter: str) -> list[Record]:
     return rows
 
 
-# A row with more cells than there are names has some that hold the delimiter: only free text may.
+# A row with more cells than names has cells that contain the delimiter; only free text may.
 _MOST_EXTRA = 40
 _FREE = re.compile(
     r"(?i)(?:job)?name|constraints|features|submitline|\w*comment|work_?dir|command|reason|"
     r"state|nodelist(?:\(reason\))?|\w*tres\w*"
 )
 _HOST = r"[\w.-]+(?:\[[\d,-]+\][\w.-]*)*"
-# Which values other columns hold, by their names. Nothing follows the last mark of `sacct -p`.
+# Values of other columns, by their names. After the last delimiter of `sacct -p` nothing follows.
 _VALUES = (
     ("", ""),
     (r"(?i)jobid", r"\d+\S*"),
@@ -170,9 +167,8 @@ _VALUES = (
 
 
 def fitted(names: list[str], cells: list[str], delimiter: str) -> Record:
-    """Cells under the names. Where more of them came than there are names, columns of free text
-    take several, so that the others hold what they should; where fewer came, the row may be the
-    end of one."""
+    """Return cells by name. If there are more cells than names, free-text columns take several, so
+    that the others have valid values. If there are fewer, the row may be the end of a row."""
     extra = len(cells) - len(names)
     if extra < 0:
         left, right = cells, [""] * -extra + cells
@@ -197,7 +193,7 @@ def _form_of(name: str) -> re.Pattern[str] | None:
 
 
 def _best(names: list[str], cells: list[str], delimiter: str, extra: int) -> list[str]:
-    """The way of sharing out the extra cells under which most columns hold what they should."""
+    """Return the distribution of extra cells for which most columns have valid values."""
     best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
     for place, name in enumerate(names):
         following: dict[int, tuple[int, tuple[int, ...]]] = {}
@@ -236,7 +232,7 @@ _HEADERS = SACCT_FIELDS | {
 
 
 def slurm(source: str | Path) -> SlurmText:
-    """`source`: a file, or the text itself."""
+    """Read `source`: a file, or the text itself."""
     text = _text(source)
     for reader in (_json, _pairs):
         if (found := reader(text)) is not None:
@@ -272,7 +268,7 @@ def _text(source: str | Path) -> str:
 
 
 def _json(text: str) -> SlurmText | None:
-    """`--json`, or one object a line made with `--format`."""
+    """Read `--json`, or one object per line from `--format`."""
     start = text.lstrip()[:1]
     if start not in ("{", "["):
         return None
@@ -315,7 +311,7 @@ def _cell(name: str, value: Any) -> str:
 
 
 def _pairs(text: str) -> SlurmText | None:
-    """`scontrol show`: records of Name=value, over several lines or in one."""
+    """Read `scontrol show`: records of Name=value, over several lines or in one."""
     records: list[Record] = []
     kind = ""
     for line in text.splitlines():
@@ -338,7 +334,7 @@ def _pairs(text: str) -> SlurmText | None:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """A new table begins with its header; prompts, blank lines and dates stand between tables."""
+    """Yield tables: each begins with its header; prompts, blank lines and dates separate tables."""
     block: list[str] = []
     delimited = False
     lines = _lines(text)
@@ -365,13 +361,13 @@ def _is_between(line: str) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    """At newlines and record separators only: other marks may stand inside of cells."""
+    """Split at newlines and record separators only: cells may contain other line breaks."""
     return re.split(r"\r?\n|\x1e\n?", text.removesuffix("\n"))
 
 
 def _is_header(line: str) -> bool:
-    """Two known names, or the only one; not a row (some values are names too), nor a command line
-    that asks for them."""
+    """Tell whether a line is a header: two known names, or the only one; not a row (some values are
+    names too), nor a command line with these names."""
     if line.lstrip()[:1].isdigit():
         return False
     words = set(_NAMES.findall(line[:_LONGEST_HEADER]))
@@ -401,12 +397,12 @@ def _kind(header: str) -> str:
 
 
 def _headless(block: list[str]) -> SlurmTable | None:
-    """Columns without names are numbered; a list of `name: value` is one record."""
+    """Read a table without header: columns are numbered; a list of `name: value` is one record."""
     for mark in ("\x1f", "|", "^^^", ";", "\t", ","):
         counts = {line.count(mark) for line in block}
         if min(counts) and not (mark == "," and (len(counts) > 1 or any("  " in x for x in block))):
             rows = [line.split(mark) for line in block[:MOST_ROWS]]
-            if len(counts) == 1 and not any(row[-1] for row in rows):  # of `sacct -n -p`
+            if len(counts) == 1 and not any(row[-1] for row in rows):  # from `sacct -n -p`
                 rows = [row[:-1] for row in rows]
             return SlurmTable("delimited", [_numbered(row) for row in rows])
     statistics = [match for line in block if (match := _STATISTIC.fullmatch(line.rstrip()))]

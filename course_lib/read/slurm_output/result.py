@@ -1,4 +1,4 @@
-"""Tables of Slurm's commands, and what can be told from their cells; see `reader.py`."""
+"""Tables of Slurm's commands, and values derived from their cells; see `reader.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATES = ("st", "state", "jobstate", "job_state", "statecompact")
 
 @dataclass(frozen=True)
 class SlurmTable:
-    """`rows` as printed; `table` adds what follows from them (see there)."""
+    """Table with its `rows` as printed; `table` adds derived columns."""
 
     kind: str
     rows: list[Record] = field(default_factory=list)
@@ -34,8 +34,8 @@ class SlurmTable:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The printed columns, and `state_name`, `state_marks`, `hosts`, `time_s` where there is a
-        column of states, of host lists or of times."""
+        """Return the printed columns, and `state_name`, `state_marks`, `hosts`, `time_s` if there
+        is a column of states, host lists or times."""
         import pandas as pd
 
         rows, letters_left = [], MOST_LETTERS
@@ -48,7 +48,7 @@ class SlurmTable:
 
 @dataclass(frozen=True)
 class SlurmText:
-    """All tables of a text in their order; the attributes of the first are at hand."""
+    """All tables of a text in order; the attributes are the first table's."""
 
     tables: tuple[SlurmTable, ...] = ()
     submitted: tuple[int, ...] = ()

@@ -1,1 +1,1 @@
-"""`read.training_log`: iterations, losses, memory and sizes of a run, from what it printed."""
+"""`read.training_log`: iterations, losses, memory and sizes of a run, from its log."""

@@ -1,8 +1,7 @@
-"""The fields of one iteration line: `name: value | name: value |` in any order, any subset.
+"""Fields of an iteration line: `name: value | name: value |` in any order, any subset.
 
 `fields_of` is the definition. `Form` reads further lines with the same names by one regular
-expression, several times faster.
-"""
+expression, several times faster."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from course_lib.read.messages import N_
 
 NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s")
 HEAD = re.compile(rb"iteration\s{0,20}(\d{1,15})\s{0,4}/\s{0,20}(\d{1,15})(?=[\s|,]|$)")
-# Not the beginning of a number: `3,5`, `12,345.6`, `1.#QNAN` and `3.5D+00` are left alone.
+# Never the beginning of a longer number: `3,5`, `12,345.6`, `1.#QNAN`, `3.5D+00` do not match.
 NUMBER = re.compile(
     rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?(?!\d|,\d|\.[\d#]|#|[dD][+-]?\d)|"
     rb"[+-]?(?:nan|NaN|NAN|(?:inf|Inf)(?:inity)?|INF)(?!\w)"
@@ -74,7 +73,7 @@ class Field:
 
 
 def fields_of(tail: bytes) -> list[Field] | None:
-    """Fields of a line from its word `iteration` on; None where it is no iteration line."""
+    """Return the fields of a line from its word `iteration` on; None for any other line."""
     head = HEAD.match(tail)
     if head is None:
         return None
@@ -96,8 +95,8 @@ def fields_of(tail: bytes) -> list[Field] | None:
 
 
 def _name_and_value(part: bytes) -> tuple[bytes, bytes, int]:
-    """Find a field between two bars, and the place where its value begins. The first versions
-    wrote no colon."""
+    """Return name and value of a field between two bars, and the value's position. The first
+    versions wrote no colon."""
     name, colon, value = part.partition(b":")
     if colon:
         value = value.lstrip()
@@ -113,7 +112,7 @@ def _name_and_value(part: bytes) -> tuple[bytes, bytes, int]:
 
 @dataclass(frozen=True)
 class Row:
-    """`head`: what precedes the word `iteration`."""
+    """Row of an iteration; `head` is the text before the word `iteration`."""
 
     head: bytes
     columns: tuple[str, ...]
@@ -121,8 +120,8 @@ class Row:
 
 
 def rows_of(line: bytes, following: bytes = b"") -> Iterator[Row]:
-    """The iterations on a line. Several processes may have written into it, or a launcher cut it
-    in two; then `following`, the next line, completes it."""
+    """Yield the iterations on a line. Several processes may have written into it, or a launcher cut
+    it in two; then `following`, the next line, completes it."""
     line = prefix.without_colours(line[:_LONGEST_LINE_BYTES]).rstrip()
     heads = list(HEAD.finditer(line))
     for number, head in enumerate(heads):
@@ -140,7 +139,7 @@ def rows_of(line: bytes, following: bytes = b"") -> Iterator[Row]:
 
 
 def _joined(tail: bytes, following: bytes) -> bytes:
-    """The tail with the next line, if that completes it."""
+    """Return the tail with the next line, if that completes it."""
     rest = following[prefix.label_length(following) :]
     if b"|" not in rest or HEAD.search(rest):
         return tail
@@ -152,7 +151,7 @@ def _joined(tail: bytes, following: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Form:
-    """A pattern of whole lines, from their word `iteration` on, with the same names of fields."""
+    """Pattern of whole lines, from their word `iteration` on, with the same field names."""
 
     pattern: re.Pattern[bytes]
     columns: tuple[str, ...]
@@ -160,7 +159,7 @@ class Form:
 
 
 def form_of(line: bytes) -> Form | None:
-    """None if the line is cut, coloured or written by several processes."""
+    """Return the form; None if the line is cut, coloured or written by several processes."""
     tail = line[line.find(b"iteration") :]
     fields = fields_of(tail)
     whole = tail.rstrip().endswith(b"|") and b"\x1b" not in line and len(HEAD.findall(line)) == 1
@@ -176,7 +175,8 @@ def form_of(line: bytes) -> Form | None:
 
 
 def _literal(gap: bytes) -> bytes:
-    """A pattern for what stands between two numbers, with any number of blanks between words."""
+    """Return a pattern for the text between two numbers, with any number of blanks between
+    words."""
     words = gap.split()
     before = rb"\s*" if gap[:1].isspace() else b""
     after = (rb"\s*" if words[-1][-1:] in b":|/" else rb"\s+") if gap[-1:].isspace() else b""

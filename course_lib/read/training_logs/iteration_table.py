@@ -1,4 +1,4 @@
-"""Collects the rows of iteration lines column by column: logs have a million of them."""
+"""Table of iteration lines, collected column by column, since logs may have a million of them."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ WHERE_COLUMNS = ("timestamp", "rank", "node", "copies", "attempt", "line", "file
 Numbers = npt.NDArray[Any]
 MOST_ROWS = 20_000_000
 MOST_PRINTERS = 100_000
-# A log of random bytes must not make a table of a million columns.
+# A log of random bytes must not create a million columns.
 MOST_COLUMNS = 100
-# Ranks that print the same iteration may be this far apart; a larger step back is a restart.
+# Distance between ranks that print the same iterations; a larger step back is a restart.
 LARGEST_STEP_BACK = 2
 _TIME = re.compile(rb"[\d/.-]{0,11}[ T]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
 
 
 class IterationRows:
-    """Rows in the order in which they were printed. Lines of one form in a row are kept as text
-    and become numbers together (`flush`)."""
+    """Rows in the order of the log. Consecutive lines of one form are kept as text and converted to
+    numbers together (`flush`)."""
 
     def __init__(self) -> None:
         self.columns: dict[str, array[float]] = {}
@@ -94,7 +94,7 @@ class IterationRows:
         self._starts += 1
 
     def read(self, form: Form, text: bytes, line: int) -> bool:
-        """False if the line has another form."""
+        """Add a line; return False if it has another form."""
         at = text.find(b"iteration")
         match = form.pattern.fullmatch(text, at)
         if match is None:
@@ -131,11 +131,11 @@ class IterationRows:
         self.start.extend([self._starts] * len(lines))
         self._who(heads)
         last = self.columns["iteration"][-1]
-        if last < np.inf:  # a damaged log may call it so
+        if last < np.inf:  # a damaged log may have an infinite number
             self._last_iteration = int(last)
 
     def _column(self, name: str, rows: int) -> array[float]:
-        """One that appears late is NaN before."""
+        """Return a column; a column that appears late is NaN before."""
         column = self.columns.get(name)
         if column is None:
             column = array("d", [np.nan]) * rows
@@ -144,7 +144,7 @@ class IterationRows:
         return column
 
     def _who(self, heads: list[bytes]) -> None:
-        """Heads that differ in times of day alone are of one printer."""
+        """Store the printers; heads that differ only in times belong to one printer."""
         stamps = []
         for head in heads:
             date = _DATE.search(head)
@@ -161,7 +161,7 @@ class IterationRows:
         self.stamp.frombytes(_times(stamps).tobytes())
 
     def complete(self, file: int, name: str, value: float) -> None:
-        """A later line of a file completes the row before it."""
+        """Complete the last row of a file by a value from a later line."""
         self.flush()
         if self.printer and self.printers[self.printer[-1]][1] == file:
             self._column(name, len(self))[-1] = value
@@ -169,7 +169,7 @@ class IterationRows:
     def tables(
         self, sources: Sequence[Source], last: bool = False
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """`last`: the rows are not needed any more, so that they are given up column by column."""
+        """Return the tables. With `last`, the rows are not needed again and are freed by column."""
         import pandas as pd
 
         self.flush()
@@ -221,7 +221,7 @@ class IterationRows:
 
 
 def _by_global_step(columns: dict[str, Numbers]) -> dict[str, Numbers]:
-    """NeMo counts iterations within an epoch, and steps over all of them."""
+    """Use global steps, as NeMo counts iterations within an epoch."""
     if "global_step" not in columns:
         return columns
     step, iteration = columns["global_step"], columns["iteration"]
@@ -244,10 +244,9 @@ def _time(stamp: bytes) -> np.datetime64:
 
 
 def attempts_of(iteration: Numbers, start: Numbers, file: Numbers) -> Numbers:
-    """How often the run began anew before each row, file by file.
+    """Return the number of restarts before each row, file by file.
 
-    A new world line begins an attempt, and so does an iteration number that falls.
-    """
+    An attempt begins with a new world line, or when the iteration number falls."""
     attempt = np.zeros(len(iteration), np.int32)
     changes = (iteration[1:] < iteration[:-1]) | (start[1:] > start[:-1])
     changes |= file[1:] != file[:-1]
@@ -265,7 +264,7 @@ def attempts_of(iteration: Numbers, start: Numbers, file: Numbers) -> Numbers:
 
 
 def _integers(column: Numbers) -> Any:
-    """Plain integers where every row has one, nullable ones otherwise."""
+    """Return plain integers if every row has one, nullable ones otherwise."""
     import pandas as pd
 
     unknown = ~(np.abs(column) < 2.0**62)
@@ -283,7 +282,7 @@ def _categories(codes: Numbers, names: Sequence[str | None], known: Sequence[str
 
 
 def ranks_of(prefixes: Sequence[Prefix]) -> list[int | None]:
-    """Ranks as printed; a bare label of `srun` is a rank only where no local ranks are seen."""
+    """Return printed ranks; a bare label of `srun` is a rank only without local ranks."""
     per_node = max(
         (found.local_rank for found in prefixes if found.local_rank is not None), default=None
     )
@@ -312,7 +311,7 @@ def _once(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def tables_of_others(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The same two tables for trainers that print no Megatron line."""
+    """Return the same two tables for trainers without Megatron lines."""
     table = table.reindex(columns=list(dict.fromkeys([*ITERATION_COLUMNS, *WHERE_COLUMNS, *table])))
     for name in ITERATION_INTEGERS:
         table[name] = as_integers(table[name])

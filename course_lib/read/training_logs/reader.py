@@ -1,9 +1,9 @@
-"""Reads training logs of Megatron-LM (2020 to today), its relatives, and the course's programs.
+"""Reader of training logs of Megatron-LM (2020 to today), its relatives, and the course's
+programs.
 
-Most lines of a large log say nothing of interest, and differ from an earlier line in digits alone.
-So each line is looked up by its other letters (its shape) first. The same code serves a finished
-log and one that still grows.
-"""
+Most lines of a large log are not of interest and differ from an earlier line only in digits. So
+each line is first looked up by its other characters (its shape). The same code reads a finished log
+and a growing one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HANDLERS = trainer_lines.HANDLERS
 _SHORT_WORDS_BYTES = 4 << 20
 _REGION_LINES = {"arguments": 2000, "timers": 60}
 _MOST_REGIONS = {"arguments": 8, "timers": trainer_lines.MOST_TIMER_REPORTS}
-# More lines of other processes than this, in a row, end a table.
+# Most consecutive lines of other processes within a table; more end it.
 _MOST_FOREIGN_LINES = {"arguments": 40, "timers": 0}
 
 
@@ -41,7 +41,7 @@ _SHORT_SHAPES = tuple(map(_shape, trainer_lines.SHORT_HANDLERS))
 
 @dataclass
 class Kind:
-    """Kinds of lines of one shape, and how iteration lines among them are read."""
+    """Kinds of lines with one shape, and the form of its iteration lines."""
 
     is_iteration: bool
     needles: tuple[bytes, ...]
@@ -50,7 +50,7 @@ class Kind:
 
 
 class TrainingReader:
-    """Takes a log in pieces of any size; `result` may be asked at any time.
+    """Reader of a log in pieces of any size; `result` can be called at any time.
 
     >>> reader = TrainingReader()
     >>> reader.feed(b" iteration 1/ 2 | elapsed time per iteration (ms): 12.5 | lm loss: 2.0 |\\n")
@@ -72,14 +72,14 @@ class TrainingReader:
         self._region_left = self._foreign_lines = 0
 
     def feed(self, data: bytes) -> None:
-        """Half a line at the end waits for its other half."""
+        """Read some bytes; an incomplete last line waits for its rest."""
         if not self._sources:
             self._begin(Source.unnamed())
         if block := self._buffer.feed(data):
             self._read(block)
 
     def poll(self, path: PathLike) -> bool:
-        """Reads what was added to a growing file since the last call; True if anything was."""
+        """Read what was added to a growing file since the last call; return whether it grew."""
         if self._tail is None or str(self._tail.path) != str(path):
             self._tail = lines.Tail(path)
             self._begin(Source(self._tail.path))
@@ -90,20 +90,20 @@ class TrainingReader:
         return grown
 
     def read(self, source: Source) -> None:
-        """A whole file, to its end."""
+        """Read a whole file, to its end."""
         self._begin(source)
         for block in lines.blocks(source.path):
             self.feed(block)
         self.finish()
 
     def finish(self) -> None:
-        """The log will not grow: its last half line counts, but for a number that may be cut."""
+        """End the log: its incomplete last line counts, except for a number that may be cut."""
         if rest := self._buffer.rest():
             whole = rest[: rest.rfind(b"|") + 1] if HEAD.search(rest) else rest
             self._read(whole + b"\n")
 
     def result(self, last: bool = False) -> TrainingLog:
-        """`last`: nothing more will be asked of this reader, which saves half of the memory."""
+        """Return the log. With `last`, the reader is not used again, which halves the memory."""
         return self._tables.log(self._sources, self._lines_before + self._line, last)
 
     def _begin(self, source: Source) -> None:
@@ -115,7 +115,7 @@ class TrainingReader:
         self._region = None
 
     def _read(self, block: bytes) -> None:
-        """A block of whole lines."""
+        """Read a block of whole lines."""
         self._look_for_less()
         texts, rows, kinds = block.split(b"\n"), self._tables.iterations, self._kinds
         texts.pop()
@@ -135,7 +135,7 @@ class TrainingReader:
         self._read_bytes += len(block)
 
     def _look_for_less(self) -> None:
-        """When enough timers were seen, or all that short words may tell."""
+        """Stop looking for timers after enough reports, and for short words after a while."""
         timers = self._tables.timer_reports >= trainer_lines.MOST_TIMER_REPORTS
         short = self._read_bytes >= _SHORT_WORDS_BYTES and len(self._tables.iterations) > 0
         if (timers, short) != self._seen_enough:
@@ -163,7 +163,7 @@ class TrainingReader:
         return found
 
     def _iteration_line(self, kind: Kind, texts: Sequence[bytes], number: int) -> None:
-        """One whose form is not known yet, or that fits no form."""
+        """Read a line with an unknown form, or without a form."""
         text = texts[number]
         if any(needle in text for needle in iteration_lines.NEEDLES):
             for row in iteration_lines.rows_of(text, _following(texts, number)):
@@ -193,7 +193,7 @@ class TrainingReader:
             rows.begin_attempt()
 
     def _handlers_of(self, kind: Kind, text: bytes) -> list[Handler]:
-        """Each handler once, and of short words the first alone."""
+        """Return each handler once, and only the first one for short words."""
         found = [_HANDLERS[needle] for needle in kind.needles if needle in text]
         if kind.short and (match := _SHORT.search(text)):
             found.append(trainer_lines.SHORT_HANDLERS[match[0]])
@@ -206,7 +206,7 @@ class TrainingReader:
             self._foreign_lines = 0
 
     def _follow_region(self, place: Line) -> None:
-        """In a table that spans lines, each line is looked at."""
+        """Read a line of a table that spans lines."""
         if self._region is None:
             return
         own = trainer_lines.region_line(self._region, self._tables, place.text, place)
@@ -222,7 +222,7 @@ def _following(texts: Sequence[bytes], number: int) -> bytes:
 
 
 def training_log(path: PathLike | Iterable[PathLike]) -> TrainingLog:
-    """Reads a log file, a run folder, or a folder of per-rank files as one run."""
+    """Read a log file, a run folder, or a folder of per-rank files as one run."""
     reader = TrainingReader()
     for source in files.sources(path):
         reader.read(source)

@@ -1,4 +1,4 @@
-"""A training log as tables: the lines that fill them, and the sizes and arguments of the run."""
+"""Training log as tables, with the sizes and arguments of the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from course_lib.read.training_logs.iteration_table import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# Losses that differ by a smaller part of themselves come from the same work.
+# Relative difference below which losses come from the same computation.
 ROUNDING = 1e-3
 EVALUATION_COLUMNS = ("iteration", "split", "name", "lm_loss", "perplexity", "rank", "line", "file")
 MEMORY_COLUMNS = (
@@ -67,7 +67,7 @@ NOTE_COLUMNS = ("kind", "text", "rank", "node", "line", "file")
 
 @dataclass(frozen=True)
 class World:
-    """Sizes of the run as the log states them; None where it does not."""
+    """Sizes of the run as the log states them; None if it does not."""
 
     world_size: int | None = None
     data: int | None = None
@@ -94,7 +94,7 @@ class World:
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """Tables of one run. Where a log holds several attempts (a restart, or the job run again),
+    """Tables of one run. If a log has several attempts (a restart, or the job run again),
     `iterations` keeps the last printed row of each iteration and `repeated` the earlier ones."""
 
     world: World
@@ -130,7 +130,7 @@ class TrainingLog:
 
     @property
     def finished(self) -> bool:
-        """True where the last iteration that was asked for has been logged."""
+        """Return True if the last requested iteration is in the log."""
         last, total = self.last_iteration, self.total_iterations
         return last is not None and total is not None and last >= total
 
@@ -148,8 +148,8 @@ class TrainingLog:
 
     @property
     def parameter_count(self) -> int | None:
-        """As the log totals them, else the sum over model-parallel ranks (in which embeddings
-        that two stages share are counted twice)."""
+        """Return the log's total, else the sum over model-parallel ranks (which counts embeddings
+        twice that two stages share)."""
         if self.total_parameters is not None:
             return self.total_parameters
         known = self.parameters.dropna(subset=["parameters"])
@@ -163,7 +163,7 @@ class TrainingLog:
         return self.iterations.set_index("iteration")["lm_loss"].dropna()
 
     def losses_beside(self, other: TrainingLog) -> str:
-        """How far the losses are from those of a run that should have done the same work."""
+        """Return a message about the difference from the losses of an equivalent run."""
         losses = self.iterations["lm_loss"]
         apart = (losses - other.iterations["lm_loss"]).abs().max()
         if apart == 0:
@@ -207,7 +207,7 @@ class TrainingLog:
         return "; ".join(parts)
 
 
-# No line of interest is longer; a hostile one is cut.
+# Longer than any line of interest; a malicious one is cut.
 LONGEST_LINE_BYTES = 20_000
 USING = re.compile(rb"using world size: *(\d{1,9})([^\n]{0,500})")
 _SIZE = re.compile(rb"([a-z][a-z \-]{0,60}?)[- ]sizes?: *(\d{1,9})")
@@ -236,8 +236,8 @@ MOST_ARGUMENTS = 5000
 
 @dataclass
 class Line:
-    """One line, where it stands, and after which iteration. `raw` has the colours of a terminal;
-    `following` is the next line, as far as it is known."""
+    """Line with its place and its previous iteration. `raw` includes terminal colours; `following`
+    is the next line, as far as it is known."""
 
     raw: bytes
     following: bytes
@@ -256,7 +256,7 @@ class Line:
 
     @property
     def iteration(self) -> int | None:
-        """The last one before this line."""
+        """Return the last iteration before this line."""
         return self.rows.last_iteration
 
     @property
@@ -273,7 +273,7 @@ class WorldFinder:
     arguments: dict[str, str] = field(default_factory=dict)
 
     def line(self, text: bytes) -> None:
-        """Any line that may state something; later statements win."""
+        """Read sizes, precision or micro-batches from a line; later lines take precedence."""
         if match := USING.search(text):
             self.sizes = {"world_size": int(match[1]), **_sizes(match[2])}
         if match := _PRECISION.search(text):
@@ -284,7 +284,7 @@ class WorldFinder:
             self.fallback_size = int(match[1] or match[2])
 
     def argument(self, text: bytes) -> bool:
-        """A line of Megatron's table of arguments: `name ....... value`."""
+        """Read a line of Megatron's table of arguments: `name ....... value`."""
         match = _ARGUMENT.search(text)
         if match is None:
             return False
@@ -324,7 +324,7 @@ def _sizes(text: bytes) -> dict[str, int]:
 
 
 def _complete(sizes: dict[str, int]) -> None:
-    """The data-parallel size follows from the others where the oldest logs leave it out."""
+    """Derive the data-parallel size, which the oldest logs leave out, from the others."""
     if "data" in sizes or "world_size" not in sizes or "tensor" not in sizes:
         return
     model = sizes["tensor"] * sizes.get("pipeline", 1) * sizes.get("context", 1)
@@ -376,7 +376,7 @@ class Tables:
         )
 
     def _with_ranks(self, rows: Rows) -> pd.DataFrame:
-        """Replaces who printed a line by rank and node."""
+        """Replace a line's prefix by rank and node."""
         printers = [row.get("who") or Prefix() for row in rows.rows]
         records = [
             {name: value for name, value in row.items() if name != "who"}

@@ -1,8 +1,7 @@
-"""Lines of training logs other than iteration lines: what each kind adds to the tables.
+"""Handlers of other lines in training logs: each kind adds to the tables.
 
-First those of Megatron-LM and Megatron-DeepSpeed; then those of DeepSpeed, Hugging Face, NeMo and
-epoch-based examples, of which some tell of iterations in a form of their own.
-"""
+First come Megatron-LM and Megatron-DeepSpeed, then DeepSpeed, Hugging Face, NeMo and epoch-based
+examples, some of which print iterations in their own form."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def _memory_value(part: re.Match[bytes], unit: bytes) -> dict[str, float]:
 
 
 def _next_part(following: bytes) -> bytes:
-    """The rest of a line that a launcher cut and put on the next one."""
+    """Return the rest of a line that a launcher continued on the next line."""
     return following[prefix.label_length(following) :][:300]
 
 
@@ -138,7 +137,7 @@ def region_ended(region: str, text: bytes) -> bool:
 
 
 def region_line(region: str, tables: Tables, text: bytes, place: Line) -> bool:
-    """Takes a line of a table that spans lines; False where it does not belong to it."""
+    """Read a line of a table that spans lines; return False if it does not belong to it."""
     if region == "arguments":
         return tables.world.argument(text)
     match = _TIMER.search(text)
@@ -156,7 +155,7 @@ def _world(tables: Tables, text: bytes, _: Line) -> None:
 
 
 def _nothing(_: Tables, __: bytes, ___: Line) -> None:
-    """The line begins a table: see `region_begun`."""
+    """Do nothing: the line begins a table, see `region_begun`."""
 
 
 def _note(kind: str) -> Handler:
@@ -247,7 +246,7 @@ _EPOCH_COLUMN = {
 
 
 def _of_epoch(tables: Tables, text: bytes, place: Line) -> None:
-    """Belongs to the last epoch that the same process finished."""
+    """Add a value to the last epoch that the same process finished."""
     for match in _ASSIGNED.finditer(text):
         name, value = _EPOCH_COLUMN[match[1]], _number(match[2])
         rows = tables.epochs.rows[-64:]
@@ -269,7 +268,7 @@ def _usage(tables: Tables, text: bytes, place: Line) -> None:
 
 
 def _dictionary(tables: Tables, text: bytes, place: Line) -> None:
-    """The dictionaries that the Hugging Face trainer prints."""
+    """Read the dictionaries that the Hugging Face trainer prints."""
     for match in _DICTIONARY.finditer(text):
         values = {pair[1].decode(): _number(pair[2]) for pair in _PAIR.finditer(match[1])}
         if "loss" in values:
@@ -293,7 +292,7 @@ def _speed(tables: Tables, text: bytes, place: Line) -> None:
 
 
 def _step(tables: Tables, text: bytes, place: Line) -> None:
-    """`step:0, loss:5.45` and `iter 100: loss 2.4, time 12.3ms`."""
+    """Read `step:0, loss:5.45` and `iter 100: loss 2.4, time 12.3ms`."""
     for match in _STEP.finditer(text):
         values: dict[str, float | None] = {}
         for pair in _STEP_PAIR.finditer(match[2]):
@@ -307,7 +306,7 @@ def _step(tables: Tables, text: bytes, place: Line) -> None:
 
 
 def _bar(tables: Tables, text: bytes, place: Line) -> None:
-    """The progress bar of Lightning, as NeMo 1 fills it."""
+    """Read Lightning's progress bar with the values of NeMo 1."""
     for match in _BAR.finditer(text):
         values: dict[str, float | None] = {}
         for pair in _BAR_PAIR.finditer(match[2]):
@@ -319,14 +318,14 @@ def _bar(tables: Tables, text: bytes, place: Line) -> None:
 
 
 def _other(tables: Tables, place: Line, values: dict[str, float | None]) -> None:
-    """An iteration of a trainer that prints no Megatron line."""
+    """Add an iteration of a trainer without Megatron lines."""
     if "iteration" not in values:
         values = values | {"iteration": float(len(tables.others.rows) + 1)}
     tables.others.add(**values, **place.where)
 
 
 def _untimed(tables: Tables, text: bytes, place: Line) -> None:
-    """An iteration line without its time, as authors of web pages cut them."""
+    """Read an iteration line without its time, as authors of web pages shorten them."""
     if b"elapsed time per iteration" not in text:
         for row in rows_of(text):
             _other(tables, place, dict(zip(row.columns, row.values, strict=True)))
@@ -337,7 +336,7 @@ def _total(tables: Tables, text: bytes, place: Line) -> None:
         tables.total_parameters = int(match[1])
 
 
-# What to do with a line that holds these words.
+# Words in a line -> its handler.
 HANDLERS: dict[bytes, Handler] = {
     b"using world size": _world,
     b"dist_world_size=": _world,
@@ -375,8 +374,8 @@ HANDLERS: dict[bytes, Handler] = {
     b"reduced_train_loss=": _bar,
     b"model with total parameters": _total,
 }
-# Words so short that other lines hold them too: looked for in the first part of a log, and as long
-# as no iteration is seen.
+# Words that are short enough to be in other lines: searched only in the first part of a log, and
+# until an iteration is found.
 SHORT_HANDLERS: dict[bytes, Handler] = {
     b"consumed samples:": _untimed,
     b"Avg val loss=": _of_epoch,

@@ -1,5 +1,5 @@
-// Moving diagrams begin to move only when asked; on paper their frames stand one below the other,
-// which book.css does. Here: the arrow keys step the diagram that was touched last.
+// Animated diagrams start only on request; in print book.css shows their frames one below the other.
+// Here: the arrow keys step the diagram that was used last.
 (() => {
   let touched = null;
   const steppers = [...document.querySelectorAll("[data-lm-suppress-shortcuts]")];
@@ -14,7 +14,7 @@
     else if (event.key === "ArrowRight") on.click();
   });
 })();
-// Pages that were opened from files may not read each other: the search then shows titles alone.
+// Pages that are opened as files may not read each other, so the search shows only titles.
 if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 }

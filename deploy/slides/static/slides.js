@@ -1,4 +1,4 @@
-// The shape of a slide follows the screen: 16:9 or 4:3. What is larger than its slide is made smaller.
+// The shape of a slide follows the screen: 16:9 or 4:3. Content larger than its slide is shrunk.
 (() => {
   const HEIGHT = 720;
   const SMALLEST_PX = 13;
@@ -20,14 +20,14 @@
     return element.scrollHeight > element.clientHeight + 1 || element.scrollWidth > element.clientWidth + 1;
   }
 
-  function narrow(pre) { // its lines may be long, and the words above it need not suffer
+  function narrow(pre) { // shrink long lines without the text above them
     pre.style.fontSize = "";
     if (pre.closest(".terminal")) return;
     let size = parseFloat(getComputedStyle(pre).fontSize);
     while (overflows(pre) && size > SMALLEST_PX + 1) pre.style.fontSize = `${(size -= 1)}px`;
   }
 
-  function isLargerBeside(body) { // a picture, with its numbers at its side and not below it
+  function isLargerBeside(body) { // a picture with its numbers beside it instead of below
     const image = body.querySelector(":scope > .picture img");
     const strip = body.querySelector(":scope > .strip");
     if (!image || !strip || !image.naturalWidth) return false;
@@ -65,7 +65,7 @@
     body.classList.remove("wraps");
     const mayWrap = section.classList.contains("terminal");
     if (shrinkTo(mayWrap ? 22 : SMALLEST_PX) || !mayWrap) return;
-    body.classList.add("wraps"); // long lines of a log: rather in two than too small
+    body.classList.add("wraps"); // long log lines: better wrapped than too small
     shrinkTo(SMALLEST_PX);
   }
 
@@ -101,7 +101,7 @@
     pdfMaxPagesPerSlide: 1,
     plugins: [RevealNotes],
   };
-  addEventListener("load", () => { // when the sizes of pictures are known
+  addEventListener("load", () => { // now the sizes of pictures are known
     fit();
     Reveal.initialize(settings);
   });
