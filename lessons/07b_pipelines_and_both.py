@@ -38,9 +38,9 @@ show.schedule("naive", stages=4, micro_batches=1)
 # **bubble**. The remedy is to cut the batch into **micro-batches** and to send one after the other. Stage 1 then
 # works on the first micro-batch while stage 0 works on the second.
 #
-# **Predict.** A batch is cut into eight micro-batches and passes through four stages. By what factor are the four
-# devices faster than **one** device with enough memory, at best? Count how long the last stage must wait before it
-# can start.
+# **Predict.** A batch is cut into eight micro-batches and passes through four stages. At best, by what factor are the
+# four devices faster than **one** device with enough memory? Count how long the last stage must wait before it can
+# start.
 
 # %% id="bubble-guess"
 ### BEGIN SOLUTION
@@ -55,8 +55,8 @@ times_faster = predict(
 show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
-# *Here with four micro-batches, and time in forward passes. Left: what every stage does now, and how much it stores.
-# Right: what it has done so far.*
+# *Here with four micro-batches, and time in forward passes. The left side shows what every stage does now and how
+# much it stores. The right side shows what it has done so far.*
 #
 # A stage stores the activations of each micro-batch from its forward pass to its backward pass. We count them in
 # micro-batches.
@@ -93,7 +93,8 @@ times_faster.compare(4 * 8 / (8 + 4 - 1))
 #
 # Let *F*, *B* and *W* be the times for forward, inputs and weights of one micro-batch. The zero-bubble schedule here
 # leaves a bubble of (*p* − 1)(*F* + *B* − *W*). If the three times are equal, this is a third of the old bubble.
-# Other variants leave less, and some of them store more.
+# Other variants leave less, and some of them store more. DualPipe of DeepSeek-V3 feeds micro-batches from both ends
+# of the pipeline ([2024](https://arxiv.org/abs/2412.19437)).
 
 # %% id="schedule-1f1b"
 show.schedule("1f1b", stages=4, micro_batches=8)
@@ -331,9 +332,9 @@ claim(
 # ## Both at once: the grid of ranks
 #
 # Tensor, pipeline and data parallelism multiply, so 2 × 2 × 2 needs eight devices. Each rank then belongs to three
-# groups. The tensor group shares every matrix, and the pipeline group holds the other stages. The data group holds
-# the same part of the model and sees different samples. An order such as `tp-dp-pp` numbers the ranks, and its first
-# axis varies fastest.
+# groups. The tensor group shares every matrix, and the pipeline group holds all stages of one copy of the model. The
+# data group holds the same part of the model and sees different samples. An order such as `tp-dp-pp` numbers the
+# ranks, and its first axis varies fastest.
 #
 # **Predict.** Eight ranks run on two nodes with four devices each, in the order `tp-dp-pp`. To which rank does rank 3
 # send its activations?
@@ -398,7 +399,7 @@ show.ranks(
 #
 # Both layouts do the same arithmetic and send the same number of messages. They differ in *which* messages cross the
 # link between the nodes. One layer hands *R* bytes per sample to the next. Count the bytes in one direction for a
-# step of eight samples; the other direction carries as much:
+# step of eight samples. The other direction carries as much.
 #
 # - **tensor inside** the nodes, pipeline between them: both tensor ranks of stage 0 send *R* bytes once per sample.
 # - **tensor between** the nodes, pipeline inside them: each of eight layers needs four all-reduces, and the embedding

@@ -37,8 +37,8 @@ lab = Lab()
 # | `bfloat16`, "bf16" | 8 | 7 | 16 |
 #
 # With 5 exponent bits the numbers reach from 0.00000006 to 65 504. With 8 bits they reach from about 10⁻³⁸ to 10³⁸.
-# Rounding to m mantissa bits moves a number by at most half of 2⁻ᵐ, which is 0.049 % for `float16` and 0.39 % for
-# `bfloat16`. A number that fits into the mantissa does not move.
+# Rounding to m mantissa bits moves a number by at most half of 2⁻ᵐ, relative to its size. This is 0.049 % for
+# `float16` and 0.39 % for `bfloat16`. A number that fits into the mantissa does not move.
 #
 # **Predict.** Here are five numbers: 0.00000002, 0.0001, 1.001, 300 and 70 000. A format *spoils* a number if it
 # moves the number by more than 0.05 %. Which of the five does `float16` spoil, and which does `bfloat16`?
@@ -331,8 +331,8 @@ claim("with autocast a weight takes", weight_bytes, least=4, most=4, unit="bytes
 claim("and a number of a matmul's result", matmul_bytes, least=2, most=2, unit="bytes")
 
 # %% [markdown] id="auto-explain"
-# **Explain.** Here the model's weights *are* the master weights, so no small step is lost. In return, every forward
-# pass makes a rounded copy of each weight, and the gradients arrive in `float32`.
+# **Explain.** Here the model's weights *are* the master weights, so no small step is lost. The cost is a rounded copy
+# of each weight in every forward pass, and gradients in `float32`.
 #
 # PyTorch has a list of operations that run in 16 bits. Matmuls do, and losses stay in `float32`. On GPUs, norms and
 # softmax also stay in `float32`; on CPUs they keep the type of their input. `GradScaler` has no hysteresis and begins
@@ -479,9 +479,10 @@ claim("the spike of fp16 takes per parameter", spike, least=3.6, most=4.4, unit=
 # %% [markdown] id="eight-idea"
 # ## Training with eight bits
 #
-# Since the H100, GPUs also multiply 8-bit floating-point numbers, twice as fast as 16-bit numbers. There are two
-# formats ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)). **E4M3** has 4 exponent bits and 3
-# mantissa bits and is used for weights and activations. **E5M2** has more range and is used for gradients.
+# Since the H100, GPUs also multiply 8-bit floating-point numbers, twice as fast as 16-bit numbers. Older GPUs have
+# 8-bit units only for integers. There are two formats ([Micikevicius and others,
+# 2022](https://arxiv.org/abs/2209.05433)). **E4M3** has 4 exponent bits and 3 mantissa bits and is used for weights
+# and activations. **E5M2** has more range and is used for gradients.
 
 # %% id="eight-formats"
 eight = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
@@ -529,8 +530,8 @@ pd.DataFrame(rows).T.round(2)
 
 # %% id="eight-claim" tags=["claim"]
 zero = {name: row["become zero (%)"] for name, row in rows.items()}
-claim("one outlier sets other numbers to zero", zero["one scale"], least=10, most=30, unit="%")
-claim("with a scale per block", zero["blocks of 128"], most=1, unit="%")
+claim("with one scale, an outlier sets to zero", zero["one scale"], least=10, most=30, unit="%")
+claim("with a scale per block, it sets to zero", zero["blocks of 128"], most=1, unit="%")
 
 # %% [markdown] id="eight-explain"
 # **Explain.** With one scale, every number below about 0.22 falls below 0.001 and becomes zero. With a scale for each

@@ -46,9 +46,9 @@ keep.watch()
 # We measure activations in **widths**. One width is one number per channel of the hidden size (64 here) for every
 # token in the micro-batch. The input of a layer is one width.
 #
-# A layer first runs a norm, a matrix for queries, keys and values, attention, and an output matrix. Then it runs a
-# second norm, a matrix that makes the tensor four times wider, a GELU, and a matrix that makes it narrow again. The
-# backward pass needs the input of each operation.
+# A layer has two halves. The first half is a norm, the QKV matrix (queries, keys, values), attention, and the output
+# matrix. The second half is a norm, a matrix that makes the tensor four times wider, a GELU, and a matrix that makes
+# it narrow again. The backward pass needs the input of each operation.
 #
 # **Predict.** How many widths does one layer store for its backward pass?
 
@@ -90,7 +90,7 @@ claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, u
 # | stored by one layer | widths |
 # |---|---|
 # | its input, for the first norm | 1 |
-# | the output of the norm | 1 |
+# | the output of the norm, for the QKV matrix | 1 |
 # | queries, keys and values | 3 |
 # | the output of attention | 1 |
 # | the input of the second norm, and its output | 2 |
@@ -110,9 +110,9 @@ claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, u
 # %% [markdown] id="forget-idea"
 # ## Keep only the input
 #
-# Fifteen of the sixteen widths follow from the first one. So each layer can keep its input alone and free the rest
-# after its forward pass. When the backward pass reaches the layer, the layer first runs its **forward pass again**.
-# In the recipe this is one word. In the script it becomes three flags of Megatron-LM:
+# Fifteen of the sixteen widths can be computed from the first one, the input. So each layer can keep its input alone
+# and free the rest after its forward pass. When the backward pass reaches the layer, the layer first runs its
+# **forward pass again**. In the recipe this is one word. In the script it becomes three flags of Megatron-LM:
 
 # %% id="forget-recipe"
 forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
@@ -460,8 +460,8 @@ claim("each repeats the four matmuls of its layer: extra matmuls", more, least=6
 # frees the input that it kept. A recomputation can take a different time than the forward pass, because the caches
 # and the free memory are in a different state.
 #
-# Trust the order and the proportions of a profile more than its milliseconds, because recording takes time too. On a
-# GPU, these ranges show when the work was *launched*.
+# Recording takes time, so trust the order and the proportions of a profile more than its milliseconds. On a GPU,
+# these ranges show when the work was *launched*.
 
 # %% [markdown] id="groups-idea"
 # ## How many layers to recompute at once
@@ -748,7 +748,7 @@ print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 # ## Cleaning up
 #
 # The runs `keep` and `forget` stay for the challenge, and the run of exercise 09.1 stays for its check. The next cell
-# deletes the other runs. If you run the lesson again, it makes new ones.
+# deletes the other runs.
 
 # %% id="clean"
 lab.clean(groups16, half, selective, timed["keep"][1], timed["forget"][1], yes=True)
