@@ -34,9 +34,9 @@ show.schedule("naive", stages=4, micro_batches=1)
 # *Four stages, one batch. A backward pass is drawn twice as long as a forward pass, because it needs twice the
 # arithmetic.*
 #
-# Only one stage works at a time, so four devices are as fast as one. The hatched waiting time is called the
-# **bubble**. The remedy is to cut the batch into **micro-batches** and to send one after the other. Stage 1 then
-# works on the first micro-batch while stage 0 works on the second.
+# Only one stage works at a time. Four devices are as fast as one, and the only gain is memory. The hatched waiting
+# time is called the **bubble**. The remedy is to cut the batch into **micro-batches** and to send one after the
+# other. Stage 1 then works on the first micro-batch while stage 0 works on the second.
 #
 # **Predict.** A batch is cut into eight micro-batches and passes through four stages. At best, by what factor are the
 # four devices faster than **one** device with enough memory? Count how long the last stage must wait before it can
@@ -110,7 +110,7 @@ show.schedule("zero-bubble", stages=4, micro_batches=8)
 # chunk.*
 #
 # **Predict.** The same four stages and eight micro-batches now run in all four orders. By what factor are the
-# **activations at the peak** of stage 0 larger with GPipe than with 1F1B? In the first figure, count the forward
+# **activations at the peak** of stage 0 larger with GPipe than with 1F1B? In the figure of 1F1B, count the forward
 # passes of stage 0 before its first backward pass.
 
 # %% id="schedule-guess"
@@ -369,8 +369,8 @@ next_stage.compare(f"rank {after}")
 # *Each panel shows all ranks, one row per node. Ranks of one colour form a group. (4 × 2) means four groups of two.*
 #
 # **Explain.** Rank 3 shares its matrices with rank 2 and sends its activations to rank 7. Neighbours in the first
-# axis have neighbouring numbers, so they sit on the same node. The last axis has the largest distance. If you
-# expected rank 5, you forgot the data axis, which lies between the two.
+# axis have neighbouring numbers, so they sit on the same node. Ranks that are neighbours in the last axis are
+# furthest apart. If you expected rank 5, you forgot the data axis, which lies between the two.
 #
 # Every order in practice has tensor parallelism first. The other two axes differ. Megatron-LM uses `tp-…-dp-pp` and
 # sends the few messages of the pipeline over the slowest links. A published run of 405 billion parameters put data
@@ -501,10 +501,11 @@ else:
     print("is nearly as fast as the links inside. (On the box, `sinfo` says if it is not slowed.)")
 
 # %% [markdown] id="link-rule"
-# **Explain.** Tensor parallelism between the nodes sends the most bytes, and ranks wait for each message. The
-# pipeline sends the fewest bytes, and some of them travel while another micro-batch is computed. *Data only* lies
-# between the two. It has no bubble, and only its volume does not grow with the batch. Tensor ranks *inside* a node
-# also pay for 68 all-reduces each per step, as lesson 07 measured.
+# **Explain.** Tensor parallelism between the nodes sends the most bytes, and ranks wait for each message. Meanwhile
+# the other stage uses the link, so a slow link is hardly ever idle. The pipeline sends the fewest bytes, and some of
+# them travel while another micro-batch is computed. *Data only* lies between the two. It has no bubble, and only its
+# volume does not grow with the batch. Tensor ranks *inside* a node also pay for 68 all-reduces each per step, as
+# lesson 07 measured.
 #
 # This leads to the usual rule: **tensor parallelism inside a node, pipeline parallelism between nodes, and data
 # parallelism for all other devices**. Sharded copies can make the pipeline shorter, and the batch should be as large

@@ -7,7 +7,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why a 32-bit copy of the weights remains; tell `autocast` from the way of Megatron-LM; predict what mixed precision does to memory |
+# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why a 32-bit copy of the weights remains; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
 # | Minutes | 55 |
 # | Devices | 1 |
 # | Before | lessons 03 and 06 |
@@ -379,7 +379,7 @@ for name, gain in gains.items():
 # **Explain.** Two published cases show the gain on GPUs. A model with 12 layers of width 768, on 2 nodes with 2 V100
 # each, went from 537 to about 315 ms per iteration with fp16. Tensor Cores took part in only 23.6 % of its *kernels*,
 # the programs that a GPU runs. A weather model (a vision transformer) on one GPU with 40 GB went from 10.1 samples
-# per second in pure `float32` to 53.4 with fp16 by `autocast`. Half as many bytes to move help in any case.
+# per second in pure `float32` to 53.4 with fp16 by `autocast`. Moving half as many bytes helps in any case.
 #
 # "Pure" matters, because GPUs since the A100 have **TF32**. A matmul then reads 32-bit numbers with an 8-bit exponent
 # and a 10-bit mantissa. An A100 reaches 19.5 TFLOP/s (10¹² operations per second) in `float32`, 156 in TF32 and 312
@@ -437,8 +437,8 @@ claim("bf16 needs per parameter", stands, least=17.9, most=18.1, unit="bytes")
 #
 # In fp32 the weights are their own master copy. With bf16 the gradients stay in 32 bits, because they are sums of
 # many terms (lesson 10). With fp16 they have 16 bits, and the optimizer copies them to 32 bits. The course's program
-# keeps these copies only during the step, Megatron-LM all the time. Adam's **moments**, the running means of the
-# gradient and of its square, can also be stored in bf16, or in 8 bits with a scale for each block.
+# keeps these copies only during the step, and Megatron-LM keeps them all the time. Adam's **moments**, the running
+# means of the gradient and of its square, can also be stored in bf16, or in 8 bits with a scale for each block.
 #
 # So the memory for the parameters grows by an eighth with bf16. The activations on top of it should halve. Here are
 # the three runs over their steps:
@@ -456,7 +456,7 @@ show.memory_compare({name: run.memory for name, run in runs.items()}, by="share"
 #
 # Two spikes remain. The spike of bf16 in the backward pass comes from the largest matrix, the vocabulary. Its
 # gradient is computed in 16 bits and converted to 32 bits before it is added to the sum. A kernel that adds in place,
-# as in Megatron-LM, needs neither copy. The spike of fp16 at the end of each step is the wide copies of the
+# as in Megatron-LM, needs neither copy. The spike of fp16 at the end of each step comes from the wide copies of the
 # gradients, 4 bytes for every parameter.
 
 # %% id="memory-spike"
