@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why a 32-bit copy of the weights remains; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
-# | Minutes | 55 |
+# | Minutes | 50 |
 # | Devices | 1 |
 # | Before | lessons 03 and 06 |
 
