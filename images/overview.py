@@ -1,4 +1,4 @@
-"""Draws images/overview.svg: a lesson, the cluster that it speaks to, and the run that comes back.
+"""Draws images/overview.svg: a lesson, the cluster that it uses, and the run that it reads.
 
 python images/overview.py
 """
@@ -64,7 +64,7 @@ def lesson() -> list[str]:
 def cluster() -> list[str]:
     parts = [
         box(390, 60, 330, 300, SOFT),
-        words(406, 88, "a cluster that speaks Slurm", size=18, font_weight="bold"),
+        words(406, 88, "a Slurm cluster", size=18, font_weight="bold"),
         words(406, 110, "sbatch · squeue · sacct · scancel", size=13, font_family="monospace"),
     ]
     for index in range(2):
@@ -82,10 +82,10 @@ def cluster() -> list[str]:
     parts += [
         f'<line x1="536" y1="200" x2="574" y2="200" stroke="{ORANGE}" stroke-width="5"/>',
         words(555, 188, "link", size=12, anchor="middle", fill=ORANGE),
-        words(406, 284, "on a laptop: the box, two nodes in one", size=14),
-        words(406, 303, "machine with a network between them", size=14),
+        words(406, 284, "on a laptop: the box, two nodes", size=14),
+        words(406, 303, "in one machine, joined by a link", size=14),
         words(406, 330, "at a computing centre: its own Slurm,", size=14),
-        words(406, 349, "without changing a cell", size=14),
+        words(406, 349, "with the same notebooks", size=14),
     ]
     return parts
 
@@ -102,7 +102,7 @@ def run_folder() -> list[str]:
     parts += [
         words(816, 306, "read as tables,", size=14),
         words(816, 325, "drawn as figures,", size=14),
-        words(816, 344, "checked as answers", size=14),
+        words(816, 344, "checked in exercises", size=14),
     ]
     return parts
 
@@ -114,9 +114,9 @@ def picture() -> str:
         arrow("M720,190 L798,190"),
         words(759, 180, "writes", size=13, anchor="middle"),
         arrow("M890,360 C890,400 870,402 840,402 L205,402 C175,402 155,400 155,364", GREEN),
-        words(555, 394, "what happened, as data", size=13, anchor="middle", fill=GREEN),
+        words(555, 394, "results, as data", size=13, anchor="middle", fill=GREEN),
     ]
-    title = "A lesson submits a job to a cluster; the run that comes back is read as data"
+    title = "A lesson submits a job to a cluster and reads the run as data"
     body = "\n".join(
         [
             f"<title>{title}</title>",

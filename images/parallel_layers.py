@@ -1,4 +1,4 @@
-"""Draws two figures of lesson 13: an MLP on two ranks, and where its tokens are cut.
+"""Draws two figures of lesson 13: an MLP on two ranks, and the same MLP with sequence parallelism.
 
 python images/parallel_layers.py
 """
@@ -15,7 +15,7 @@ BOXES = ((250, "A: some columns", BLUE), (440, "activation", GREEN), (580, "B: s
 
 
 def rank(y: int, name: str) -> list[str]:
-    """What one rank computes between the two meetings."""
+    """Return the boxes of one rank, between the two collectives."""
     parts = [box(225, y, 530, 76, SOFT), words(240, y + 20, name, size=13)]
     for x, text, colour in BOXES:
         width = 120 if text == "activation" else 155
@@ -27,7 +27,7 @@ def rank(y: int, name: str) -> list[str]:
 
 
 def operation(x: int, y: int, name: str) -> str:
-    """In a box that is as wide for all of them."""
+    """Return the name of a collective, in a size that fits its box."""
     size = 12 if len(name) > 12 else 14
     return words(x, y, name, size=size, anchor="middle", font_weight="bold")
 
@@ -59,9 +59,9 @@ def layer_pairs() -> str:
     parts = [
         words(155, 50, "CopyIn", size=16, anchor="middle", font_weight="bold"),
         words(825, 50, "SumOut", size=16, anchor="middle", font_weight="bold"),
-        *between("x, whole", "y, whole", ways=("nothing", "all-reduce")),
+        *between("all of x", "all of y", ways=("nothing", "all-reduce")),
     ]
-    return picture("An MLP on two ranks: what travels forward and backward", 300, parts)
+    return picture("An MLP on two ranks: communication in forward and backward", 300, parts)
 
 
 def token_pairs() -> str:
@@ -70,7 +70,7 @@ def token_pairs() -> str:
         words(825, 50, "ScatterTokens", size=16, anchor="middle", font_weight="bold"),
         *between("own tokens", "own tokens", ways=("all-gather", "reduce-scatter")),
     ]
-    return picture("The same with sequence parallelism: tokens are cut outside", 300, parts)
+    return picture("The same MLP with sequence parallelism: communication of tokens", 300, parts)
 
 
 if __name__ == "__main__":

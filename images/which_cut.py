@@ -1,4 +1,4 @@
-"""Draws images/which_cut.svg: which way of sharing a model's memory suits which problem.
+"""Draws images/which_cut.svg: which kind of parallelism suits which memory problem.
 
 python images/which_cut.py
 """
@@ -16,29 +16,35 @@ LADDER = [
         ["Copy it: data parallelism", "one all-reduce of the gradients per step (03)"],
     ),
     (
-        ["Is it the activations that", "take the room?"],
-        ["Smaller micro-batches, 16 bits, recomputation", "time or care, no messages (10, 08, 09)"],
-    ),
-    (
-        ["Does it fit if the copies share the", "optimizer's state and the gradients?"],
-        ["ZeRO-1 or ZeRO-2", "as many bytes as before, sent in two halves"],
-    ),
-    (
-        ["Is there a sample for every device, and", "a link that carries the model once more?"],
+        ["Do the activations take", "most of the memory?"],
         [
-            "ZeRO-3, FSDP: share the parameters too",
-            "half as many bytes again, one layer ahead (11)",
+            "Smaller micro-batches, 16 bits, recomputation",
+            "they cost time or care, no messages (10, 08, 09)",
         ],
     ),
     (
-        ["Do the devices sit on a fast road,", "as inside a node?"],
-        ["Tensor parallelism: cut every matrix", "four all-reduces per layer, hardly hidden (07)"],
+        ["Does it fit if the devices shard the", "optimizer's state and the gradients?"],
+        ["ZeRO-1 or ZeRO-2", "the bytes of one all-reduce, in two collectives"],
     ),
     (
-        ["Otherwise, and for what is still too large"],
+        ["Is there a sample for every device, and", "a link that can carry the model once more?"],
         [
-            "Pipeline parallelism: deal out the layers",
-            "few messages, also between nodes, and a bubble (07b)",
+            "ZeRO-3, FSDP: shard the parameters too",
+            "1.5 times the bytes, gathered one layer ahead (11)",
+        ],
+    ),
+    (
+        ["Does a fast link connect the devices,", "as inside a node?"],
+        [
+            "Tensor parallelism: split every matrix",
+            "four all-reduces per layer, hard to overlap (07)",
+        ],
+    ),
+    (
+        ["Otherwise, or if it still does not fit"],
+        [
+            "Pipeline parallelism: layers become stages",
+            "few messages, even between nodes; a bubble (07b)",
         ],
     ),
 ]

@@ -1,14 +1,13 @@
 # %% [markdown] id="title"
 # # 08 Mixed precision
 #
-# A number with 32 bits costs twice the memory, twice the traffic and, on most accelerators, many times the
-# arithmetic of one with 16 bits. So train with 16. It is not quite as easy as it sounds: some numbers vanish, some
-# steps do nothing, and the memory may even grow. This lesson shows each of these on a real run, what people do
-# about it, and what happens with eight.
+# A 16-bit number takes half the memory and traffic of a 32-bit number, and on most accelerators its arithmetic is
+# many times faster. But some gradients become zero, some steps are skipped, and the memory may even grow. This lesson
+# shows each of these effects in a real run, and then training with 8 bits.
 #
 # | | |
 # |---|---|
-# | You will be able to | say what formats of 16 and 8 bits can hold and what they lose; read the loss scale and the skipped iterations in a log; say why there is still a copy with 32 bits; tell `autocast` from what Megatron-LM does; predict what mixed precision does to speed and memory, and check it |
+# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why a 32-bit copy of the weights remains; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
 # | Minutes | 50 |
 # | Devices | 1 |
 # | Before | lessons 03 and 06 |
@@ -25,20 +24,24 @@ from course_lib import Lab, check, claim, gpt, predict, show
 lab = Lab()
 
 # %% [markdown] id="formats-idea"
-# ## Sixteen bits, two ways to spend them
+# ## Sixteen bits, two ways to use them
 #
-# A floating-point number is written like 1.0110 × 2⁵. Some bits hold the power of two: they decide how large and
-# how small a number may be. The rest hold the digits: they decide how close two numbers may lie and still be
-# told apart.
+# A floating-point number is written like 1.0110 × 2⁵. The **exponent** is the power of two, and its bits decide how
+# large or small a number can be. The **mantissa** holds the digits, and its bits decide how close two different
+# numbers can be.
 #
-# | format | bits for the power | bits for the digits | in all, with the sign |
+# | format | exponent bits | mantissa bits | in all, with the sign |
 # |---|---|---|---|
 # | `float32` | 8 | 23 | 32 |
 # | `float16`, "fp16" | 5 | 10 | 16 |
 # | `bfloat16`, "bf16" | 8 | 7 | 16 |
 #
-# **Predict.** Here are five numbers: 0.00000002, 0.0001, 1.001, 300 and 70 000. A format *spoils* a number if it moves
-# it by more than a two-thousandth (0.05 %). Which of the five does `float16` spoil, and which does `bfloat16`?
+# With 5 exponent bits the numbers reach from 0.00000006 to 65 504. With 8 bits they reach from about 10⁻³⁸ to 10³⁸.
+# Rounding to m mantissa bits moves a number by at most half of 2⁻ᵐ, relative to its size. This is 0.049 % for
+# `float16` and 0.39 % for `bfloat16`. A number that fits into the mantissa does not move.
+#
+# **Predict.** Here are five numbers: 0.00000002, 0.0001, 1.001, 300 and 70 000. A format *spoils* a number if it
+# moves the number by more than 0.05 %. Which of the five does `float16` spoil, and which does `bfloat16`?
 
 # %% id="formats-guess"
 ### BEGIN SOLUTION
@@ -60,7 +63,7 @@ spoiling = {
 
 
 def as_held(kind):
-    """The numbers as this format holds them."""
+    """Return the numbers as this format stores them."""
     return torch.tensor(list(numbers.values())).to(kind).double().tolist()
 
 
@@ -76,42 +79,44 @@ held.map("{:.5g}".format).join(percent)
 show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
 
 # %% [markdown] id="formats-explain"
-# *How far rounding may move a number, by its size. A curve that goes up at its right end
-# stops at the format's largest number; those of `float32` and `bfloat16` go on beyond the figure. To the left a curve rises
-# where the power cannot fall any further, and the digits are used up one by one.*
+# *The figure shows how far rounding can move a number of a given size. A curve that rises at its right end has
+# reached the largest number of its format. On the left, a curve rises below the smallest exponent, where fewer and
+# fewer mantissa bits remain. Such small numbers are **subnormal**.*
 #
-# **Explain.** `float16` has three digits, plenty for most of training. What it lacks is **range**: the smallest of the five became zero, the largest
-# infinite. `bfloat16` made the opposite choice. It has the range of `float32`, and hardly more than two digits:
-# it moved every number but 300, which is one of those that it has.
+# **Explain.** `float16` lacks **range**. The smallest number became zero (**underflow**), and the largest became
+# infinite (**overflow**). The format `bfloat16` has the range of `float32` but only about two decimal digits. It
+# moved every number except 300, which fits into its mantissa.
 #
-# Which numbers of a training run are small? Weights are near 0.02 and activations near 1, in the flat part of
-# both. *Gradients* are not: they are divided by the number of tokens in the batch, and multiplied through every layer.
+# In training, weights are near 0.02 and activations near 1, which suits both formats. *Gradients* can be much
+# smaller, because they are divided by the number of tokens in the batch and multiplied through every layer.
 
 # %% [markdown] id="scaling-idea"
-# ## Move the gradients to where the numbers are
+# ## A loss scale moves the gradients into range
 #
-# If gradients are too small for `float16`, multiply the loss by something large, the **loss scale**, before the
-# backward pass. Every gradient then comes out larger by the same factor, and the optimizer divides it away
-# again, in `float32`. The larger the scale, the less is lost below. Until the largest gradient becomes infinite.
+# If gradients are too small for `float16`, multiply the loss by a large number, the **loss scale**, before the
+# backward pass. Every gradient is then larger by the same factor. The optimizer divides by this factor again, in
+# `float32`. A larger scale loses fewer small gradients, until the largest gradient overflows.
 #
-# Nobody knows the right scale beforehand, and it changes while a model learns. So it is found by running into
-# the limit: begin far too high; whenever a gradient overflows, **throw the step away** and halve the scale;
-# after many good steps in a row, double it. Two numbers say how hasty this is:
+# The right scale changes during training, so the program searches for it. It begins far too high. When a gradient
+# overflows, it **skips the step** and halves the scale. After many good steps in a row, it doubles the scale. Two
+# settings control how fast the scale reacts:
 #
-# - the **window** (`--loss-scale-window`, usually 1000): so many good steps in a row double the scale;
-# - the **patience** (`--hysteresis`, 2 here): so many overflows it takes until the scale is halved for the first time,
-#   since a single one may be an accident. From then on every overflow halves, until the scale has doubled once.
+# - The **window** (`--loss-scale-window`, usually 1000) is the number of good steps in a row after which the scale is
+#   doubled.
+# - The **hysteresis** (`--hysteresis`, 2 here) is the number of overflows before the scale is halved for the first
+#   time, because a single overflow may be a fluke. After that, every overflow halves the scale until it has doubled
+#   once.
 
 # %% id="scaling-story"
 show.moving.loss_scaling(iterations=12, start_power=16, window=3, patience=2)
 
 # %% [markdown] id="scaling-caption"
-# *Gradients by size, and the range that `float16` can hold, while the scale is being found, here from 2¹⁶ on. The
-# bars move left by one power of two with each halving and right with each doubling. A bar stands for the number at its middle; yellow: became zero. The marks above count the good
-# steps in a row and the patience that is left; so that you see a doubling, the window is 3 instead of 1000.*
+# *Gradients by size, and the range of `float16`, during a search from 2¹⁶ on. Each halving moves the bars to the left
+# by one power of two, and each doubling to the right. Yellow bars became zero. The marks count the good steps in a
+# row and the remaining hysteresis, labelled patience. The window is only 3, so that you see a doubling.*
 #
-# **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. A run makes 22
-# steps. How many of them will be thrown away?
+# **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. The gradients of this model
+# fit into `float16` at a scale of about 2¹⁶. A run makes 22 steps. How many of them will be skipped?
 
 # %% id="scaling-guess"
 ### BEGIN SOLUTION
@@ -122,7 +127,7 @@ guess_skipped = 3
 
 # %% id="scaling-run"
 def small(name, precision, **more):
-    """One sample per step; two of the last steps are recorded."""
+    """Return a recipe with one sample per step that records the last two steps."""
     settings = {"micro_batch": 1, "iterations": 22, "memory": (20, 22), **more}
     return gpt.recipe(name, precision=precision, **settings)
 
@@ -136,9 +141,10 @@ half.watch()
 # !grep "iteration " "{half.log_file}" | grep -o "iteration .*" | sed -n '1,3p;16,18p'
 
 # %% [markdown] id="scaling-grep-explain"
-# The first line is the sign that half precision is really on; a flag that was forgotten would not say a word. In
-# the iteration lines, look at `loss scale`, `number of skipped iterations`, and `lm loss`, which is missing where the
-# step was thrown away. The scale is the one *after* the step, with which the next one is made. The learning rate has not moved there either: for the optimizer the step did not happen.
+# The first line proves that half precision is on. If you had forgotten the flag, the run would give no warning. In
+# the iteration lines, look at `loss scale`, `number of skipped iterations`, and `lm loss`, which is missing if the
+# step was skipped. The scale is the one *after* the step. The learning rate does not change in a skipped step,
+# because the optimizer does not run.
 
 # %% id="scaling-see"
 show.loss_scale(half)
@@ -149,27 +155,30 @@ skipped.compare(half.log.skipped)
 print(f"the scale went from {2**32:,} to {steps['loss_scale'].iloc[-1]:,.0f}")
 
 # %% id="scaling-claim" tags=["claim"]
-claim("the first steps are skipped", half.log.skipped, least=10, most=20, unit="steps")
+claim("skipped in the search for the scale", half.log.skipped, least=10, most=20, unit="steps")
 late = steps["skipped_iterations"].iloc[-2:].sum()
-claim("then none", late, most=0, unit="steps")
+claim("skipped in the last two steps", late, most=0, unit="steps")
 
 # %% [markdown] id="scaling-explain"
-# *The scale over the iterations. Crosses mark those that were thrown away.*
+# *The scale over the iterations. Crosses mark the skipped steps.*
 #
-# **Explain.** Skipped iterations at the beginning of an fp16 run are the search. Each costs a batch of data
-# and nearly the time of a step, in which only the optimizer has nothing to do. After the very first the scale was still 2³²: that was the patience of 2.
+# **Explain.** The skipped steps at the beginning are the search for the scale. The way from 2³² to about 2¹⁶ takes
+# sixteen halvings, and the hysteresis adds one overflow, after which the scale was still 2³². Each skipped step costs
+# a batch of data and nearly the time of a full step.
 #
-# *Later*, one now and then is the scale trying a higher value. Many in a row, with the scale falling towards 1, mean that
-# the gradients themselves have become infinite: training has broken down, and no scale will repair it.
+# *Later*, a single skipped step means that the scale tried a higher value. Many in a row, with the scale falling
+# towards 1, mean that the gradients themselves are infinite. Then training has broken down, and no scale will repair
+# it.
 
 # %% [markdown] id="bf16-idea"
-# ## The other sixteen bits
+# ## bfloat16 needs no loss scale
 #
-# `bfloat16` has the range of `float32`. There is nothing to move into a window. Three runs, the same but for the
-# format.
+# `bfloat16` has the range of `float32`, so nothing has to be moved into range. Does its short mantissa hurt? Three
+# runs differ only in the format. Rounding moves each number by up to 0.4 %, up or down, and the loss is a mean over
+# many tokens.
 #
-# **Predict.** How far will the last loss of the bf16 run, with its two digits, lie from that of fp32: by
-# `"less than 0.1 %"`, `"0.1 to 1 %"` or `"more"`?
+# **Predict.** How far is the last loss of the bf16 run from the last loss of the fp32 run: `"less than 0.1 %"`,
+# `"0.1 to 1 %"` or `"more"`?
 
 # %% id="bf16-guess"
 ### BEGIN SOLUTION
@@ -199,24 +208,28 @@ percent = 100 * abs(lost["brain"] / lost["wide"] - 1)
 apart.compare(APART[0] if percent < 0.1 else APART[1] if percent < 1 else APART[2])
 
 # %% id="bf16-claim" tags=["claim"]
-claim("bf16 needs no loss scale and skips nothing", brain.log.skipped, most=0, unit="steps")
-claim("and ends where fp32 ends: losses apart by", percent, most=0.5, unit="%")
+claim("skipped by bf16", brain.log.skipped, most=0, unit="steps")
+claim("the last losses of bf16 and fp32 differ by", percent, most=0.1, unit="%")
 
 # %% [markdown] id="bf16-explain"
-# *Loss of the three runs over the iterations. Where the fp16 run threw steps away it has no loss.*
+# *Loss of the three runs over the iterations. The fp16 run has no loss in the steps that it skipped.*
 #
-# The curves of fp32 and bf16 lie on each other, so that you may see only one. The fp16 run begins where the others
-# began, later by as many steps as it threw away. So `bfloat16` is the usual choice wherever the hardware has it; you will
-# still meet loss scales on older GPUs: a V100 has only `float16`.
+# The curves of fp32 and bf16 lie on top of each other, because rounding errors in both directions average out. The
+# fp16 run starts from the same loss, later by the number of steps that it skipped.
+#
+# This run is short, but larger studies found the same ([Kalamkar and others,
+# 2019](https://arxiv.org/abs/1905.12322)). So `bfloat16` is the usual choice if the hardware supports it. A V100
+# supports only `float16`, so you still meet loss scales on older GPUs.
 
 # %% [markdown] id="master-idea"
-# ## Why there is still a copy with 32 bits
+# ## Why a 32-bit copy of the weights remains
 #
-# Two digits are enough for the arithmetic of a step: inside one matrix product the hardware adds up in `float32`, and
-# rounds the sum once. They are not enough for the *sum* of many steps, which is rounded each time.
+# Inside one matmul (matrix multiplication), the hardware adds in `float32` and rounds the sum once. A weight,
+# however, is the sum of many steps, and it is rounded after each step. Just below 1, the numbers of `bfloat16` are
+# 2⁻⁸ = 0.0039 apart.
 #
-# **Predict.** A weight of 1, kept in `bfloat16`, makes 100 steps of −0.0002. Then it makes 100 steps of −0.003, from 1
-# again. How far from 1 does it end, each time? (With enough digits: 0.02, and 0.3.)
+# **Predict.** A weight of 1, stored in `bfloat16`, makes 100 steps of −0.0002. A second weight of 1 makes 100 steps
+# of −0.003. How far from 1 does each weight end? With enough mantissa bits, the answers would be 0.02 and 0.3.
 
 # %% id="master-guess"
 ### BEGIN SOLUTION
@@ -250,26 +263,27 @@ ends.round(4)
 
 # %% id="master-claim" tags=["claim"]
 small_steps, large_steps = ends.loc["bfloat16"]
-claim("steps below half a gap do not move a bf16 weight", small_steps == 1)
-claim("larger ones move it by whole gaps: 0.7 is missed by", 0.7 - large_steps, least=0.05)
+claim("after 100 steps of 0.0002 a bf16 weight has moved by", 1 - small_steps, most=0)
+claim("after 100 steps of 0.003 it misses 0.7 by", 0.7 - large_steps, least=0.05)
 
 # %% [markdown] id="master-explain"
-# **Explain.** Below 1 the numbers of `bfloat16` lie 0.0039 apart. A step of 0.0002 is less than half of that, so it is
-# rounded back to where it came from, a hundred times. A step of 0.003 is more than half of it, so each is rounded *up*
-# to 0.0039, and the weight goes too far.
+# **Explain.** A step of 0.0002 is less than half of the distance 0.0039, so the weight is rounded back to its old
+# value each time. A step of 0.003 is more than half of the distance. Each step is rounded *up* to 0.0039, and the
+# weight moves too far.
 #
-# So a training without a wider copy does not fail at once. As the learning rate falls, one weight after the other has
-# steps below half its gap, and stops: learning *stalls*. Adam's steps are about as large as the learning rate; a weight
-# of 0.02 in `bfloat16` has gaps of 0.0001. Therefore the optimizer keeps its own copy of all weights in `float32`, the
-# **master weights**, makes its step there, and hands a rounded copy to the model. Hence the name: *mixed* precision.
+# Training without a wider copy does not fail at once. As the learning rate falls, the steps of more and more weights
+# become too small, and learning *stalls*. Adam's steps are about as large as the learning rate, and near a weight of
+# 0.02 the numbers of `bfloat16` are 0.0001 apart. Therefore the optimizer keeps a `float32` copy of all weights, the
+# **master weights**. It makes its step on this copy and hands a rounded copy to the model. This is why the method is
+# called *mixed* precision ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)).
 #
-# There is a way without: round at random, up or down with the chances that make the mean right (*stochastic rounding*).
-# No step is lost then, on average, and no copy is needed:
+# **Stochastic rounding** needs no copy. It rounds up or down at random, with probabilities that make the mean
+# correct. On average no step is lost:
 
 
 # %% id="master-random"
 def rounded_at_random(wide):
-    """To one of the two neighbours in bfloat16, which are the upper 16 bits of a float32."""
+    """Round to one of the two neighbours in bfloat16, the upper 16 bits of a float32."""
     bits = wide.view(torch.int32) + torch.randint_like(wide.view(torch.int32), 2**16)
     return (bits & -(2**16)).view(torch.float32)
 
@@ -281,15 +295,14 @@ for _ in range(100):
 print(f"1000 weights after 100 steps of 0.0002: {weights.mean():.4f} ± {weights.std():.4f}")
 
 # %% id="master-random-claim" tags=["claim"]
-claim("rounded at random the mean is right", weights.mean(), least=0.978, most=0.982)
+claim("with stochastic rounding the mean is", weights.mean(), least=0.978, most=0.982)
 
 # %% [markdown] id="auto-idea"
-# ## The same by hand, in PyTorch
+# ## Mixed precision in your own program
 #
-# The course's program does what Megatron-LM does: the model *is* in 16 bits, and the optimizer has the copy with 32.
-# In most other programs you will meet the reverse, `torch.autocast`: the model stays in `float32`, and each operation
-# that gains by it gets rounded copies of what it is given. `GradScaler` is the loss scale. Both fit into ten lines,
-# and run on any device:
+# In the course's program, as in Megatron-LM, the model is in 16 bits and the optimizer holds the 32-bit copy. Most
+# other programs use `torch.autocast`: the model stays in `float32`, and operations that gain from 16 bits receive
+# rounded copies of their inputs. `GradScaler` provides the loss scale. Both fit into ten lines and run on any device.
 
 # %% id="auto-run"
 torch.manual_seed(0)
@@ -304,91 +317,84 @@ for step in range(1, 11):
         loss = nn.functional.mse_loss(out.float(), x)
     used = scaler.get_scale()
     scaler.scale(loss).backward()
-    scaler.step(optimizer)  # divides the gradients; makes no step where one of them is infinite
+    scaler.step(optimizer)  # divides the gradients; skips the step if one of them is infinite
     scaler.update()
     skipped_it = scaler.get_scale() < used
     print(f"step {step:2}: scale 2^{math.log2(used):.0f}", end="  ")
-    print("thrown away" if skipped_it else f"loss {loss:.4f}")
-kinds = {"weight": net[0].weight, "product": out, "gradient": net[0].weight.grad}
+    print("skipped" if skipped_it else f"loss {loss:.4f}")
+kinds = {"weight": net[0].weight, "result of a matmul": out, "gradient": net[0].weight.grad}
 print({name: str(one.dtype).removeprefix("torch.") for name, one in kinds.items()})
 
 # %% id="auto-claim" tags=["claim"]
-claim("autocast leaves the weights wide", net[0].weight.dtype == torch.float32)
-claim("and makes products narrow", out.dtype == torch.float16)
+weight_bytes, matmul_bytes = net[0].weight.element_size(), out.element_size()
+claim("with autocast a weight takes", weight_bytes, least=4, most=4, unit="bytes")
+claim("and a number of a matmul's result", matmul_bytes, least=2, most=2, unit="bytes")
 
 # %% [markdown] id="auto-explain"
-# **Explain.** The weights *are* the master weights here, and so no small step is rounded away. The price: every forward pass makes a
-# rounded copy of each weight, and its gradient comes back in `float32`. Which operations run in 16 bits is a list inside PyTorch:
-# matrix products do, losses stay wide. On GPUs norms and softmax do so, too; on processors they take what comes. (`GradScaler` has no patience, and begins at 2¹⁶: here it was
-# told to begin too high, so that you see it search. With `bfloat16` leave it out.)
+# **Explain.** Here the model's weights *are* the master weights, so no small step is lost. The cost is a rounded copy
+# of each weight in every forward pass, and gradients in `float32`.
+#
+# PyTorch has a list of operations that run in 16 bits. Matmuls do, and losses stay in `float32`. On GPUs, norms and
+# softmax also stay in `float32`; on CPUs they keep the type of their input. `GradScaler` has no hysteresis and begins
+# at 2¹⁶ by default. With `bfloat16` you leave it out.
 
 # %% [markdown] id="speed-idea"
 # ## Is it faster?
 #
-# **Predict.** By what factor does a step of the bf16 run become faster (or slower, below 1) than the one with 32 bits,
-# on the device that you have in front of you? And a step of the fp16 run?
+# The hardware decides this for each format. The Tensor Cores of a GPU multiply both 16-bit formats, but on a V100
+# only `float16`. Some CPUs have instructions for `bfloat16` and none for `float16`, and others have neither and
+# convert every number. On Linux, `grep -oE '(amx|avx512)_(bf16|fp16)' /proc/cpuinfo | sort -u` shows them; on Arm the
+# names are `bf16` and `asimdhp`.
 
-# %% id="speed-guess"
-### BEGIN SOLUTION
-### GAP guess_speedup_bf16, guess_speedup_fp16 = ..., ...
-guess_speedup_bf16, guess_speedup_fp16 = 2.0, 2.0
-### END SOLUTION
 
 # %% id="speed-see"
-faster = {
-    "bf16": predict("08: speed-up by bf16", guess_speedup_bf16, unit="times"),
-    "fp16": predict("08: speed-up by fp16", guess_speedup_fp16, unit="times"),
-}
-
-
 def step_ms(run):
-    """Median over whole steps; the first of them takes longer, as it makes Adam's moments."""
+    """Return the median over whole steps; the first is slower, because it creates Adam's moments."""
     whole = run.log.iterations.query("skipped_iterations == 0")
     return float(whole["elapsed_ms"].iloc[1:].median())
 
 
 gains = {name: step_ms(wide) / step_ms(run) for name, run in {"bf16": brain, "fp16": half}.items()}
-for name, guessed in faster.items():
-    guessed.compare(gains[name])
 show.throughput(wide, brain, half, unit="ms")
 
 # %% [markdown] id="speed-explain"
-# *Time of each iteration of the three runs.* The factors are those of whole steps; the skipped ones
-# lack the step of the optimizer, and at the end of the last iteration the record of memory is written. What yours says:
+# *Time of each iteration of the three runs. Skipped steps lack the optimizer's step. The last iteration also writes
+# the record of memory.*
+#
+# Here is the verdict for your device, from whole steps:
 
 # %% id="speed-said"
 for name, gain in gains.items():
     print(f"{name}, × {gain:.2f}:", end=" ")
     if gain > 1.2:
-        print("your device has units that multiply its numbers.")
+        print("your device has units for this format.")
     elif gain > 0.8:
-        print("about as fast as float32. Either its arithmetic is hardly quicker here, or")
-        print("  a model as small as this one spends its step on other things.")
+        print("about as fast as float32. Either its arithmetic is hardly faster here, or")
+        print("  a model as small as this one spends its step outside matmuls.")
     else:
-        print("slower than float32. Either your device has no units for these numbers and widens")
-        print("  each of them, or its products are too small to repay the conversions.")
+        print("slower than float32. Either your device has no units for this format and converts")
+        print("  every number, or the matmuls are too small to repay the conversions.")
 
 # %% [markdown] id="speed-published"
-# **Explain.** It is the hardware that decides, and it decides for each format. A GPU's Tensor Cores multiply both
-# formats, those of a V100 only `float16`. Some processors have instructions for `bfloat16` and none for `float16`, others
-# have neither. (Linux tells: `grep -oE '(amx|avx512)_(bf16|fp16)' /proc/cpuinfo | sort -u`; on Arm the names are `bf16` and `asimdhp`.)
+# **Explain.** Two published cases show the gain on GPUs. A model with 12 layers of width 768, on 2 nodes with 2 V100
+# each, went from 537 to about 315 ms per iteration with fp16. Tensor Cores took part in only 23.6 % of its *kernels*,
+# the programs that a GPU runs. A weather model (a vision transformer) on one GPU with 40 GB went from 10.1 samples
+# per second in pure `float32` to 53.4 with fp16 by `autocast`. Moving half as many bytes helps in any case.
 #
-# Two published cases: the lab after which this course is modelled (12 layers of width 768, 2 nodes with 2 V100 each) went
-# from 537 to about 315 ms per iteration with fp16, though Tensor Cores took part in only 23.6 % of its *kernels* (the
-# programs that a GPU runs). A weather model (a vision transformer, on one GPU with 40 GB) went from 10.1 samples per second
-# in pure `float32` to 53.4 with fp16 by `autocast`. Half as many bytes to move help, too, even where the arithmetic does not.
-#
-# Ask what "pure" means when you read such a number. Since the A100 there is **TF32**: numbers are stored with 32 bits,
-# and a matrix product rounds what it reads to 10 bits of digits (as `float16` has) and keeps all 8 of the power. An A100
-# does 19.5 TFLOP/s (one is 10¹² additions or multiplications a second) in `float32`, 156 in TF32 and 312 in 16 bits. So "fp32 on an A100" is one of two things,
-# eight times apart, and `torch.set_float32_matmul_precision("high")` switches between them. (PyTorch's default is the slow
-# one, for matrix products; for convolutions it is TF32.) The 10.1 above are with TF32 switched off.
+# "Pure" matters, because GPUs since the A100 have **TF32**. A matmul then reads 32-bit numbers with an 8-bit exponent
+# and a 10-bit mantissa. An A100 reaches 19.5 TFLOP/s (10¹² operations per second) in `float32`, 156 in TF32 and 312
+# in 16 bits ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/), 2020). So "fp32 on an A100" can mean two
+# speeds that differ by a factor of eight. `torch.set_float32_matmul_precision("high")` selects TF32 for matmuls. By
+# default PyTorch uses TF32 only for convolutions. The 10.1 above are without TF32.
 
 # %% [markdown] id="memory-idea"
 # ## Does it need less memory?
 #
-# **Predict.** Half the bits, half the memory? What will the peak of the bf16 run be, if that of the fp32 run is
-# 100 %?
+# In fp32, each parameter takes 4 bytes for the weight, 4 for the gradient and 8 for Adam. In bf16, the weight takes 2
+# bytes, the gradient still 4, and the master weight another 4. The activations of the layers halve, but the loss is
+# still computed in `float32`.
+#
+# **Predict.** If the peak of the fp32 run is 100 %, what percentage is the peak of the bf16 run?
 
 # %% id="memory-guess"
 ### BEGIN SOLUTION
@@ -407,18 +413,18 @@ total = {name: sum(parts.values()) for name, parts in peaks.items()}
 half_of = 100 * total["bf16"] / total["fp32"]
 peak_of.compare(half_of)
 per_parameter = pd.DataFrame(peaks) / wide.log.parameter_count
-print("bytes for every parameter, at the peak:")
+print("bytes per parameter, at the peak:")
 per_parameter.loc[["parameters", "gradients", "optimizer", "temporary"]].round(1)
 
 # %% id="memory-claim" tags=["claim"]
-claim("bf16 does not halve the memory: its peak, of that of fp32", half_of, least=75, unit="%")
+claim("peak of bf16 relative to fp32", half_of, least=75, unit="%")
 stands = per_parameter.loc[["parameters", "gradients", "optimizer"], "bf16"].sum()
-claim("bf16 stands on 18 bytes per parameter", stands, least=17.9, most=18.1, unit="bytes")
+claim("bf16 needs per parameter", stands, least=17.9, most=18.1, unit="bytes")
 
 # %% [markdown] id="memory-explain"
-# *(Above: what the fullest moment of each of the three runs consists of.)*
+# *The figure shows what fills the memory at the peak of each run.*
 #
-# **Explain.** What every parameter takes, apart from activations, in bytes:
+# **Explain.** For each parameter, these bytes are needed in addition to the activations:
 #
 # | | weights | gradients | master weights | wide gradients | Adam's moments | together |
 # |---|---|---|---|---|---|---|
@@ -426,33 +432,32 @@ claim("bf16 stands on 18 bytes per parameter", stands, least=17.9, most=18.1, un
 # | bf16, gradients in float32 | 2 | 4 | 4 | – | 8 | **18** |
 # | fp32; `autocast` | 4 | 4 | – | – | 8 | **16** |
 # | fp16, between steps | 2 | 2 | 4 | – | 8 | **16** |
-# | bf16 without masters, rounded at random | 2 | 2 | – | – | 8 | **12** |
+# | bf16 without masters, stochastic rounding | 2 | 2 | – | – | 8 | **12** |
 # | all in bf16 | 2 | 2 | – | – | 4 | **8** |
 #
-# In fp32 the weights are their own master copy. With bf16 the gradients keep 32 bits, because they are sums of many terms
-# (lesson 10). With fp16 they have 16, and the optimizer, which cannot step with them, makes wide copies: for the time of
-# the step, as the course's program does, or for good, as Megatron-LM counts it. (*Moments*: Adam's running means of the
-# gradient and of its square. They too can be kept in fewer bits, in bf16 or in 8 bits with a scale for each block.)
+# In fp32 the weights are their own master copy. With bf16 the gradients stay in 32 bits, because they are sums of
+# many terms (lesson 10). With fp16 they have 16 bits, and the optimizer copies them to 32 bits. The course's program
+# keeps these copies only during the step, and Megatron-LM keeps them all the time. Adam's **moments**, the running
+# means of the gradient and of its square, can also be stored in bf16, or in 8 bits with a scale for each block.
 #
-# So the floor of lesson 06 does not shrink with bf16, it grows by an eighth. What stands on the floor should halve. Look at
-# all three runs over their steps:
+# So the memory for the parameters grows by an eighth with bf16. The activations on top of it should halve. Here are
+# the three runs over their steps:
 
 # %% id="memory-time"
 show.memory_compare({name: run.memory for name, run in runs.items()}, by="share")
 
 # %% [markdown] id="memory-time-explain"
-# *Memory of the three runs over two steps. All are drawn equally wide, however long they took. Dotted: the peak of each.*
+# *Memory of the three runs over two steps, each drawn over its own duration. Dotted lines mark the peaks.*
 #
-# The curves begin at the floor. The stairs of the forward pass are the layers: with 16 bits each is about half as high as
-# with 32. The block at the end is the loss. It is still computed in `float32`,
-# because a sum over the whole vocabulary needs the digits, so the logits stay with 32 bits; and where they are made, and
-# where their gradient is handed back to the layers, they exist with 16 bits **as well**. In a model that is narrow and
-# knows many words, like this one, that costs as much as the layers save. In a deep and wide one the layers win by far.
+# In the forward pass each layer adds a stair, about half as high with 16 bits as with 32. The block at the end is the
+# loss. It needs `float32` for the sum over the whole vocabulary. So the logits exist in 32 bits and, for some time,
+# in 16 bits **as well**. In this narrow model with a large vocabulary, this costs as much as the layers save. In a
+# deep and wide model the layers save far more.
 #
-# Two spikes are left. That of bf16 in the backward pass: the gradient of the largest matrix, that of the
-# vocabulary, is made with 16 bits, and widened before it is added to the sum. (A kernel that adds in place, as
-# Megatron-LM's, needs neither copy.) That of fp16 at the end of each step: those are the wide copies of the gradients, 4 bytes
-# for every parameter, which come with the optimizer's step and go with it.
+# Two spikes remain. The spike of bf16 in the backward pass comes from the largest matrix, the vocabulary. Its
+# gradient is computed in 16 bits and converted to 32 bits before it is added to the sum. A kernel that adds in place,
+# as in Megatron-LM, needs neither copy. The spike of fp16 at the end of each step comes from the wide copies of the
+# gradients, 4 bytes for every parameter.
 
 # %% id="memory-spike"
 line = half.memory[0]
@@ -460,39 +465,39 @@ held_bytes = pd.Series(line.bytes_by_category.sum(axis=1), index=line.time_us)
 at_step = line.phases.query("phase == 'optimizer'").iloc[-1]
 rises = held_bytes[at_step["begin_us"] : at_step["end_us"]]
 spike = (rises.max() - rises.iloc[0]) / half.log.parameter_count
-print(f"fp16 rises by {spike:.1f} bytes for every parameter within the step of the optimizer")
+print(f"fp16 rises by {spike:.1f} bytes per parameter during the optimizer's step")
 
 # %% id="memory-spike-claim" tags=["claim"]
-claim("the spike of fp16 is its wide gradients", spike, least=3.6, most=4.4, unit="bytes")
+claim("the spike of fp16 takes per parameter", spike, least=3.6, most=4.4, unit="bytes")
 
 # %% [markdown] id="memory-published"
-# Published: the same lab, 12 layers of width 768 on V100, needed about 10 GB in `float32` and about **12 GB** in
-# fp16. Master weights and rounded copies are the reason that is usually given. Do the sum before you believe it: even 4
-# more bytes for each of 124 million parameters are 0.5 GB, and some activations were halved. So most of the rise must come
-# from elsewhere, such as copies in both formats or memory that the allocator holds in reserve; what was published does not
-# tell.
+# The published run with 12 layers of width 768 needed about 10 GB in `float32` and about **12 GB** in fp16. The usual
+# explanation is master weights. But 4 more bytes for each of 124 million parameters are only 0.5 GB, and some
+# activations were halved. Most of the rise must have another cause, such as copies in both formats or memory that the
+# allocator keeps in reserve. The publication does not say.
 
 # %% [markdown] id="eight-idea"
-# ## Eight bits
+# ## Training with eight bits
 #
-# Since the H100 devices multiply floating-point numbers of 8 bits too, twice as fast as those of 16. (With integers of 8 bits
-# older ones do as well.) Eight bits can be spent in two ways
-# again, and both are used: **E4M3** (4 bits for the power, 3 for the digits) for weights and activations, **E5M2** for
-# gradients, which need the range.
+# Since the H100, GPUs also multiply 8-bit floating-point numbers, twice as fast as 16-bit numbers. Older GPUs have
+# 8-bit units only for integers. There are two formats ([Micikevicius and others,
+# 2022](https://arxiv.org/abs/2209.05433)). **E4M3** has 4 exponent bits and 3 mantissa bits and is used for weights
+# and activations. **E5M2** has more range and is used for gradients.
 
 # %% id="eight-formats"
 eight = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
 show.number_formats({name: torch.finfo(kind) for name, kind in (formats | eight).items()})
 
 # %% [markdown] id="eight-scale-idea"
-# *As above, with the two formats of 8 bits.*
+# *The same figure with the two 8-bit formats.*
 #
-# E4M3 covers less than six powers of ten, and the best of it is a rounding by 6 %. One loss scale for the whole model is
-# not enough here: **every tensor gets a scale of its own**, chosen so that its largest number just fits. One outlier
-# decides then what happens to all the others.
+# E4M3 reaches from 2⁻⁹ ≈ 0.002 to 448, and everything below 0.001 becomes zero. Even its best rounding error is 6 %.
+# One loss scale for the whole model is not enough. **Every tensor gets its own scale**, which makes its largest
+# number 448.
 #
-# **Predict.** 4096 ordinary numbers (normal, of size 1), and one of them is replaced by 100 000. With one scale for all of
-# them, how many percent of the others become zero in E4M3? And if each block of 128 has its own scale?
+# **Predict.** Take 4096 normally distributed numbers of size 1 and replace one of them by 100 000. The scale is then
+# 448 / 100 000. What percentage of the other numbers become zero in E4M3? And what percentage if each block of 128
+# numbers has its own scale?
 
 # %% id="eight-guess"
 ### BEGIN SOLUTION
@@ -525,27 +530,30 @@ pd.DataFrame(rows).T.round(2)
 
 # %% id="eight-claim" tags=["claim"]
 zero = {name: row["become zero (%)"] for name, row in rows.items()}
-claim("one outlier erases others", zero["one scale"], least=10, most=30, unit="%")
-claim("but only those of its block", zero["blocks of 128"], most=1, unit="%")
+claim("with one scale, an outlier sets to zero", zero["one scale"], least=10, most=30, unit="%")
+claim("with a scale per block, it sets to zero", zero["blocks of 128"], most=1, unit="%")
 
 # %% [markdown] id="eight-explain"
-# **Explain.** The outlier takes the top of the range, and the rest lies five powers of ten below, on the slope at the left
-# of the curve. With a scale for each block it spoils its own block alone. So recipes differ in how far a scale reaches: one
-# for each tensor, taken from its largest number in the steps before (the first recipes for the H100); one for each block of
-# 128 numbers, with which E4M3 does for gradients as well (published for DeepSeek-V3, arXiv 2412.19437); one for each 32,
-# in hardware (the format MXFP8).
+# **Explain.** With one scale, every number below about 0.22 falls below 0.001 and becomes zero. With a scale for each
+# block, the outlier spoils only its own block of 128.
 #
-# Everything else of this lesson stays as it was: 8 bits are for what the matrix products *read*. Their sums are kept in
-# more, norms and softmax in 16 or 32 bits, and the master weights in 32. Hence little memory is saved, and at most half of
-# the time of the products.
+# So FP8 recipes differ in how many numbers share a scale. The first recipes for the H100 used one scale per tensor,
+# taken from its largest number in earlier steps. DeepSeek-V3 used one scale per block of 128 numbers, and E4M3 was
+# then enough for gradients too ([2024](https://arxiv.org/abs/2412.19437)). The format **MXFP8** has one scale for
+# each 32 numbers, in hardware ([Rouhani and others, 2023](https://arxiv.org/abs/2310.10537)).
+#
+# FP8 makes the matmuls up to twice as fast. It also saves memory and traffic if more than the inputs of the matmuls
+# is stored in 8 bits. DeepSeek-V3 stores activations for the backward pass in FP8 and sends tokens to their experts
+# in FP8, and it stores Adam's moments in bf16. PyTorch's `torchao` can gather sharded weights in FP8. Sums, norms,
+# softmax and master weights stay in 16 or 32 bits.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 08.1** — Every step of the search was a batch thrown away. Repeat the fp16 run so that **no**
-# > iteration is skipped, with a loss scale that can still move by itself, up and down, and is large enough to save
-# > small gradients: at least 2⁸ = 256. Fill the gap. (The scale at which `half` ended is in its log. A lower one is
-# > safe against overflow; but with every power of two less, more small gradients vanish.)
+# > **Exercise 08.1** — Repeat the fp16 run so that **no** iteration is skipped. The loss scale must still be able to
+# > move up and down, and it must be at least 2⁸ = 256 to save small gradients. The log of `half` shows the scale at
+# > which the search ended. A lower scale is safe against overflow, but each power of two less loses more small
+# > gradients.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -560,18 +568,19 @@ settled.wait()
 check.ex08_settled(settled)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The scale at which the search ended was just low enough for the batch of that moment, and the next batch may have larger
-# gradients. So one begins a few powers of two below it. (PyTorch's own scaler begins at 2¹⁶, whatever the model is.)
+# The search ended at a scale that was just low enough for one batch. The next batch may have larger gradients, so
+# begin a few powers of two lower. PyTorch's own scaler always begins at 2¹⁶.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 08.2** — Of an fp16 run on GPUs that was published one reads that the loss scale "starts at 8388608" and that the
-# > first 10 iterations are skipped. Its log has one line for every 10 iterations. Suppose that the number was read from the
-# > first of these lines, and that the program had the same patience as yours. At which scale did the run really start?
+# > **Exercise 08.2** — A report on an fp16 run on GPUs says that the loss scale "starts at 8388608" and that the
+# > first 10 iterations are skipped. Its log has one line for every 10 iterations. Suppose that the number was read
+# > from the first of these lines, and that the program had the same hysteresis as yours. At which scale did the run
+# > really start?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP started_at = ...
-halvings = 10 - 1  # patience of 2: the first overflow does not halve
+halvings = 10 - 1  # hysteresis of 2: the first overflow does not halve
 started_at = 8388608 * 2**halvings
 ### END SOLUTION
 
@@ -579,30 +588,33 @@ started_at = 8388608 * 2**halvings
 check.ex08_started_at(started_at)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 8388608 is 2²³. Ten skipped steps are nine halvings, since the first overflow only used up the patience. So it
-# began at 2³², the default of Megatron-LM and of `half`, whose own tenth line has the same number. A log that
-# prints every tenth step shows the state *after* ten steps; whoever takes its first line for the beginning is
-# wrong by a factor of 512.
+# 8388608 is 2²³. Ten skipped steps are nine halvings, because the first overflow only used up the hysteresis. So the
+# run began at 2³², the default of Megatron-LM and of `half`, whose tenth line shows the same number. The first line
+# of the log shows the state *after* ten steps. If you take it for the beginning, you are wrong by a factor of 512.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. From how many samples on
-# > does it need less? What does one more sample add in either? Estimate it from the bars above (of the temporary memory of
-# > bf16, 6 MiB belong to the largest matrix, 2 + 4 bytes for each of its numbers; the rest, the logits with 16 bits above
-# > all, belongs to the sample; so does the thin temporary piece of fp32, about 0.12 MiB). The two lines are nearly
-# > parallel: a hundredth of a MiB per sample moves the answer by several samples. Then find out:
-# > `small("many", "bf16", micro_batch=…)`, against fp32.
+# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. At how many samples
+# > does bf16 start to need less? Estimate from the bars above what one more sample adds in each format. Of the
+# > temporary memory of bf16, 6 MiB belong to the largest matrix, with 2 + 4 bytes for each of its numbers. The rest
+# > belongs to the sample, mostly as 16-bit logits. The thin temporary bar of fp32, about 0.12 MiB, also belongs to
+# > the sample. A hundredth of a MiB per sample moves the answer by several samples. Then test it with
+# > `small("many", "bf16", micro_batch=…)` against fp32.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - `float16` lacks range, `bfloat16` lacks digits. The first needs a loss scale, the second does not. Eight bits lack both:
-#   every tensor, or every block, has a scale of its own.
-# - Skipped iterations at the start of an fp16 run are the search for the scale. Later, in a row, they are a
-#   breakdown.
-# - Steps are made on weights with 32 bits, because small steps would be rounded away: a copy in the optimizer
-#   (Megatron-LM), or the model itself (`autocast`).
-# - It is fast where the hardware has units for it, for this format. "fp32" may mean TF32.
-# - Per parameter it saves nothing: 20, 18 or 16 bytes. What shrinks is what the layers keep.
+# - `float16` lacks range and needs a loss scale. `bfloat16` lacks mantissa bits and needs no loss scale. Eight bits
+#   lack both, so every tensor or every block has its own scale.
+# - Skipped iterations at the start of an fp16 run are the search for the scale. Many in a row later are a breakdown.
+# - The optimizer steps on 32-bit weights, because small steps would be rounded away. They are a copy in Megatron-LM,
+#   and the model itself with `autocast`.
+# - Each format is fast only on hardware that has units for it. "fp32" may mean TF32.
+# - Mixed precision saves nothing per parameter: 20, 18 or 16 bytes. It shrinks the activations of the layers.
+#
+# References: arXiv [1710.03740](https://arxiv.org/abs/1710.03740) (mixed precision),
+# [1905.12322](https://arxiv.org/abs/1905.12322) (bfloat16), [2209.05433](https://arxiv.org/abs/2209.05433) (FP8),
+# [2310.10537](https://arxiv.org/abs/2310.10537) (MX formats), [2412.19437](https://arxiv.org/abs/2412.19437)
+# (DeepSeek-V3).
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

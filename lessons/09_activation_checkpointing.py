@@ -1,19 +1,17 @@
 # %% [markdown] id="title"
 # # 09 Activation checkpointing
 #
-# The backward pass needs what the forward pass has computed, and keeping it is what fills devices. In this lesson they
-# throw most of it away and compute it a second time when it is needed: more arithmetic for less memory. How much more,
-# how much less, and when is it a bad bargain?
+# The backward pass needs many results of the forward pass, and storing them fills a device's memory. **Activation
+# checkpointing** stores only a few of them and computes the others a second time. This lesson measures how much
+# memory you gain, how much time you pay, and when it is a bad deal. These checkpoints are not files. Newer programs
+# say **recomputation**, and so does this lesson.
 #
 # | | |
 # |---|---|
-# | You will be able to | say what a layer leaves behind for the backward pass, in bytes; recompute a layer, or a part of it, in a program of your own; choose between the ways to do it; predict peak and price of each; find the recomputation in a trace |
-# | Minutes | 45 |
+# | You will be able to | say in bytes what a layer stores for the backward pass; recompute a whole layer, or a part of it, in your own program; predict the peak memory and the cost of each method; find the recomputation in a trace |
+# | Minutes | 55 |
 # | Devices | 1 device (going further: 2 nodes with one each) |
-# | Before | lessons 03 and 05; lesson 06 if you want to know why memory ends |
-#
-# *Checkpoint* has nothing to do with files here: the few values that a device still keeps are the checkpoints from which
-# it computes the rest again. Newer programs say **recomputation**, and so will we.
+# | Before | lessons 03 and 05; lesson 06 for the parts of a device's memory |
 
 # %% id="begin"
 import pandas as pd
@@ -27,14 +25,13 @@ from course_lib import Lab, check, claim, gpt, plan, predict, show
 lab = Lab()
 
 # %% [markdown] id="hump-idea"
-# ## What a layer leaves behind
+# ## What a layer stores for the backward pass
 #
-# A result of the forward pass that the backward pass will need is called an **activation**. It comes into being
-# when its layer has computed forward, and may go when the same layer has computed backward. The first layer's
-# activations live longest: they are made first and needed last.
+# A result of the forward pass that the backward pass needs is called an **activation**. It lives from the forward
+# pass of its layer to the backward pass of the same layer. The activations of the first layer live longest, because
+# they are created first and needed last.
 #
-# The model of this lesson has many thin layers, and long sequences for its size. So it computes quickly and keeps
-# a lot.
+# The model below has many narrow layers and long sequences, so it computes quickly and stores a lot.
 
 # %% id="hump-recipe"
 deep = gpt.model("tiny").but(name="deep", layers=16, hidden=64, sequence=256)
@@ -43,12 +40,17 @@ keep = lab.submit(gpt.recipe("keep", **common, profile=(6, 7)))
 keep.watch()
 
 # %% [markdown] id="hump-guess-idea"
-# `memory=(6, 7)` has the program write down every block of memory that it takes and gives back in one step, the
-# seventh; `profile=(6, 7)` records the same step for the section on traces.
+# `memory=(6, 7)` records every block of memory that the program allocates and frees in the seventh step.
+# `profile=(6, 7)` records a profile of the same step for a later section.
 #
-# **Predict.** Let us measure in *widths*. One width is one number of the model's hidden size (64 here) for every
-# token that the device has in hand; the input of a layer is one width. How many widths does one layer keep for its
-# backward pass?
+# We measure activations in **widths**. One width is one number per channel of the hidden size (64 here) for every
+# token in the micro-batch. The input of a layer is one width.
+#
+# A layer has two halves. The first half is a norm, the QKV matrix (queries, keys, values), attention, and the output
+# matrix. The second half is a norm, a matrix that makes the tensor four times wider, a GELU, and a matrix that makes
+# it narrow again. The backward pass needs the input of each operation.
+#
+# **Predict.** How many widths does one layer store for its backward pass?
 
 # %% id="hump-guess"
 ### BEGIN SOLUTION
@@ -61,10 +63,13 @@ kept_widths = predict("09: widths kept by one layer", guess_widths, unit="widths
 show.memory(keep.memory[0])
 
 # %% [markdown] id="hump-read"
-# The flat part at the bottom lives as long as the run: parameters, gradients, and two numbers per parameter for the
-# optimizer. The hump on it rises layer by layer through the forward pass, and falls through the backward pass. The block
-# with a flat top belongs to no layer: these are the *logits*, one number per token for each of the 8192 pieces of the
-# vocabulary. Take them off, divide the rest by the layers, and you have your answer.
+# The flat part at the bottom stays for the whole run. It holds the parameters, the gradients, and two numbers per
+# parameter for the optimizer. The hump on top rises layer by layer in the forward pass and falls in the backward
+# pass. On the box, the flat stretch at the end of each pass is artificial, because the slot sleeps to simulate a
+# slower device.
+#
+# One large block belongs to no layer. It holds the **logits**, one number per token for each of the 8192 entries of
+# the vocabulary. Subtract the logits from the activations and divide by the number of layers to get your answer.
 
 # %% id="hump-count"
 tokens = 2 * deep.sequence  # micro batch × sequence
@@ -73,40 +78,41 @@ logits_bytes = tokens * deep.vocabulary * 4
 kept_bytes = keep.memory[0].peak_composition["activations"]
 widths = (kept_bytes - logits_bytes) / deep.layers / width_bytes
 kept_widths.compare(widths)
-show.guess(kept_widths.guess, widths, prediction=16, unit="widths", what="kept by one layer")
+show.guess(kept_widths.guess, widths, prediction=16, unit="widths", what="stored by one layer")
 
 # %% id="hump-claim" tags=["claim"]
-claim("a layer keeps sixteen times its input", widths, least=15.5, most=17.5, unit="widths")
+claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, unit="widths")
 
 # %% [markdown] id="hump-explain"
-# **Explain.** If you guessed one or two, you thought of what a layer hands on. But to find the gradient of a
-# matrix, the backward pass needs what the matrix was multiplied with, and a layer multiplies many times:
+# **Explain.** If you guessed one or two, you probably counted what a layer passes to the next one. But the gradient
+# of a matrix needs the input of its **matmul** (matrix multiplication), and a layer has several matmuls:
 #
-# | kept by one layer | widths |
+# | stored by one layer | widths |
 # |---|---|
 # | its input, for the first norm | 1 |
-# | what the norm gives to the attention | 1 |
+# | the output of the norm, for the QKV matrix | 1 |
 # | queries, keys and values | 3 |
-# | what attention gives to its last matrix | 1 |
-# | input of the second norm, and what it gives on | 2 |
-# | the wide middle of the layer, before and after its curved function (GELU) | 4 + 4 |
+# | the output of attention | 1 |
+# | the input of the second norm, and its output | 2 |
+# | the wide middle, before and after the GELU | 4 + 4 |
 # | **together** | **16** |
 #
-# The measured number is a little larger: the last norm is counted in, and a few numbers per token that norms and attention note for their backward pass.
+# The measured number is a little larger. It includes the final norm and a few statistics per token that norms and
+# attention save.
 #
-# And the *scores* of attention, one number for each pair of the *T* tokens of a sequence, *T* × *T* in each
-# head? They are not there. The attention that the program uses is *fused*: it works through the scores in
-# small blocks and never holds them all.
+# The table does not contain the **scores** of attention, which are *T* × *T* numbers per head for a sequence of *T*
+# tokens. This program uses **fused attention**, which computes the scores in small blocks and never stores all of
+# them.
 #
-# Sixteen is GPT-2's number. Today's models share keys and values among heads (*grouped queries*), which saves up to two
-# widths, and have a middle of three matrices (*SwiGLU*), a little narrower, of which more is kept.
+# Sixteen is the number for GPT-2. Many newer models use **grouped queries**, in which several heads share keys and
+# values. That saves up to two widths. They also use **SwiGLU**, a middle with three matrices, which stores more.
 
 # %% [markdown] id="forget-idea"
-# ## Forget, and compute again
+# ## Keep only the input
 #
-# Fifteen of the sixteen widths follow from the first one. So let each layer keep its input alone, and forget
-# the rest as soon as its forward pass is over. When the backward pass arrives, the layer first computes **forward once
-# more**, from the input that it kept. In the recipe this is one word, and in the script three flags of Megatron-LM:
+# Fifteen of the sixteen widths can be computed from the first one, the input. So each layer can keep its input alone
+# and free the rest after its forward pass. When the backward pass reaches the layer, the layer first runs its
+# **forward pass again**. In the recipe this is one word. In the script it becomes three flags of Megatron-LM:
 
 # %% id="forget-recipe"
 forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
@@ -114,7 +120,8 @@ asked = {name: value for name, value in forget_recipe.flags.items() if "recomput
 print(*[f"{name} {value}" for name, value in asked.items()], sep="\n")
 
 # %% [markdown] id="forget-guess-idea"
-# **Predict.** To how many percent of the highest point in the figure above will the peak fall?
+# **Predict.** The peak in the figure above consists of the flat part at the bottom, the layers, and the logits. To
+# what percentage of its height will the peak fall?
 
 # %% id="forget-guess"
 ### BEGIN SOLUTION
@@ -123,20 +130,20 @@ guess_percent = 25
 ### END SOLUTION
 
 # %% [markdown] id="forget-plan-idea"
-# The course has a planner that adds up what a recipe will need. It knows the shape of the model and the way of
-# recomputing, and nothing of your machine:
+# The course's planner adds up the memory of a recipe before it runs. It knows the model and the method of
+# recomputation, and nothing about your machine.
 
 # %% id="forget-plan"
 remaining = predict("09: peak with recomputation, of that without", guess_percent, unit="%")
 
 
 def planned(recipe):
-    """What the planner says of a recipe before it runs; memory does not depend on the cluster."""
+    """Return the planner's estimate for a recipe; memory does not depend on the cluster."""
     return plan.predict(gpt.model(recipe), gpt.layout(recipe), plan.box(), "course")
 
 
 def peak_mib(what):
-    """Peak of a run, or the one that is planned for a recipe, in MiB."""
+    """Return the measured peak of a run, or the planned peak of a recipe, in MiB."""
     is_run = hasattr(what, "memory")
     peak = what.memory[0].peak_bytes if is_run else planned(what).fullest.allocated
     return peak / 2**20
@@ -156,26 +163,24 @@ show.memory_compare({"keep": keep.memory, "forget": forget.memory}, by="event")
 share = 100 * peak_mib(forget) / peak_mib(keep)
 by_plan = 100 * peak_mib(forget_recipe) / peak_mib(keep.recipe)
 remaining.compare(share)
-show.guess(remaining.guess, share, prediction=by_plan, unit="%", what="peak, of that of keep")
+show.guess(remaining.guess, share, prediction=by_plan, unit="%", what="peak relative to keep")
 
 # %% id="forget-claim" tags=["claim"]
-claim("recomputation brings the peak below two thirds", share, most=67, unit="%")
-claim("the planner knew it, planned over measured", by_plan / share, least=0.95, most=1.05)
+claim("recomputation lowers the peak, relative to keep, to", share, least=45, most=67, unit="%")
+claim("the planner predicted this: planned over measured", by_plan / share, least=0.95, most=1.05)
 
 # %% [markdown] id="forget-explain"
-# *Memory of the two runs in one step. The axis counts blocks instead of time: every block that is taken or given back has
-# the same room, so that what passes quickly is seen. Dotted: the two peaks.*
+# *Memory of the two runs in one step. The horizontal axis counts allocations instead of time, so short-lived blocks
+# stay visible. Dotted lines mark the peaks.*
 #
-# **Explain.** Where `keep` climbs a mountain, `forget` rises a little: one width per layer instead of sixteen. Then, in the
-# backward pass, come the teeth of a saw. Each tooth is one layer: its activations come back, are used, and are gone
-# before the next layer's come.
+# **Explain.** The curve of `forget` rises by one width per layer instead of sixteen. In the backward pass it looks
+# like the teeth of a saw. At each tooth the activations of one layer are computed again, used, and freed.
 #
-# If your guess was a sixteenth, 6 %, you forgot what recomputation cannot touch: the flat part at the bottom,
-# and the logits. Their block is as high as before, and the peak of the whole step is still where they are.
+# If you guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay. The peak is now at the logits.
 #
-# Published for comparison: in the lab that this course follows, 12 layers of width 768 on V100 GPUs with 16
-# GB, the peak fell from about 10 GB to about 3 GB. That program kept the scores of attention, and had dropout
-# (it throws random activations away, and must remember which). What would the planner have said?
+# For comparison, a published run trained 12 layers of width 768 on V100 GPUs with 16 GB. Recomputation lowered its
+# peak from about 10 GB to about 3 GB. That program stored the scores of attention. It also used **dropout**, which
+# sets random activations to zero and must remember which ones. The planner has an estimate for this run:
 
 # %% id="lab-plan"
 for recompute in ("none", "full"):
@@ -184,14 +189,14 @@ for recompute in ("none", "full"):
     print(f"recompute {recompute}: {there.allocated_gib:4.1f} GiB allocated")
 
 # %% [markdown] id="lab-plan-explain"
-# Close to both, by counting alone. (The published values are read off a graph, in GB; 1 GB is 0.93 GiB.)
+# The planner comes close to both published values by counting alone. They were read off a graph, in GB; 1 GB is 0.93
+# GiB.
 
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
 #
-# **Predict.** What is computed a second time had better be the same as the first time. Look at the losses of all steps,
-# printed with seven digits. Are those of `keep` and `forget` `"the same to the last digit"`, `"the same but for rounding"`,
-# or `"different"`?
+# **Predict.** Recomputation runs the same operations on the same inputs. Are the losses of `keep` and `forget`,
+# printed with seven digits, `"the same to the last digit"`, `"the same but for rounding"`, or `"different"`?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -207,27 +212,29 @@ print(f"largest difference of the losses in {len(keep.log.iterations)} iteration
 losses_are.compare(SAME[0] if difference == 0 else SAME[1] if difference < 1e-3 else SAME[2])
 
 # %% id="same-claim" tags=["claim"]
-claim("it is the same model: losses apart by", difference, most=1e-4)
+claim("it is the same model: the losses differ by", difference, most=1e-4)
 
 # %% [markdown] id="same-explain"
-# The same operations on the same numbers give the same result; on a device that adds in a changing order the last digits
-# differ, as they do between two runs of one recipe. A layer with *dropout* throws dice, and must throw the same dice
-# again: programs store the state of the random numbers with the checkpoint. This model has no dropout.
+# The same operations on the same numbers give the same result. If a device adds numbers in a changing order, the last
+# digits differ, as they do between two runs of one recipe.
+#
+# A layer with dropout needs the same random numbers in both passes, so programs store the state of the random number
+# generator with the checkpoint. This model has no dropout.
 
 # %% [markdown] id="hand-idea"
-# ## By hand
+# ## Recompute in your own program
 #
-# In a program of your own it is one call: instead of `layer(x)` write `checkpoint(layer, x, use_reentrant=False)`. It runs
-# the layer, remembers `x`, and runs it again when the backward pass arrives. (`use_reentrant=False` is the newer of two ways
-# to do it; PyTorch asks you to name one.)
+# In your own program, write `checkpoint(layer, x, use_reentrant=False)` instead of `layer(x)`. The call runs the
+# layer, keeps only `x`, and runs the layer again in the backward pass. PyTorch has two implementations, and
+# `use_reentrant=False` selects the newer one.
 #
-# Here is a layer, and a function that counts. PyTorch tells through `saved_tensors_hooks` whatever it keeps for a backward
-# pass:
+# The next cell defines a layer and a function that counts widths. PyTorch reports every tensor that it saves for the
+# backward pass to `saved_tensors_hooks`.
 
 
 # %% id="hand-layer"
 class Layer(nn.Module):
-    """One layer of a transformer. `forget` is "" or "middle"."""
+    """One transformer layer. `forget` names the part to recompute: "" or "middle"."""
 
     def __init__(self, hidden=96, heads=4, kv_heads=4, swiglu=False, forget=""):
         super().__init__()
@@ -262,7 +269,7 @@ class Layer(nn.Module):
 
 
 def kept_and_gradients(layer, x, run=lambda layer, x: layer(x)):
-    """Widths that are kept for backward (the layer's own weights not counted), and all gradients."""
+    """Return the widths stored for the backward pass, without the weights, and all gradients."""
     weights = {p.untyped_storage().data_ptr() for p in layer.parameters()}
     kept = {}
 
@@ -279,9 +286,13 @@ def kept_and_gradients(layer, x, run=lambda layer, x: layer(x)):
 
 
 # %% [markdown] id="hand-guess-idea"
-# **Predict.** How many widths are kept if only the *middle* of the layer is recomputed (its two wide matrices), from the
-# output of the second norm? And in a layer as models have them today, with one head of keys and values for all four heads
-# of queries, and a SwiGLU middle, where nothing is recomputed?
+# **Predict.** Only the *middle* of the layer is recomputed, from the output of the second norm to the output of the
+# layer's last matrix. How many of the sixteen widths are still stored?
+#
+# A second layer recomputes nothing and is built like many layers today. One head of keys and values serves all four
+# heads of queries. Its SwiGLU computes `silu(gate(x)) * up(x)`, where `gate(x)` and `up(x)` are 8/3 widths wide. The
+# backward pass needs the input of `silu`, both factors of the multiplication, and its result. How many widths does
+# this layer store?
 
 # %% id="hand-guess"
 ### BEGIN SOLUTION
@@ -309,29 +320,32 @@ by_hand = {
 }
 for name, guessed in counted.items():
     guessed.compare(by_hand[name][0])
-pd.Series({name: kept for name, (kept, _) in by_hand.items()}, name="widths kept").round(2)
+pd.Series({name: kept for name, (kept, _) in by_hand.items()}, name="widths stored").round(2)
 
 # %% id="hand-claim" tags=["claim"]
 right = by_hand["all kept"][1]
 worst = max((by_hand[name][1] - right).abs().max() for name in ("middle", "whole layer"))
-claim("recomputed by hand: gradients apart by", worst, most=1e-6)
-claim("a layer keeps 16", by_hand["all kept"][0], least=16, most=16.2, unit="widths")
-claim("without its middle 8", by_hand["middle"][0], least=8, most=8.2, unit="widths")
-claim("recomputed whole 1", by_hand["whole layer"][0], least=1, most=1.1, unit="widths")
+claim("with recomputation the gradients differ by", worst, most=1e-6)
+claim("a layer stores 16", by_hand["all kept"][0], least=16, most=16.2, unit="widths")
+claim("with its middle recomputed, 8", by_hand["middle"][0], least=8, most=8.2, unit="widths")
+claim("with all recomputed, 1", by_hand["whole layer"][0], least=1, most=1.1, unit="widths")
 
 # %% [markdown] id="hand-explain"
-# **Explain.** The middle keeps 4 + 4 widths, and its input is kept for the first matrix anyway: so 8 are gone. Two thirds of
-# the layer's matrix products lie in it. (This `checkpoint` repeats only the first of the two: it stops as soon as it has
-# what backward asks for, and the result of the last product is not among it. Megatron-LM's repeats both.)
+# **Explain.** The middle stores 4 + 4 widths. Its input is stored in any case, so recomputation saves 8. The middle
+# contains two thirds of the layer's matmul FLOPs. PyTorch's `checkpoint` repeats only the first of its two matmuls,
+# because it stops when it has every tensor that the backward pass needs. Megatron-LM repeats both.
 #
-# Today's layer keeps 17¼ here. Keys and values need ½ instead of 2. But SwiGLU multiplies two wide tensors, so the
-# backward pass needs both, their product, and the gate before its curve: four times 8/3 of a width instead of two times four.
-# A kernel that does gate, curve and product at once keeps one of the four less: then it is 14½.
+# The newer layer stores 17¼ widths here. Keys and values take ½ instead of 2. But SwiGLU stores four tensors of 8/3
+# widths instead of two tensors of four. A fused kernel for the whole SwiGLU stores one of them less, which gives 14½
+# widths.
 
 # %% [markdown] id="price-idea"
-# ## The price
+# ## What recomputation costs
 #
-# **Predict.** All layers compute forward once more. By which factor do the iterations of `forget` last longer?
+# Each layer runs its forward pass once more. The backward pass of a matmul takes two matmuls, one for the gradient of
+# the weights and one for the gradient of the input.
+#
+# **Predict.** By what factor is an iteration of `forget` slower?
 
 # %% id="price-guess"
 ### BEGIN SOLUTION
@@ -343,7 +357,7 @@ guess_factor = 2.0
 longer = predict("09: time of a step with recomputation", guess_factor, unit="times")
 timed = {name: [run] for name, run in (("keep", keep), ("forget", forget))}
 for name, recompute in (("keep", "none"), ("forget", "full")):
-    # Once more, at the same time and without records, so that a slow minute of the machine hits both.
+    # Run both again side by side, without recording, so that a slow minute affects both.
     more = gpt.recipe(f"{name}-again", model=deep, micro_batch=2, iterations=9, recompute=recompute)
     timed[name].append(lab.submit(more))
 for its_runs in timed.values():
@@ -351,12 +365,12 @@ for its_runs in timed.values():
 
 
 def milliseconds(*runs):
-    """Median over the iterations; the recorded one and the first are slower."""
+    """Return the median over all iterations but the first; the median ignores the recorded one."""
     return pd.concat([run.log.iterations["elapsed_ms"].iloc[1:] for run in runs]).median()
 
 
 def flops_factor(recipe):
-    """FLOPs of a step with what is recomputed, over those without."""
+    """Return the FLOPs of a step with recomputation, divided by the FLOPs without."""
     flops = plan.of_iteration(gpt.model(recipe), gpt.layout(recipe))
     return flops.hardware / flops.model
 
@@ -370,47 +384,42 @@ show.guess(
 )
 
 # %% id="price-claim" tags=["claim"]
-claim("recomputation costs time, but no second step", price, least=1, most=1.95, unit="times")
+claim("recomputation makes a step slower by", price, least=1.05, most=1.95, unit="times")
 
 # %% [markdown] id="price-explain"
-# **Explain.** Counted in matrix products, a backward pass costs twice a forward pass: one product for the gradient of the
-# weights, one for the gradient of the input. So a step is 3 parts (1 + 2), and with recomputation 4 (1 + 1 + 2): 4/3. The
-# formula's answer is lower, since not everything is recomputed: the product with the vocabulary at the end of the model is
-# computed once, and in a small model it is a large part of the whole. In a large one it hardly counts, and 4/3 is right.
+# **Explain.** Count a step in matmuls. The forward pass is 1 part and the backward pass is 2 parts. Recomputation
+# adds 1 part to these 3, so the factor is 4/3. The formula in the figure gives less, because the matmul with the
+# vocabulary is not repeated. This matmul is a large part of a small model, but it hardly counts in a large one.
 #
-# That counts arithmetic, in **FLOPs**: additions and multiplications of floating-point numbers (lesson 14). A layer also starts dozens of small operations (norms, sums, copies), which have few FLOPs, take
-# time all the same, and run once more too. What you measured:
+# The formula counts **FLOPs**, the additions and multiplications of floating-point numbers (lesson 14). A layer also
+# starts dozens of small operations, such as norms, sums and copies. They have few FLOPs but take time, and they are
+# repeated too. Here is the verdict for your run:
 
 # %% id="price-said"
 if price > 1.1 * flops_factor(forget_recipe):
-    print(
-        f"× {price:.2f}, more than the FLOPs: layers as thin as these spend much of their time on"
-    )
-    print("operations that are no matrix products, and those have a larger share in forward.")
+    print(f"× {price:.2f}, more than the FLOPs: layers as narrow as these spend much of their time")
+    print("outside matmuls, and this work has a larger share in the forward pass.")
 elif price < 0.9 * flops_factor(forget_recipe):
-    print(
-        f"× {price:.2f}, less than the FLOPs: much of your step is neither forward nor backward of"
-    )
-    print("the layers (optimizer, loss, communication), and none of that is repeated.")
+    print(f"× {price:.2f}, less than the FLOPs: much of your step is spent outside the layers,")
+    print("on optimizer, loss or communication, and this work is not repeated.")
 else:
-    print(
-        f"× {price:.2f}, near what the FLOPs say. That does not mean that the step is all products:"
-    )
-    print("what else the layers do runs again too, and in about the same proportion.")
+    print(f"× {price:.2f}, close to the FLOPs. The step is still not all matmuls:")
+    print("the other operations of the layers are repeated too, in about the same proportion.")
 
 # %% [markdown] id="price-published"
-# Published for comparison, 8 and 64 A100 GPUs, models of 22 and 175 billion parameters: full recomputation
-# took 1.42 s and 18.13 s per iteration; the cheaper way that you will meet below, together with sequence
-# parallelism (tensor ranks share the norms too), took 1.10 s and 13.75 s (arXiv 2205.05198, Table 5).
+# A published comparison used A100 GPUs in 2022. With full recomputation, a model of 22 billion parameters on 8 GPUs
+# took 1.42 s per iteration, and a model of 175 billion on 64 GPUs took 18.13 s. Selective recomputation, which you
+# meet below, took 1.10 s and 13.75 s together with sequence parallelism ([Korthikanti and others,
+# 2022](https://arxiv.org/abs/2205.05198), Table 5). In sequence parallelism, tensor ranks also share the norms.
 
 # %% [markdown] id="trace-idea"
-# ## Find it in the trace
+# ## Find the recomputation in the trace
 #
-# Both runs also recorded a *profile* of the same step. The program names what it does at every moment, and
-# puts what runs forward during the backward pass under the name `recompute`.
+# Both runs recorded a **profile** of the same step. In it, a layer that runs forward again during the backward pass
+# has the label `recompute`.
 #
-# **Predict.** How many such stretches will there be? And how long does one of them take, in percent of what a layer took in
-# the forward pass of the *same* step?
+# **Predict.** How many ranges with this label does the step contain? How long does one of them take, as a percentage
+# of a layer's time in the forward pass of the *same* step?
 
 # %% id="trace-guess"
 ### BEGIN SOLUTION
@@ -430,11 +439,11 @@ each_ms = (spans["end_us"] - spans["begin_us"]).groupby(spans["name"]).quantile(
 stretches.compare(len(recomputed))
 of_forward.compare(100 * each_ms["recompute"] / each_ms["layers"])
 print("lower quartiles over the layers of the recorded step:")
-print(f"a layer forward {each_ms['layers']:.2f} ms, again {each_ms['recompute']:.2f} ms")
+print(f"forward {each_ms['layers']:.2f} ms, recomputation {each_ms['recompute']:.2f} ms")
 recomputed[["phase", "step", "begin_us", "end_us", "peak_bytes"]].head(4)
 
 # %% id="trace-claim" tags=["claim"]
-claim("one recomputation for each layer", len(recomputed), least=16, most=16)
+claim("each layer is recomputed once: recomputations", len(recomputed), least=16, most=16)
 
 
 def products(run):
@@ -443,28 +452,27 @@ def products(run):
 
 
 more = products(forget) - products(keep)
-claim("each repeats the four products of its layer: products more", more, least=64, most=64)
+claim("each repeats the four matmuls of its layer: extra matmuls", more, least=64, most=64)
 
 # %% [markdown] id="trace-explain"
-# One recomputation for each layer, spread over the backward pass: the *last* layer's comes first, because backward
-# begins at the end of the model. The column `peak_bytes` falls from row to row: each tooth of the saw starts from a
-# lower ground, as one input after the other is given back. The same operations need not take the same time as in the
-# forward pass: what they make has to be kept now, and they find other numbers in the caches and other free memory. That can
-# cost time or save some.
+# There is one recomputation for each layer, spread over the backward pass. The *last* layer comes first, because the
+# backward pass begins at the end of the model. The column `peak_bytes` falls from row to row, because each layer
+# frees the input that it kept. A recomputation can take a different time than the forward pass, because the caches
+# and the free memory are in a different state.
 #
-# (Trust the order and the proportions of a profile more than its milliseconds: recording costs time. On a GPU these
-# ranges show when the work was *started*. On the box forward and backward end with a quiet stretch: there the slot
-# sleeps, to keep its pace.)
+# Recording takes time, so trust the order and the proportions of a profile more than its milliseconds. On a GPU,
+# these ranges show when the work was *launched*.
 
 # %% [markdown] id="groups-idea"
-# ## How much to forget at once
+# ## How many layers to recompute at once
 #
-# Layers need not be forgotten one by one. With `recompute_layers=4` (and the method *uniform*, which is the
-# default) four layers make a group: only the input of the group is kept, four times fewer than before, and
-# the whole group is computed again when its turn comes.
+# Several layers can share one checkpoint. With `recompute_layers=4` and the default method **uniform**, four layers
+# form a group. Only the input of the group is stored. In the backward pass, the whole group is computed again at
+# once.
 #
-# **Predict.** The model has 16 layers. With which size of group, 1, 2, 4, 8 or 16, is the peak lowest? Ask the
-# planner for all five, then run the last.
+# **Predict.** Each of the 16 layers stores 16 widths when it is computed again. The logits take 8192 / 64 = 128
+# widths, as much as eight layers. With which size of group, 1, 2, 4, 8 or 16, is the peak lowest? The planner answers
+# for all five, and then you run the last one.
 
 # %% id="groups-guess"
 ### BEGIN SOLUTION
@@ -495,41 +503,39 @@ show.memory_compare(traces, by="event")
 
 # %% id="groups-claim" tags=["claim"]
 worst = measured_mib["groups of 16"] / measured_mib["groups of 1"]
-claim("one group of all layers peaks higher than groups of one", worst, least=1.2, unit="times")
+claim("peak of one group of 16 over groups of 1", worst, least=1.2, unit="times")
 
 # %% [markdown] id="groups-explain"
-# *The figure lays the traces of three runs on top of each other, each over its own step. Dotted: their peaks.*
+# *Memory of three runs, each over one step. Dotted lines mark the peaks.*
 #
-# **Explain.** "Fewer inputs are kept, so larger groups are better" is half of the truth. There are two
-# moments at which memory can be highest.
+# **Explain.** Larger groups store fewer inputs, but memory can be highest at two moments:
 #
-# - At the end of the **forward** pass the block of the logits stands on the inputs that are kept. Larger
-#   groups lower it, by very little.
-# - In the **backward** pass a group comes back *as a whole*: all its layers, sixteen widths each, before the
-#   first of them is needed. Larger groups raise this, by a lot.
+# - At the end of the **forward** pass, memory holds the stored inputs and the logits. Larger groups lower this height
+#   by very little.
+# - In the **backward** pass, all layers of a group are computed again together, with sixteen widths each. Larger
+#   groups raise this height by a lot.
 #
-# The peak is the higher one of the two. In this small model the logits weigh as much as eight layers. So
-# groups of up to eight hide behind them, and one group of sixteen does not: at the beginning of the backward pass all
-# sixteen layers are there again. It pays the full price and gives back about half.
+# The peak is the higher of the two. In this small model, groups of up to eight layers stay below the logits. One
+# group of sixteen layers costs the same time and saves only about half of the memory.
 #
-# In a large model the layers weigh more than the logits, and the second moment decides. *L* layers in groups
-# of *n* need *L/n* widths for the inputs and 16 *n* for the group that has come back. The sum is least for
-# *n* near the root of *L*/16: two or three, for 96 layers. You may have heard of the root of *L*; that holds
-# if a layer keeps no more than its input, as in the networks for which the method was invented.
+# In a large model the layers outweigh the logits, and the second moment decides. With *L* layers in groups of *n*,
+# the inputs need *L/n* widths and the recomputed group needs 16 *n*. The sum is smallest for *n* near the square root
+# of *L*/16, which is two or three for 96 layers. The often quoted square root of *L* holds for networks in which a
+# layer stores only its input.
 
 # %% [markdown] id="half-idea"
-# ## Forget only as much as you must
+# ## Recompute only as much as you need
 #
-# All methods so far pay the full price. If memory is short by a little, it is enough to forget a little:
+# If memory is short by only a little, two methods recompute less:
 #
-# - the method **block** recomputes only the first *n* layers of the model (of each pipeline stage, if there are
-#   several), each from its own input, and lets the others keep everything;
-# - the granularity **selective** goes into the layer: it forgets only what attention keeps between its first
-#   and its last matrix, and computes only that again.
+# - The method **block** recomputes only the first *n* layers of each pipeline stage, each one from its own input. The
+#   other layers store everything.
+# - The granularity **selective** recomputes only the inside of attention, from the queries, keys and values to the
+#   input of the output matrix. Both ends stay stored.
 #
-# **Predict.** The run `half` recomputes 8 of the 16 layers, the run `selective` the inside of attention in
-# all of them. Of the memory that full recomputation gives back, how many percent will each of the two give
-# back?
+# **Predict.** The run `half` recomputes 8 of the 16 layers with *block*. The run `selective` recomputes the inside of
+# attention in all layers. Full recomputation saves a certain amount of memory. What percentage of it does each of the
+# two save? Use the table of sixteen widths.
 
 # %% id="half-guess"
 ### BEGIN SOLUTION
@@ -558,33 +564,30 @@ table = pd.DataFrame(
         name: {
             "planned peak (MiB)": peak_mib(run.recipe),
             "measured peak (MiB)": peak_mib(run),
-            "given back (%)": 100 * (peak_mib(keep) - peak_mib(run)) / saved_by_all,
+            "saved (%)": 100 * (peak_mib(keep) - peak_mib(run)) / saved_by_all,
             "FLOPs (times)": flops_factor(run.recipe),
         }
         for name, run in ways.items()
     }
 ).T
 for name, guessed in given.items():
-    guessed.compare(table.loc[name, "given back (%)"])
+    guessed.compare(table.loc[name, "saved (%)"])
 table.round(2)
 
 # %% id="half-claim" tags=["claim"]
-given_back = table["given back (%)"]
-claim(
-    "half of the layers give back half", given_back["block, 8 of 16"], least=45, most=55, unit="%"
-)
-claim("selective gives back nothing here", given_back["selective"], most=3, unit="%")
+given_back = table["saved (%)"]
+claim("half of the layers save half", given_back["block, 8 of 16"], least=45, most=55, unit="%")
+claim("selective saves almost nothing here", given_back["selective"], most=3, unit="%")
 
 # %% [markdown] id="half-explain"
-# **Explain.** *Block* is a dial: each layer that is recomputed gives back fifteen widths and costs one
-# forward pass of this layer. Half of the layers, half of the memory, half of the extra FLOPs.
+# **Explain.** With *block*, memory and time change in proportion. Half of the layers save half of the memory for half
+# of the extra FLOPs.
 #
-# *Selective* gives back next to nothing, and that is worth understanding. It was made for an attention that
-# stores its scores: *T* × *T* numbers for each head, more than everything else in the layer when sequences
-# are long, and in a wide model cheap to compute again. Fused attention took its place: it never stores the scores, and
-# computes them again itself. What this selective recomputation drops is nearly nothing, and it still pays for
-# one more pass through attention. Ask the planner what the activations of the layers (without the logits) would be without the
-# fusion:
+# With fused attention, *selective* saves almost nothing. It was made for attention that stores its scores, which are
+# larger than the rest of the layer if sequences are long. In a wide model they are cheap to compute again. Fused
+# attention recomputes the scores itself, so selective recomputation only adds one more pass through attention.
+#
+# The planner shows what the activations of the layers would need without fused attention:
 
 
 # %% id="unfused"
@@ -601,34 +604,37 @@ pd.DataFrame(
 ).round(1)
 
 # %% [markdown] id="unfused-explain"
-# Where the scores are stored, recomputing them gives a large part back. How cheap that is depends on the width: it computes
-# 4 *T h* FLOPs for a token again, where the matrices of a layer take 24 *h*². In a wide model that is some percent, as the published
-# times above show. In this one, where *T* = 4 *h*, it is two fifths of a layer. Half of the layers by *block* would cost a quarter
-# more and give back nearly as much.
+# If the scores are stored, recomputing them saves half of the memory here. Recomputing the scores takes 4 *T h* FLOPs
+# per token, while the matrices of a layer of width *h* take 24 *h*². In a wide model this is a few percent, which
+# fits the published times above. In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs.
+# Half of the layers with *block* would cost a quarter more and save nearly as much.
 #
-# Megatron-LM has drawn the same conclusion. `--recompute-granularity selective` means the scores only as long as nothing
-# else is said; `--recompute-modules` says which parts of a layer are meant today:
+# In Megatron-LM, `--recompute-granularity selective` means the scores by default. `--recompute-modules` chooses other
+# parts of a layer ([NVIDIA's
+# page](https://docs.nvidia.com/nemo/megatron-bridge/latest/training/activation-recomputation.html)):
 #
-# | module | what is forgotten | widths given back, of 16 | products computed again |
+# | module | what is recomputed | widths saved, of 16 | matmuls computed again |
 # |---|---|---|---|
-# | `core_attn` | the scores; nothing, if attention is fused | 0 | those of the scores |
-# | `layernorm` | what both norms give on | 2 | none |
+# | `core_attn` | the scores; with fused attention nothing is saved | 0 | the two of the scores |
+# | `layernorm` | the outputs of both norms | 2 | none |
 # | `mlp` | the wide middle, as by hand above | 8 | two thirds of the layer's |
-# | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their curve alone, or all of them | | none, or theirs |
+# | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their curve alone, or all of them | | none, or the experts' |
 # | (granularity `full`) | all but the input | 15 | all |
 #
-# Which rows weigh much and are cheap to make again? The norms are nearly free. Where a model has experts, their
-# activations are most of the layer. (The course's program knows `core_attn` alone.)
+# Choose parts that are large and cheap to recompute. The norms are nearly free. In a model with experts, their
+# activations are most of the layer. PyTorch offers a similar choice by operation, with
+# `create_selective_checkpoint_contexts`. The course's program knows only `core_attn`.
 
 # %% [markdown] id="elsewhere-idea"
-# ## Or put it elsewhere
+# ## Offload to the host instead
 #
-# There is a third way: neither keep nor recompute, but send the activations to the memory of the host and fetch them back in
-# time (*offloading*; in PyTorch `torch.autograd.graph.save_on_cpu`). What counts is which is sooner there. A token's fifteen
-# widths of 16 bits come back through a PCIe link, at 25 GB/s say; or a device of 150 achieved TFLOP/s computes the layer
-# again, 24 *h*² FLOPs for a token.
+# **Offloading** sends activations to the memory of the host and fetches them back in time, for example with
+# `torch.autograd.graph.save_on_cpu`. It pays if fetching is faster than recomputing.
 #
-# **Predict.** From which width *h* on is fetching sooner?
+# Take one token and one layer of width *h*. Fetching its fifteen widths of 16-bit numbers moves 15 · 2 · *h* bytes
+# over a PCIe link at 25 GB/s. Recomputing takes 24 *h*² FLOPs on a device that achieves 150 TFLOP/s.
+#
+# **Predict.** From which width *h* on is fetching faster?
 
 # %% id="elsewhere-guess"
 ### BEGIN SOLUTION
@@ -646,19 +652,19 @@ sooner.compare(even)
 table.round(2)
 
 # %% id="elsewhere-claim" tags=["claim"]
-claim("fetching and recomputing are even at a width of", even, least=7000, most=8000)
+claim("fetching and recomputing take equally long at a width of", even, least=7000, most=8000)
 
 # %% [markdown] id="elsewhere-explain"
-# **Explain.** Bytes grow with *h*, arithmetic with *h*². Small models recompute; in very wide ones the link wins, and it
-# works while the device computes. Newer devices move the point up, since they multiply ever faster and links follow
-# slowly; a link such as NVLink between processor and GPU (450 GB/s) moves it far down.
+# **Explain.** Bytes grow with *h*, and FLOPs grow with *h*². So small models should recompute. Very wide models
+# should fetch, which also works while the device computes. Newer devices move this point up, because their arithmetic
+# grows faster than their links. A link such as NVLink between processor and GPU (450 GB/s) moves it far down.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 09.1** — A device has room for three quarters of what `keep` needs. Recompute **as few layers
-# > as possible**, each by itself, so that the peak stays within the room. Find the number with
-# > `peak_mib(recipe)`, which asks the planner, then run it.
+# > **Exercise 09.1** — A device has room for three quarters of the memory that `keep` needs. Recompute **as few
+# > layers as possible**, each by itself, so that the peak fits. Find the number with `peak_mib(recipe)`, which asks
+# > the planner. Then run the recipe.
 
 # %% id="ex1-room" tags=["exercise"]
 room_mib = 0.75 * peak_mib(keep)
@@ -687,12 +693,12 @@ fits_run.watch()
 check.ex09_fits(fits_run, keep, room_mib)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Each recomputed layer gives back 15 widths. Uniform recomputation would fit too, and pay the price of all 16 layers for
-# the quarter that was missing.
+# Each recomputed layer saves 15 widths. Uniform recomputation would fit too, but it would recompute all 16 layers to
+# save the missing quarter.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` keep at the end of
-# > its forward pass, for all of its layers together?
+# > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` store at the end of its
+# > forward pass? Count all of its layers together.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -704,10 +710,11 @@ kept_mib = deep.layers * width_bytes / 2**20
 check.ex09_inputs(kept_mib, forget)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 16 layers, 2 × 256 tokens, 64 numbers of 4 bytes. The traces say the same in another way: one group of 16
-# keeps one input instead of sixteen, and the peak of its forward pass is lower by the other fifteen, and by what is
-# kept beside each of them: on a processor 5056 bytes, the state of the random numbers, so that dropout would fall
-# on the same places when the layer is computed again.
+# There are 16 inputs. Each has 2 × 256 tokens with 64 numbers of 4 bytes.
+#
+# The traces confirm this. One group of 16 layers stores fifteen inputs less, and its forward peak is lower by
+# slightly more than that. The reason is that each checkpoint also stores the state of the random number generator,
+# 5056 bytes on a CPU. With this state, dropout would set the same activations to zero again.
 
 # %% id="ex2-look" tags=["solution"]
 forward_bytes = {
@@ -715,34 +722,33 @@ forward_bytes = {
     for run in (forget, groups16)
 }
 each_bytes = (forward_bytes["forget"] - forward_bytes["groups16"]) / 15
-print(
-    f"a group keeps its input, {width_bytes:,} bytes, and {each_bytes - width_bytes:,.0f} beside it"
-)
+print(f"a group stores its input, {width_bytes:,} bytes, and {each_bytes - width_bytes:,.0f} more")
 print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Run `keep` and `forget` once more on two nodes with one device each, once with
-# > `tensor=2` and once with pure data parallelism. In which of the two does recomputation cost more time than
-# > its FLOPs, and what is being repeated there besides arithmetic? `show.step_time(run.profile.overlap)`
-# > knows. (Lesson 07 has more on `tensor=2`.)
+# > **Going further** — Run `keep` and `forget` once more on two nodes with one device each, first with `tensor=2` and
+# > then with pure data parallelism. In which of the two does recomputation cost more time than its FLOPs? What is
+# > repeated besides arithmetic? `show.step_time(run.profile.overlap)` shows it, and lesson 07 explains `tensor=2`.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A layer of GPT-2 keeps sixteen times its input for the backward pass (with fused attention); count yours with
-#   `saved_tensors_hooks`. Recomputation keeps the one and computes the fifteen again.
-# - The price is one more forward pass of the layers: at most a third more arithmetic. The result is the same.
-# - Make groups as large as still hide behind another part of the peak, here the logits. One group of all layers costs the
-#   same and gives back less.
-# - *Block* recomputes as many layers as it must. *Selective* recomputes parts of each layer: choose those that weigh much
-#   and are cheap, which the scores are no more where attention is fused.
-# - When one part of the peak has gone, look which part is the highest now.
+# - With fused attention, a layer of GPT-2 stores sixteen times its input. Full recomputation stores only the input.
+#   Count your own layers with `saved_tensors_hooks`.
+# - Recomputation costs at most one more forward pass of the layers, a third more arithmetic. The result is the same.
+# - Recompute in small groups. One group of all layers costs the same time and saves less.
+# - *Block* recomputes as many layers as necessary. *Selective* recomputes parts of layers. Choose parts that are
+#   large and cheap to recompute; with fused attention the scores no longer qualify.
+# - After you have lowered one part of the peak, look for the part that is now the highest.
+#
+# References: Korthikanti and others, 2022, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). NVIDIA, [Megatron
+# Bridge](https://docs.nvidia.com/nemo/megatron-bridge/latest/training/activation-recomputation.html).
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs `keep` and `forget` stay for the challenge and for a second look, and so does that of exercise 09.1,
-# which its check reads; the others can go. (Whoever runs the lesson again gets new ones.)
+# The runs `keep` and `forget` stay for the challenge, and the run of exercise 09.1 stays for its check. The next cell
+# deletes the other runs.
 
 # %% id="clean"
 lab.clean(groups16, half, selective, timed["keep"][1], timed["forget"][1], yes=True)

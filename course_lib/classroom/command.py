@@ -27,19 +27,19 @@ def main(argv: list[str]) -> int:
     """Run `course class`, for instructors."""
     options = parser(
         "class",
-        "Shows who of the class is in which lesson, what is solved, and who is stuck: of those\n"
-        "who agreed to share it.",
+        "Shows which lesson each learner is in, what is solved, and who is stuck. Shows only\n"
+        "learners who agreed to share their progress.",
         "`course class make FOLDER --group GROUP` makes a folder in which a class can share.",
     )
     actions = ["show", "make", "solutions"]
     options.add_argument("action", nargs="?", choices=actions, default="show")
-    options.add_argument("folder", nargs="?", type=Path, help=f"default: what {SETTING} names")
-    options.add_argument("--watch", action="store_true", help="draw it anew every two seconds")
+    options.add_argument("folder", nargs="?", type=Path, help=f"default: the folder in {SETTING}")
+    options.add_argument("--watch", action="store_true", help="repeat every two seconds")
     options.add_argument("--csv", type=Path, metavar="FILE", help="write a table; - prints it")
-    options.add_argument("--group", default="", help="make: whose members are the instructors")
-    options.add_argument("--members", help="make, as root: exactly these accounts, as in ada,bob")
+    options.add_argument("--group", default="", help="make: group of the instructors")
+    options.add_argument("--members", help="make, as root: the group's members, as in ada,bob")
     options.add_argument("--open", nargs="+", metavar="LESSON",
-                         help="solutions: bring these: 00 03, all or none")  # fmt: skip
+                         help="solutions: lessons to open: 00 03, all or none")  # fmt: skip
     given = options.parse_args(argv)
     place = given.folder or folder.place()
     if place is None:
@@ -102,8 +102,8 @@ def _write_csv(place: Path, file: Path) -> int:
 
 def share(argv: list[str]) -> int:
     """Run `course share`, for learners."""
-    options = parser("share", "Shares your progress with the instructors of the class, or not.")
-    options.add_argument("answer", nargs="?", choices=["yes", "no"], help="default: say how it is")
+    options = parser("share", "Starts or stops sharing your progress with the instructors.")
+    options.add_argument("answer", nargs="?", choices=["yes", "no"], help="default: show status")
     given = options.parse_args(argv)
     sharing.share_progress({"yes": True, "no": False}.get(given.answer))
     return 0

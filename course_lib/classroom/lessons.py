@@ -154,15 +154,15 @@ def main(argv: list[str]) -> int:
 
     options = parser(
         "lessons",
-        "Brings the newest lessons into your own folder of notebooks. Those that you have changed "
-        "stay as they are; their new versions are laid beside them.",
+        "Copies the newest lessons into your own folder of notebooks. A lesson that you changed "
+        "stays as it is, and its new version is put beside it.",
     )
     options.add_argument("action", choices=["update"])
     options.add_argument(
         "--language",
         choices=[ENGLISH, *LANGUAGES],
         default=ENGLISH,
-        help="another one than English; into a folder of its own",
+        help="language of the lessons; each language has its own folder",
     )
     given = options.parse_args(argv)
     try:

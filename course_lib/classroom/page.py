@@ -122,7 +122,7 @@ def _command(unix_socket: str) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_lib.classroom.page")
     parser.add_argument("--socket", required=True, help=_("path of the Unix socket to listen on"))
-    parser.add_argument("--parent", type=int, default=os.getppid(), help=_("its end is ours too"))
+    parser.add_argument("--parent", type=int, default=os.getppid(), help=_("exit when it exits"))
     options = parser.parse_args(arguments)
     exit_with(options.parent)
     place = folder.place() or Path(f"(no folder: {folder.SETTING} is not set)")

@@ -24,23 +24,23 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="course record",
         description=_(
-            "packs runs that have ended, one file per lesson that `course run --keep` "
-            "ran, else all of the workspace into one"
+            "Packs runs that have ended. Writes one file for each lesson that `course run "
+            "--keep` ran, or one file with all runs of the workspace."
         ),
     )
-    parser.add_argument("--workspace", type=Path, help=_("default: the one where you are"))
+    parser.add_argument("--workspace", type=Path, help=_("default: the current workspace"))
     parser.add_argument("--out", type=Path, help=_("default: recordings/ of the workspace"))
-    parser.add_argument("--name", default="", help=_("one file of this name with all runs"))
+    parser.add_argument("--name", default="", help=_("write all runs into one file with this name"))
     parser.add_argument(
         "--as-site",
         default="",
         metavar="NAME",
         help=_(
-            "another name for the cluster, such as box-h100: lessons then show these runs beside "
-            "those of the course's own box, and not instead of them"
+            "another name for the cluster, such as box-h100. Lessons then show these runs beside "
+            "the runs of the course's own box, not instead of them"
         ),
     )
-    parser.add_argument("--check", type=Path, metavar="FILE", help=_("only read such a file whole"))
+    parser.add_argument("--check", type=Path, metavar="FILE", help=_("only test this recording"))
     options = parser.parse_args(argv)
     if options.check:
         recording = Recording(options.check)

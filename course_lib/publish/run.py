@@ -154,21 +154,21 @@ def chosen(folder: Path, wanted: list[str], ending: str = "ipynb") -> list[Path]
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="course run",
-        description="runs every solution notebook from top to bottom, with its real jobs",
+        description="Runs every solution notebook from top to bottom, with its real jobs.",
     )
-    parser.add_argument("lessons", nargs="*", help="numbers, such as 00 07b; default: all")
+    parser.add_argument("lessons", nargs="*", help="lessons, such as 00 07b; default: all")
     parser.add_argument(
         "--workspace",
         type=Path,
-        help="where the runs go, on a cluster a folder that all nodes see; default: a new folder",
+        help="folder for the runs; on a cluster, all nodes must see it; default: a new folder",
     )
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="keep the runs that lessons delete at their end, so that `course record` finds them",
+        help="keep the runs that lessons delete at their end, for `course record`",
     )
     parser.add_argument(
-        "--language", default=ENGLISH, help="those of a translation, which are built first"
+        "--language", default=ENGLISH, help="build and run the notebooks of this translation"
     )
     options = parser.parse_args(argv)
     repository = Path(__file__).resolve().parents[2]

@@ -91,10 +91,10 @@ def show() -> None:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="course progress", description=_("exercises solved so far")
+        prog="course progress", description=_("Shows which exercises are solved.")
     )
-    parser.add_argument("--workspace", type=Path, help=_("default: the one that you stand in"))
-    parser.add_argument("--learner", help=_("another learner than you"))
+    parser.add_argument("--workspace", type=Path, help=_("default: the current workspace"))
+    parser.add_argument("--learner", help=_("show another learner's progress"))
     options = parser.parse_args(argv)
     workspace = options.workspace or find().folder
     print(table(standings(workspace, options.learner)))

@@ -32,15 +32,15 @@ MEMORY_OF_A_BOX_GIB = 2.0
 def main(argv: list[str]) -> int:
     options = parser(
         "rehearse",
-        "The dry run of the day before: jobs of the lessons' shapes, short, by as many at once as\n"
-        "will come, on the site that will be used. Says what will fail, what will be slow, and\n"
-        "what to book. Exit code 1 if something will fail.",
+        "Tests the day before whether a class will work. Submits short jobs with the lessons'\n"
+        "nodes and devices, as many at once as learners will come. Says what will fail, what\n"
+        "will be slow, and what to reserve. The exit code is 1 if something will fail.",
     )
-    options.add_argument("--users", type=count, default=30, help="how many will come (30)")
-    options.add_argument("--reservation", default="", help="of the cluster, made for the class")
-    options.add_argument("--lessons", nargs="+", default=[], help="numbers, such as 00 07b; all")
+    options.add_argument("--users", type=count, default=30, help="number of learners (30)")
+    options.add_argument("--reservation", default="", help="reservation for the class")
+    options.add_argument("--lessons", nargs="+", default=[], help="such as 00 07b; default: all")
     options.add_argument(
-        "--minutes", type=count, default=10, help="give up on a kind of job after so many (10)"
+        "--minutes", type=count, default=10, help="time limit for each kind of job (10)"
     )
     add_site(options)
     given = options.parse_args(argv)

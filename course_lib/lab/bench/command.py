@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EPILOG = N_(
-    "examples\n  course bench --tag 175                                planned, beside "
+    "examples\n  course bench --tag 175                                plan, and show "
     "the published result\n  course bench --tag box                                run "
-    "here, with a model of the box's size\n  course bench --tag 13 --tensor 4 --pipeline "
-    "2         another layout, planned\n  course bench --tag 175 --script --site "
+    "here, with a small model\n  course bench --tag 13 --tensor 4 --pipeline "
+    "2         plan another layout\n  course bench --tag 175 --script --site "
     "juwels-booster --partition booster --account me\n  course bench --tag 13 --jube > "
     "gpt-13.xml             the same as a JUBE workflow"
 )
@@ -43,26 +43,26 @@ def main(argv: list[str]) -> int:
 
 def _options() -> argparse.ArgumentParser:
     options = parser("bench", __doc__.splitlines()[0], EPILOG)
-    options.add_argument("--tag", choices=list(CASES), help=_("billions of parameters, or the box"))
+    options.add_argument("--tag", choices=list(CASES), help=_("billions of parameters, or box"))
     for name in FREE:
         options.add_argument(
-            flag_of(name), type=int, default=0, metavar="N", help=_("instead of the usual")
+            flag_of(name), type=int, default=0, metavar="N", help=_("instead of the default")
         )
     machines = ", ".join(CLUSTERS)
     options.add_argument(
-        "--machine", default="", help=_("to plan for: {machines}", machines=machines)
+        "--machine", default="", help=_("machine to plan for: {machines}", machines=machines)
     )
     add_site(options)
-    options.add_argument("--partition", default="", help=_("of the site, where its usual is small"))
-    options.add_argument("--account", default="", help=_("who pays, where the site asks"))
-    options.add_argument("--program", default=gpt.PROGRAM, help=_("Megatron-LM's, by its path"))
-    options.add_argument("--submit", action="store_true", help=_("run it at the site, and wait"))
+    options.add_argument("--partition", default="", help=_("if the default one is too small"))
+    options.add_argument("--account", default="", help=_("account to charge, if required"))
+    options.add_argument("--program", default=gpt.PROGRAM, help=_("path of Megatron-LM's program"))
+    options.add_argument("--submit", action="store_true", help=_("submit the job, and wait"))
     options.add_argument("--log", type=Path, help=_("copy the log of the run to this file"))
     what = options.add_mutually_exclusive_group()
     what.add_argument("--script", action="store_true", help=_("print the job script"))
     what.add_argument("--jube", action="store_true", help=_("print a JUBE file"))
     what.add_argument(
-        "--rules", action="store_true", help=_("what may be changed, what goes wrong")
+        "--rules", action="store_true", help=_("print what may change and what often fails")
     )
     options.set_defaults(tag="box")
     return options

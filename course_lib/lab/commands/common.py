@@ -16,11 +16,11 @@ from course_lib.lab.lab import Lab
 from course_lib.words import N_, _
 
 WHAT = N_(
-    "what to run is one of\n  a file            recipe.toml (every run folder has one), "
-    "or a batch script\n  a run             its name or its job id: the same recipe "
-    "again\n  gpt NAME …        training: gpt dp4 nodes=2 gpus_per_node=2 micro_batch=2 "
-    "global_batch=8\n  links NAME …      the speed of the links: links roads nodes=2\n  "
-    "shell NAME …      commands: shell hello 'commands=srun hostname' nodes=2"
+    "name what to run in one of these ways\n  a file            recipe.toml (every run "
+    "folder has one), or a batch script\n  a run             name or job id of a run, to run "
+    "its recipe again\n  gpt NAME …        training: gpt dp4 nodes=2 gpus_per_node=2 "
+    "micro_batch=2 global_batch=8\n  links NAME …      measurement of the links: links speeds "
+    "nodes=2\n  shell NAME …      commands: shell hello 'commands=srun hostname' nodes=2"
 )
 BUILDERS = ("gpt", "links", "shell")
 SHELL_LINES = ("commands", "before")
@@ -34,7 +34,7 @@ def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def add_site(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--site", help=_("a preset, instead of the workspace's site.toml"))
+    options.add_argument("--site", help=_("preset to use instead of the workspace's site.toml"))
 
 
 def recipe_of(words: Sequence[str], lab: Lab) -> Recipe:

@@ -39,12 +39,12 @@ def render(argv: list[str]) -> int:
 def submit(argv: list[str]) -> int:
     options = parser(
         "submit",
-        _("Submits a recipe. One that has run here already is not submitted again."), WHAT,
+        _("Submits a recipe. A recipe that has already run here is not submitted again."), WHAT,
     )  # fmt: skip
     options.add_argument("what", nargs="+", help=_("see below"))
-    options.add_argument("--again", action="store_true", help=_("submit it once more all the same"))
+    options.add_argument("--again", action="store_true", help=_("submit even if it has run before"))
     options.add_argument(
-        "--watch", action="store_true", help=_("wait for its end; exit code 1 if it ends badly")
+        "--watch", action="store_true", help=_("wait for its end; exit code 1 if it fails")
     )
     add_site(options)
     given = options.parse_args(argv)
@@ -60,7 +60,7 @@ def submit(argv: list[str]) -> int:
 
 def runs(argv: list[str]) -> int:
     options = parser("runs", _("Lists the runs of this workspace, the newest first."))
-    options.add_argument("-n", "--last", type=count, default=0, help=_("only so many"))
+    options.add_argument("-n", "--last", type=count, default=0, help=_("only this many runs"))
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
     rows = lab.run_rows()
@@ -69,7 +69,7 @@ def runs(argv: list[str]) -> int:
 
 
 def queue(argv: list[str]) -> int:
-    options = parser("queue", _("Lists your jobs that have not ended, and why they wait."))
+    options = parser("queue", _("Lists your unfinished jobs, and the reason why each job waits."))
     options.parse_args(argv)
     rows = Lab(quiet=True).queue_rows()
     print(plain(QUEUE_COLUMNS, rows) if rows else _("no jobs in the queue"))
@@ -77,12 +77,12 @@ def queue(argv: list[str]) -> int:
 
 
 def log(argv: list[str]) -> int:
-    options = parser("log", _("Prints the log of a run; exit code 1 if the run ended badly."))
+    options = parser("log", _("Prints the log of a run; exit code 1 if the run failed."))
     options.add_argument("run", help=_("name or job id"))
     options.add_argument(
-        "-n", "--lines", type=count, default=0, help=_("only the last so many lines")
+        "-n", "--lines", type=count, default=0, help=_("print only the last LINES lines")
     )
-    options.add_argument("-f", "--follow", action="store_true", help=_("go on until the run ends"))
+    options.add_argument("-f", "--follow", action="store_true", help=_("print until the run ends"))
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
     run = lab.run(which(given.run))
@@ -112,7 +112,7 @@ def _follow(run: Run, lines: int) -> int:
 
 
 def cancel(argv: list[str]) -> int:
-    options = parser("cancel", _("Ends runs of this workspace. Other jobs of yours: scancel."))
+    options = parser("cancel", _("Cancels runs of this workspace. For other jobs, use scancel."))
     options.add_argument("run", nargs="+", help=_("name or job id"))
     given = options.parse_args(argv)
     Lab().cancel([which(word) for word in given.run])
@@ -123,15 +123,15 @@ def clean(argv: list[str]) -> int:
     options = parser(
         "clean",
         _(
-            "Shows which runs of this workspace would be deleted, and deletes them with "
-            "--yes. Only\nwhat the course made is touched; without names, all runs that "
-            "have ended."
+            "Lists the runs of this workspace that would be deleted. With --yes, deletes "
+            "them.\nDeletes only what the course made. Without names, it selects all runs "
+            "that have ended."
         ),
     )
     options.add_argument("run", nargs="*", help=_("name or job id"))
     options.add_argument("--only", action="append", default=[], metavar="PART",
-                         help=_("only this part of the runs, such as checkpoints"))  # fmt: skip
-    options.add_argument("--yes", action="store_true", help="delete")
+                         help=_("delete only this part, such as checkpoints"))  # fmt: skip
+    options.add_argument("--yes", action="store_true", help="delete the listed runs")
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
     done = lab.clean(*(which(word) for word in given.run), only=given.only, yes=given.yes)
@@ -140,8 +140,8 @@ def clean(argv: list[str]) -> int:
 
 
 def budget(argv: list[str]) -> int:
-    options = parser("budget", _("Shows the device-hours of this workspace, or sets their limit."))
-    options.add_argument("hours", nargs="?", help=_('a number, or "none" to lift the limit'))
+    options = parser("budget", _("Shows the used device-hours of this workspace, or sets a limit."))
+    options.add_argument("hours", nargs="?", help=_('the new limit, or "none" to remove the limit'))
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
     if given.hours is not None:
@@ -158,7 +158,7 @@ def budget(argv: list[str]) -> int:
 
 def shell(argv: list[str]) -> int:
     options = parser("shell", _("Opens a shell with the cluster's commands on its PATH."))
-    options.add_argument("-c", dest="command", help=_("run this and come back"))
+    options.add_argument("-c", dest="command", help=_("run this command and return"))
     add_site(options)
     given = options.parse_args(argv)
     try:

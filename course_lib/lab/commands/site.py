@@ -16,13 +16,13 @@ from course_lib.words import _
 
 def main(argv: list[str]) -> int:
     options = parser(
-        "site", _("Descriptions of clusters: site.toml of the workspace, or a preset.")
+        "site", _("Shows or chooses a cluster: a preset, or the workspace's site.toml.")
     )
     actions = options.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="the presets; a star marks the one in use")
-    show = actions.add_parser("show", help="prints one, or the workspace's")
+    actions.add_parser("list", help="list the presets; a star marks the preset in use")
+    show = actions.add_parser("show", help="print a preset, or the site.toml of the workspace")
     show.add_argument("name", nargs="?")
-    use = actions.add_parser("use", help="copies a preset to site.toml, for you to complete")
+    use = actions.add_parser("use", help="copy a preset to site.toml, where you complete it")
     use.add_argument("name")
     given = options.parse_args(argv)
     action = {"list": _list, "show": _show, "use": _use}[given.action]

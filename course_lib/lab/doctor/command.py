@@ -20,12 +20,12 @@ def main(argv: list[str]) -> int:
     options = parser(
         "doctor",
         _(
-            "Looks at this machine, the site and the cluster, and says what is wrong and "
-            "what to do.\nExit code 0 only if a job would run."
+            "Checks this machine, the site and the cluster. Says what is wrong and how to "
+            "fix it.\nThe exit code is 0 only if a job would run."
         ),
     )
-    options.add_argument("--run", action="store_true", help=_("also send a small job to two nodes"))
-    options.add_argument("-q", "--quiet", action="store_true", help=_("only what is not well"))
+    options.add_argument("--run", action="store_true", help=_("also run a small job on two nodes"))
+    options.add_argument("-q", "--quiet", action="store_true", help=_("print only problems"))
     add_site(options)
     given = options.parse_args(argv)
 

@@ -18,12 +18,12 @@ OUT = Path("build") / "book"
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = pages_parser("book", "writes the lessons as pages to read", OUT)
+    parser = pages_parser("book", "Writes the lessons as a website", OUT)
     parser.add_argument(
         "--open-at",
         default="",
         metavar="URL",
-        help="where readers find the notebooks, {notebook} standing for a file's name, such as "
+        help="address of the notebooks, with {notebook} for a file's name, such as "
         "https://HUB/hub/user-redirect/lab/tree/notebooks/{notebook}",
     )
     options = parser.parse_args(argv)
@@ -37,19 +37,19 @@ def main(argv: list[str] | None = None) -> int:
 def pages_parser(name: str, does: str, out: Path) -> argparse.ArgumentParser:
     """Return a parser with the options that book and slides share."""
     parser = argparse.ArgumentParser(
-        prog=f"course {name}", description=f"{does}, with the results of `course run`"
+        prog=f"course {name}", description=f"{does}, with the results of `course run`."
     )
     parser.add_argument(
         "--workspace",
         type=Path,
-        help="in which `course run` ran lessons; default: the newest course-run-… of this folder",
+        help="workspace of a `course run`; default: the newest course-run-… in this folder",
     )
-    parser.add_argument("--out", type=Path, default=out, help=f"default: {out}")
+    parser.add_argument("--out", type=Path, default=out, help=f"output folder; default: {out}")
     parser.add_argument(
         "--language",
         default=ENGLISH,
         choices=[ENGLISH, *LANGUAGES],
-        help="of a translation, with the results of `course run --language` of the same",
+        help="language of the pages, with the results of `course run` in this language",
     )
     return parser
 

@@ -157,13 +157,13 @@ def write(repository: Path, language: str = ENGLISH) -> list[str]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="course build", description="writes notebooks/ and solutions/ from lessons/"
+        prog="course build", description="Writes notebooks/ and solutions/ from lessons/."
     )
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 on a difference"
+        "--check", action="store_true", help="write nothing; exit with 1 if a file would change"
     )
     parser.add_argument(
-        "--language", default=ENGLISH, help="another one: into notebooks/ko/ and solutions/ko/"
+        "--language", default=ENGLISH, help="language; ko writes notebooks/ko/ and solutions/ko/"
     )
     parser.add_argument(
         "--prose", action="store_true", help="write nothing; list sentences that are hard to read"

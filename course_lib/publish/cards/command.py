@@ -17,11 +17,11 @@ OUT = Path("build") / "cards"
 def main(argv: list[str]) -> int:
     options = parser(
         "cards",
-        "Makes a card of one page for each lesson: what is typed, what is called, what to take\n"
-        "home. As Markdown, and as HTML that a browser prints. No answer stands on one.",
+        "Makes a card of one page for each lesson, as Markdown and as HTML for printing. A card\n"
+        "lists the lesson's commands, functions and results to remember, and no answers.",
     )
-    options.add_argument("lessons", nargs="*", help="numbers, such as 00 07b; default: all")
-    options.add_argument("--out", type=Path, default=OUT, help=f"default: {OUT}")
+    options.add_argument("lessons", nargs="*", help="lessons, such as 00 07b; default: all")
+    options.add_argument("--out", type=Path, default=OUT, help=f"output folder; default: {OUT}")
     given = options.parse_args(argv)
     folder = PACKAGE.parent / "lessons"
     every = lessons_in(folder, "py")

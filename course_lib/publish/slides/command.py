@@ -11,8 +11,8 @@ OUT = Path("build") / "slides"
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = pages_parser("slides", "writes a deck of slides for each part", OUT)
-    parser.add_argument("--no-pdf", action="store_true", help="only the pages, no PDF of each")
+    parser = pages_parser("slides", "Writes a deck of slides for each part", OUT)
+    parser.add_argument("--no-pdf", action="store_true", help="write only the web pages, no PDF")
     options = parser.parse_args(argv)
     workspace, out = workspace_of(options), options.out.resolve()
     decks = write(workspace, out, with_pdf=not options.no_pdf, language=options.language)

@@ -124,7 +124,7 @@ def _day(
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="course timetable",
-        description="prints plans for a class: half a day, a day, three days",
+        description="Prints plans for a class of half a day, one day and three days.",
     )
     parser.add_argument("--language", default=ENGLISH, choices=[ENGLISH, *LANGUAGES])
     language, clone = parser.parse_args(argv).language, PACKAGE.parent

@@ -99,8 +99,8 @@ def update(repository: Path, code: str) -> list[str]:
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="course translate",
-        description="status: what is translated, and what is not. update: brings the catalogs in "
-        "locale/ up to date with the lessons.",
+        description="status: count what is translated, and name what is not. update: bring the "
+        "catalogs in locale/ up to date with the lessons.",
     )
     parser.add_argument("action", choices=["status", "update"])
     parser.add_argument("language", nargs="?", default="ko", help="its code, such as ko")
