@@ -36,13 +36,8 @@ MOST_SAMPLES = 1_000_000
 LARGEST_WORLD = 4096
 # Range of a message's time; outside of it, a file is damaged.
 SHORTEST_US, LONGEST_US = 1e-6, 1e12
-# Messages with at least this share of the longest time count as large.
-PART_OF_LONGEST = 1 / 8
-# Share of the time from the smallest to the largest message that the fitted line must explain by
-# bytes; less is due to noise.
-LEAST_PART = 0.7
-# Slope relative to the fastest tries' above which times are disturbed (quiet: within 1 in 200).
-DISTURBED = 1.1
+# Each reduces the error of alpha on a line without noise ten thousand times.
+ITERATIONS = 4
 
 
 @dataclass(frozen=True)
@@ -72,9 +67,7 @@ class Links:
         keys = ["kind", "source", "destination"]
         for key, group in self.samples.groupby(keys, dropna=False):
             kind, source, destination = key
-            alpha_us, bandwidth_gb_s, r2 = fit_line(
-                group["size_bytes"], group["time_us"], group["fastest_us"]
-            )
+            alpha_us, bandwidth_gb_s, r2 = fit_line(group["size_bytes"], group["time_us"])
             ends = [(source, destination)]
             if kind == "point_to_point":
                 ends.append((destination, source))
@@ -84,8 +77,8 @@ class Links:
 
     @cached_property
     def latency_us(self) -> pd.DataFrame:
-        """Return the shortest time of the smallest message, source by destination."""
-        return self._matrix("least_us", largest=False)
+        """Return the usual time of the smallest message, source by destination."""
+        return self._matrix("time_us", largest=False)
 
     @cached_property
     def bandwidth_gb_s(self) -> pd.DataFrame:
@@ -98,10 +91,7 @@ class Links:
         chosen = self.samples[self.samples["kind"] == "point_to_point"].dropna(
             subset=["source", "destination", "time_us"]
         )
-        chosen = chosen.assign(
-            rate_gb_s=chosen["size_bytes"] / chosen["time_us"] / 1e3,
-            least_us=chosen["fastest_us"].fillna(chosen["time_us"]),
-        )
+        chosen = chosen.assign(rate_gb_s=chosen["size_bytes"] / chosen["time_us"] / 1e3)
         chosen = chosen.sort_values("size_bytes", ascending=not largest)
         table = pd.DataFrame(
             np.nan, index=range(self.world_size), columns=range(self.world_size), dtype=float
@@ -114,8 +104,8 @@ class Links:
 
     @cached_property
     def roads(self) -> pd.DataFrame:
-        """Return latency and bandwidth inside and between nodes: the shortest time of the smallest
-        message (other load only adds to it), and the median bandwidth of the pairs."""
+        """Return latency and bandwidth inside and between nodes: medians over the pairs, latency
+        from the smallest message."""
         import pandas as pd
 
         node = dict(zip(self.ranks["rank"], self.ranks["node"], strict=True))
@@ -126,52 +116,34 @@ class Links:
             if chosen.any():
                 found = pairs[chosen]
                 ends = zip(found["source"], found["destination"], strict=True)
-                latency_ms = min(self.latency_us.loc[pair] for pair in ends) / 1e3
+                latency_ms = float(np.median([self.latency_us.loc[pair] for pair in ends])) / 1e3
                 rows.append((road, latency_ms, float(found["bandwidth_gb_s"].median())))
         return pd.DataFrame(rows, columns=["road", "latency_ms", "bandwidth_gb_s"])
 
 
-def fit_line(
-    sizes: Sequence[float] | Any, times: Sequence[float] | Any,
-    least: Sequence[float] | Any | None = None,
-) -> tuple[float, float, float]:  # fmt: skip
+def fit_line(sizes: Sequence[float] | Any, times: Sequence[float] | Any) -> tuple[float, ...]:
     """Return (alpha in us, bandwidth in GB/s, r2) of time = alpha + size / bandwidth.
 
-    The large messages determine the bandwidth and the smallest one the rest; sizes in between fit a
-    network's buffers and seem faster than they are. Neither may be negative. `least` are the
-    shortest times, if known: the latency comes from them, since on a busy machine a small message
-    mostly waits for a core."""
+    The smallest messages determine alpha, and the least squares through alpha the bandwidth.
+    """
     size, time = np.asarray(sizes, float), np.asarray(times, float)
-    shortest = time if least is None else np.asarray(least, float)
     good = np.isfinite(size) & (time > SHORTEST_US) & (time < LONGEST_US) & (size > 0)
-    size, time, shortest = size[good], time[good], shortest[good]
-    shortest = np.where(shortest > SHORTEST_US, np.minimum(shortest, time), time)
+    size, time = size[good], time[good]
     if not len(size):
         return math.nan, math.nan, math.nan
-    kinds = np.unique(size)
-    if len(kinds) < 2:
+    if size.min() == size.max():
         return 0.0, float(size.mean() / time.mean() / 1e3), math.nan
-    # If the large messages were disturbed, most of them may be far too long, or the larger one the
-    # faster. Then their shortest times are used, or if necessary the rate of the largest message
-    # alone.
-    smallest_us, largest_us = (float(shortest[size == kind].min()) for kind in kinds[[0, -1]])
-    least = max(LEAST_PART * (largest_us - smallest_us) / float(kinds[-1] - kinds[0]), 0.0)
-    usual, quickest = (_slope(size, each, kinds) for each in (time, shortest))
-    asked = (usual, quickest) if usual <= DISTURBED * quickest else (quickest, usual)
-    slope = next((slope for slope in asked if slope > least), largest_us / float(kinds[-1]))
-    alpha = max(float(np.median((shortest - slope * size)[size == kinds[0]])), 0.0)
+    small, largest = size == size.min(), size == size.max()
+    alpha, slope = float(np.median(time[small])), 0.0
+    for _turn in range(ITERATIONS):
+        slope = float((size * (time - alpha)).sum() / (size * size).sum())
+        alpha = max(float(np.median((time - slope * size)[small])), 0.0)
+    if slope <= 0:  # the small messages took longer than the large ones
+        slope, alpha = float(np.median(time[largest]) / size.max()), 0.0
     errors = alpha + size * slope - time
     spread = float(((time - time.mean()) ** 2).sum())
     r2 = 1 - float((errors**2).sum()) / spread if spread else 1.0
     return alpha, 1 / slope / 1e3, r2
-
-
-def _slope(size: Any, time: Any, kinds: Any) -> float:
-    """Return the microseconds for each further byte of the large messages, from these times."""
-    large = (time >= time.max() * PART_OF_LONGEST) | (size >= kinds[-2])
-    weighted = np.stack([1 / time[large], size[large] / time[large]], axis=1)
-    (_unused, slope), *_unused = np.linalg.lstsq(weighted, np.ones(int(large.sum())), rcond=None)
-    return float(slope)
 
 
 def links(path: PathLike) -> Links:
