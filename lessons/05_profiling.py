@@ -148,9 +148,9 @@ print(*sorted((healthy.folder / "profile").glob("*.json.gz")), sep="\n")
 table.round(1)
 
 # %% [markdown] id="profiler-explain"
-# `step` is the recorder's own count, so its 1 and 2 are steps 8 and 9. The column `kernel_ms` is time on a GPU, and `cpu_ms` is
-# time of operators on the processor. Without a GPU, `kernel_ms` is 0 and `cpu_ms` holds the work, including the box's
-# sleep. `other_ms` is the rest.
+# `step` is the recorder's own count, so its 1 and 2 are steps 8 and 9. The column `kernel_ms` is time on a GPU, and
+# `cpu_ms` is time of operators on the processor. Without a GPU, `kernel_ms` is 0 and `cpu_ms` holds the work,
+# including the box's sleep. `other_ms` is the rest.
 #
 # Which operators take the time? The *self* time of an operator leaves out the operators that it calls. The figure
 # adds it up over both recorded steps of all four ranks. *Host* means the processor:
@@ -219,8 +219,9 @@ def from_outside(run):
 pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
-# *The slow run while it ran, with one curve for each rank or GPU and each node. For a rank on a processor, 100 % is the rate of its slot; sending and writing files count too. Memory is the memory of the whole process including its libraries. The table compares both
-# runs while they trained.*
+# *The slow run while it ran, with one curve for each rank or GPU and each node. For a rank on a processor, 100 % is
+# the rate of its slot; sending and writing files count too. Memory is the memory of the whole process including its
+# libraries. The table compares both runs while they trained.*
 #
 # **Explain.** Suppose the slow run sends less per second and its ranks are less busy. This proves only that its steps
 # are less frequent and that something waits. On a slow network fewer bytes arrive per second, and the ranks wait for
@@ -501,9 +502,10 @@ waiting_percent = 100 * waiting_ms(ill)["waiting (ms)"].sum() / device_time_ms
 check.ex05_waiting(waiting_percent, ill)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# Both sides of the fraction must describe the same thing. A value of `waiting_ms` is for one step of one rank, so the sum over
-# the ranks belongs to the device time of all four ranks in one step. Three ranks wait for about the 200 ms that the
-# fourth spends on its data, plus the small waiting of every run. With 1000 devices, 999 would wait for one slow disk.
+# Both sides of the fraction must describe the same thing. A value of `waiting_ms` is for one step of one rank, so the
+# sum over the ranks belongs to the device time of all four ranks in one step. Three ranks wait for about the 200 ms
+# that the fourth spends on its data, plus the small waiting of every run. With 1000 devices, 999 would wait for one
+# slow disk.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Record the run with `gpt.recipe(…, zero=1)` instead of plain data parallelism, so that the
