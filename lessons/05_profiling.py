@@ -24,8 +24,8 @@ lab = Lab()
 # ## Record two runs, one of them slow
 #
 # What do you need to find a fault? You need a record of the slow run, and one of a healthy run to compare it with.
-# Both runs train the same small GPT on four devices over the same links. The second run has a flag that makes it
-# slow, and you will find out what the flag does.
+# Both runs train the same small GPT on four devices over the same links. The second run, `ill`, has a flag that makes
+# it slow, and you will find out what the flag does.
 #
 # `profile=(8, 10)` names the first step to record and the first step not to record, so steps 8 and 9 are recorded on
 # all four ranks. The count starts at 0, as in the flags of Megatron-LM. The log counts from 1 and calls these steps
@@ -174,7 +174,7 @@ show.operators(healthy.profile, top=8)
 # You know how a healthy step spends its time. Now find the fault in the slow run.
 #
 # **Predict.** Every step of the slow run takes longer. It sends the same gradients over the same link and reaches the
-# same loss. Lesson 04 showed what a slow link does. Is the network to blame?
+# same loss. Lesson 04 showed what a slow link does. Is the cause the network, the arithmetic or something else?
 
 # %% id="ill-guess"
 ### BEGIN SOLUTION
@@ -520,7 +520,8 @@ check.ex05_waiting(waiting_percent, ill)
 # - Communication is waiting plus transfer. The rank that waits least is the rank that the others wait for.
 # - If matmuls do not lead the list of operators, ask why.
 # - You have found the cause if removing it makes the run as fast as predicted.
-# - Memory rises in forward and falls in backward, on top of the model state that is always there.
+# - Memory rises in forward and falls in backward, on top of the parameters, gradients and optimizer state that are
+#   always there.
 #
 # References: PyTorch, [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html).
 # [Perfetto](https://ui.perfetto.dev). Meta, [Holistic Trace

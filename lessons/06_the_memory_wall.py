@@ -529,8 +529,8 @@ claim(
 # ## A larger batch is faster only up to a point
 #
 # Should you always fill the memory? That depends on what a larger batch does for speed. A step takes a fixed time
-# plus a time per sample, which is a line again. Its length is the number of samples on *both* devices divided by the
-# samples per second.
+# plus a time per sample, which is a line again. The length of a step is the number of samples on *both* devices
+# divided by the samples per second.
 #
 # **Predict.** Compute this line from the first two rows of the table above, and cover the other rows. By what factor
 # do the samples per second grow from the smallest to the largest batch that completed?
@@ -659,8 +659,8 @@ for stage in shared:
 #
 # **Explain.** If you guessed 7 MiB, you divided the whole floor by four. ZeRO-1 shares only the optimizer state. That
 # leaves 4 + 4 + 8/4 = 10 bytes per parameter, which is 18 MiB. The program keeps 1.8 MiB more, a buffer for the sums
-# of its own share, and the planner includes this buffer. In 16-bit training 12 of 16 to 18 bytes are optimizer state
-# (lesson 08), so ZeRO-1 saves most of the floor.
+# of its own share, and the planner includes this buffer. In 16-bit training 12 of 16 to 18 bytes are optimizer state,
+# including a `float32` copy of the parameters (lesson 08). There ZeRO-1 saves most of the floor.
 #
 # Which method helps with which problem? Ask these questions from the top:
 #

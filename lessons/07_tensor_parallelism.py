@@ -1,7 +1,7 @@
 # %% [markdown] id="title"
 # # 07 Tensor parallelism
 #
-# In lesson 03 every device held the whole model. Lesson 06 showed what to do if the model does not fit. ZeRO and FSDP
+# In lesson 03 every device held the whole model. There are three ways out if the model does not fit. ZeRO and FSDP
 # shard what the devices hold (lesson 11). A pipeline gives each device some of the layers (lesson 07b). The third way
 # is **tensor parallelism**, in which several devices compute each matmul together. In this lesson you split a layer,
 # count its messages, and measure where the time of a split step goes.
@@ -26,7 +26,7 @@ lab = Lab()
 #
 # How can two devices share one matmul? Most of a transformer's arithmetic is matmuls, and every MLP has two of them
 # in a row. The input `X` is multiplied by `A`, an activation function is applied to each number, and the result is
-# multiplied by `B`. Each device shall hold half of `A` and half of `B`.
+# multiplied by `B`. Each device holds half of `A` and half of `B`.
 #
 # **Predict.** Split `A` by columns and `B` by rows. How often must the two devices exchange data between `X` and the
 # result? Remember that the activation function needs only one number at a time.
@@ -146,7 +146,7 @@ message_ms = float(np.median(one.links.all_reduce_ms))
 print(f"one all-reduce of {1000 * rows_mb:.0f} kB: {message_ms:.2f} ms")
 
 # %% [markdown] id="count-predict"
-# ## Messages alone do not explain the loss inside a node
+# ## Inside a node, tensor parallelism is slower
 #
 # How much slower is tensor parallelism if both devices are on **one node**, on the fastest link? When the runs of
 # this course were recorded on the box, a step of *data 2* took about 0.4 s. Now add the messages of *singly*.
@@ -287,7 +287,8 @@ if lab.site.box:  # whose devices share the cores of one computer
 #   less well than a whole matrix, and *singly* starts four times as many operations.
 #
 # Larger micro-batches reduce all three, as *at once* shows. They lead to fewer messages and larger matmuls.
-#
+
+# %% [markdown] id="real-idea"
 # ## On real hardware the bytes decide
 #
 # Does a large model on GPUs also lose its time to many small messages? The next cell computes one layer of a large
@@ -488,8 +489,8 @@ check.ex07_sent(gigabytes_sent)
 #   enough. With attention, a layer needs four all-reduces per micro-batch.
 # - The traffic of tensor parallelism grows with the number of samples. The traffic of data parallelism does not.
 # - On real hardware the bandwidth of the link decides, so tensor parallelism stays inside a node or a rack.
-# - **This one holds for small models only:** messages, waiting and small matmuls slowed the step down more than the
-#   bytes. Larger micro-batches reduced all three.
+# - **This one holds for small models only:** inside a node, messages, waiting and small matmuls slowed the step down.
+#   Larger micro-batches reduced all three.
 #
 # References: Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), 2019. Korthikanti et al., [Reducing
 # Activation Recomputation](https://arxiv.org/abs/2205.05198), 2022, introduces sequence parallelism. Bekman, [Machine
