@@ -132,12 +132,12 @@ for run in recorded:
 #
 # If you guessed several hundred MiB, you may have thought of `nvidia-smi`, which counts more than tensors. On the
 # H100 the tensors took 62 MiB, but the allocator counted 128 MiB. Nearly all of the rest was workspace of the matmul
-# library, 32 MiB each for forward and backward. Between two steps the log still reported 94 MiB, mostly floor and
-# workspace. Kernels and NCCL's buffers come on top. In a run of two processes with NCCL, one process occupied 1 GiB
-# of the card. These parts do not grow with the model, so they matter only on small GPUs.
+# library, 32 MiB each for forward and backward. Between two steps the log still reported 94 MiB. With kernels and
+# NCCL's buffers, one of two processes occupied 1 GiB of the card. These parts do not grow with the model, so they
+# matter only on small GPUs.
 #
-# The step times above say little about the H100. A model this small leaves a GPU idle most of the time, waiting for
-# the program to launch the next operator.
+# The step times say little about the H100. A model this small leaves a GPU idle most of the time, waiting for the
+# next operator.
 
 # %% [markdown] id="double-idea"
 # ## Double the batch until a run fails
@@ -252,11 +252,11 @@ else:
 #
 # | part of the message | meaning |
 # |---|---|
-# | `[rank…]` | the process that failed; several may fail at once, in any order |
+# | `[rank…]` | the process that failed; several may fail at once |
 # | `Tried to allocate …` | the size of the **one** tensor that was requested, not the amount that is missing. A GPU reports the size of its block: 2 MiB for up to 1 MiB, 20 MiB for less than 10 MiB, otherwise the next multiple of 2 MiB |
-# | `total capacity … of which … is free` | the free rest was smaller than the tensor, or split into pieces that were too small |
+# | `total capacity … of which … is free` | the rest was smaller than the tensor, or split into pieces that were too small |
 # | `is in use`, `allocated` | what the process already held |
-# | `… allowed` (on a GPU) | the limit that we set, which counts here instead of the capacity |
+# | `… allowed` (on a GPU) | the limit that we set, which replaces the capacity |
 #
 # Most people look at the end of the log first:
 
@@ -493,12 +493,12 @@ if measured[0] < fixed:
 # reason. The logits of step 1 left a free block, and the optimizer state took a part of it. The rest is too small for
 # the logits of step 2, and it grows with every sample. The measured line is therefore steeper than the planned line.
 #
-# The measured line may also start below the floor. With a large batch the optimizer state lies in the block that the
-# logits left, so it needs no memory of its own. With a small batch that block is too small, and the line does not
-# hold. Trust the line between its two points and a little beyond them.
+# The measured line may also start below the floor. With a large batch the optimizer state lies in the block of the
+# logits and needs no memory of its own. With a small batch that block is too small. So trust the line only between
+# its two points and a little beyond.
 #
-# The planner ignores fragmentation, so it promises too much here. On a large device fragmentation is usually a
-# few per cent, and a margin covers it.
+# The planner ignores fragmentation and promises too much here. On a large device fragmentation is usually a few per
+# cent, and a margin covers it.
 
 # %% [markdown] id="check-idea"
 # ### Test the prediction
@@ -569,12 +569,12 @@ claim(
 # %% [markdown] id="speed-explain"
 # **Explain.** If you guessed the factor of the batch, you assumed that a step always takes the same time. Only a part
 # of the step does: sending the gradients, the optimizer, and starting every operation. A larger batch spreads this
-# part over more samples, so the speed rises at first. Once arithmetic takes most of the step, the speed hardly
-# changes. A GPU reaches this point late, because a small batch leaves most of it idle.
+# part over more samples. Once arithmetic takes most of the step, the speed hardly rises. A GPU reaches this point
+# late, because a small batch leaves most of it idle.
 #
-# So fill the memory only while the speed still rises. On a small device memory may end first. Then the largest batch
-# that fits, less a margin, is the fastest. If you have memory to spare, choose the smallest batch on the flat part of
-# the curve. Whether a larger batch also *learns* as well per sample is the subject of lesson 12.
+# So fill the memory only while the speed still rises. If memory ends first, the largest batch that fits, less a
+# margin, is the fastest. If you have memory to spare, choose the smallest batch on the flat part of the curve.
+# Whether a larger batch also *learns* as well per sample is the subject of lesson 12.
 
 # %% [markdown] id="zero-idea"
 # ## ZeRO shares the model state among the devices
@@ -716,12 +716,10 @@ check.ex06_longer(fits, breaks)
 # The attention of this program works on small blocks and never stores them.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 06.2** — A published course on supercomputer training reports an out-of-memory error. Find its
-# > micro-batch.
-# >
-# > The model is a GPT with 32 attention heads, width 768, sequences of 1024 tokens and a vocabulary of 50257. It
-# > ran in `float32` on V100 GPUs with 16 GB. The program stores the attention weights in every layer, one tensor of
-# > heads × tokens × tokens for each sample. The published log ends with
+# > **Exercise 06.2** — A published course reports an out-of-memory error of a GPT on V100 GPUs with 16 GB. The
+# > model has 32 attention heads, width 768, sequences of 1024 tokens and a vocabulary of 50257, all in `float32`.
+# > Its program stores the attention weights in every layer, one tensor of heads × tokens × tokens for each sample.
+# > The log ends with
 # >
 # > `CUDA out of memory. Tried to allocate 512.00 MiB (GPU 0; 15.78 GiB total capacity; …)`
 # >
@@ -740,13 +738,11 @@ check.ex06_published(published_micro_batch)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
 # The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes, exactly 128 MiB. The refused tensor is
-# four times as large, so the micro-batch was 4. With micro-batch 32 this tensor would have 4 GiB, and the message
-# would say so. The logits do not fit the message. They have 50257 columns (50304 after padding), and no whole number
-# of samples makes 512 MiB of them.
+# four times as large, so the micro-batch was 4. With micro-batch 32 it would have 4 GiB. The logits do not fit the
+# message. They have 50257 columns (50304 after padding), and no whole number of samples makes 512 MiB of them.
 #
-# So the text is right about this run. The number does not explain the script, which may have been changed later or
-# may belong to another run. A matching size is strong evidence but not proof, since a different tensor could have 512
-# MiB by chance.
+# So the text is right about this run. The script may have been changed later or may belong to another run. A matching
+# size is strong evidence but not proof, since a different tensor could have 512 MiB by chance.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — `wall("…", micro_batch, zero=1)` shares the optimizer state between the two devices. By how
