@@ -649,7 +649,7 @@ for stage in shared:
         sum(bars[f"ZeRO-{stage}, planned"].values())
         / sum(bars[f"ZeRO-{stage}, measured"].values()),
         least=0.95,
-        most=1.05,
+        most=1.1,
         unit="times",
     )
 
