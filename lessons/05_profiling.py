@@ -1,16 +1,15 @@
 # %% [markdown] id="title"
 # # 05 Profiling: where a step loses its time
 #
-# A run is slower than it should be. Which of its thousand parts is to blame? Guessing is expensive: on a
-# cluster, every guess is a job. A **profiler** writes down what every process did, and when. In this lesson
-# you read such records as tables, as pictures and in TensorBoard, and use them to find out what is wrong with
-# a run that was made slow on purpose. You also see, for the first time, the memory of a device fill and
-# empty.
+# A run is slower than it should be. Which part of it is to blame? Guessing is expensive, because on a cluster every
+# guess costs a job. A **profiler** records what every process did, and when. In this lesson you read such records as
+# tables, as figures and in TensorBoard. You use them to find the fault in a run that was slowed down on purpose, and
+# you watch the memory of a device over two steps.
 #
 # | | |
 # |---|---|
-# | You will be able to | record a few steps of a run; split a step into its parts; tell waiting from working; find a bottleneck from evidence; read memory over time |
-# | Minutes | 40 |
+# | You will be able to | record a few steps of a run; split a step into its parts; tell waiting from transfer; find a bottleneck and prove it; read memory over time |
+# | Minutes | 50 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 04 |
 
@@ -22,22 +21,24 @@ from course_lib import Lab, check, claim, gpt, predict, show
 lab = Lab()
 
 # %% [markdown] id="record-idea"
-# ## Two runs, one of them ill
+# ## Record two runs, one of them slow
 #
-# Both train the same small GPT on four devices. The second was given a flag that makes it slow; what the flag
-# does, you will find out. In both, the steps 8 and 9 are recorded on all four ranks: `profile=(8, 10)` names
-# the first step to record and the first not to. (It counts from 0, as the flags of Megatron-LM do; in the log,
-# which counts from 1, these are iterations 9 and 10.) Two steps are enough. A record of everything would be large,
-# and the recording itself costs time.
+# What do you need to find a fault? You need a record of the slow run, and one of a healthy run to compare it with.
+# Both runs train the same small GPT on four devices over the same links. The second run, `ill`, has a flag that makes
+# it slow, and you will find out what the flag does.
 #
-# The recording is done by PyTorch's own `torch.profiler`. In a program of yours it takes these lines:
+# `profile=(8, 10)` names the first step to record and the first step not to record, so steps 8 and 9 are recorded on
+# all four ranks. The count starts at 0, as in the flags of Megatron-LM. The log counts from 1 and calls these steps
+# iterations 9 and 10. Two steps are enough, because recording takes time and disk space.
+#
+# PyTorch's own `torch.profiler` does the recording. Your own program needs these lines:
 
 # %% id="profiler-code"
 lab.code("observing/profiling.py", "Profiler._start")
 
 # %% [markdown] id="profiler-words"
-# `schedule` leaves out nothing, throws the first step away (starting costs time) and keeps the next ones; after each
-# step the training loop calls `recording.step()`. `on_trace_ready` writes the file when the last one is over.
+# `schedule` skips nothing, discards the first step as a warm-up, and keeps the following steps. The training loop
+# calls `recording.step()` after each step. `on_trace_ready` writes the file after the last recorded step.
 
 # %% id="record"
 healthy_recipe = gpt.recipe(
@@ -55,49 +56,52 @@ healthy_recipe = gpt.recipe(
 ill_recipe = healthy_recipe.but(name="ill", planted_bottleneck=1)
 healthy = lab.submit(healthy_recipe)
 ill = lab.submit(ill_recipe)
-for run in (healthy, ill):  # each needs all devices: the second waits in the queue for the first
+for run in (healthy, ill):  # each run needs all devices, so the second waits in the queue
     run.require()
 show.throughput(healthy, ill, unit="ms")
 
 # %% [markdown] id="board-idea"
-# ## TensorBoard
+# ## Curves show that a run is slow
 #
-# The program also writes its numbers for **TensorBoard**, a page that draws the curves of all runs side by
-# side and is updated while they run. Open it, and choose a curve such as `iteration-time`:
+# What do the usual curves tell you? The program also writes its numbers for **TensorBoard**, a page that draws the
+# curves of all runs and updates them while the runs continue. Open it and choose a curve such as `iteration-time`:
 
 # %% id="board"
 lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
-# The page is served by your own notebook server, for you alone. It shows what the figure above shows: the ill run is
-# slower from the start. (Longer in *both* runs are the first one or two steps, which warm up, and iteration 10: when the last recorded
-# step is over, its file is written, and the log counts that in. The records below do not.) Curves tell *that* something is
-# wrong, and since when. They do not tell what.
+# Your own notebook server serves this page, for you alone. It shows what the figure above shows: the second run is
+# slower from the start. In both runs the first one or two steps are long because they warm up. Iteration 10 is long
+# because it includes writing the record.
 #
-# Have a look at the loss as well. If it differs, the two runs do not do the same work:
+# Curves tell you *that* something is wrong, and since when. They do not tell you what. Check the loss as well,
+# because different losses would mean different work:
 
 
 # %% id="same-loss"
 print(healthy.log.losses_beside(ill.log))
 
 # %% [markdown] id="same-loss-explain"
-# A difference below a thousandth of the loss is rounding. A larger one would mean that something else differs (the data,
-# the batch, the program), which `healthy.compare(ill)` helps to find.
+# A difference below a thousandth of the loss is rounding. A larger difference would mean that the data, the batch or
+# the program differs. `healthy.compare(ill)` helps to find such a difference.
 
 
 # %% [markdown] id="breakdown-idea"
-# ## A step, cut into parts
+# ## A step consists of compute, communication and idle time
 #
-# Begin with the healthy run. The record of a rank is a list of many thousand intervals: this operator from
-# here to there. Every moment of the step belongs to one of a few kinds:
+# How does a healthy step spend its time? The record of a rank is a list of many thousand intervals, one for each
+# operator. Every moment of the step belongs to one of three parts:
 #
-# | part | the rank |
+# | part | what the rank does |
 # |---|---|
-# | compute | works: an *operator* such as a product of matrices runs (on a GPU: a *kernel*, a program of the device; on the box also the sleep by which a slot keeps its pace) |
+# | compute | runs an *operator* such as a matmul; on a GPU it runs a *kernel*, a program of the device; on the box this includes the sleep that keeps a slot's pace |
 # | exposed communication | is inside an all-reduce or another exchange, and computes nothing meanwhile |
 # | idle | neither: the program waits for something else, or Python is between two operators |
 #
-# **Predict.** Which share of a step of the healthy run is communication?
+# **Predict.** What percentage of a healthy step is communication? The model has 1.86 million parameters, so each
+# device has 7.4 MB of gradients. A ring of four devices sends 1.5 times as much over the link between the nodes.
+# Lesson 04 measured the bandwidth of this link, about 0.12 GB/s on the box. The figure above shows how long a step
+# takes.
 
 # %% id="breakdown-guess"
 ### BEGIN SOLUTION
@@ -117,16 +121,16 @@ share = 100 * sums["exposed_communication_us"] / sums["total_us"]
 share_guess.compare(share)
 
 # %% [markdown] id="breakdown-explain"
-# *Mean of the two recorded steps, one bar for each rank, with the share of each part.*
+# *Mean of the two recorded steps, one bar per rank, with the share of each part.*
 #
-# **Explain.** The likely thought is that a training program mostly trains. How far that is true depends on how much
-# arithmetic there is between two exchanges, and on the road: the gradients of lesson 04 have to travel, however few
-# samples they were made from.
+# **Explain.** If you guessed a small share, you assumed that a training program mostly computes. The share depends on
+# the arithmetic between two exchanges and on the bandwidth of the link. The gradients have the same size however few
+# samples they were computed from. On the box they take roughly 7.4 MB × 1.5 / 0.12 GB/s ≈ 90 ms per step.
 #
-# TensorBoard's profiler tab does the same sums for one rank at a time. Open it, choose the run `healthy` and the views
-# *Overview* and *Trace*. (PyTorch no longer works on this plug-in. The trace files are plain ones, and **Perfetto** is
-# what most people look at them with today: open https://ui.perfetto.dev and drop a file of the list below onto it. It
-# stays in your browser.) The table after it holds the same sums for all ranks at once:
+# TensorBoard's profiler tab computes the same sums for one rank at a time. Open it, choose the run `healthy` and the
+# views *Overview* and *Trace*. PyTorch no longer develops this plug-in, and most people open trace files in
+# **Perfetto** instead. Go to https://ui.perfetto.dev and drop a file of the list below onto the page. The file stays
+# in your browser. The table below the list holds the sums of all ranks:
 
 
 # %% id="profiler-tab"
@@ -144,31 +148,33 @@ print(*sorted((healthy.folder / "profile").glob("*.json.gz")), sep="\n")
 table.round(1)
 
 # %% [markdown] id="profiler-explain"
-# `step` is the recorder's own count: its 1 and 2 are the steps 8 and 9. `kernel_ms` is time on a GPU, `cpu_ms` time of
-# operators on the processor; without a GPU the first is 0 and the second is the work, on the box with the sleep by which a slot keeps its pace. `other_ms` is what is left.
+# `step` is the recorder's own count, so its 1 and 2 are steps 8 and 9. The column `kernel_ms` is time on a GPU, and
+# `cpu_ms` is time of operators on the processor. Without a GPU, `kernel_ms` is 0 and `cpu_ms` holds the work,
+# including the box's sleep. `other_ms` is the rest.
 #
-# Which operators does the work consist of? In the figure, the *self* time of an operator leaves out the operators
-# that it calls. It is the sum over both recorded steps of all four ranks; *host* is the processor:
+# Which operators take the time? The *self* time of an operator leaves out the operators that it calls. The figure
+# adds it up over both recorded steps of all four ranks. *Host* means the processor:
 
 # %% id="operators"
 show.operators(healthy.profile, top=8)
 
 # %% [markdown] id="operators-explain"
-# `aten::addmm` and `aten::mm` are products of matrices; `aten` is the name of PyTorch's library of operators.
-# A healthy training step is made of products of matrices, some element-wise work between them, and
-# communication. (`_Product`, where it is in the list, is the program's own function around a product. Leave out
-# `course::pace`, where it is there: the sleep by which a slot keeps its pace, lesson 00.)
-# If something else leads this list, ask why. On a GPU a step may also be *launch-bound*: kernels so short that the
-# program cannot start them fast enough, which shows as gaps between them. (What happens below PyTorch, NVIDIA's
-# `nsys` records; for traces of hundreds of ranks there is Holistic Trace Analysis.)
+# `aten::addmm` and `aten::mm` are matmuls, and `aten` is PyTorch's library of operators. A healthy training step
+# consists of matmuls, some element-wise work and communication. If a different operator leads this list, ask why. Two
+# entries belong to the course. `_Product` is the program's own function around a matmul, and `course::pace` is the
+# sleep that keeps a slot's pace (lesson 00).
+#
+# On a GPU a step may also be **launch-bound**. Its kernels are then so short that the program cannot start them fast
+# enough, and the trace shows gaps between them. Two more tools go further: NVIDIA's `nsys` records what happens below
+# PyTorch, and Holistic Trace Analysis reads the traces of hundreds of ranks.
 
 # %% [markdown] id="ill-idea"
-# ## What is wrong with the ill run?
+# ## What slows the second run down?
 #
-# Now the same cut through the ill run.
+# You know how a healthy step spends its time. Now find the fault in the slow run.
 #
-# **Predict.** Before you look: every step of it is slower. You have just seen how much of a healthy step is
-# communication, and in lesson 04 what a slow road does. Is the network to blame?
+# **Predict.** Every step of the slow run takes longer. It sends the same gradients over the same link and reaches the
+# same loss. Lesson 04 showed what a slow link does. Is the cause the network, the arithmetic or something else?
 
 # %% id="ill-guess"
 ### BEGIN SOLUTION
@@ -177,11 +183,11 @@ guess_cause = "the network"
 ### END SOLUTION
 
 # %% [markdown] id="outside-idea"
-# ### From outside
+# ### From outside, a slow network and a slow rank look alike
 #
-# Many clusters have a page that shows how busy the devices of a job are. `monitor=True` in the recipes does the same
-# in small: once a second, how busy each rank (or GPU) is, and how much its node has sent. (`run.watch()` shows these
-# curves while a job runs.)
+# Many clusters have a page that shows how busy the devices of a job are. `monitor=True` does the same on a small
+# scale. It notes once a second how busy each rank or GPU is, and how much its node has sent. `run.watch()` shows
+# these curves during a run.
 
 # %% id="outside"
 cause = predict(
@@ -190,12 +196,12 @@ cause = predict(
     choices=("the network", "the arithmetic", "something else"),
 )
 monitored = len(ill.monitor.load) > 0
-show.monitor(ill.monitor) if monitored else f"no look was recorded: {ill.folder / 'monitor.log'}"
+show.monitor(ill.monitor) if monitored else f"nothing was recorded: {ill.folder / 'monitor.log'}"
 
 
 # %% id="outside-table"
 def from_outside(run):
-    """A usual look at the ranks while the nodes sent, and at the nodes in their fuller seconds."""
+    """Return how busy the ranks usually were in training, and what a node sent per second."""
     seen = run.monitor
     sent_mb_s = seen.load.set_index("time_s")["network_out_bytes_s"].dropna() / 1e6
     training = sent_mb_s[sent_mb_s >= sent_mb_s.max() / 2].index
@@ -203,7 +209,7 @@ def from_outside(run):
     if len(seen.devices):
         busy = seen.devices.set_index("time_s")["utilisation_percent"]
     inside = (busy.index > training.min() - 0.1) & (busy.index < training.max() + 0.1)
-    # In the first and the last second only a part of the time was training.
+    # The first and the last second contain only a part of the training.
     return {
         "busy (%)": busy[inside].median(),
         "sent by a node (MB/s)": sent_mb_s.quantile(0.75),
@@ -213,21 +219,20 @@ def from_outside(run):
 pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
-# *The ill run while it ran: one curve for each rank (or GPU) and each node. For a rank on a processor, 100 % is the rate
-# of its slot; sending and writing files count as well, and are not paced. Memory is that of
-# the whole process, with its libraries; tensors are a small part of it (further down). The table: both runs while they trained.*
+# *The slow run while it ran, with one curve for each rank or GPU and each node. For a rank on a processor, 100 % is
+# the rate of its slot; sending and writing files count too. Memory is the memory of the whole process including its
+# libraries. The table compares both runs while they trained.*
 #
-# **Explain.** If the ill run sends less per second, and its ranks are less busy, what does that prove? That its steps are
-# rarer, and that something is waited for; no more. A slow network looks like this, too: fewer bytes a second arrive, and
-# the ranks wait for them. So does one rank that keeps the others waiting. From outside the two are alike.
+# **Explain.** Suppose the slow run sends less per second and its ranks are less busy. This proves only that its steps
+# are less frequent and that something waits. On a slow network fewer bytes arrive per second, and the ranks wait for
+# them. One slow rank has the same effect, because the other ranks wait for it.
 #
-# On GPUs one sees even less: a GPU that waits inside an NCCL all-reduce asks again and again whether
-# the others have come, and counts as busy. And what goes over InfiniBand bypasses the operating system, which counts
-# only ordinary network traffic.
+# On GPUs you see even less. A GPU that waits inside an NCCL all-reduce keeps polling, and counts as busy. InfiniBand
+# traffic bypasses the operating system, which counts only ordinary network traffic.
 #
-# ### From inside
+# ### From inside, one rank stands out
 #
-# So to the profile:
+# The profile shows each rank's step from inside:
 
 # %% id="ill-breakdown"
 show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
@@ -235,20 +240,21 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # %% [markdown] id="ill-explain"
 # *The same bars for both runs, rank by rank.*
 #
-# Compare the bars of the ill run with those of the healthy one. In three of the four ranks communication has
-# grown by a lot, and it is tempting to stop here and write to the people who run the network. But one rank is
-# different: its communication has *not* grown, and it is idle instead.
+# In three of the four ranks communication has grown a lot, so it is tempting to blame the network. But one rank is
+# different. Its communication has *not* grown, and it is idle instead.
 #
-# An all-reduce ends for nobody before the last rank has brought its part, and then for all at about the same moment. The
-# time that a rank spends inside therefore has two parts: **waiting** for the last one to come, and the **transfer**
-# itself. One record cannot tell them apart. Four can: the rank that came last waited for nobody, so the time
-# *it* spent is the transfer, and whatever the others spent beyond that is waiting. (A step has some small exchanges besides, to
-# which another rank may come last. The table adds them all up, so the rank that is waited for shows some milliseconds, too.)
+# An all-reduce cannot end before the last rank has joined, and it ends for all ranks at about the same time. The time
+# that a rank spends inside it has two parts. The rank **waits** until the last rank joins, and then the **transfer**
+# takes place. One record cannot separate the two parts, but four records can. The last rank waited for nobody, so
+# *its* time is the transfer. The additional time of the other ranks is waiting.
+#
+# The table adds up all exchanges of a step. In a small exchange a different rank may come last, so every rank shows
+# some milliseconds of waiting:
 
 
 # %% id="waiting"
 def waiting_ms(run):
-    """Per rank and recorded step."""
+    """Return transfer and waiting per rank and recorded step."""
     steps = run.profile.overlap["step"].nunique()
     table = run.profile.communication.groupby("rank")[
         ["data_transfer_us", "synchronising_us"]
@@ -259,31 +265,30 @@ def waiting_ms(run):
 pd.concat({"healthy": waiting_ms(healthy), "ill": waiting_ms(ill)}, axis=1)
 
 # %% [markdown] id="waiting-explain"
-# **Who waits least is waited for.** Look at what has grown from the healthy run to the ill one: the waiting, and
-# by far more than the transfer. So the network is not to blame. In the ill run three ranks wait, all for the
-# same fourth. Whatever is wrong happens there, and before the all-reduce.
+# **The rank that waits least is the rank that the others wait for.** From the healthy run to the slow run waiting has
+# grown far more than transfer. So the network is not to blame. Three ranks wait for the fourth, and the fault lies on
+# that rank, before the all-reduce.
 #
-# What did that rank do while the others waited? The program gives names to what it does (`forward 0`,
-# `backward 0`, `data`), and the profiler records these *ranges* too:
+# What did that rank do while the others waited? The program names its activities (`forward 0`, `backward 0`, `data`),
+# and the profiler records these *ranges*:
 
 # %% id="suspect"
 suspect = int(waiting_ms(ill)["waiting (ms)"].idxmin())
-print(f"everyone waits for rank {suspect}")
+print(f"the other ranks wait for rank {suspect}")
 show.timeline(ill.profile, step=int(ill.profile.overlap["step"].min()))
 
 # %% id="suspect-claim" tags=["claim"]
 waits = {run.name: waiting_ms(run) for run in (healthy, ill)}
 grown = waits["ill"].mean() - waits["healthy"].mean()
 by_waiting = grown["waiting (ms)"] / (grown["waiting (ms)"] + max(grown["transfer (ms)"], 0))
-claim("what has grown is waiting, not transfer", 100 * by_waiting, least=75, unit="%")
+claim("share of waiting in what communication has grown by", 100 * by_waiting, least=75, unit="%")
 claim("the straggler is rank 2", suspect, least=2, most=2)
 
 # %% [markdown] id="suspect-caption"
-# *The first recorded step of the ill run (step 8 of the flags, iteration 9 of the log), rank by rank. A range that lies
-# inside another is drawn one row below it: the program sums its gradients as the first thing in `optimizer`. Compare
-# the ranks from the left: what does the suspect do while the others are already computing, and what do they do when it
-# begins? (At the left each rank sums the last step's loss with the others, for the log. Grey is what the key does not name. After `layers`, `forward` computes the output layer, and on the box the slot
-# sleeps.)*
+# *The first recorded step of the slow run, rank by rank. It is step 8 of the flags and iteration 9 of the log. A
+# range inside another range is drawn one row lower, and grey time belongs to no range of the legend. At the left each
+# rank adds up the previous step's loss for the log. The sum of the gradients is the first part of `optimizer`.
+# Compare the ranks from the left: what does the suspect do while the others already compute?*
 #
 # The same ranges as numbers:
 
@@ -293,39 +298,38 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 (ranges.pivot_table(index="name", columns="rank", values="total_us") / 1e3).round(1)
 
 # %% [markdown] id="ranges-explain"
-# **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at once. One
-# takes a few hundred milliseconds to get it: its disk is slow. (There is no such disk. The flag plants the fault: that
-# rank sleeps before it reads; see `code/faults/bottlenecks.py` after the exercises.) The others are as slow as it is,
-# although nothing is wrong with *them*, and their records alone would have accused the network.
+# **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at once.
+# One rank needs a few hundred milliseconds, because its disk is slow. The flag simulates this disk with a sleep
+# before the rank reads, as you can see in `code/faults/bottlenecks.py` after the exercises. The other ranks are
+# healthy but just as slow, and their records alone would have accused the network.
 #
-# This kind of trouble has a name, the **straggler**: a disk, a hot device that has lowered its clock, another user's
-# process on one node. With a thousand ranks, the slowest of a thousand sets the pace.
+# A rank that makes the others wait is called a **straggler**. The cause may be a disk, a device that lowered its
+# clock because of heat, or another user's process. With a thousand ranks, the slowest of the thousand sets the pace.
 #
-# The library draws such conclusions too. It prints evidence, not certainty; the last word is yours:
+# The library draws such conclusions too. It prints evidence, and you decide:
 
 
 # %% id="recommendations"
 cause.compare("something else")
-print("The evidence:")
+print("Evidence:")
 for each in ill.profile.recommendations:
     print(f"- {each.title}: {each.evidence}.")
 
 # %% [markdown] id="recommendations-explain"
-# All of these are true, and only one is the cause. *Exposed communication* is what the first look at the bars said: it
-# counts the waiting as communication. Ranks that are *out of step*, where that is in the list, compute unequally long;
-# compare their bars. The share of *waiting* is the one that you will work out yourself in exercise 05.3.
+# All of these statements are true, but only one names the cause. *Exposed communication* repeats what the bars
+# showed, and it counts waiting as communication. If *out of step* is in the list, the ranks compute for different
+# lengths of time. You will compute the share of *waiting* yourself in exercise 05.3.
 
 # %% [markdown] id="cure-idea"
-# ## The cure, and the proof
+# ## Prove the diagnosis with a prediction
 #
-# A bottleneck has been found when removing it makes the run as fast as you said it would. The healthy run is the ill
-# run without the fault. But the two ran one after the other, and if something else kept the machine busy during one of
-# them, the comparison is unfair. So the test is one run, `proof`, in which the disk is slow in every second step only:
-# whatever else happens on the machine, ill and cured steps meet it alike. Five steps of each kind are recorded.
+# How do you know that you found the cause? Removing it must make the run as fast as you predicted. You could compare
+# the two runs above, but they ran one after the other, and something else may have kept the machine busy during one
+# of them. The run `proof` avoids this problem. Its disk is slow in every second step only, so a disturbance affects
+# slow and cured steps alike. Five steps of each kind are recorded.
 #
-# Take what the other ranks wait off an ill step. What is left should be as long as a cured step, but for the waiting
-# that a cured step has as well. That is your prediction. Length and waiting are measured in the same steps: a disturbance
-# of one rank makes both longer by as much, and what is left stays the same.
+# The prediction uses the slow steps. Subtract the time that the other ranks wait from the length of a slow step, and
+# add the waiting that a cured step has as well. The result should be the length of a cured step.
 
 # %% id="cure"
 proof_recipe = gpt.recipe(
@@ -344,61 +348,62 @@ proof.require()
 
 by_rank = proof.profile.overlap.pivot(index="step", columns="rank")
 inside_us = by_rank["exposed_communication_us"]
-last_us = inside_us.min(axis=1)  # of the rank that came last
+last_us = inside_us.min(axis=1)  # the rank that came last
 others_us = (inside_us.sum(axis=1) - last_us) / (len(inside_us.columns) - 1)
 waited_ms = (others_us - last_us) / 1e3
 step_ms = by_rank["total_us"].mean(axis=1) / 1e3
-is_ill = step_ms.index % 2 == 1  # the recorder counts from 1, and its first step is an ill one
+is_ill = step_ms.index % 2 == 1  # the recorder counts from 1, and its first step is slow
 
 should_be_ms = (step_ms - waited_ms)[is_ill].mean() + waited_ms[~is_ill].mean()
 cured_ms = step_ms[~is_ill].mean()
 show.predicted({"a step, cured": should_be_ms}, {"a step, cured": cured_ms}, unit="ms")
 
 # %% id="cure-claim" tags=["claim"]
-claim("the cure is as good as predicted", cured_ms / should_be_ms,
-      least=0.85, most=1.15, unit="times")  # fmt: skip
+claim("a cured step, over its prediction", cured_ms / should_be_ms,
+      least=0.9, most=1.15, unit="times")  # fmt: skip
 
 # %% [markdown] id="cure-explain"
-# If both bars are about as long, the diagnosis explains the loss. A large gap would mean a second cause, smaller than
-# the first; bottlenecks come in layers, and after each cure another one is the largest.
+# If both bars are about equally long, the diagnosis explains the loss. A large gap would mean a second, smaller
+# cause. After each cure the next bottleneck becomes the largest.
 
 # %% [markdown] id="memory-idea"
-# ## Memory over time
+# ## Memory rises in forward and falls in backward
 #
-# The healthy run also recorded every tensor that was made and freed in the two steps, on every rank.
+# When does a device need the most memory? The healthy run also recorded every tensor that was created and freed in
+# the two steps.
 #
-# **Predict.** What will the curve of memory in use look like over two training steps? Draw it on paper: where
-# does it rise, where does it fall, and does it return to zero?
+# **Predict.** Parameters, gradients and optimizer state stay in memory. The forward pass stores results that the
+# backward pass needs. Draw the curve of memory in use over two steps on paper. Where does it rise, where does it
+# fall, and does it return to zero?
 
 # %% id="memory"
 show.memory(healthy.memory[0])
 
 # %% [markdown] id="memory-explain"
-# *Memory in use on rank 0 over the two recorded steps, by what it is used for. The bands behind are the phases of
-# a step. On the box forward and backward each end with a quiet stretch: the slot sleeps, to keep its pace.*
+# *Memory in use on rank 0 over the two recorded steps, by kind. The bands in the background are the phases of a step.
+# On the box forward and backward each end with a flat stretch, while the slot sleeps to keep its pace.*
 #
-# **Explain.** Two steps, two humps. From the bottom:
+# **Explain.** If your curve returned to zero, you assumed that a step starts with empty memory. It does not. From the
+# bottom:
 #
-# - **parameters**, **gradients** and the **optimizer**'s state are there all the time, however small the
-#   batch. (This program keeps its gradients in one buffer. Plain PyTorch frees them with `zero_grad()` and makes new
-#   ones in backward.) They do not return to zero between steps; the likely thought that a step begins with empty memory
-#   is wrong.
-# - **activations** grow during the *forward* pass, layer by layer: each layer keeps what its own backward
-#   pass will need. The last and largest step of the climb belongs to the output layer, which holds a number
-#   for every token and every word of the vocabulary. During the *backward* pass activations are used up in
-#   the reverse order and freed. The peak lies where forward turns into backward.
+# - **parameters**, **gradients** and **optimizer** state are always there, however small the batch. This program
+#   keeps its gradients in one buffer, while plain PyTorch frees them with `zero_grad()` and creates them again in
+#   backward.
+# - **activations** grow during *forward*, layer by layer, because each layer keeps what its own backward pass needs.
+#   The largest increase comes from the output layer, which holds a number for every token and every entry of the
+#   vocabulary. *Backward* uses the activations in reverse order and frees them.
 # - **temporary** memory is what an operator needs only while it runs.
 #
-# The peak need not lie there in every program: an optimizer that makes temporary copies of everything at once, or
-# buckets of gradients that wait to be sent, can move it. What this peak is made of, on rank 0:
+# The peak lies where forward turns into backward. In other programs it may lie elsewhere, for example in an optimizer
+# that copies everything at once or in buckets of gradients. This peak consists of:
 
 # %% id="memory-parts"
 peak = healthy.memory[0].peak_composition
 pd.DataFrame({"part": list(peak), "MiB": [round(size / 2**20, 1) for size in peak.values()]})
 
 # %% [markdown] id="memory-numbers"
-# Three of the numbers you can check by hand. Each parameter has 4 bytes, and so has its gradient; the optimizer
-# Adam keeps two more numbers, 8 bytes, for each parameter:
+# You can check three of the numbers by hand. Each parameter takes 4 bytes, and so does its gradient. Adam keeps two
+# more numbers for each parameter, 8 bytes:
 
 # %% id="memory-check"
 parameters = healthy.log.parameter_count
@@ -406,14 +411,14 @@ mib = 4 * parameters / 2**20
 print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1f} MiB")
 
 # %% [markdown] id="memory-end"
-# (The program aligns its buffers, so it may use a few hundred bytes more.) Lesson 06 fills the memory on
-# purpose.
+# The measured values may be a few hundred bytes larger, because the program aligns its buffers. Lesson 06 fills the
+# memory on purpose.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 05.1** — There is a second planted fault. Make a run `second` like the ill one, on both nodes, with
-# > the other fault planted, 12 iterations, and recorded on all four ranks in the steps in which the ill one was. Fill
+# > **Exercise 05.1** — The program has a second planted fault. Make a run `second` like the slow run, on both
+# > nodes, with this other fault and 12 iterations. Record all four ranks in the same steps as the slow run. Fill
 # > the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -448,11 +453,11 @@ second.wait()
 check.ex05_second(second)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 05.2** — Which operator is called far more often in `second` than in `healthy`, and how many
-# > times does **one rank** call it in **one step**? Give its name and the number. (The tables are
-# > `second.profile.operators` and `healthy.profile.operators`, with one row for each rank and operator. Several
-# > names have grown together, since one operator calls another. Those that merely cut a tensor into pieces,
-# > such as `aten::slice`, are not the point: what is done with each piece?)
+# > **Exercise 05.2** — Which operator is called far more often in `second` than in `healthy`? How often does **one
+# > rank** call it in **one step**? Give its name and the number. The tables `second.profile.operators` and
+# > `healthy.profile.operators` have one row per rank and operator. Several counts have grown together, because one
+# > operator calls another. Ignore operators that only cut a tensor into pieces, such as `aten::slice`. What is done
+# > with each piece?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -470,18 +475,20 @@ grown.head(5)
 check.ex05_operator(operator, calls_per_step, second, healthy)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The second planted fault looks at the gradients in rows of 1024 numbers, sums each row, and asks for the sum as a
-# number of Python with `.item()`: a few thousand tiny operators where one would do. Each takes microseconds of
-# work and costs as much again to start. On a GPU it is worse: `.item()` makes the program wait until the device
-# has finished everything before, so that the device runs dry between any two. The cure is to ask once:
-# `gradients.sum().isfinite()` is one pass over the memory. Here all ranks are slow alike, so nobody waits for
-# anybody, and the share of communication may even look better than before. A good share is not the same as a
-# fast step.
+# The second planted fault splits the gradients into rows of 1024 numbers, sums each row, and asks for each sum as a
+# Python number with `.item()`. It runs a few thousand tiny operators instead of one. Each takes microseconds of work
+# and about as long to start. A GPU suffers more, because `.item()` makes the program wait until the device has
+# finished all earlier work. The device then runs out of work after every call. The cure is to ask once:
+# `gradients.sum().isfinite()` reads the memory once.
+#
+# All ranks are equally slow here, so nobody waits, and the share of communication may even look better than before. A
+# good share does not mean a fast step.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 05.3** — A cluster charges for every device of a job as long as the job runs, working or not. In the
-# > recorded steps of `ill`, how many **percent** of the device time of all four ranks together went into *waiting*
-# > for another rank? (The transfer itself does not count. Each rank's steps are in `ill.profile.overlap`.)
+# > **Exercise 05.3** — A cluster charges for every device of a job as long as the job runs, whether the device
+# > works or waits. In the recorded steps of `ill`, what **percentage** of the device time of all four ranks went
+# > into *waiting* for another rank? The transfer itself does not count. `ill.profile.overlap` holds each rank's
+# > steps.
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -495,28 +502,33 @@ waiting_percent = 100 * waiting_ms(ill)["waiting (ms)"].sum() / device_time_ms
 check.ex05_waiting(waiting_percent, ill)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# Both sides must be of the same kind: `waiting_ms` is for one step of one rank, so its sum over the ranks belongs to
-# the four devices' time of one step. Three ranks wait for about the 200 ms that the fourth spends on its data, and for
-# what ranks wait for each other anyway. That share of the bill bought nothing. With more devices it is not three
-# of four that stand still for one slow disk, but 999 of 1000.
+# Both sides of the fraction must describe the same thing. A value of `waiting_ms` is for one step of one rank, so the
+# sum over the ranks belongs to the device time of all four ranks in one step. Three ranks wait for about the 200 ms
+# that the fourth spends on its data, plus the small waiting of every run. With 1000 devices, 999 would wait for one
+# slow disk.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Record the run with `gpt.recipe(…, zero=1)` instead of plain data parallelism: the copies then
-# > share the optimizer's state (lesson 06). Which collectives replace the all-reduce, and how does the memory of the
-# > optimizer change?
+# > **Going further** — Record the run with `gpt.recipe(…, zero=1)` instead of plain data parallelism, so that the
+# > devices share the optimizer state (lesson 06). Which collectives replace the all-reduce, and how does the
+# > optimizer's memory change?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Curves say that a run is slow, a profile says why. Record few steps, but several ranks: one alone cannot tell waiting
-#   from transfer.
-# - Communication is waiting plus transfer. Who waits least is waited for.
-# - A list of operators that is not led by products of matrices deserves a question.
-# - A cause is found when its removal makes the run as fast as predicted.
-# - Memory rises in forward and falls in backward, on top of what is always there.
+# - Curves show that a run is slow, and a profile shows why. Record few steps but several ranks, because one rank
+#   alone cannot separate waiting from transfer.
+# - Communication is waiting plus transfer. The rank that waits least is the rank that the others wait for.
+# - If matmuls do not lead the list of operators, ask why.
+# - You have found the cause if removing it makes the run as fast as predicted.
+# - Memory rises in forward and falls in backward, on top of the parameters, gradients and optimizer state that are
+#   always there.
+#
+# References: PyTorch, [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html).
+# [Perfetto](https://ui.perfetto.dev). Meta, [Holistic Trace
+# Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis).
 
 # %% [markdown] id="clean-idea"
-# ## Cleaning up
+# ## Clean up
 
 # %% id="clean"
 lab.clean("healthy", "ill", "proof", "second", yes=True)

@@ -1,16 +1,15 @@
 # %% [markdown] id="title"
 # # 07 Tensor parallelism
 #
-# In lesson 03 every device held the whole model. That ends on the day when the model no longer fits (lesson 06).
-# There are three ways out. *Shard* what the copies hold and gather each layer just before it is needed: ZeRO and
-# FSDP, at the end of lesson 06 and in lesson 11. Cut *between* the layers: a pipeline, lesson 07b. Or cut *across*
-# every layer, so that several devices compute each matrix product together. That is this lesson. Its messages are
-# many, and you will measure what a message costs even when it is small and the road is fast.
+# In lesson 03 every device held the whole model. There are three ways out if the model does not fit. ZeRO and FSDP
+# shard what the devices hold (lesson 11). A pipeline gives each device some of the layers (lesson 07b). The third way
+# is **tensor parallelism**, in which several devices compute each matmul together. In this lesson you split a layer,
+# count its messages, and measure where the time of a split step goes.
 #
 # | | |
 # |---|---|
-# | You will be able to | cut the matrices of a layer so that few sums are needed; count what tensor parallelism sends, and how often; tell the price of a message from the price of its bytes; say where tensor parallelism belongs |
-# | Minutes | 30 |
+# | You will be able to | split the matrices of a layer so that one all-reduce is enough; count the messages and bytes of tensor parallelism; separate transfer, waiting and slower arithmetic; say why tensor parallelism stays on the fastest links |
+# | Minutes | 40 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03, 04 and 06 |
 
@@ -23,15 +22,14 @@ from course_lib import Lab, check, claim, gpt, links, plan, predict, show
 lab = Lab()
 
 # %% [markdown] id="tensor-idea"
-# ## Cut every matrix
+# ## Split two matrices and exchange once
 #
-# Most of a transformer's arithmetic is matrix products, two in a row in every MLP: the input `X` is
-# multiplied by `A`, an activation function acts on each number of the result, and that is multiplied by
-# `B`. Two devices want to share the work, so that each holds half of `A` and half of `B`. Along which
-# side do you cut?
+# How can two devices share one matmul? Most of a transformer's arithmetic is matmuls, and every MLP has two of them
+# in a row. The input `X` is multiplied by `A`, an activation function is applied to each number, and the result is
+# multiplied by `B`. Each device holds half of `A` and half of `B`.
 #
-# **Predict.** Cut `A` by columns and `B` by rows. How many times must the two devices exchange
-# something on the way from `X` to the result?
+# **Predict.** Split `A` by columns and `B` by rows. How often must the two devices exchange data between `X` and the
+# result? Remember that the activation function needs only one number at a time.
 
 # %% id="tensor-guess"
 ### BEGIN SOLUTION
@@ -44,15 +42,15 @@ exchanges = predict("07: exchanges on the way forward", guess_exchanges)
 show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% [markdown] id="tensor-caption"
-# *Such an MLP on two ranks, step by step. Upper row of each rank: forward. Lower row: backward. Of a matrix that is
-# cut, a rank has only the coloured half. Arrows are the only moments at which data travel.*
+# *The MLP on two ranks, step by step. The upper row of each rank is forward, the lower row is backward. A rank holds
+# only the coloured half of a split matrix. Arrows mark the only moments at which data travel.*
 
 # %% id="tensor-see"
 exchanges.compare(1)
 
 # %% [markdown] id="tensor-check-idea"
-# And **once** backward. Is the sum of the two halves really the whole result? Try it with numbers, forward, for both
-# ways of cutting `A`:
+# The devices also exchange **once** in backward. Is the sum of the two halves really the whole result? Test both ways
+# of splitting `A` with numbers:
 
 # %% id="tensor-check"
 random = np.random.default_rng(0)
@@ -64,7 +62,7 @@ def activation(z):
 
 
 whole = activation(x @ a) @ b
-rank_0 = activation(x @ a[:, :4]) @ b[:4]  # columns of A, those rows of B
+rank_0 = activation(x @ a[:, :4]) @ b[:4]  # columns of A, and the same rows of B
 rank_1 = activation(x @ a[:, 4:]) @ b[4:]
 print("A by columns, B by rows:", np.allclose(rank_0 + rank_1, whole))
 
@@ -75,31 +73,34 @@ print(
 )
 
 # %% [markdown] id="tensor-explain"
-# **Explain.** Guessing two is natural: two products, two exchanges. But an activation function acts on
-# every number alone, so *columns* may stay apart until the very end. Cut `A` the other way, and each device has
-# only a partial sum of every number, and the activation of a sum is not the sum of the activations: the
-# partial sums would have to be added before it, and once more after `B`.
+# **Explain.** If you guessed two, you probably counted one exchange per matmul. With `A` split by *columns*, each
+# device has complete numbers for its half of the columns. It can apply the activation function to them and multiply
+# them by its rows of `B`. Only the final sum needs an exchange.
 #
-# Attention is cut in the same manner, by heads: every device computes some of the heads, and one sum
-# follows. So a transformer layer costs **four all-reduces**: two forward, two backward. Each is as large
-# as what one layer hands to the next.
+# With `A` split by *rows*, each device has only a partial sum of every number. The activation of a sum is not the sum
+# of the activations. The devices would have to add the partial sums before the activation function, and once more
+# after `B`.
 #
-# Forward, the next product has to wait for the sum. Backward there is something to do meanwhile: the gradient of a
-# layer's *weights* needs no sum, and good programs compute it while the sum of the inputs' gradient travels. (The
-# program of this course does not.) A further trick, **sequence parallelism**, splits each all-reduce
-# into a reduce-scatter and an all-gather. No fewer bytes travel, but what lies between the products (norms,
-# residuals) is then kept once per group and not once per device.
+# Attention is split in the same way, by heads. Each device computes some of the heads, and one sum follows. So a
+# transformer layer needs **four all-reduces**, two in forward and two in backward. Each has the size of the layer's
+# output.
+#
+# In forward the next matmul must wait for the sum. In backward a program can hide a part of the exchange. The
+# gradient of a layer's *weights* needs no sum, so it can be computed during the all-reduce. This course's program
+# does not do that. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather. It sends
+# the same bytes, but norms and residuals are then kept once per group instead of once per device. In PyTorch you
+# describe such splits with `DTensor` and `parallelize_module`.
 
 # %% [markdown] id="count-idea"
 # ## Count the messages
 #
-# Tensor and data parallelism can be compared on the same two devices, with the same four samples per step and the
-# same arithmetic: either each device computes half of every product, or each computes two of the samples. What one
-# layer hands to the next is *R* bytes for each sample.
+# What does tensor parallelism send, compared with data parallelism? Use two devices, four samples per step and the
+# same arithmetic for both. Either each device computes half of every matmul, or each computes two of the samples. The
+# output of a layer takes *R* bytes for each sample.
 #
 # - **data 2**: one all-reduce of all gradients per step.
-# - **tensor 2**: four all-reduces in each layer, one for the embedding (forward), one for the output matrix
-#   (backward), and all that for **each micro-batch**. (Three more for the loss are tiny: a number for each token.)
+# - **tensor 2**: four all-reduces in each layer, one for the embedding in forward, and one for the output matrix in
+#   backward. All of them occur in **each micro-batch**. Three more for the loss are tiny.
 
 # %% id="count"
 deep = plan.Model("deep", layers=8, hidden=128, heads=4, sequence=256, vocabulary=512, tied=False)
@@ -120,15 +121,37 @@ ways = {
 }
 pd.DataFrame(ways).T.round(1)
 
+# %% [markdown] id="message-idea"
+# *Per step: all-reduces that a device takes part in, and megabytes that it sends for them. In an all-reduce of two
+# devices, each sends the whole size once.*
+#
+# **Singly** means four micro-batches of one sample, and **at once** means one micro-batch of four samples. Both send
+# the same bytes, but *singly* needs four times as many messages.
+#
+# How long does one message take? The next job measures an all-reduce of *R* bytes between two devices of one node,
+# with nothing else to do:
+
+# %% id="message-run"
+one = lab.submit(
+    links.recipe(
+        "one-message",
+        nodes=1,
+        gpus_per_node=2,
+        bytes=round(rows_mb * 1e6),
+        repeat=100,
+        algorithm="library",
+    )
+).require()
+message_ms = float(np.median(one.links.all_reduce_ms))
+print(f"one all-reduce of {1000 * rows_mb:.0f} kB: {message_ms:.2f} ms")
+
 # %% [markdown] id="count-predict"
-# *Per step: all-reduces that a device takes part in, and megabytes that it sends for them. (In an all-reduce of two,
-# each sends the whole size once.)*
+# ## Inside a node, tensor parallelism is slower
 #
-# *Singly*: four micro-batches of one sample; *at once*: one of four. Both send the same bytes and do the same
-# arithmetic, one of them in four times as many messages.
+# How much slower is tensor parallelism if both devices are on **one node**, on the fastest link? When the runs of
+# this course were recorded on the box, a step of *data 2* took about 0.4 s. Now add the messages of *singly*.
 #
-# **Predict.** Both devices are on **one node**, where bytes are nearly free. How many times as long as with *data 2*
-# will a step of *tensor 2, singly* take?
+# **Predict.** By what factor is a step of *tensor 2, singly* longer than a step of *data 2*?
 
 # %% id="inside-guess"
 ### BEGIN SOLUTION
@@ -145,7 +168,7 @@ times_as_long = predict(
 
 
 def two_devices(name, nodes=1, **layout):
-    """Two steps near the end are recorded, as in lesson 06."""
+    """Return a recipe that records two steps near the end, as in lesson 06."""
     return gpt.recipe(
         name,
         nodes=nodes,
@@ -167,32 +190,15 @@ inside = {
 for run in inside.values():  # two of them run at the same time, each on a node of its own
     run.require()
 
-# %% [markdown] id="message-idea"
-# How long does one such message take? Here the all-reduce is alone: the size of *R*, two devices of one node.
-
-# %% id="message-run"
-one = lab.submit(
-    links.recipe(
-        "one-message",
-        nodes=1,
-        gpus_per_node=2,
-        bytes=round(rows_mb * 1e6),
-        repeat=100,
-        algorithm="library",
-    )
-).require()
-message_ms = float(np.median(one.links.all_reduce_ms))
-print(f"one all-reduce of {1000 * rows_mb:.0f} kB: {message_ms:.2f} ms")
-
 
 # %% id="inside-see"
 def step_ms(run):
-    """Median over the iterations between the first and those that are recorded."""
+    """Return the median of the iterations between the first one and the recorded ones."""
     return float(run.log.iterations["elapsed_ms"].iloc[1:4].median())
 
 
 def exchange_ms(run):
-    """Per recorded step: how long rank 0 sent, received or waited."""
+    """Return how long rank 0 sent, received or waited in a recorded step."""
     phases = run.memory[0].phases
     exchange = phases[phases["phase"] == "communication"]
     lasted_us = exchange["end_us"] - exchange["begin_us"]
@@ -210,40 +216,117 @@ table.round(1)
 
 # %% id="inside-claim" tags=["claim"]
 claim(
-    "tensor parallelism costs time even inside a node: a step, over one of data parallelism",
+    "inside a node: a step of tensor parallelism, over a step of data parallelism",
     factor,
     least=1.3,
     unit="times",
 )
 claim(
-    "the same bytes in a quarter of the messages are faster by",
+    "the same bytes: a step with four times as many messages, over a step with fewer",
     steps_ms["tensor 2, singly"] / steps_ms["tensor 2, at once"],
     least=1.15,
     unit="times",
 )
 
 # %% [markdown] id="inside-explain"
-# *"Messages × one" takes the message of* singly *for all; those of* at once *are four times as large.*
+# *Times in milliseconds. "Messages × one" multiplies the number of messages by the time of the single message. That
+# message has the size of a message of "singly", and the messages of "at once" are four times as large. "Exchange" is
+# the time that rank 0 spent inside exchanges in a recorded step.*
 #
-# **Explain.** The likely wrong thought is that inside a node only the arithmetic counts, since the road is fast. But
-# a message costs something however short it is. The least of it is the latency of lesson 04. The rest is the library that has
-# to be called (on a GPU, a kernel to be started), the adding, and two processes that must both be there. Data parallelism pays it once per step, tensor parallelism once for every sum. Two more costs
-# hide in the table. *Exchange* holds more than the messages (if less, something held up the all-reduce that was alone): a sum ends when the **later** device has come, and in each
-# of the many short stretches another one may be late. And what is left of a step without its exchange is longer than with
-# *data 2*, although the arithmetic is the same: half a matrix uses a device worse than the whole, and *singly* starts four
-# times as many operations.
+# On the box you find a factor well below the measured one if you add only the messages to the step. So something else
+# takes time. The memory trace of each rank records when it entered and left every exchange, which lets you split a
+# step as in lesson 05. The rank that joins an exchange last waits for nobody, so its time is the **transfer**. The
+# additional time of the other rank is **waiting**, averaged here over both ranks. Everything else is **outside** the
+# exchanges, mostly arithmetic:
+
+
+# %% id="inside-split"
+def split_ms(run):
+    """Split a recorded step: transfer of the exchanges, waiting for the other rank, and the rest."""
+    lasted_ms = {}
+    for trace in run.memory:
+        exchange = trace.phases[trace.phases["phase"] == "communication"].reset_index(drop=True)
+        lasted_ms[trace.rank] = (exchange["end_us"] - exchange["begin_us"]) / 1000
+    steps = run.memory[0].phases.groupby("step")
+    whole_ms = (steps["end_us"].max() - steps["begin_us"].min()).mean() / 1000
+    per_rank = pd.DataFrame(lasted_ms) / len(steps)
+    transfer_ms = per_rank.min(axis=1).sum()  # the rank that came last waited for nobody
+    waiting_ms = per_rank.mean(axis=1).sum() - transfer_ms
+    outside_ms = whole_ms - transfer_ms - waiting_ms
+    return {"transfer": transfer_ms, "waiting": waiting_ms, "outside": outside_ms}
+
+
+split = pd.DataFrame({name: split_ms(run) for name, run in inside.items()}).T
+more = split.loc["tensor 2, singly"] - split.loc["data 2"]
+alone_ms = (all_reduces * samples) * message_ms
+print(f"a step of 'singly' is {more.sum():.0f} ms longer than a step of 'data 2':")
+for name, added_ms in more.items():
+    print(f"- {name}: {added_ms:.0f} ms, {100 * added_ms / more.sum():.0f} %")
+print(f"its {all_reduces * samples} messages, measured alone, take {alone_ms:.0f} ms")
+split.add_suffix(" (ms)").round(1)
+
+# %% id="split-claim" tags=["claim"]
+if lab.site.box:  # whose devices share the cores of one computer
+    claim(
+        "share of the additional time that the messages measured alone explain",
+        100 * alone_ms / more.sum(),
+        most=70,
+        unit="%",
+    )
+
+# %% [markdown] id="inside-why"
+# **Explain.** On the box the messages on their own explain only a small part of the additional time. If you guessed a
+# factor from the messages alone, you left out three things:
 #
-# All three shrink with larger micro-batches: fewer, larger messages and products. On GPUs joined by NVLink a small
-# all-reduce takes some ten microseconds; but with 80 layers and 16 micro-batches there are more than 5000 of them in
-# a step.
+# - A **transfer** inside a step takes longer than a transfer alone. On the box two of the runs take place at the same
+#   time, and all devices share the cores of one computer. A process often waits for a core in the middle of a
+#   message.
+# - The ranks **wait** for each other. An exchange ends only when the later rank has joined, and a step of *singly*
+#   has more than a hundred exchanges.
+# - The work **outside** the exchanges takes longer, although the arithmetic is the same. Half a matrix uses a device
+#   less well than a whole matrix, and *singly* starts four times as many operations.
+#
+# Larger micro-batches reduce all three, as *at once* shows. They lead to fewer messages and larger matmuls.
+
+# %% [markdown] id="real-idea"
+# ## On real hardware the bytes decide
+#
+# Does a large model on GPUs also lose its time to many small messages? The next cell computes one layer of a large
+# model on eight H100s of one node, and the same layer with the devices on different nodes. It uses published numbers:
+
+# %% id="real"
+# One sample, the width of GPT-3 with 175 billion parameters, and numbers of 2 bytes.
+tokens, width, devices = 2048, 12288, 8
+sent_gb = 2 * (devices - 1) / devices * (tokens * width * 2) / 1e9  # in one all-reduce
+flop = 6 * (12 * width**2) * tokens / devices  # forward and backward of one layer
+real_ms = {
+    "arithmetic, at half the peak of 989 TFLOP/s": 1e3 * flop / (0.5 * 989e12),
+    "bytes of four all-reduces on NVLink, 370 GB/s": 1e3 * 4 * sent_gb / 370,
+    "the same between nodes, 50 GB/s per device": 1e3 * 4 * sent_gb / 50,
+    "latency of four messages, 20 µs each": 4 * 0.020,
+}
+pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
+
+# %% [markdown] id="real-explain"
+# *Published numbers: NCCL reaches about 370 GB/s in an all-reduce of eight H100s, of the 450 GB/s that NVLink 4
+# offers per direction (NVIDIA/nccl, [issue 1455](https://github.com/NVIDIA/nccl/issues/1455), 2024). Small
+# all-reduces take about 6 µs between two H100s ([issue 1259](https://github.com/NVIDIA/nccl/issues/1259), 2024) and
+# 47 µs among 16 H20s on two nodes ([issue 1244](https://github.com/NVIDIA/nccl/issues/1244), 2024); 20 µs lies in
+# between. An adapter of 400 Gbit/s carries 50 GB/s. The peak of an H100 in bf16 is 989 TFLOP/s
+# ([Bekman](https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md)). A layer has 12 ·
+# width² parameters.*
+#
+# **Explain.** On real hardware latency hardly matters, because the messages are hundreds of times larger than here.
+# The cost of a layer is bytes divided by bandwidth. On NVLink the bytes take a fraction of the arithmetic. Between
+# nodes they take longer than the arithmetic. So the large cost of small messages belongs to the small model of this
+# lesson, and the role of bandwidth carries over to large models. The next section shows it on your machine.
 
 # %% [markdown] id="between-idea"
-# ## And between the nodes?
+# ## Between nodes, bandwidth decides
 #
-# Now the two devices sit on two nodes. Messages cross the link, and bytes are no longer free. (On the box the link
-# is made slower for this section, 0.2 Gbit/s, so that the bytes of tensor parallelism weigh about as much as its arithmetic, or more, as they would
-# between nodes with the large model of exercise 07.2. A real cluster keeps its link.) Measured first: how fast is that
-# road here?
+# What changes if the two devices are on two nodes? Now every message crosses the link between the nodes. On the box
+# this section uses a slower link of 0.2 Gbit/s. The bytes then take about as long as the arithmetic or longer, as
+# they do between nodes with the large model above. A real cluster keeps its link. First measure the link:
 
 # %% id="between-road"
 far = lab.but(link_gbit=0.2) if lab.site.box else lab
@@ -253,8 +336,9 @@ megabyte_ms = 1 / road["bandwidth_gb_s"]
 print(f"a megabyte takes {megabyte_ms:.2f} ms between the nodes")
 
 # %% [markdown] id="between-predict"
-# **Predict.** *tensor 2, at once*: the table says how many megabytes each device sends in a step.
-# How many times as long as inside a node will the step take between the nodes?
+# **Predict.** By what factor does a step of *tensor 2, at once* become longer between the nodes than inside a node?
+# Take the step inside from the table, replace its exchange by the time that its megabytes need on the link, and
+# compare.
 
 # %% id="between-guess"
 ### BEGIN SOLUTION
@@ -278,64 +362,68 @@ between_ms = {name: step_ms(run) for name, run in between.items()}
 by_tensor = "tensor 2, at once"
 times_between.compare(between_ms[by_tensor] / steps_ms[by_tensor])
 links_alone_ms = {name: ways[name]["megabytes"] * megabyte_ms for name in between}
-show.predicted(
-    {name: links_alone_ms[name] for name in between}, between_ms, unit="ms", what="one step"
-)
+predicted_ms = {
+    name: steps_ms[name] - exchange_ms(inside[name]) + links_alone_ms[name] for name in between
+}
+show.predicted(predicted_ms, between_ms, unit="ms", what="one step")
 
 # %% id="between-claim" tags=["claim"]
 claim(
-    "tensor parallelism between nodes, over inside",
+    "a step of tensor parallelism between nodes, over inside a node",
     between_ms[by_tensor] / steps_ms[by_tensor],
     least=1.25,
     unit="times",
 )
 claim(
-    "a step of tensor parallelism between nodes is no shorter than its bytes need on the link",
+    "a step of tensor parallelism between nodes, over the time of its bytes on the link",
     between_ms[by_tensor] / links_alone_ms[by_tensor],
     least=0.95,
     unit="times",
 )
 
 # %% [markdown] id="between-explain"
-# *For each layout: the time that its megabytes alone need on the link, and the step as it was. "Predicted" has no
-# arithmetic in it and no latency. (For short messages it is a little too long on the box: after a pause its link lets the first
-# 128 KiB through at once.)*
+# *Predicted: the step inside a node without its exchange, plus the time that the megabytes need on the link.
+# Measured: the step between the nodes.*
+#
+# **Explain.** If you guessed a factor near 1, you counted arithmetic only. On a slow link the bytes decide, and bytes
+# divided by bandwidth predict the step. The prediction leaves out latency and waiting. On the box it also ignores
+# that the link lets the first 128 KiB after a pause through without delay.
 
 # %% id="between-words"
 lost_ms = {name: between_ms[name] - steps_ms[name] for name in between}
 print(f"crossing the link costs data parallelism {max(0, lost_ms['data 2']):.0f} ms per step,")
 print(f"and tensor parallelism {max(0, lost_ms[by_tensor]):.0f} ms.")
 if lost_ms[by_tensor] - max(0, lost_ms["data 2"]) > 0.05 * steps_ms["data 2"]:
-    print("Activations cross it in every layer, gradients once per step.")
+    print("Activations cross the link in every layer, gradients once per step.")
 else:
-    print(
-        "Here crossing it costs tensor parallelism no more: your nodes share a road, the inner one"
-    )
-    print("is as slow, or so few bytes do not show on a fast one. Compare the two in lesson 04.")
+    print("Here tensor parallelism loses no more than data parallelism. Either your nodes share")
+    print("one network, or the link is too fast for so few bytes. Compare your links in lesson 04.")
 
 # %% [markdown] id="rule"
-# **Explain.** Data parallelism sends the gradients, whatever the batch. Tensor parallelism sends *R* four times per
-# layer *for every sample*, so its traffic grows with the batch, and little of it can be hidden.
-# Hence the rule that nearly all large runs follow: **tensor parallelism stays where links are fastest**, inside a
-# node (or a rack, where the fast links reach so far: 72 devices in recent machines). Eight-fold is common, because
-# many nodes have eight devices. And it cannot be cut finer than there are heads.
+# Data parallelism sends the gradients once per step, however large the batch is. Tensor parallelism sends *R* four
+# times per layer *for every sample*, so its traffic grows with the batch, and little of it can be hidden.
 #
-# And all these runs trained the same model. How it is cut changes where a number is computed, not what comes out:
+# This is why nearly all large runs keep **tensor parallelism on the fastest links**, inside a node or inside a rack.
+# Eight-fold tensor parallelism is common because many nodes have eight devices. Llama 3 with 405 billion parameters
+# was trained this way on H100s (Meta, [2024](https://arxiv.org/abs/2407.21783)). A GB200 NVL72 rack joins 72 devices
+# by NVLink, each with 900 GB/s per direction. The number of attention heads limits the split as well.
+#
+# All of these runs trained the same model. Splitting a model changes where a number is computed, but not the result:
 
 # %% id="same"
 every = [*inside.values(), *between.values()]
 losses = pd.DataFrame({run.name: run.log.iterations["lm_loss"] for run in every})
 spread = float((losses.max(axis=1) - losses.min(axis=1)).max())
-print(f"the {losses.shape[1]} runs differ from each other by {spread:.6f} at most")
+print(f"the losses of the {losses.shape[1]} runs differ by {spread:.6f} at most")
 
 # %% id="same-claim" tags=["claim"]
-claim("however the model is cut, the losses agree", spread, most=1e-3)
+claim("largest difference between the losses of all runs", spread, most=1e-3)
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 07.1** — The MLPs of today's models have a gate, and three matrices: (silu(`X W1`) · (`X W3`)) `W2`,
-# > where · multiplies number by number. Write what **one rank** computes, without any exchange, so that the results
+# > **Exercise 07.1** — The MLPs of today's models have a gate and three matrices: (silu(`X W1`) · (`X W3`)) `W2`,
+# > where · multiplies number by number. Write what **one rank** computes without any exchange, so that the results
 # > of all ranks add up to the whole. Each column of `W1` and `W3` must be used by one rank only.
 
 
@@ -359,15 +447,16 @@ def partial_sum(x, w1, w3, w2, rank, ranks):
 check.ex07_gated(partial_sum)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The gate multiplies number by number, so a column of `X W1` needs the *same* column of `X W3` and no other: both
-# are cut alike, by columns, and `W2` by the rows that belong to them. Still one exchange. A program that keeps `W1`
-# and `W3` side by side in one matrix must take care here: its first half of the columns would be all of `W1`.
+# The gate multiplies number by number, so a column of `X W1` needs the *same* column of `X W3` and no other column.
+# Split both matrices in the same way, by columns. Split `W2` by the matching rows. One exchange is still enough. Be
+# careful if a program keeps `W1` and `W3` side by side in one matrix, because the first half of its columns is all of
+# `W1`.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 07.2** — A model has 80 layers of width 8192. It is trained with tensor parallelism on **8** devices,
-# > sequences of 4096 tokens and activations of 2 bytes. A ring of *d* devices sends 2 (*d* − 1) / *d* times the size
-# > of what is reduced (lesson 03). How many **gigabytes** (10⁹ bytes) does each device send for **one sample**,
-# > forward and backward, in the all-reduces of the layers?
+# > with sequences of 4096 tokens and activations of 2 bytes. A ring of *d* devices sends 2 (*d* − 1) / *d* times
+# > the size of what is reduced (lesson 03). How many **gigabytes** (10⁹ bytes) does each device send for **one
+# > sample**, forward and backward, in the all-reduces of the layers?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -379,29 +468,37 @@ gigabytes_sent = 80 * 4 * (4096 * 8192 * 2) * 2 * 7 / 8 / 1e9
 check.ex07_sent(gigabytes_sent)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# *R* is 4096 × 8192 × 2 bytes, 67 MB. Four all-reduces in each of 80 layers make 320 of them, and the ring sends 1.75
-# times each: 37.6 GB for a single sample. Over NVLink with 300 GB/s in each direction (A100) that is an eighth of a
-# second, over one network adapter of 25 GB/s one and a half. The arithmetic of this sample, 6 × 70 billion parameters
-# × 4096 tokens, takes eight devices with 150 TFLOP/s each about 1.4 s. Inside the node communication is a tenth of
-# it, between nodes more than the whole.
+# *R* is 4096 × 8192 × 2 bytes, which is 67 MB. Four all-reduces in each of 80 layers make 320, and the ring sends
+# 1.75 times *R* for each. That is 37.6 GB for a single sample.
+#
+# On NVLink with 300 GB/s in each direction (A100) this takes 0.13 s. On one network adapter of 25 GB/s it takes 1.5
+# s. The arithmetic of the sample is 6 × 70 billion parameters × 4096 tokens, which takes eight devices with 150
+# TFLOP/s each about 1.4 s. So communication is a tenth of the arithmetic inside a node, and exceeds it between nodes.
+# The latency of 320 messages, 20 µs each, is only 6 ms.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)`, and compare it with
-# > `inside["tensor 2, at once"]`. Does the step change, and by how much do the activations at the peak
-# > (`run.memory[0].peak_composition`) shrink? Then write a `gpt.recipe` for `tensor=4` on both nodes
-# > (`nodes=2, gpus_per_node=2`). What would `tensor=8` need, and why does the program refuse it for this model?
+# > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)` and compare it with
+# > `inside["tensor 2, at once"]`. Does the step change? By how much do the activations at the peak shrink
+# > (`run.memory[0].peak_composition`)? Then write a `gpt.recipe` for `tensor=4` on both nodes (`nodes=2` and
+# > `gpus_per_node=2`). What would `tensor=8` need, and why does the program refuse it for this model?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Cut the first matrix by columns and the second by rows: one sum forward, one backward. With attention that makes
-#   four all-reduces in a layer, for every micro-batch.
-# - A message has a price of its own, even on the fastest road. Count messages *and* bytes.
-# - The traffic of tensor parallelism grows with the samples, that of data parallelism does not.
-# - Tensor parallelism belongs inside a node.
+# - Split the first matrix by columns and the second by rows, and one all-reduce in forward and one in backward are
+#   enough. With attention, a layer needs four all-reduces per micro-batch.
+# - The traffic of tensor parallelism grows with the number of samples. The traffic of data parallelism does not.
+# - On real hardware the bandwidth of the link decides, so tensor parallelism stays inside a node or a rack.
+# - **This one holds for small models only:** inside a node, messages, waiting and small matmuls slowed the step down.
+#   Larger micro-batches reduced all three.
+#
+# References: Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), 2019. Korthikanti et al., [Reducing
+# Activation Recomputation](https://arxiv.org/abs/2205.05198), 2022, introduces sequence parallelism. Bekman, [Machine
+# Learning Engineering](https://github.com/stas00/ml-engineering/blob/master/network/README.md), lists the bandwidth
+# of NVLink by generation.
 
 # %% [markdown] id="clean-idea"
-# ## Cleaning up
+# ## Clean up
 
 # %% id="clean"
 lab.clean(*every, one, roads, yes=True)
