@@ -279,7 +279,7 @@ if lab.site.box:  # whose devices share the cores of one computer
 # factor from the messages alone, you left out three things:
 #
 # - A **transfer** inside a step takes longer than a transfer alone. On the box two of the runs take place at the same
-#   time, and all devices share the cores of one computer. A process often waits for a core in the middle of a
+#   time, and all devices share the cores of one computer. A process may have to wait for a core in the middle of a
 #   message.
 # - The ranks **wait** for each other. An exchange ends only when the later rank has joined, and a step of *singly*
 #   has more than a hundred exchanges.
