@@ -1,11 +1,11 @@
 # %% [markdown] id="title"
 # # 02b Fifteen edits
 #
-# In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device, with
-# three data loaders, a mean loss, a printed line per epoch, and the best model in a file. Fifteen small edits
-# turn it into a script for any number of devices. No edit is hard. But if one is missing, the script usually
-# trains on, prints plausible numbers, and is wrong. Here you see what each edit does, and what goes wrong
-# without it.
+# In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device. It has
+# three data loaders, a mean loss and a printed line per epoch, and it saves the best model in a file. Fifteen
+# small edits make it a script for any number of devices. No edit is hard. But if one is missing, the script
+# usually trains on, prints plausible numbers, and is wrong. Here you see what each edit does, and what goes
+# wrong without it.
 #
 # | | |
 # |---|---|
@@ -78,8 +78,7 @@ claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 # %% [markdown] id="alone-explain"
 # **Explain.** Equal seeds give equal weights, equal samples and equal losses, so four devices did the same
 # work. After every epoch with a new best loss, four processes wrote their model to the same file at the same
-# time, and at the end all four read it. If the job failed there, one process read what another was still
-# writing.
+# time. At the end, all four read it. If the job failed there, one process read what another was still writing.
 #
 # The curve does not show this mistake. Only the four equal lines do, and edit 11 alone, which prints on one
 # rank, would hide them.
@@ -174,7 +173,7 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # | 11 | print on rank 0 | every line four times |
 # | 12 | save on rank 0, the others wait | a damaged file |
 #
-# > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks and
+# > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks. It
 # > records which samples each rank takes, what it prints and saves, and when the ranks meet. Then it runs the
 # > first epoch once more, on two ranks. The check names the first edit that is missing or wrong, and its
 # > consequence. Submit as often as you like.
@@ -347,9 +346,9 @@ check.ex02b_program(edited)
 #     takes another port.
 # 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` they count themselves,
 #     `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher with
-#     `--rdzv-conf=is_host=1` opens it. That is the launcher on the first node, whose `SLURM_NODEID` is 0, and
-#     the others get 0. Without `is_host`, each launcher compares the address with its own names. If the fast
-#     network has different names, no launcher recognises itself.
+#     `--rdzv-conf=is_host=1` opens it. This launcher is on the first node, whose `SLURM_NODEID` is 0. The
+#     others get `is_host=0`. Without `is_host`, each launcher compares the address with its own names. If the
+#     fast network has different names, no launcher recognises itself.
 #
 # **Predict.** The commands below print the meeting point. Will it be a name, the address 127.0.0.1, with which
 # a machine reaches only itself, or another address?

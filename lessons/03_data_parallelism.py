@@ -235,8 +235,8 @@ losses.compare(same if difference.max() < 1e-3 else "different")
 claim("difference of the losses of one device and of four", difference.max(), most=1e-3)
 
 # %% [markdown] id="same-explain"
-# *Top: both loss curves, one on top of the other. Bottom: their difference, on a logarithmic axis. Steps with
-# equal printed losses have no point.*
+# *The top panel shows both loss curves, one on top of the other. The bottom panel shows their difference, on a
+# logarithmic axis. Steps with equal printed losses have no point.*
 #
 # **Explain.** If you guessed "different", you may have thought of four devices that each learn something else.
 # But the mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because the
@@ -299,7 +299,7 @@ speed = {each.name: samples_per_second(each) for each in (run1, run2, run, run4_
 strong, weak = speed["dp4"] / speed["dp2"], speed["dp4-weak"] / speed["dp2"]
 strong_guess.compare(strong)
 weak_guess.compare(weak)
-print(f"two devices over one: {speed['dp2'] / speed['dp1']:.2f} times as many samples per second")
+print(f"two devices over one: a factor of {speed['dp2'] / speed['dp1']:.2f} in samples per second")
 keeping = {
     "strong: global batch 8": ("dp2", "dp4"),
     "weak: micro-batch 4": ("dp2", "dp4-weak"),
@@ -317,7 +317,8 @@ claim("strong scaling of four devices over two", strong, least=0.85, most=1.8, u
 claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times")
 
 # %% [markdown] id="nodes-explain"
-# *Left: samples per second, and dotted the ideal speed. Right: the percentage of the ideal speed.*
+# *The left panel shows samples per second, with the ideal speed dotted. The right panel shows the percentage of
+# the ideal speed.*
 #
 # **Explain.** Two devices on one node are usually less than twice as fast as one. The optimizer step does not
 # shrink with the samples, and the sum of the gradients is new work. The loss can disappear if four samples fit
@@ -397,7 +398,8 @@ claim("exposed communication is a large part of a step", share, least=10, most=6
 #
 # A part of the exposed time is waiting. An all-reduce ends only after the slowest rank has joined, and the bars
 # of the other ranks count this waiting as communication. The number below the figure therefore comes from the
-# rank that waits least. It is a median over steps, while the bars are means.
+# rank that waits least. It is a median over steps, while the bars are means. An estimate from step times is
+# usually higher, because it includes waiting.
 #
 # ## Hide communication behind the backward pass
 #
@@ -480,7 +482,7 @@ claim(
 #
 # PyTorch's `DistributedDataParallel` (**DDP**) hides the communication of your own model in this way, with
 # buckets of 25 MiB. If a model no longer fits on a device, **FSDP** spreads parameters, gradients and optimizer
-# state over the ranks, and fetches each layer when it is needed. Lesson 06 shows when that moment comes.
+# state over the ranks. It fetches each layer when the layer is needed. Lesson 06 shows when that moment comes.
 #
 # How long *should* the all-reduce take? The answer needs the size of the gradients and the speed of the links.
 # You know the first:
@@ -516,8 +518,8 @@ check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # Four copies share 32 samples, so each passes 8 samples through the model at once. Micro-batch 2 would be
-# accepted too. The program would then go through the model four times before each step. That is gradient
-# accumulation, the subject of lesson 10, and the log would say `number of microbatches to constant 4`.
+# accepted too. The program would then go through the model four times before each step. This is gradient
+# accumulation, the subject of lesson 10. The log would say `number of microbatches to constant 4`.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 03.2** — The usual all-reduce is a **ring**: each device sends only to its neighbour, one piece

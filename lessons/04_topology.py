@@ -65,8 +65,8 @@ print(f"the four processes talked through {roads.links.backend}")
 # %% [markdown] id="backend-idea"
 # If the job printed `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it
 # printed `gloo`, your devices are processors, and gloo prints nothing about its links. The course then hands
-# out a log **as NCCL would print it** on such a cluster. It was generated after real logs, and no machine has
-# printed it. Its first line says that it is simulated, and so does every picture made from it.
+# out a log **as NCCL would print it** on a cluster with GPUs. It was generated after real logs, and no machine
+# has printed it. Its first line says that it is simulated, and so does every picture made from it.
 
 
 # %% id="log"
@@ -139,8 +139,8 @@ lines.compare(len(crossing))
 # kind of link.*
 #
 # **Explain.** With one adapter per node, the ring crosses twice, from 1 to 2 and from 3 to 0, and the tree
-# joins 0 with 2. If you guessed 4, you counted all pairs. If each device has an adapter of its own, every
-# channel gets a ring and a tree of its own, and all four pairs may be linked.
+# joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter, every channel
+# gets its own ring and tree, and all four pairs may be linked.
 #
 # Some switches can add. All ranks then send to the switch, which sums up. NCCL calls this NVLS inside a node
 # and CollNet between nodes, and prints separate lines about it.
@@ -157,8 +157,8 @@ rings[["channel", "order"]].head(4)
 # ## Five clusters, one change at a time
 #
 # Here are the logs of five clusters, each with four nodes of four devices. They were generated as well. Each
-# cluster differs from the one before by one change. The changes are InfiniBand as the network, then GPUDirect,
-# then a PCIe switch instead of NVLink between the devices, then no such switch.
+# cluster differs from the one before by one change. First the network becomes InfiniBand. Then GPUDirect is
+# added. Then a PCIe switch replaces NVLink between the devices, and last this switch is removed.
 #
 # **Predict.** Which of these four changes alter the links *inside* a node?
 
@@ -208,10 +208,10 @@ show.topology(links_of(words))
 # change the way to other nodes.
 #
 # Nothing in these logs is an error. A job that prints `NET/Socket` on a cluster with InfiniBand runs to its end
-# with the right losses, but it can be many times slower than necessary. Usually the container lacks the
-# adapter's library, or a variable such as `NCCL_IB_DISABLE` was left over from a test. If NCCL picks the wrong
-# network interface, set `NCCL_SOCKET_IFNAME`. Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`.
-# Read these lines once for every new set-up.
+# with the right losses. It is only much slower than necessary. Usually the container lacks the adapter's
+# library, or a test left a variable behind, for example `NCCL_IB_DISABLE`. If NCCL picks the wrong network
+# interface, set `NCCL_SOCKET_IFNAME`. Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read
+# these lines once for every new set-up.
 #
 # How much do the links differ? The next table gives the bandwidth of one *device*, over all its links, in one
 # direction, on clusters and node types that trained models. It is the bandwidth of the data sheet, times the
@@ -334,8 +334,8 @@ guess_ms = 60
 
 # %% [markdown] id="ring-formula-idea"
 # Apply the rule of the last section to the ring. The ring takes 2 (*d* − 1) steps, each with messages of size /
-# *d*. All devices step together, so each step takes as long as its slowest message. That is a message that
-# crosses between the nodes:
+# *d*. All devices step together, so each step takes as long as its slowest message. This message crosses
+# between the nodes:
 
 
 # %% id="ring-formula"
@@ -386,21 +386,21 @@ claim(
 # **Explain.** The slowest link sets the pace. Common first guesses leave something out:
 #
 # - *The size divided by the bandwidth between the nodes.* Three of the four pieces cross this link to be added
-#   up, and three as parts of the result. That is 2 · 3 / 4 = 1.5 times the size.
+#   up, and three as parts of the result. Together they are 2 · 3 / 4 = 1.5 times the size.
 # - *Twice this time, because two of the four links cross.* They cross in opposite directions, and the link
 #   between the nodes sends in both directions at once.
 # - *The mean of the fast and the slow link.* In each step all devices wait for the slowest message, so the
 #   links inside the nodes are mostly idle.
 #
 # Your points usually lie somewhat above the formula, which comes from pairs that had the machine to themselves.
-# It does not know the additions between the steps, the latency of each portion of 256 KiB, and the four ranks
-# that must come to each step together. The formula is still useful, because you know in which direction it is
-# wrong, and why.
+# It leaves out the additions between the steps and the latency of each portion of 256 KiB. It also leaves out
+# that four ranks must come to each step together. The formula is still useful, because you know in which
+# direction it is wrong, and why.
 #
-# People who test networks turn the formula round. From the time of an all-reduce they compute what each link
-# must have carried, the **bus bandwidth**: 2 (*d* − 1) / *d* × size / time. Unlike size / time, it can be
-# compared with the data sheet, for any number of devices. NVIDIA's `nccl-tests` prints it as `busbw`, a good
-# first test of any cluster with GPUs. This is yours:
+# People who test networks turn the formula round. From the time of an all-reduce they compute the rate that
+# each link must have reached, the **bus bandwidth**. It is 2 (*d* − 1) / *d* × size / time. Unlike size / time,
+# this rate can be compared with the data sheet, for any number of devices. NVIDIA's `nccl-tests` prints it as
+# `busbw`, a good first test of any cluster with GPUs. This is yours:
 
 # %% id="bus"
 bus_gb_s = 2 * 3 / 4 * gradient_bytes / (measured_ms * 1e6)
@@ -561,8 +561,8 @@ check.ex04_describe(colleague)
 # > **Exercise 04.2** — The ring sends 1.5 times the data over the slow link. A different order sends less:
 # > first add up on one device of each node, then exchange between these devices, then hand the result back.
 # > `measure_links.py` calls it `algorithm="hierarchical"`. If the slow link were all that counts, by what
-# > factor would it be faster? Write the factor down as `expected_factor`. Then time ten such all-reduces of
-# > exactly the gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
+# > factor would it be faster? Write the factor down as `expected_factor`. Then time ten of these all-reduces,
+# > of exactly the gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
 # > `ring.links.all_reduce_ms`.
 
 # %% id="ex2-gap" tags=["exercise"]
@@ -626,8 +626,8 @@ check.ex04_milliseconds(lab_model_ms, roads)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # The model is about 67 times as large as the small one. The time grows by the same factor, because latency
-# hardly matters at this size. With such a ring over your link, no device could make a step in less time,
-# however fast it computes.
+# hardly matters at this size. With a ring over your link, no device could make a step in less time, however
+# fast it computes.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices,
