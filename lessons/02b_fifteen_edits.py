@@ -92,8 +92,8 @@ claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 # then it is 0.
 #
 # **Predict.** Here are 32 samples on four ranks. A program goes through three epochs, but calls `set_epoch`
-# only before the third. Rank 0 takes 8 samples per epoch. How many of them are at the same position in epoch 2
-# as in epoch 1?
+# only before the third. Rank 0 takes 8 samples per epoch. How many of these 8 samples are at the same position
+# in epoch 2 as in epoch 1?
 
 # %% id="deal-guess"
 ### BEGIN SOLUTION

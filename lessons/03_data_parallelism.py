@@ -203,8 +203,8 @@ lab.code("parallel/data_parallel.py", "Replicated.reduce")
 # A computer rounds after every addition, so the order of a sum can change its last digits. The log prints the
 # loss with six decimals.
 #
-# **Predict.** One device with micro-batch 8 sees the same eight samples per step. Will its losses be exactly
-# the same, nearly the same, or different?
+# **Predict.** One device with micro-batch 8 sees the same eight samples per step. Will one device and four
+# devices print exactly the same losses, nearly the same, or different losses?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -344,7 +344,7 @@ claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times
 # many bytes. The profiler records six of its ten steps on every rank.
 #
 # **Predict.** **Exposed communication** is the time in which a device communicates and computes nothing. What
-# percentage of a step will it be? The step times of `dp1` and `dp4` give a first estimate.
+# percentage of a step is exposed communication? The step times of `dp1` and `dp4` give a first estimate.
 
 # %% id="time-guess"
 ### BEGIN SOLUTION
