@@ -1,15 +1,16 @@
 # %% [markdown] id="title"
 # # 02b Fifteen edits
 #
-# Lesson 02 wrote data parallelism from nothing. Mostly one has a script already, as one writes it alone: three data
-# loaders, a mean loss, a line per epoch, the best model in a file. Fifteen small edits make of it one that runs on
-# any number of devices. None is hard. But leave one out, and mostly the script trains on, prints figures that look right,
-# and is wrong: that is why you will see what each of them does, and what comes of it where it is missing.
+# In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device. It has
+# three data loaders, a mean loss and a printed line per epoch, and it saves the best model in a file. Fifteen
+# small edits make it a script for any number of devices. No edit is hard. But if one is missing, the script
+# usually trains on, prints plausible numbers, and is wrong. Here you see what each edit does, and what goes
+# wrong without it.
 #
 # | | |
 # |---|---|
-# | You will be able to | take a script for one device to many nodes; deal out samples so that each is seen once; say of a printed loss whose samples it stands for; write the commands that start it; tell by a run which of fifteen edits is missing |
-# | Minutes | 35 |
+# | You will be able to | take a script for one device to many nodes; give each sample to one rank; say which samples a printed loss stands for; write the commands that start the script; find out from a run which edit is missing |
+# | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 02 |
 
@@ -26,7 +27,7 @@ LINE = re.compile(r"epoch (\d+): train loss ([\d.]+), validation loss ([\d.]+)")
 
 
 def epochs(run):
-    """The lines about epochs in a log, as a table."""
+    """Table of the lines about epochs in the log of a run."""
     found = LINE.findall(getattr(run, "text", ""))
     table = pd.DataFrame(found, columns=["epoch", "train_loss", "validation_loss"])
     kinds = {"epoch": int, "train_loss": float, "validation_loss": float}
@@ -34,19 +35,21 @@ def epochs(run):
 
 
 # %% [markdown] id="alone-idea"
-# ## The script, alone
+# ## The script for one device
 #
-# `code/train_summary.py` reads a function of Python's standard library and learns to say in a line what it does: the
-# function is the source, the first line of its docstring the summary. So every compute node has the data. The model is a
-# small transformer, an encoder that reads and a decoder that writes.
+# `code/train_summary.py` learns to describe a function of Python's standard library in one line. The input is
+# the function's source, and the target is the first line of its docstring. Every compute node has this data,
+# because it comes with Python. The model is a small transformer with an encoder that reads and a decoder that
+# writes.
 
 # %% id="alone-code"
 lab.code("train_summary.py", "run")
 
 # %% [markdown] id="alone-guess-idea"
-# First on one device; then on four, as it stands. Unlike the script of lesson 02 it sets a seed.
+# Run the script on one device first, and then on four devices without any change. Unlike the script of lesson
+# 02, it sets a seed.
 #
-# **Predict.** Four processes print a line for epoch 3. How many *different* lines are among the four?
+# **Predict.** Each of four processes prints a line for epoch 3. How many *different* lines are among the four?
 
 # %% id="alone-guess"
 ### BEGIN SOLUTION
@@ -69,24 +72,28 @@ curves = {"one device": epochs(one), "four devices": epochs(four)}
 show.lines(curves, x="epoch", y="train_loss")
 
 # %% id="alone-claim" tags=["claim"]
-claim("four copies with one seed print one line four times", len(set(last)) == 1)
+claim("different lines of epoch 3 from four copies", len(set(last)), least=1, most=1, unit="lines")
 claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 
 # %% [markdown] id="alone-explain"
-# **Explain.** Equal seeds: equal weights, equal samples, equal losses. Four devices did the same work, and after each
-# epoch that was better than those before, four processes wrote their model to one file at one time. At the end all four read it.
-# (If the job failed there, one of them read what another was writing.) The curve does not show it. That the lines come four times
-# does; with edit 11 alone, the print on one rank, nothing would.
+# **Explain.** Equal seeds give equal weights, equal samples and equal losses, so four devices did the same
+# work. After every epoch with a new best loss, four processes wrote their model to the same file at the same
+# time. At the end, all four read it. If the job failed there, one process read what another was still writing.
+#
+# The curve does not show this mistake. Only the four equal lines do, and edit 11 alone, which prints on one
+# rank, would hide them.
 
 # %% [markdown] id="deal-idea"
-# ## Dealing out samples
+# ## Distribute the samples with a sampler
 #
-# A `DistributedSampler` shuffles the numbers of all samples, by a seed that is the same on every rank, and deals them out
-# like cards: rank *r* takes the *r*-th, the (*r* + *n*)-th, and so on. Nothing needs to be sent for that. Here are 32
-# samples on four ranks.
+# A `DistributedSampler` shuffles the numbers of all samples and deals them out like cards. With *n* ranks, rank
+# *r* takes card *r*, card *r* + *n*, and so on. The order depends only on a seed, which all ranks share, and on
+# the number of the epoch, so the ranks exchange nothing. A program sets this number with `set_epoch`. Until
+# then it is 0.
 #
-# **Predict.** A program goes through three epochs, and tells the sampler the epoch's number only once, before the
-# third. Of its 8 samples, how many does **rank 0** have in epoch 2 at the same place as in epoch 1?
+# **Predict.** Here are 32 samples on four ranks. A program goes through three epochs, but calls `set_epoch`
+# only before the third. Rank 0 takes 8 samples per epoch. How many of these 8 samples are at the same position
+# in epoch 2 as in epoch 1?
 
 # %% id="deal-guess"
 ### BEGIN SOLUTION
@@ -123,53 +130,60 @@ show.ranks({f"epoch {epoch}": [dealt[rank, epoch] for rank in range(4)] for epoc
 
 # %% id="deal-claim" tags=["claim"]
 claim(
-    "no sample goes to two ranks",
+    "different samples that the four ranks take",
     len({number for rank in range(4) for number in dealt[rank, 1]}),
     least=32,
     most=32,
     unit="of 32 samples",
 )
-claim("without set_epoch, epoch 2 is epoch 1 again", dealt[0, 1] == dealt[0, 2])
-claim("with it, the order is another", dealt[0, 2] != dealt[0, 3])
+same = {
+    epoch: sum(a == b for a, b in zip(dealt[0, epoch - 1], dealt[0, epoch], strict=True))
+    for epoch in (2, 3)
+}
+claim("without set_epoch, samples of rank 0 at the same position", same[2], least=8, most=8)
+claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 
 # %% [markdown] id="deal-explain"
-# *The squares are the 32 samples, and the colour is the rank that has them: blue 0, orange 1, green 2, purple 3.*
+# *The squares are the 32 samples. The colour is the rank that takes a sample: blue 0, orange 1, green 2, purple
+# 3.*
 #
-# **Explain.** All 8. The order follows from seed and epoch, and the sampler cannot know that an epoch is over:
-# `set_epoch` tells it. Without, every epoch has the same batches in the same order. Losses fall all the same, so nobody
-# notices.
+# **Explain.** All 8 are. The sampler cannot know that an epoch is over, so `set_epoch` has to tell it. Without
+# the call, every epoch has the same batches in the same order. The losses fall all the same, so the mistake is
+# easy to miss.
 #
-# Two small things. Where the ranks do not divide the samples, a few are dealt out twice, so that all ranks have equally
-# many (`drop_last=True` leaves some out instead); a mean over a test set is then slightly off. Here all divides. And the mean
-# of the ranks' means is the mean over all samples only since all batches here are equally large. Lesson 10 has the
-# other case.
+# If the samples do not divide evenly among the ranks, the sampler deals out a few samples twice, so that all
+# ranks have equally many. A mean over a test set is then slightly wrong. With `drop_last=True` it leaves some
+# samples out instead. Also, the mean of the ranks' means is the mean over all samples only if all batches have
+# the same size. Both conditions hold here. Lesson 10 treats batches of different sizes.
 
 # %% [markdown] id="program-idea"
-# ## Twelve edits
+# ## Twelve edits to the program
 #
-# Below is the script, as it stands. What is to change is marked with the number of the edit:
+# Below is the script for one device. Comments with a number mark what to change:
 #
-# | | edit | where it is missing |
+# | | edit | without it |
 # |---|---|---|
-# | 1 | process group | nobody knows of the others |
-# | 2 | device by the local rank | two ranks on one device, one idle |
-# | 3 | `DistributedDataParallel` | a model on each rank |
+# | 1 | process group | no rank knows the other ranks |
+# | 2 | device by the local rank | two ranks share a device, and one device is idle |
+# | 3 | `DistributedDataParallel` | every rank trains a model of its own |
 # | 4, 5, 6 | three samplers | every rank sees all samples |
-# | 7 | batch over the ranks | fewer, larger steps |
+# | 7 | batch divided by the ranks | fewer, larger steps |
 # | 8 | `set_epoch` | the same order in each epoch |
-# | 9, 10 | mean loss in `train`, in `test` | rank 0's samples speak for all |
+# | 9, 10 | mean loss in `train`, in `test` | the loss covers rank 0's samples only |
 # | 11 | print on rank 0 | every line four times |
-# | 12 | save on rank 0, the others wait | a file of pieces |
+# | 12 | save on rank 0, the others wait | a damaged file |
 #
-# > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks, and follows what
-# > it does: which samples each rank takes, what it prints and saves, when they meet. Then it runs the first epoch once more, on two. The check names the
-# > first edit that is missing or wrong, and what came of it. Submit as often as you like.
+# > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks. It
+# > records which samples each rank takes, what it prints and saves, and when the ranks meet. Then it runs the
+# > first epoch once more, on two ranks. The check names the first edit that is missing or wrong, and its
+# > consequence. Submit as often as you like.
 #
-# Three hints. `32` is the batch of a *step*, over all ranks. A loader that has a sampler takes no `shuffle`. And the
-# wrapped model has the plain one as `model.module`: save that, or nobody can load it without DDP.
+# Three hints: `32` is the batch of a *step*, over all ranks. A loader that has a sampler takes no `shuffle`.
+# The wrapped model has the plain model as `model.module`. Save the plain model, which can be loaded without
+# DDP.
 #
-# In the trial the validation losses of epochs 2 and 3 are moved: over all ranks epoch 2 is best, by rank 0's own samples epoch 3. So it
-# shows which model is in the file, and who tests with it.
+# The trial shifts the validation losses. Epoch 2 is best over all ranks, and epoch 3 is best over rank 0's own
+# samples. So the trial can tell which model is in the file, and which ranks took part in the test.
 
 
 # %% id="program-file" tags=["exercise"]
@@ -221,12 +235,12 @@ def test(model, loader, device):
 
 
 ### BEGIN SOLUTION
-### GAP # 1: meet the others; who am I, and among how many?
+### GAP # 1: join the process group; get your rank and the number of ranks
 dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP device = device_of(0)  # 2: which of this node's devices?
+### GAP device = device_of(0)  # 2: the device with the local rank
 device = device_of(int(os.environ["LOCAL_RANK"]))
 ### END SOLUTION
 torch.manual_seed(0)
@@ -243,7 +257,7 @@ validation_sampler = DistributedSampler(data["validation"], shuffle=False)
 test_sampler = DistributedSampler(data["test"], shuffle=False)
 ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP train_loader = DataLoader(data["train"], BATCH, shuffle=True)  # 7: these samplers, this batch
+### GAP train_loader = DataLoader(data["train"], BATCH, shuffle=True)  # 7: with sampler and batch
 ### GAP validation_loader = DataLoader(data["validation"], BATCH)
 ### GAP test_loader = DataLoader(data["test"], BATCH)
 train_loader = DataLoader(data["train"], BATCH // size, sampler=train_sampler)
@@ -254,26 +268,26 @@ optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 best = float("inf")
 for epoch in range(1, EPOCHS + 1):
     ### BEGIN SOLUTION
-    ### GAP # 8: another order in each epoch
+    ### GAP # 8: a different order in each epoch
     train_sampler.set_epoch(epoch)
     ### END SOLUTION
     train_loss = train(model, train_loader, optimizer, device)
     validation_loss = test(model, validation_loader, device)
     line = f"epoch {epoch}: train loss {train_loss:.4f}, validation loss {validation_loss:.4f}"
     ### BEGIN SOLUTION
-    ### GAP print(line, flush=True)  # 11: once
+    ### GAP print(line, flush=True)  # 11: on one rank
     if rank == 0:
         print(line, flush=True)
     ### END SOLUTION
     if validation_loss < best:
         best = validation_loss
         ### BEGIN SOLUTION
-        ### GAP torch.save(model.state_dict(), FILE)  # 12: once, and the plain model
+        ### GAP torch.save(model.state_dict(), FILE)  # 12: on one rank, the plain model
         if rank == 0:
             torch.save(model.module.state_dict(), FILE)
         ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP model.load_state_dict(torch.load(FILE, map_location=device))  # 12: when is the file there?
+### GAP model.load_state_dict(torch.load(FILE, map_location=device))  # 12: wait for the file
 dist.barrier()
 model.module.load_state_dict(torch.load(FILE, map_location=device))
 ### END SOLUTION
@@ -291,7 +305,7 @@ edited.watch()
 
 # %% id="program-see" tags=["exercise"]
 files = sorted(edited.paths.verdict.glob("rank*.jsonl"))
-did = [[json.loads(line) for line in file.open()] for file in files]  # what each rank did
+did = [[json.loads(line) for line in file.open()] for file in files]  # steps of each rank
 took = [
     next((step["order"] for step in steps if step.get("part") == "train" and "order" in step), [])
     for steps in did
@@ -306,32 +320,38 @@ show.ranks({"training samples 0 to 31, by rank": first}) if are_dealt else None
 check.ex02b_program(edited)
 
 # %% [markdown] id="program-why" tags=["solution"]
-# The mean of the loss is summed on *every* rank, though one prints it: a collective under `if rank == 0:` waits for the
-# others until a time-out ends it. And all ranks need the validation loss, since each decides by it whether this model is
-# the best. Were it their own, they would not agree. The barrier makes all wait until rank 0 has written: without it a rank may read half a
-# file, on some disks, on some days.
+# The loss is averaged on *every* rank, although only one rank prints it. A collective under `if rank == 0:`
+# would wait for the other ranks until a time-out ends it. All ranks also need the validation loss, because each
+# decides with it whether this model is the best. With losses of their own, they could decide differently.
+#
+# The barrier makes all ranks wait until rank 0 has written the file. Without it, a rank may read half a file,
+# on some disks and on some days.
 
 # %% [markdown] id="job-idea"
-# ## Three more, for the job
+# ## Three edits to the job
 #
-# The program asks its environment who it is. Somebody has to say it: on each node a launcher, which has met the others.
-# So the job changes in three places.
+# The program reads its rank from its environment. On each node a launcher sets the environment, after it has
+# met the other launchers. So the job changes in three places.
 #
-# ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3; a third was never started.](../images/rendezvous.svg)
+# ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3. A third launcher was never started.](../images/rendezvous.svg)
 #
-# *Lesson 02's figure: they meet at one address and port, and count themselves.*
+# *The figure from lesson 02: launchers meet at one address and port, and count themselves.*
 #
-# 13. **Devices.** The job asks for nodes and for devices on each; torchrun starts a process for each device.
-# 14. **Where to meet.** The first node's address and a port. A node has several networks. At some sites (Jülich's, for one) a
-#    node's name on the fast one has an `i` behind it: `jwb0001i`. So: the first name of the job's list, that suffix, and
-#    of the result the *address*, a number, about which no two nodes can differ. The port follows from the job's number:
-#    another job on this node takes another.
-# 15. **The launchers.** `srun` starts one on each node. `--rdzv-backend=c10d` lets them count themselves, `--rdzv-id` tells
-#    them from another job's, `--rdzv-endpoint` says where, and `--rdzv-conf=is_host=…` who opens the place: 1 on the first
-#    node (`SLURM_NODEID` is 0), 0 on the others. Left out, each launcher compares the address with its own names. Where
-#    the fast network has other names, none of them recognises itself.
+# 13. **Devices.** The job asks for nodes, and for devices on each node. torchrun starts a process for each
+#     device.
+# 14. **Meeting point.** The launchers meet at an address and a port of the first node. A node has several
+#     networks, and at some sites its name on the fast network has a suffix. At Jülich it is an `i`, as in
+#     `jwb0001i`. Take the first name of the job's list, add the suffix, and look up the *address*, a number
+#     that is the same on every node. Compute the port from the job's number, so that another job on this node
+#     takes another port.
+# 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` they count themselves,
+#     `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher with
+#     `--rdzv-conf=is_host=1` opens it. This launcher is on the first node, whose `SLURM_NODEID` is 0. The
+#     others get `is_host=0`. Without `is_host`, each launcher compares the address with its own names. If the
+#     fast network has different names, no launcher recognises itself.
 #
-# **Predict.** Some commands print where they meet. What will stand there?
+# **Predict.** The commands below print the meeting point. Will it be a name, the address 127.0.0.1, with which
+# a machine reaches only itself, or another address?
 
 # %% id="job-guess"
 ### BEGIN SOLUTION
@@ -340,9 +360,10 @@ guess_place = "a name"
 ### END SOLUTION
 
 # %% [markdown] id="job-exercise"
-# > **Exercise 02b.2** — Fill in the gaps. `$SUFFIX` is your site's (on the box there is none), `$START` and `$PROGRAM` are what
-# > each process is to run. The check runs your commands once more, in an empty folder and with stand-ins for `getent`, `scontrol`, `srun` and
-# > `torchrun`: as jobs of other numbers, also where nodes have a second name with an `i`. It looks at what each node's torchrun is called with.
+# > **Exercise 02b.2** — Fill in the gaps. `$SUFFIX` is your site's suffix, and is empty on the box. `$START`
+# > and `$PROGRAM` are what each process has to run. The check runs your commands once more, in an empty folder
+# > and with stand-ins for `getent`, `scontrol`, `srun` and `torchrun`. It uses different job numbers, and also
+# > nodes with a second name that ends in `i`. Then it looks at the arguments of torchrun on each node.
 
 # %% id="job-commands" tags=["exercise"]
 commands = r"""
@@ -352,7 +373,7 @@ first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)
 MASTER_ADDR=$(getent hosts "$first$SUFFIX" | awk 'NR == 1 {print $1}')
 ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP MASTER_PORT=... # 14: from 10000 on, by $SLURM_JOB_ID
+### GAP MASTER_PORT=... # 14: 10000 or more, from $SLURM_JOB_ID
 MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))
 ### END SOLUTION
 export MASTER_ADDR MASTER_PORT OMP_NUM_THREADS=1
@@ -384,7 +405,7 @@ environment = {
     "SUFFIX": lab.site.host_suffix,
     "START": f"{lab.site.programs}/run_own.py",
     "PROGRAM": f"{lab.work}/summary_ddp.py",
-    "TORCH_CPP_LOG_LEVEL": "ERROR",  # it warns of hosts whose addresses have no names
+    "TORCH_CPP_LOG_LEVEL": "ERROR",  # no warnings about addresses without names
 }
 own_job = lab.submit(
     shell.recipe(
@@ -409,18 +430,21 @@ print(met[0] if met else "the commands have not run yet")
 check.ex02b_script(own_job)
 
 # %% [markdown] id="job-explain"
-# **Explain.** An address, and not that of the loopback: on the box, node1 has one on the network between the nodes. (Where
-# the box runs in flat mode, all nodes are one machine, and 127.0.0.1 is right.) Write `localhost` there, and each
-# launcher waits at its own door. `lab.script(…)` has written the same three edits for you in all other lessons; look at it
-# again. It hands on the first node's *name*, and `is_host` only at sites whose fast network has other names: elsewhere
-# torchrun finds out by itself.
+# **Explain.** The launchers meet at an address. On the box, node1 has one on the network between the nodes.
+# Only in flat mode, in which all nodes are one machine, is 127.0.0.1 right. With `localhost` on real nodes,
+# each launcher would wait on its own node.
+#
+# `lab.script(…)` has written these three edits for you in all other lessons. Look at one of its scripts again.
+# It hands on the *name* of the first node, and sets `is_host` only at sites whose fast network has different
+# names. Elsewhere torchrun finds out by itself.
 
 # %% [markdown] id="nodes-idea"
-# ## One node, two nodes: one number
+# ## From one node to two by one number
 #
-# Your program says nowhere how many ranks there are. So here it runs on one node with two devices, and on two nodes.
+# Your program says nowhere how many ranks there are. Here it runs on one node with two devices, and on two
+# nodes with four. In both runs the sampler deals out the same order, and a step takes 32 samples.
 #
-# **Predict.** Both print a train loss for each epoch. How large is the difference in epoch 3?
+# **Predict.** Both runs print a train loss for each epoch. How large is their difference in epoch 3?
 
 # %% id="nodes-guess"
 ### BEGIN SOLUTION
@@ -446,28 +470,32 @@ apart.compare(abs(large - small))
 show.lines(curves, {"one device": epochs(one)}, x="epoch", y="train_loss")
 
 # %% id="nodes-claim" tags=["claim"]
-claim("two ranks and four print the same loss", abs(large - small), most=0.001)
+claim("difference of the losses of two ranks and of four", abs(large - small), most=0.001)
 
 # %% [markdown] id="nodes-explain"
-# **Explain.** Not *about* the same: the same, but for rounding. The sampler deals out one shuffled row. With two ranks a
-# step takes 16 cards to each, with four 8 to each: the same 32 samples, whose mean gradient is the same. (The one device
-# shuffles by itself, so its curve is only near.) That is worth more than speed: a run on one node tells whether
-# the one on a hundred is right. It holds as long as the batch of a *step* stays. With more and more devices each of them
-# has less and less to do, and at some point one wants the batch to grow: lesson 12.
+# **Explain.** The losses are the same, up to rounding. A step gives 16 cards to each of two ranks, or 8 cards
+# to each of four. Together they are the same 32 samples, with the same mean gradient. The single device
+# shuffles by itself, so its curve is only similar.
+#
+# This is worth more than speed, because a run on one node can tell whether the run on a hundred nodes is right.
+# It holds as long as the batch of a *step* stays the same. With more and more devices, each device has less to
+# do, and at some point the batch should grow. This is the subject of lesson 12.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A missing edit seldom stops a program. Look at what ranks *do*: which samples, how many lines, whose mean.
-# - Same seed, same order, dealt out like cards; `set_epoch` before each epoch.
-# - Collectives on every rank; printing and saving on one; a barrier before others read.
-# - One address, a number, on the fast network; a port by the job's number; one host.
-# - A program that never says how many ranks there are goes from one node to two by one number.
+# - A missing edit seldom stops a program. Look at what the ranks *do*: which samples they take, how many lines
+#   they print, which samples a mean covers.
+# - All ranks shuffle in the same order, and each takes its own samples. Call `set_epoch` before each epoch.
+# - Call collectives on every rank. Print and save on one rank, with a barrier before the others read.
+# - Launchers meet at one address on the fast network, with a port from the job's number. One launcher is the
+#   host.
+# - If a program never says how many ranks there are, one number takes it from one node to two.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The trial and your job stay, so that their checks can be run again.
+# The trial and your job stay, so that you can run their checks again.
 
 # %% id="clean"
 lab.clean(one, four, deal, *by_nodes.values(), yes=True)

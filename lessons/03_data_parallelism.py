@@ -1,14 +1,14 @@
 # %% [markdown] id="title"
 # # 03 Data parallelism on two nodes
 #
-# One device learns by looking at a few samples, working out in which direction every number of the
-# model should move, and moving it. Four devices can look at four times as many samples in the same
-# time. What must they tell each other, so that it is still *one* model that learns? In this lesson you
-# send a small GPT to four devices on two nodes, read what it prints, and find out where the time goes.
+# One device learns by looking at a few samples, computing in which direction each parameter should move, and
+# moving it. Four devices can look at four times as many samples in the same time. What must they exchange to
+# train *one* model? In this lesson you train a small GPT on four devices of two nodes, read its log, and
+# measure where the time goes.
 #
 # | | |
 # |---|---|
-# | You will be able to | read a multi-node job script line by line; say what data parallelism exchanges, and when; read a training log as text and as a table; tell strong scaling from weak; hide communication behind arithmetic |
+# | You will be able to | read a multi-node job script and a training log; say what data parallelism exchanges, and when; tell strong from weak scaling; hide communication behind the backward pass |
 # | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 00 |
@@ -21,17 +21,16 @@ from course_lib import Lab, check, claim, gpt, predict, show
 lab = Lab()
 
 # %% [markdown] id="model-idea"
-# ## The model
+# ## The model and its recipe
 #
-# The program that your jobs start is `code/pretrain_gpt.py`. It trains a GPT: text goes in as a row of
-# *tokens* (numbers for pieces of words), and at every place the network guesses which token comes next.
-# How badly it guesses is the **loss**. A network that knows nothing spreads its guess over the whole
-# vocabulary, and its loss is the logarithm of the vocabulary's size: ln 8192 ≈ 9.0 for the 8192 pieces
-# here (in *nats*, the unit of a natural logarithm). Your run will begin near this number.
+# Your jobs run `code/pretrain_gpt.py`, which trains a GPT. Text becomes a sequence of **tokens**, numbers for
+# pieces of words. At every position the network predicts the next token. The **loss** measures how bad the
+# predictions are, in *nats*, the unit of the natural logarithm. An untrained network finds all 8192 tokens of
+# the vocabulary equally likely, so your run will begin near ln 8192 ≈ 9.0.
 #
-# The model here is a small sister of those that you read about, with 4 layers of width 128, so that a run takes
-# seconds even without GPUs. (`model="lab"` has 12 layers of width 768 and is for GPUs.) A **recipe** says what to
-# run and on how much of the cluster:
+# The model is small, with 4 layers of width 128, so a run takes seconds even without GPUs. The preset
+# `model="lab"` has 12 layers of width 768 and is meant for GPUs. A **recipe** says what to run and how much of
+# the cluster to use:
 
 # %% id="recipe"
 dp4 = gpt.recipe(
@@ -44,18 +43,32 @@ dp4 = gpt.recipe(
 )
 
 # %% [markdown] id="batch-words"
-# ### Three numbers that are easily confused
+# ### Micro-batch, data-parallel size and global batch
 #
-# - the **micro-batch** is how many samples one device passes through the model at once,
-# - the **data-parallel size** is how many copies of the model there are,
-# - the **global batch** is how many samples count for one step, over all copies.
+# - The **micro-batch** is the number of samples that one device passes through the model at once.
+# - The **data-parallel size** is the number of copies of the model.
+# - The **global batch** is the number of samples in one step, over all copies.
 #
-# Without further tricks the third is the product of the first two. (Lesson 10 adds a factor.)
+# Without further tricks, the global batch is the product of the other two. Lesson 10 adds a third factor.
+
+# %% [markdown] id="run-idea"
+# ## Run it on four devices
+#
+# `watch` follows the job through the queue and shows the progress of the training.
+
+# %% id="run"
+run = lab.submit(dp4)
+run.watch()
+
+# %% [markdown] id="twice"
+# Run the cell above once more. It submits nothing new, because a run belongs to its recipe. The same recipe
+# returns the existing run, today or tomorrow. Only a cancelled run is submitted again.
+
 
 # %% [markdown] id="script-idea"
-# ## The script, line by line
+# ## How the job script starts four processes
 #
-# This is what will be handed to Slurm, no more and no less.
+# The lab turned the recipe into this script and submitted it to Slurm:
 
 # %% id="script"
 lab.script(dp4)
@@ -63,67 +76,54 @@ lab.script(dp4)
 # %% [markdown] id="script-explain"
 # | lines | why they are there |
 # |---|---|
-# | `#SBATCH --nodes … --ntasks-per-node=1` | two machines, and **one** task on each. The task is not the training process but a *launcher*, `torchrun`, which starts one process per device. |
-# | `set -eo pipefail` and the `trap` | a job that goes on after an error produces the wrong error. The trap writes down the exit code when the script ends, however it ends. |
-# | `OMP_NUM_THREADS` | with how many threads a process computes. Left alone, each takes one for every core of the node, and the processes fight for the same cores; `torchrun`, left alone, gives each only one. |
-# | `SRUN_CPUS_PER_TASK` | `--cpus-per-task` counts for the job; since Slurm 22.05 `srun` does not take it over by itself, and a launcher would get a single core. |
-# | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`; the processes need names one by one. The first becomes the meeting point. |
-# | `MASTER_PORT` from the job's number | two jobs on one node must not wait at the same door. |
-# | `srun … torchrun` | `srun` carries the launcher to both nodes. Without it, the second node would be reserved, paid for, and idle. |
-# | `--kill-on-bad-exit=1` | when a launcher fails, `srun` ends the others, which would wait for it until the time limit. |
-# | `--rdzv-backend=c10d --rdzv-endpoint` | the *rendezvous*: launchers meet there, count themselves, and agree on who is which rank. It asks nobody for a password and runs what it is sent: on a real cluster the site must see to it that no other user reaches the ports of a job's nodes (nodes lent whole, or a firewall between users). The box's nodes have a network of their own. |
-# | `--max-restarts=0` | `torchrun` could start all processes anew when one fails. That helps a program that saves checkpoints and goes on from the last one; for a first run, the first error should end it. |
-# | the rest | arguments of the program, with the names that Megatron-LM uses, a widely used program for training large models. |
+# | `#SBATCH --nodes … --ntasks-per-node=1` | Two nodes, and **one** task on each. The task is a **launcher**, `torchrun`, which starts one process per device. |
+# | `set -eo pipefail` and the `trap` | The first error ends the script, before it causes others. The trap writes down the exit code, however the script ends. |
+# | `OMP_NUM_THREADS` | Threads per process. By default each process takes one per core of the node, so processes compete; `torchrun` alone sets 1. |
+# | `SRUN_CPUS_PER_TASK` | Since Slurm 22.05, `srun` does not inherit the job's `--cpus-per-task`. A launcher would get one core. |
+# | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`, but processes need single names. The first node is the meeting point. |
+# | `MASTER_PORT` from the job's number | Two jobs on one node need different ports. |
+# | `srun … torchrun` | `srun` starts the launcher on both nodes. Otherwise the second node would be paid for, but idle. |
+# | `--kill-on-bad-exit=1` | If one launcher fails, the others end too, instead of waiting until the time limit. |
+# | `--rdzv-backend=c10d --rdzv-endpoint` | The **rendezvous**: launchers meet at this address, count themselves and assign the ranks. |
+# | `--max-restarts=0` | The first error ends the job. Restarts by `torchrun` help only programs that continue from a checkpoint. |
+# | the rest | Arguments of the program, named as in Megatron-LM, a widely used program for large models. |
 #
-# A **rank** is the number of a training process, from 0 to the *world size* minus one. Ranks 0 and 1 live on one
-# node, 2 and 3 on the other; within its node each also has a *local rank*, 0 or 1, and takes the
-# device with that number.
-
-# %% [markdown] id="run-idea"
-# ## Run it
+# The rendezvous has no authentication and executes what it receives. A site must therefore keep other users
+# away from a job's ports, with whole nodes or a firewall. The nodes of the box have a network of their own.
 #
-# `watch` follows the job through the queue and shows where its training stands, until it is over.
-
-# %% id="run"
-run = lab.submit(dp4)
-run.watch()
-
-# %% [markdown] id="twice"
-# Run the cell above once more: nothing is submitted. A run belongs to its recipe; while the recipe is the same, you get
-# the run that there is, also tomorrow. (A run that was cancelled is submitted anew.)
-
+# A **rank** is the number of a training process, from 0 to the **world size** minus one. Ranks 0 and 1 run on
+# one node, ranks 2 and 3 on the other. The **local rank**, 0 or 1, counts within a node and selects the device.
 
 # %% [markdown] id="world-idea"
 # ## Read the log
 #
-# What a job printed is text, and the oldest tool for text is `grep`. The first thing to look at in any
-# parallel run is whether the world is what you wanted it to be:
+# A log is text, and `grep` finds lines in text. In any parallel run, look first at the world size:
 
 # %% id="world-grep"
 # !grep "using world size" "{run.log_file}"
 
 # %% [markdown] id="world-explain"
-# World size 4 and data-parallel size 4: four processes, each with a whole copy of the model. Everything else,
-# other ways to spread a model, is 1 or `None` for now. If this line says 1 where you expected 4, four separate programs run: each trains its own model,
-# none of them is any faster, and nothing crashes.
+# World size 4 and data-parallel size 4 mean four processes, each with a whole copy of the model. The other
+# sizes, for other ways of splitting a model, are 1 or `None` for now. If this line says 1 instead of 4, four
+# separate programs run. Each trains its own model at the speed of one device, and nothing crashes.
 #
-# Then the iterations:
+# Now look at the training steps:
 
 # %% id="iterations-grep"
 # !grep "iteration " "{run.log_file}" | tail -n 3
 
 # %% [markdown] id="iterations-explain"
-# | field | says |
+# | field | meaning |
 # |---|---|
-# | `consumed samples` | on all devices together; so do papers count: a "batch of 4 million tokens" is what all devices see in one step |
-# | `elapsed time per iteration (ms)` | mean since the last line |
-# | `learning rate`, `global batch size` | how far the *next* step will go, so the last line may say 0; samples per step |
-# | `lm loss` | the loss: mean over all devices, and over the steps since the last line |
-# | `loss scale` | 1.0: no scaling. Lesson 08 needs it. |
-# | `grad norm` | length of the gradient, before it is cut to at most 1 (*clipping*) |
-# | `number of skipped`, `nan iterations` | steps that were thrown away; anything but 0 needs a reason |
+# | `consumed samples` | samples so far, on all devices. In papers, too, a "batch of 4 million tokens" is what all devices see in one step. |
+# | `elapsed time per iteration (ms)` | mean time of a step since the last line |
+# | `learning rate`, `global batch size` | rate of the *next* step, so the last line may say 0; samples per step |
+# | `lm loss` | mean loss over all devices, and over the steps since the last line |
+# | `loss scale` | 1.0 means no scaling (lesson 08) |
+# | `grad norm` | length of the gradient, before **clipping** limits it to 1 |
+# | `number of skipped`, `nan iterations` | discarded steps; a number above 0 needs an explanation |
 #
-# The same as data:
+# The same as a table:
 
 
 # %% id="iterations-table"
@@ -131,20 +131,23 @@ columns = ["iteration", "consumed_samples", "elapsed_ms", "learning_rate", "lm_l
 run.log.iterations[columns]
 
 # %% [markdown] id="split-idea"
-# ## Who looks at what?
+# ## Which samples does each rank take?
 #
-# Nobody hands out samples, and nobody sends around the first weights. Every rank works both out for itself. Here
-# are the lines that do it, as they stand in the program:
+# No rank hands out samples, and no rank sends its first weights to the others. Every rank computes both by
+# itself. These lines choose the samples:
 
 # %% id="split-code"
 lab.code("dataset/samples.py", "Loader.micro_batch")
 
 # %% [markdown] id="split-words"
-# `first_sample` is how many samples the run has consumed before this step; `data.size` is the data-parallel size and
-# `data.index` the place of this rank among the copies. `number` counts micro-batches within the step and is 0 here.
+# In this code:
 #
-# **Predict.** Samples are numbered from 0, in an order that all ranks shuffle with the same seed. With which sample
-# does **rank 2** begin its **second** step in your run?
+# - `first_sample` is the number of samples that were consumed before this step,
+# - `data.size` is the data-parallel size, and `data.index` the position of this rank among the copies,
+# - `number` counts the micro-batches of a step, and is 0 in your run.
+#
+# **Predict.** Samples are numbered from 0, in an order that all ranks shuffle with the same seed. Your four
+# ranks have micro-batch 2. With which sample does **rank 2** begin its **second** step?
 
 # %% id="split-guess"
 ### BEGIN SOLUTION
@@ -169,33 +172,39 @@ second_step.compare(f"sample {starts.loc[2, 'step 2']}")
 starts
 
 # %% [markdown] id="split-explain"
-# **Explain.** In each step the four ranks take neighbours, two samples each, and together the next eight. A wrong
-# sampler is a mistake that nothing reports: if all ranks took the *same* two samples, losses would still fall, at the
-# price of four devices and with the progress of one. (`torch.utils.data.DistributedSampler` does this work for a
-# `DataLoader`, and wants `set_epoch(epoch)`, or every epoch has the same order.)
+# **Explain.** In each step the four ranks take the next eight samples, two neighbouring samples per rank. If
+# you guessed sample 4, you computed the first step.
 #
-# And the weights? Each parameter is drawn by a generator that is seeded with the run's seed and the parameter's
-# own name, so every rank draws the same:
+# A wrong sampler causes no error. If all ranks took the *same* two samples, the losses would still fall, but
+# four devices would make the progress of one. In your own programs, `torch.utils.data.DistributedSampler` does
+# this work. Call its `set_epoch(epoch)` before every epoch, or every epoch has the same order.
+#
+# The first weights follow the same principle. A random generator, seeded with the run's seed and the
+# parameter's name, draws each parameter. So every rank draws the same values:
 
 
 # %% id="seed-code"
 lab.code("training/model.py", "initialise")
 
 # %% [markdown] id="same-idea"
-# ## Is it the same model?
+# ## Do four devices train the same model as one?
 #
-# Each device computed gradients from *its* two samples. Before the optimizer moves anything, they are
-# summed over the ranks by an **all-reduce**: every device hands in its numbers, and every device gets the result for
-# all. (Each token's loss was divided by the tokens of the *global* batch before, so the sum is the mean.) All four
-# copies then take the same step, so they stay equal without ever being compared. This is the place; step 3 is
-# yours, the others belong to later lessons:
+# Each device computes gradients from *its own* two samples. Before the optimizer step, an **all-reduce** sums
+# the gradients over the ranks: every device contributes its numbers, and every device receives the sum. Each
+# token's loss was already divided by the tokens of the *global* batch, so the sum is the mean gradient. All
+# copies then take the same step. They stay equal, although the program never compares them.
+#
+# Step 3 of this function is the all-reduce of your run. The other steps belong to later lessons:
 
 # %% id="reduce-code"
 lab.code("parallel/data_parallel.py", "Replicated.reduce")
 
 # %% [markdown] id="same-predict"
-# **Predict.** One device with micro-batch 8 sees the same eight samples per step. Will its losses be the same to the
-# last digit, nearly the same, or different?
+# A computer rounds after every addition, so the order of a sum can change its last digits. The log prints the
+# loss with six decimals.
+#
+# **Predict.** One device with micro-batch 8 sees the same eight samples per step. Will one device and four
+# devices print exactly the same losses, nearly the same, or different losses?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -223,38 +232,48 @@ same = "the same" if difference.max() == 0 else "nearly the same"
 losses.compare(same if difference.max() < 1e-3 else "different")
 
 # %% id="same-claim" tags=["claim"]
-claim("one device and four devices train the same model", difference.max(), most=1e-3)
+claim("difference of the losses of one device and of four", difference.max(), most=1e-3)
 
 # %% [markdown] id="same-explain"
-# *Above: both curves, one on top of the other. Below: how far they are apart, in powers of ten; where they agree in every
-# digit of the log, nothing is drawn.*
+# *The top panel shows both loss curves, one on top of the other. The bottom panel shows their difference, on a
+# logarithmic axis. Steps with equal printed losses have no point.*
 #
-# **Explain.** If you guessed "different", you may have thought of four devices that each learn something else. But
-# the mean of four means of two samples *is* the mean of eight. "The same" is too much to rely on: computers round after
-# every addition, and the two runs add in a different order. So they may differ in the last of the six decimals that the
-# log prints or, as luck has it, in none.
+# **Explain.** If you guessed "different", you may have thought of four devices that each learn something else.
+# But the mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because the
+# two runs add in a different order. The last printed decimal may differ, or no decimal at all.
 #
-# The rule has conditions. The mean of means is the mean only if every rank has the same number of tokens that count:
-# with padded samples, sums and counts have to be reduced first. Dropout draws other masks on other ranks, and batch
-# normalisation takes its statistics per device. Such runs are alike, not equal.
+# The equality has conditions. Every rank must have equally many tokens that count. With padded samples, sum the
+# losses and the counts first, and divide afterwards. Dropout draws different masks on each rank, and batch
+# normalisation computes its statistics per device. Such runs are only similar.
 
 
 # %% [markdown] id="nodes-idea"
-# ## One node against two
+# ## How much faster are two nodes than one?
 #
-# Now a question of money. Two devices on one node, four devices on two nodes: how much faster do four learn?
-# There are two honest ways to ask. Both compare samples per second with the same run on two devices, each with
-# micro-batch 4:
+# Two devices on one node become four devices on two nodes. How much faster does the model train? Two
+# comparisons are honest. Both count samples per second, and both start from two devices with micro-batch 4:
 #
-# - **Strong scaling** keeps the global batch, 8, and spreads it over more devices. That is your run `dp4`: each
-#   device has half as much to do per step.
-# - **Weak scaling** keeps the micro-batch of each device, 4, so the global batch grows to 16.
+# - **Strong scaling** keeps the global batch, 8, and spreads it over more devices. In your run `dp4`, each
+#   device has half as much work.
+# - **Weak scaling** keeps the micro-batch, 4, so the global batch grows to 16.
 #
-# **Predict.** Ideally, four devices are twice as fast as two. How large will the two factors be?
+# Two of your runs give an estimate of both factors. A step of `dp1` passes 8 samples through one device and
+# exchanges nothing. A step of `dp4` passes 2 samples through each device and exchanges the gradients, which
+# takes equally long for any number of samples. These are their step times:
+
+# %% id="nodes-known"
+for each in (run1, run):
+    fast_ms = each.log.iterations["elapsed_ms"].quantile(0.25)
+    print(f"{each.name}: {fast_ms:.0f} ms for a fast step")
+
+
+# %% [markdown] id="nodes-predict"
+# **Predict.** Ideally, four devices are twice as fast as two. By what factor will they be faster, with strong
+# and with weak scaling? Assume that the exchange inside one node costs nothing.
 
 # %% id="nodes-guess"
 ### BEGIN SOLUTION
-### GAP guess_strong, guess_weak = ..., ...  # times as many samples per second
+### GAP guess_strong, guess_weak = ..., ...  # factors between 1 and 2, in samples per second
 guess_strong, guess_weak = 2.0, 2.0
 ### END SOLUTION
 
@@ -264,13 +283,13 @@ weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="tim
 short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 8}
 run2 = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
 run4_weak = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
-for each in (run2, run4_weak):  # the second needs all devices, and waits in the queue for the first
+for each in (run2, run4_weak):  # the second run needs all devices, so it waits for the first
     each.require()
 
 
 # %% id="nodes-see"
 def samples_per_second(run):
-    """Of a quick step: what disturbs a step makes it longer, never shorter."""
+    """Speed of a fast step: a disturbance makes a step longer, never shorter."""
     iterations = run.log.iterations
     elapsed_s = iterations["elapsed_ms"].quantile(0.25) / 1000
     return float(iterations["global_batch_size"].iloc[-1] / elapsed_s)
@@ -280,8 +299,9 @@ speed = {each.name: samples_per_second(each) for each in (run1, run2, run, run4_
 strong, weak = speed["dp4"] / speed["dp2"], speed["dp4-weak"] / speed["dp2"]
 strong_guess.compare(strong)
 weak_guess.compare(weak)
+print(f"two devices over one: a factor of {speed['dp2'] / speed['dp1']:.2f} in samples per second")
 keeping = {
-    "strong: global batch 8": ("dp1", "dp2", "dp4"),
+    "strong: global batch 8": ("dp2", "dp4"),
     "weak: micro-batch 4": ("dp2", "dp4-weak"),
 }
 curves = [
@@ -292,36 +312,43 @@ curves = [
 show.scaling(pd.DataFrame(curves))
 
 # %% id="nodes-claim" tags=["claim"]
-claim("weak scaling of four devices over two", weak, least=1.2, most=2.1, unit="times")
+claim("weak scaling of four devices over two", weak, least=1.2, most=1.95, unit="times")
 claim("strong scaling of four devices over two", strong, least=0.85, most=1.8, unit="times")
-claim("weak scaling is better than strong scaling", weak / strong, least=1.0, unit="times")
+claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times")
 
 # %% [markdown] id="nodes-explain"
-# *Left: samples per second; dotted: if nothing were lost. Right: the share of that which is left.*
+# *The left panel shows samples per second, with the ideal speed dotted. The right panel shows the percentage of
+# the ideal speed.*
 #
-# **Explain.** From one device to two, both on one node, some is lost already, to the optimizer's step, which does not shrink
-# with a device's samples, and to the sum of the gradients, which is new. (Where four samples fit the caches of a processor
-# better than eight, it may be next to nothing.) From two to four with the same global batch, more is lost: each device sends half as
-# much again, which crosses the link between the nodes where they have one of their own, and every step waits for that. The volume that is sent does not shrink with the batch: there
-# are as many gradients as parameters, whether a device saw one sample or a hundred. So the *more* work a device has per
-# step, the smaller the share of waiting. That is why weak scaling looks better, and why you should ask which of the
-# two a paper shows. (Its price is hidden here: a larger global batch makes fewer steps of the same data.)
+# **Explain.** Two devices on one node are usually less than twice as fast as one. The optimizer step does not
+# shrink with the samples, and the sum of the gradients is new work. The loss can disappear if four samples fit
+# the caches better than eight.
+#
+# From two devices to four, strong scaling loses more. In a ring, each device now sends 1.5 times the size of
+# the gradients, instead of once. If the nodes are separate machines, this data crosses the link between them,
+# and every step waits for it.
+#
+# This volume does not depend on the batch, because a device has as many gradients as parameters. With *more*
+# work per step, waiting is a smaller part of the step, so weak scaling looks better. Ask which of the two a
+# paper shows. Weak scaling has a hidden cost: a larger global batch makes fewer steps of the same data.
 
 
 # %% [markdown] id="time-idea"
-# ## Where the time goes
+# ## What percentage of a step is communication?
 #
-# How much of a step is arithmetic, how much is waiting? The profiler of PyTorch writes down what each process
-# does and when. Lesson 05 reads its traces in detail; here one figure is enough. The run resembles `dp4`: it has
-# twice as many layers, a vocabulary of 1024 (in a large model, too, most parameters are in the layers), made-up
-# text to go with it, and only a few steps, six of which are recorded on every rank.
+# PyTorch's **profiler** records what each process does, and when. Lesson 05 reads its traces in detail. Here
+# one figure is enough.
 #
-# **Predict.** Before you run it, write a number down: how many percent of a step are your devices busy with
-# exchanging gradients, and with nothing else?
+# The next run resembles `dp4`, with twice as many layers, a vocabulary of 1024 and made-up text. As in a large
+# model, most parameters are in the layers. It has nearly as many parameters as `dp4`, so it exchanges nearly as
+# many bytes. The profiler records six of its ten steps on every rank.
+#
+# **Predict.** **Exposed communication** is the time in which a device communicates and computes nothing. What
+# percentage of a step is exposed communication? The step times of `dp1` and `dp4` give a first estimate.
 
 # %% id="time-guess"
 ### BEGIN SOLUTION
-### GAP guess_percent = ...  # of a step
+### GAP guess_percent = ...  # percentage of a step
 guess_percent = 10
 ### END SOLUTION
 
@@ -348,14 +375,13 @@ show.step_time(after_backward.profile.overlap)
 
 # %% id="time-see"
 def exposed_ms(run):
-    """Communication while nothing is computed, of the rank that comes last and waits for nobody:
-    the median of the recorded steps."""
+    """Exposed communication of the rank that waits least: the median of the recorded steps."""
     steps = run.profile.overlap.groupby("step")
     return float(steps["exposed_communication_us"].min().median() / 1e3)
 
 
 def step_ms(run):
-    """Of the slowest rank: the median of the recorded steps."""
+    """Length of a step on the slowest rank: the median of the recorded steps."""
     return float(run.profile.overlap.groupby("step")["total_us"].max().median() / 1e3)
 
 
@@ -363,43 +389,49 @@ share = 100 * exposed_ms(after_backward) / step_ms(after_backward)
 exposed_guess.compare(share)
 
 # %% id="time-claim" tags=["claim"]
-claim("gradients that nothing hides take a good part of a step", share, least=10, most=60, unit="%")
+claim("exposed communication is a large part of a step", share, least=10, most=60, unit="%")
 
 # %% [markdown] id="time-explain"
-# **Explain.** The figure has one bar for each rank, in parts of a step. *Exposed* communication is the part during
-# which nothing is computed. Here that is nearly all of it: the gradients are sent in one piece when the backward
-# pass is over. Part of it is not sending but waiting: an all-reduce ends when the slowest rank has
-# joined, and the bars of the others show that as communication too. (*Idle* is what is neither.) The number below the
-# figure is therefore that of the rank that waits least, less than the bars show. (They are means of the recorded steps;
-# numbers here and in the table below are medians.)
+# **Explain.** The figure has one bar for each rank. *Idle* time is neither computation nor communication.
+# Nearly all communication is exposed, because the program sends the gradients in one piece after the backward
+# pass.
 #
-# ## Hiding it
+# A part of the exposed time is waiting. An all-reduce ends only after the slowest rank has joined, and the bars
+# of the other ranks count this waiting as communication. The number below the figure therefore comes from the
+# rank that waits least. It is a median over steps, while the bars are means. An estimate from step times is
+# usually higher, because it includes waiting.
 #
-# Other programs begin earlier. Backward starts at the *last* layer. As soon as a layer's gradients are there, their
-# all-reduce can start, and the layers before it compute meanwhile:
+# ## Hide communication behind the backward pass
 #
-# ![Seven pictures of one step on three ranks: same weights and other data; forward; backward of layer 3; backward of layer 2 while the gradients of layer 3 are averaged; backward of layer 1 while those of layer 2 are averaged; the average of layer 1; the optimizer's step, after which all ranks have the same weights again](../images/ddp_step.png)
+# Many programs start to send earlier. The backward pass starts at the *last* layer. As soon as the gradients of
+# a layer are complete, their all-reduce can start, while the layers before it are computed:
 #
-# *A step that hides its communication: three ranks, a model of three layers. From picture 4 on, arrows
-# average one layer while the next is computed; only the last all-reduce is exposed.*
+# ![One step on three ranks in seven pictures: equal weights and different data; forward pass; backward pass of layer 3. Then backward pass of layer 2, while layer 3 is averaged; backward pass of layer 1, while layer 2 is averaged; layer 1 is averaged. Last the optimizer step, after which all ranks have equal weights again.](../images/ddp_step.png)
 #
-# Megatron-LM's flag for it is `--overlap-grad-reduce`, and `--ddp-bucket-size` says how many gradients are
-# collected in a **bucket** before it leaves. The same training, four ways:
+# *From picture 4 on, the arrows average one layer while the next layer is computed. Only the last all-reduce is
+# exposed.*
 #
-# | run | gradients leave |
+# Megatron-LM's flag for this is `--overlap-grad-reduce`. Its `--ddp-bucket-size` says how many gradients a
+# **bucket** collects before it is sent. You will train the same model in four ways:
+#
+# | run | when the gradients are sent |
 # |---|---|
 # | `after-backward` | in one piece, after the backward pass |
-# | `one-bucket` | early, but a bucket leaves only when it has all of them |
-# | `buckets` | in buckets of 200,000: the matrices of a layer are 197,000, so two leave after every second layer |
-# | `tiny-buckets` | in buckets of 50,000: four for each layer |
+# | `one-bucket` | early, but the only bucket must first collect all gradients |
+# | `buckets` | in buckets of 200,000; a layer's matrices have 197,000 numbers, so two buckets leave after every second layer |
+# | `tiny-buckets` | in buckets of 50,000, four for each layer |
 #
-# **Predict.** Which of the four has the least exposed communication? And how many percent of the exposed
-# communication of `after-backward` are left in `buckets`, for the rank that waits least?
+# A bucket can hide only behind layers that are still to be computed. Each bucket is an all-reduce of its own,
+# which pays latencies and which all four processes must join. The backward pass goes through 8 layers and ends
+# at the embedding table (1024 × 128 numbers).
+#
+# **Predict.** Which run has the least exposed communication? What percentage of the exposed communication of
+# `after-backward` is left in `buckets`? Both refer to the rank that waits least.
 
 # %% id="hide-guess"
 ### BEGIN SOLUTION
 ### GAP guess_least = ...  # "after-backward", "one-bucket", "buckets" or "tiny-buckets"
-### GAP guess_left = ...  # percent
+### GAP guess_left = ...  # percentage
 guess_least, guess_left = "tiny-buckets", 10
 ### END SOLUTION
 
@@ -425,25 +457,35 @@ whole = {name: step_ms(each) for name, each in hidden.items()}
 pd.DataFrame({"exposed (ms)": exposed, "step (ms)": whole}).round()
 
 # %% id="hide-claim" tags=["claim"]
-claim("of the exposed communication, buckets leave", left, most=88, unit="%")
+claim("exposed communication that buckets leave", left, least=12, most=88, unit="%")
 one_bucket = exposed["one-bucket"] / exposed["after-backward"]
-claim("one bucket hides nothing", one_bucket, least=0.75, unit="times as much exposed")
+claim("exposed communication with one bucket, over none", one_bucket, least=0.75, unit="times")
 tiny = exposed["tiny-buckets"] / exposed["after-backward"]
-claim("tiny buckets cost more than they hide", tiny, least=1.1, unit="times")
+claim("exposed communication with tiny buckets, over none", tiny, least=1.1, unit="times")
 plain, bucketed = (hidden[name].log.iterations["lm_loss"] for name in ("after-backward", "buckets"))
-claim("buckets train the same model", (plain - bucketed).abs().max(), most=1e-3)
+claim(
+    "difference of the losses with and without buckets", (plain - bucketed).abs().max(), most=1e-3
+)
 
 # %% [markdown] id="hide-explain"
-# **Explain.** One bucket is no better than none: it is full when the backward pass is over. Buckets that leave with every
-# second layer hide, but what leaves last has nothing left to hide behind: here the first layers and the table of word
-# embeddings. Tiny buckets have the best intentions and, with latencies like these, the worst result: each all-reduce begins anew, with its messages
-# and with four processes that have to come to it. Between the two lies a bucket that fills a message well and still leaves
-# early. PyTorch's `DistributedDataParallel` (**DDP**), which you wrap round a model of your own, does this, with buckets
-# of 25 MiB. Where the model does not fit on a device any more, **FSDP** spreads parameters, gradients and optimizer over the ranks and fetches what it needs, layer by layer;
-# lesson 06 says why that moment comes.
+# **Explain.** One bucket hides nothing, because it is full only when the backward pass is over. Buckets that
+# leave after every second layer hide a part. The last gradients, here of the first layers and the embedding
+# table, have nothing left to hide behind.
 #
-# How long *should* the all-reduce take? That needs two numbers, the size of the gradients and the speed of
-# the roads. You know the first:
+# Tiny buckets leave earliest but perform worst, because latencies are high here. Four processes must come
+# together for each bucket and exchange its messages. A good bucket is large enough to use the bandwidth, and
+# small enough to leave early.
+#
+# The step may shrink by less than the exposed time. Exposed time is measured on the rank that waits least, but
+# a step ends with the slowest rank. Communication can also slow down the backward pass beside it, because both
+# need the same cores or the same GPU.
+#
+# PyTorch's `DistributedDataParallel` (**DDP**) hides the communication of your own model in this way, with
+# buckets of 25 MiB. If a model no longer fits on a device, **FSDP** spreads parameters, gradients and optimizer
+# state over the ranks. It fetches each layer when the layer is needed. Lesson 06 shows when that moment comes.
+#
+# How long *should* the all-reduce take? The answer needs the size of the gradients and the speed of the links.
+# You know the first:
 
 
 # %% id="bytes"
@@ -453,13 +495,13 @@ print(
 )
 
 # %% [markdown] id="bytes-explain"
-# The second is measured in lesson 04.
+# Lesson 04 measures the second.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations,
-# > so that every device sees its whole share of the batch at once. Fill the gaps.
+# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations.
+# > Every device should see its whole share of the batch at once. Fill in the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -475,16 +517,15 @@ wide_run.watch()
 check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Four copies share 32 samples, so each passes 8 through the model at once. With micro-batch 2 the recipe
-# would be accepted too: 2 × 4 is 8, and the program would go through the model four times before each step.
-# That is gradient accumulation, the subject of lesson 10; the log then says
-# `number of microbatches to constant 4`.
+# Four copies share 32 samples, so each passes 8 samples through the model at once. Micro-batch 2 would be
+# accepted too. The program would then go through the model four times before each step. This is gradient
+# accumulation, the subject of lesson 10. The log would say `number of microbatches to constant 4`.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 03.2** — The usual way to all-reduce is a *ring*: each device sends only to its neighbour, one
-# > piece after the other (lesson 02 has you write one). With *d* devices every one of them sends 2 (*d* − 1) /
-# > *d* times the size of what is reduced. How many **megabytes** (10⁶ bytes) does each device of the run
-# > `dp4` send in its 12 iterations?
+# > **Exercise 03.2** — The usual all-reduce is a **ring**: each device sends only to its neighbour, one piece
+# > after the other. In lesson 02 you can write one. With *d* devices, every device sends 2 (*d* − 1) / *d*
+# > times the size of the data. How many **megabytes** (10⁶ bytes) does each device of the run `dp4` send in its
+# > 12 iterations?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -496,30 +537,34 @@ megabytes_sent = 12 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 check.ex03_megabytes(megabytes_sent, run)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Per iteration every device sends 1.5 times its 4 bytes per parameter. The factor goes towards 2 as *d*
-# grows, and no further: with a thousand devices each one still sends twice the gradients. What grows is the
-# number of steps round the ring, and each of them costs a latency.
+# Per iteration, every device sends 1.5 times its 4 bytes per parameter. The factor approaches 2 as *d* grows,
+# so even a thousand devices each send only twice the gradients. The number of steps around the ring keeps
+# growing, and each step costs a latency.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Find the smallest micro-batch with which four devices on two nodes reach at least 80 %
-# > of twice the speed of two devices on one node, or show that there is none, and say why. Which of the two
-# > scalings are you measuring? Then suppose that every rank takes the samples
-# > of rank 0: which number of the log could tell you?
+# > of twice the speed of two devices on one node. If there is none, show it, and say why. Which of the two
+# > scalings do you measure? Then suppose that every rank takes the samples of rank 0. Which number in the log
+# > could tell you?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Every device holds the whole model and looks at its own samples; once per step the gradients are averaged. That
-#   makes it *one* model, up to rounding.
-# - Read the world line first. World size 1 where you expected 4 means four separate models.
-# - Global batch = micro-batch × data-parallel size. Weak scaling grows it, strong scaling keeps it.
-# - The volume of communication depends on the model, not on the batch. More work per step makes it cheaper;
+# - Every device holds the whole model and looks at its own samples. Once per step the gradients are averaged,
+#   so the devices train *one* model, up to rounding.
+# - Read the world size first. World size 1 instead of 4 means four separate models.
+# - Global batch = micro-batch × data-parallel size. Strong scaling keeps it, and weak scaling lets it grow.
+# - The volume of communication depends on the model, not on the batch. More work per step makes it cheaper, and
 #   buckets of a good size hide it behind the backward pass.
+#
+# References: [sbatch](https://slurm.schedmd.com/sbatch.html) on `--cpus-per-task` since Slurm 22.05, and
+# [DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
+# on `bucket_cap_mb`.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs `dp4`, `dp1` and `wide` are small and may stay, to be compared with later ones. The others can go.
+# Keep the small runs `dp4`, `dp1` and `wide` if you want to compare them with later runs.
 
 # %% id="clean"
 lab.clean("dp2", "dp4-weak", *hidden, yes=True)

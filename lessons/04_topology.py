@@ -1,15 +1,15 @@
 # %% [markdown] id="title"
-# # 04 Topology: the roads between the devices
+# # 04 Topology: the links between the devices
 #
-# In lesson 03 four devices averaged their gradients after every step. You saw that it takes time, and that
-# two nodes are not twice as fast as one. Why so long, and could you have known before? In this lesson you
-# look at the roads that the gradients take, measure them, work out how long the averaging must take, and
-# check it. Then you make the road between the nodes worse, and watch training suffer.
+# In lesson 03 four devices averaged their gradients after every step. The averaging took time, and two nodes
+# were not twice as fast as one. Could you have predicted this? In this lesson you measure the links that carry
+# the gradients, and predict from them how long an all-reduce takes. Then you make the link between the nodes
+# slower, and see what training loses.
 #
 # | | |
 # |---|---|
-# | You will be able to | read NCCL's channel lines and tell a good road from a bad one; measure latency and bandwidth between any two devices; predict the time of an all-reduce from them; say what a slow network costs |
-# | Minutes | 35 |
+# | You will be able to | read NCCL's channel lines and recognise a slow link; measure latency and bandwidth between two devices; predict the time of an all-reduce; say what a slow network costs |
+# | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 03 |
 
@@ -21,35 +21,38 @@ from course_lib import Lab, check, claim, gpt, links, plan, predict, read, show
 lab = Lab()
 
 # %% [markdown] id="node-idea"
-# ## The roads of a node
+# ## The links inside a node and between nodes
 #
-# NVLink, PCIe, InfiniBand: these words are easier to tell apart in a picture. This is a cluster on which models were
-# trained; the numbers are what large transfers of one device reach over each road, in one direction:
+# NVLink, PCIe and InfiniBand are easier to tell apart in a picture. It shows two nodes of a cluster on which
+# large models were trained. Each number is the bandwidth that large transfers of one device reach, in one
+# direction:
 
 # %% id="node"
 show.node(plan.CLUSTERS["selene"])
 
 # %% [markdown] id="node-explain"
-# From the bottom: every GPU reaches every other of its node through the **NVSwitch**, over NVLink, by far the widest
-# road. Over **PCIe**, the bus of the computer itself, it reaches the processor, and a network adapter (**NIC**).
-# With *GPUDirect RDMA* the adapter reads the GPU's memory itself (remote direct memory access); without, everything is
-# copied into main memory first. Adapters with the same number, on some dozens of nodes, hang on the same **leaf** switch, a
-# *rail*; a **spine** joins the leaves. So GPU 1 of a node reaches GPU 1 of these nodes through one switch.
+# Read the picture from the bottom. A GPU reaches every other GPU of its node over NVLink and the **NVSwitch**,
+# with by far the highest bandwidth. Over **PCIe**, the bus of the computer, it reaches the processor and a
+# network adapter (**NIC**). With **GPUDirect RDMA** (remote direct memory access), the adapter reads the GPU's
+# memory directly. Otherwise all data is first copied into main memory.
 #
-# On a machine with NVIDIA's GPUs, `nvidia-smi topo -m` prints this picture as a table, a word for each pair: `NV12` is
-# twelve NVLinks, `PIX` one PCIe switch, `NODE` a detour through one processor, `SYS` through two.
+# Adapters with the same number, on some dozens of nodes, connect to the same **leaf** switch and form a *rail*.
+# So GPU 1 of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. NVLink need
+# not end at the node: in an NVL72 rack, it joins 72 GPUs in 18 nodes.
+#
+# With NVIDIA's GPUs, `nvidia-smi topo -m` prints this picture as a table. In it `NV12` is twelve NVLinks, `PIX`
+# one PCIe switch, `NODE` a detour through one processor, and `SYS` through two.
 
 # %% [markdown] id="ask-idea"
-# ## Who talks to whom, and over what?
+# ## Which links does a program use?
 #
-# A training program does not choose its roads itself. It says "add this up over all ranks", and a library for
-# communication does the rest. On NVIDIA's GPUs that library is **NCCL**. When it starts it looks at the
-# machine: which devices share a fast connection, which network adapters there are. From this it plans
-# *channels*, routes along which data will flow. Set the variable `NCCL_DEBUG=INFO` in a job, and NCCL prints
-# what it found.
+# A training program does not choose its links. It asks a communication library to add up numbers over all
+# ranks. On NVIDIA's GPUs this library is **NCCL**. At its start, NCCL looks for fast connections between the
+# devices and for network adapters. From them it plans **channels**, the routes along which data will flow. If a
+# job sets `NCCL_DEBUG=INFO`, NCCL prints what it found.
 #
-# The next job sets the variable. It starts one process on each device and, since it is there anyway, measures
-# the roads between all of them with messages of up to 4 MiB (`4 << 20` bytes); you will need that later.
+# The next job sets this variable and starts one process on each device. It also measures the links between all
+# devices, with messages of up to 4 MiB (`4 << 20` bytes). You will need this measurement later.
 
 # %% id="roads-run"
 roads_recipe = links.recipe(
@@ -60,10 +63,10 @@ roads.require()
 print(f"the four processes talked through {roads.links.backend}")
 
 # %% [markdown] id="backend-idea"
-# `nccl`: your devices are GPUs, and the log of this job holds NCCL's own lines. `gloo`: they are processors; gloo does
-# the same work there, and prints nothing about its roads. Then the course hands out a log **as NCCL would print it** on
-# such a cluster. It was generated after real logs, line by line, and no machine has printed it. Its first line says that it
-# is simulated, and so does every picture made from it.
+# If the job printed `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it
+# printed `gloo`, your devices are processors, and gloo prints nothing about its links. The course then hands
+# out a log **as NCCL would print it** on a cluster with GPUs. It was generated after real logs, and no machine
+# has printed it. Its first line says that it is simulated, and so does every picture made from it.
 
 
 # %% id="log"
@@ -80,29 +83,36 @@ else:
 # !grep "Channel 00" "{nccl_file}" | cut -c 1-140
 
 # %% [markdown] id="line-explain"
-# Take one of the lines that end in `via …` apart. (Your nodes and numbers may be others.)
+# Look at a line that ends in `via …`. Your nodes and numbers may differ.
 #
-# | part | says |
+# | part | meaning |
 # |---|---|
-# | `node1:40107:40147 [1]` | who printed it: the node, the process, its thread, the device within the node |
-# | `Channel 00/0` | the channel, and which of its connections (in `Channel 00/02 :`, how many channels there are); a large transfer is cut up and takes several channels at once |
-# | `1[1] -> 2[0]` | from rank 1, which is device 1 of its node, to rank 2, which is device 0 of its own (older versions print a bus address in the brackets) |
-# | `[send]`, `[receive]` | which end of the link prints; links inside a node are printed once, by the sender |
-# | `via …` | the road |
+# | `node1:40107:40147 [1]` | the node, process and thread that printed the line, and the device within the node |
+# | `Channel 00/0` | the channel, and one of its connections (in `Channel 00/02 :`, the number of channels). Large transfers use several channels at once. |
+# | `1[1] -> 2[0]` | from rank 1, device 1 of its node, to rank 2, device 0 of its node (older versions print a bus address) |
+# | `[send]`, `[receive]` | the end of the link that printed the line. Inside a node, only the sender prints. |
+# | `via …` | the link |
 #
-# The last part is what you came for:
+# The last part names the link:
 #
-# | road | means |
+# | link | meaning |
 # |---|---|
-# | `P2P/…` (peer to peer) | one device writes into or reads from the memory of the other directly, over NVLink or a PCIe switch |
-# | `SHM/…`, `direct shared memory` | through the node's main memory: the devices cannot reach each other |
+# | `P2P/…` (peer to peer) | one device reads or writes the memory of another device directly, over NVLink or a PCIe switch |
+# | `SHM/…`, `direct shared memory` | through the node's main memory, because the devices cannot reach each other |
 # | `NET/IB/0/GDRDMA` | over network adapter 0, InfiniBand, which reads the device's memory itself (GPUDirect RDMA) |
-# | `NET/IB/0` | over the same adapter, but first copied into main memory |
+# | `NET/IB/0` | over the same adapter, but data is first copied into main memory |
 # | `NET/Socket/0` | over an ordinary network connection, through the operating system |
 
 # %% [markdown] id="picture-idea"
-# **Predict.** Four ranks, two on each node. If you draw an arrow for every pair of ranks that NCCL links, how
-# many lines will run between the two nodes? (A line may have an arrow head at both ends.)
+# NCCL does not link every pair of ranks. It links neighbours in two shapes:
+#
+# - In a **ring**, every rank sends to the next, and the last rank to the first. All links work all the time,
+#   which is good for large transfers.
+# - In a **tree**, sums flow up to one rank, and the result flows down. The way is short, which is good for
+#   small transfers. With four ranks, the tree joins 0 with 1, 2 with 3, and 0 with 2.
+#
+# **Predict.** Ranks 0 and 1 are on one node, ranks 2 and 3 on the other. Draw a line for every pair that the
+# ring or the tree links. How many lines run between the nodes?
 
 # %% id="picture-guess"
 ### BEGIN SOLUTION
@@ -118,29 +128,25 @@ show.topology(nccl)
 # %% id="picture-see"
 everyone = nccl.ranks[nccl.ranks["communicator"] == nccl.largest()]
 host = dict(zip(everyone["rank"], everyone["host"], strict=True))
-# From each rank (row) to each rank (column); empty where there is no link.
-roads_taken = nccl.matrix()
-pairs = {frozenset((a, b)) for a in roads_taken for b in roads_taken if roads_taken.loc[a, b]}
+# From the rank of the row to the rank of the column; empty if there is no link.
+linked = nccl.matrix()
+pairs = {frozenset((a, b)) for a in linked for b in linked if linked.loc[a, b]}
 crossing = [pair for pair in pairs if len({host.get(rank) for rank in pair}) == 2]
 lines.compare(len(crossing))
 
 # %% [markdown] id="picture-explain"
-# *Boxes are nodes, circles are ranks. A line joins two ranks that NCCL has linked; its colour is the road.*
+# *Boxes are nodes, and circles are ranks. A line joins two ranks that NCCL has linked, and its colour shows the
+# kind of link.*
 #
-# **Explain.** Four pairs could talk across, so the likely thought is that all four do. NCCL links only who is a neighbour
-# in one of two shapes:
+# **Explain.** With one adapter per node, the ring crosses twice, from 1 to 2 and from 3 to 0, and the tree
+# joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter, every channel
+# gets its own ring and tree, and all four pairs may be linked.
 #
-# - a **ring** through all ranks: every rank sends to the next one only. Good for large transfers, since every link is in
-#   use all the time.
-# - a **tree**: sums flow up to one rank and the result flows down again. Good for small transfers, since the
-#   way from the leaves to the root is short.
+# Some switches can add. All ranks then send to the switch, which sums up. NCCL calls this NVLS inside a node
+# and CollNet between nodes, and prints separate lines about it.
 #
-# (Where switches can add, there is a third way: all send to the switch, which sums up. NCCL calls it NVLS inside a node and
-# CollNet between nodes, and prints lines of its own about it.)
-#
-# Where each device has an adapter of its own, every channel gets a ring and a tree of its own, and all four pairs may be
-# linked. The log tells which line belongs to which: `Channel 00/02 :` is the ring in order, and the `Trees` lines give
-# `children->rank->parent`.
+# The log tells which line belongs to which shape. `Channel 00/02 :` gives the ring in order, and the `Trees`
+# lines give `children->rank->parent`:
 
 
 # %% id="rings"
@@ -148,13 +154,13 @@ rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
 rings[["channel", "order"]].head(4)
 
 # %% [markdown] id="describe-idea"
-# ## Five clusters that differ in one word
+# ## Five clusters, one change at a time
 #
-# Here are the logs of five clusters of four nodes with four devices each, generated after real ones, too. Each differs from the one before in one word of
-# its description: another network, then GPUDirect, then no NVLink but a PCIe switch between the devices, then no such
-# switch either.
+# Here are the logs of five clusters, each with four nodes of four devices. They were generated as well. Each
+# cluster differs from the one before by one change. First the network becomes InfiniBand. Then GPUDirect is
+# added. Then a PCIe switch replaces NVLink between the devices, and last this switch is removed.
 #
-# **Predict.** Which of these four changes alter the roads *inside* a node?
+# **Predict.** Which of these four changes alter the links *inside* a node?
 
 # %% id="describe-guess"
 ### BEGIN SOLUTION
@@ -172,8 +178,8 @@ changes = {
 inside_guess = predict("04: changes inside a node", guess_inside, choices=list(changes))
 
 
-def roads_of(words):
-    """Kind of road and number of lines, in the log of such a cluster."""
+def links_of(words):
+    """Kinds of link and number of lines, in the log of a cluster that these words describe."""
     path = lab.workspace.runs / "described-nccl.log"
     path.write_text(plan.nccl_log(nodes=4, devices_per_node=4, **words))
     return read.nccl(path)
@@ -182,9 +188,9 @@ def roads_of(words):
 words, before, rows, altered = {"between": "sockets"}, None, [], []
 for change in ("sockets", *changes):
     words |= changes.get(change, {})
-    described = roads_of(words).transports
-    rows += [{"cluster": change, "road": road, "log lines": n} for road, n in described.items()]
-    inside_now = {road for road in described if not road.startswith("NET")}
+    described = links_of(words).transports
+    rows += [{"cluster": change, "link": link, "log lines": n} for link, n in described.items()]
+    inside_now = {link for link in described if not link.startswith("NET")}
     if before is not None and inside_now != before:
         altered.append(change)
     before = inside_now
@@ -192,22 +198,24 @@ inside_guess.compare(altered)
 pd.DataFrame(rows)
 
 # %% id="describe-picture"
-show.topology(roads_of(words))
+show.topology(links_of(words))
 
 # %% [markdown] id="describe-explain"
-# *The last of the five clusters. The key names the kind of road; whether an adapter reads the devices' memory itself
-# (`GDRDMA`) stands in the table.*
+# *The last of the five clusters. The legend names the kind of link. The table above says whether an adapter
+# reads the devices' memory itself (`GDRDMA`).*
 #
-# **Explain.** Nothing in these logs is an error. A job whose log says `NET/Socket` on a cluster that has
-# InfiniBand runs to its end, with the right losses, and is many times slower than it could be; usually the
-# container lacks the adapter's library, or a variable such as `NCCL_IB_DISABLE` was left over from a test.
-# The same is true of `SHM` where you expected `P2P`, and of a missing `GDRDMA`. That is why people who train
-# on many nodes read these lines once at the start of every new set-up, and then no more.
+# **Explain.** Only the last two changes concern the way between devices of a node. InfiniBand and GPUDirect
+# change the way to other nodes.
 #
-# How much do the roads differ? These are clusters that models were trained on, and types of node that clusters are made of, with the bandwidth of one *device*, over
-# all its links, in one direction. It is that of the data sheet, times the share of it that large transfers reach in published
-# measurements (0.80 inside a node, 0.85 between). The last column says how many times as much the road inside a
-# node carries as the one between them:
+# Nothing in these logs is an error. A job that prints `NET/Socket` on a cluster with InfiniBand runs to its end
+# with the right losses. It is only much slower than necessary. Usually the container lacks the adapter's
+# library, or a test left a variable behind, for example `NCCL_IB_DISABLE`. If NCCL picks the wrong network
+# interface, set `NCCL_SOCKET_IFNAME`. Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read
+# these lines once for every new set-up.
+#
+# How much do the links differ? The next table gives the bandwidth of one *device*, over all its links, in one
+# direction, on clusters and node types that trained models. It is the bandwidth of the data sheet, times the
+# share that large transfers reach in measurements (0.80 inside, 0.85 between). The last column divides the two:
 
 
 # %% id="published"
@@ -225,48 +233,48 @@ pd.DataFrame(
 )
 
 # %% [markdown] id="measure-idea"
-# ## Measure your own roads
+# ## Measure your own links
 #
-# What a road is called is one thing, how fast it is another. The job `roads` played ping-pong between every
-# pair of devices with messages from 1 KiB to 4 MiB. This is the rate of the largest message, in GB (10⁹ bytes)
-# per second; each square is a pair of ranks, and dark is fast:
+# The name of a link does not say how fast it is. The job `roads` therefore sent messages from 1 KiB to 4 MiB
+# back and forth between every pair of devices. The picture shows the rate of the largest message for each pair
+# of ranks, in GB (10⁹ bytes) per second. Dark is fast:
 
 # %% id="heat"
 show.link_heat(roads.links.bandwidth_gb_s)
 
 # %% [markdown] id="heat-explain"
-# Ranks 0 and 1 share a node, 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have just found the
-# topology without asking anyone. Now one pair of each kind, over all sizes:
+# Ranks 0 and 1 share a node, and ranks 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have
+# found the topology by measurement alone. Now look at one pair of each kind, over all sizes:
 
 
 # %% id="curve"
 show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
 
 # %% [markdown] id="curve-explain"
-# *Time of one message against its size. Points are medians; from each a stroke reaches to the quickest message of its size.*
+# *Time of one message against its size. A point is a median, and a vertical line reaches from it to the fastest
+# message of its size.*
 #
-# Both axes are logarithmic. Each curve has two parts. Small messages all take about the same time, however
-# small they are: that is the **latency**, written α (alpha). Large messages take a time that grows in
-# proportion to their size: how many bytes pass per second is the **bandwidth** *B*. The lines
-# are the simplest rule that has both parts,
+# Both axes are logarithmic. Small messages all take about the same time, the **latency** α (alpha). Large
+# messages take a time that grows in proportion to their size. The number of bytes that pass per second is the
+# **bandwidth** *B*. The simplest rule with both parts is
 #
 # $$\text{time} = \alpha + \frac{\text{size}}{B}$$
 #
-# with both fitted to your measurements: *B* is the rate of the large messages, α the least time of the smallest one, less what
-# its 1 KiB takes at *B*. Where something disturbed the large messages, *B* is taken from the quickest of each size: for
-# such a pair the table below shows more than the square above, which has the median.
-# (Papers write β for 1/*B*, seconds per byte, and speak of the α–β model.) The bend lies where both parts are equal,
-# at a size of α·*B*: about the last column of the table below, where the latency stands in for α. Far below it, sending less saves hardly any time. Points
-# may lie above their line where a process waited for a core, and under it where a network's buffers swallow the first
-# few hundred KB at once, so that only the rest has to queue, or, inside a node, where a message still fits
-# a cache. (So the squares above may show a little more than the link carries.)
-# The table takes all pairs of a road together: of their latencies, each the whole time of 1 KiB (so where *B* is small it is more
-# than α), the least; of their bandwidths the median.
+# Papers call it the α–β model, with β = 1/*B* in seconds per byte. A drawn line is this rule, fitted to the
+# measurements. It bends at a size of α·*B*, where both parts are equal. Far below this size, sending less saves
+# hardly any time.
+#
+# Compare the points with their line before you trust it. Points lie above the line if a process had to wait for
+# a core. They lie below it if a buffer of the network took in the message at once, or if the message fits a
+# cache. For the same reasons, a square above and a fitted bandwidth may differ a little.
+#
+# The next table takes all pairs of one kind together. Its latency is the time of the smallest message, and its
+# last column is about the size at which the line bends:
 
 # %% id="roads"
 table = roads.links.roads.copy()
 table["bend_at_kb"] = table["latency_ms"] * table["bandwidth_gb_s"] * 1e3
-table.round(3)
+table.round(3).rename(columns={"road": "link"})
 
 # %% id="roads-claim" tags=["claim"]
 inside, between = (
@@ -274,20 +282,22 @@ inside, between = (
 )
 bandwidth = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
 claim(
-    "by the median of all pairs, more fits through inside a node",
+    "bandwidth inside a node over bandwidth between nodes",
     bandwidth,
     least=3,
     unit="times",
 )
 sooner = between["latency_ms"] / inside["latency_ms"]
-claim("the roads differ more in width than in latency", bandwidth / sooner, least=2, unit="times")
+claim(
+    "the links differ more in bandwidth than in latency", bandwidth / sooner, least=2, unit="times"
+)
 
 # %% [markdown] id="time-idea"
-# ## How long do the gradients travel?
+# ## How long does one all-reduce of the gradients take?
 #
-# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The **planner**, `plan`, knows
-# models by their shape, and counts them without running anything. (The recipe is that of lesson 03 with few
-# steps, two of them recorded; it is run further down.)
+# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The **planner**, `plan`, counts
+# them from the shape of the model, without running anything. This is the recipe from lesson 03 with fewer
+# steps, two of them recorded. You will run it further down:
 
 # %% id="bytes"
 dp4 = gpt.recipe(
@@ -304,17 +314,17 @@ gradient_bytes = 4 * plan.parameters(gpt.model(dp4)).total
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients on every device")
 
 # %% [markdown] id="ring-idea"
-# In a ring of *d* devices the gradients are cut into *d* pieces. In each step every device sends one piece to
-# its neighbour on the right and takes another from its neighbour on the left. After *d* − 1 steps every device
-# holds the finished sum of one piece; another *d* − 1 steps pass the sums round. Step through it, and count the
+# In a ring of *d* devices, the gradients are cut into *d* pieces. In each step every device sends one piece to
+# its right neighbour and receives another from its left neighbour. After *d* − 1 steps, every device holds the
+# finished sum of one piece. Another *d* − 1 steps pass the sums around. Go through the animation, and count the
 # steps and what one device sends in each:
 
 # %% id="ring-story"
 show.moving.collective("all-reduce", ranks=4, algorithm="ring")
 
 # %% [markdown] id="ring-predict"
-# **Predict.** You know the size, and you have measured both roads. How many milliseconds does one
-# all-reduce over your four devices take? Work it out on paper before you look further.
+# **Predict.** You know the size of the gradients, and you have measured both kinds of link. How many
+# milliseconds does one all-reduce over your four devices take? Work it out on paper before you look further.
 
 # %% id="ring-guess"
 ### BEGIN SOLUTION
@@ -323,17 +333,17 @@ guess_ms = 60
 ### END SOLUTION
 
 # %% [markdown] id="ring-formula-idea"
-# The rule of the last section, applied to the ring: 2 (*d* − 1) steps, each with a message of size / *d*. All
-# devices step together, so each step takes as long as its slowest message, and that is one that crosses
-# between the nodes.
+# Apply the rule of the last section to the ring. The ring takes 2 (*d* − 1) steps, each with messages of size /
+# *d*. All devices step together, so each step takes as long as its slowest message. This message crosses
+# between the nodes:
 
 
 # %% id="ring-formula"
-def ring_ms(size_bytes, devices, road):
-    """Time of an all-reduce in a ring whose slowest link is `road`."""
+def ring_ms(size_bytes, devices, link):
+    """Time of an all-reduce in a ring whose slowest link is `link`."""
     steps = 2 * (devices - 1)
-    piece_ms = size_bytes / devices / (road["bandwidth_gb_s"] * 1e6)  # 1 GB/s is 1e6 bytes per ms
-    return steps * (road["latency_ms"] + piece_ms)
+    piece_ms = size_bytes / devices / (link["bandwidth_gb_s"] * 1e6)  # 1 GB/s is 1e6 bytes per ms
+    return steps * (link["latency_ms"] + piece_ms)
 
 
 ring_guess = predict("04: all-reduce of the gradients in a ring of four", guess_ms, unit="ms")
@@ -341,7 +351,7 @@ predicted_ms = ring_ms(gradient_bytes, 4, between)
 print(f"the formula says {predicted_ms:.0f} ms")
 
 # %% [markdown] id="ring-run-idea"
-# And the check: ten all-reduces of exactly this size, in a ring, and nothing else.
+# The next job checks the formula with ten all-reduces of exactly this size, in a ring:
 
 # %% id="ring-run"
 ring_recipe = links.recipe("ring", nodes=2, gpus_per_node=2, bytes=gradient_bytes, repeat=10)
@@ -359,13 +369,13 @@ show.guess(
 
 # %% id="ring-claim" tags=["claim"]
 def quick_ms(run):
-    """Of its all-reduces, one of the quicker: what disturbs makes them longer, never shorter."""
+    """Time of a fast all-reduce: a disturbance makes it longer, never shorter."""
     return float(pd.Series(run.links.all_reduce_ms).quantile(0.25))
 
 
 measured_ms = quick_ms(ring)
 claim(
-    "the formula knows the ring's time",
+    "measured time of the ring over its predicted time",
     measured_ms / predicted_ms,
     least=1.0,
     most=1.5,
@@ -373,56 +383,58 @@ claim(
 )
 
 # %% [markdown] id="ring-explain"
-# **Explain.** Common first guesses, and what they leave out:
+# **Explain.** The slowest link sets the pace. Common first guesses leave something out:
 #
-# - *The size divided by the bandwidth between the nodes.* Of the four pieces of a ring of four, three
-#   cross it to be added up, and three as part of the result: 2 · 3 / 4 = 1.5 times the whole.
-# - *Twice that, since two of the four links cross.* They do, one in each direction, but both carry their
-#   pieces at the same time, and the road has a lane for each direction.
-# - *The mean of the fast and the slow road.* In each step everyone waits for the slowest. The fast links
-#   inside the nodes spend most of the time idle.
+# - *The size divided by the bandwidth between the nodes.* Three of the four pieces cross this link to be added
+#   up, and three as parts of the result. Together they are 2 · 3 / 4 = 1.5 times the size.
+# - *Twice this time, because two of the four links cross.* They cross in opposite directions, and the link
+#   between the nodes sends in both directions at once.
+# - *The mean of the fast and the slow link.* In each step all devices wait for the slowest message, so the
+#   links inside the nodes are mostly idle.
 #
-# Your points lie somewhat above the formula. It was made from pairs that had the machine to themselves, and knows
-# nothing of the additions between the steps, of pieces that travel in portions of 256 KiB, each with its latency, nor of
-# four ranks that have to come to each step together. A model
-# that is off in a known direction, for a known reason, is still worth having.
+# Your points usually lie somewhat above the formula, which comes from pairs that had the machine to themselves.
+# It leaves out the additions between the steps and the latency of each portion of 256 KiB. It also leaves out
+# that four ranks must come to each step together. The formula is still useful, because you know in which
+# direction it is wrong, and why.
 #
-# People who test networks turn the formula round. From the time of an all-reduce they work out what each link must
-# have carried, and call it **bus bandwidth**: 2 (*d* − 1) / *d* × size / time. Unlike size / time, it can be compared
-# with the data sheet, for any number of devices:
+# People who test networks turn the formula round. From the time of an all-reduce they compute the rate that
+# each link must have reached, the **bus bandwidth**. It is 2 (*d* − 1) / *d* × size / time. Unlike size / time,
+# this rate can be compared with the data sheet, for any number of devices. NVIDIA's `nccl-tests` prints it as
+# `busbw`, a good first test of any cluster with GPUs. This is yours:
 
 # %% id="bus"
 bus_gb_s = 2 * 3 / 4 * gradient_bytes / (measured_ms * 1e6)
 print(f"bus bandwidth {bus_gb_s:.3f} GB/s of {between['bandwidth_gb_s']:.3f} between the nodes")
 
 # %% [markdown] id="step-idea"
-# ## A slower road
+# ## What does a slower link cost?
 #
-# Now the whole training step. Run the model of lesson 03 for a few steps, with the profiler on all ranks,
-# once on the network as it is, and once with a road between the nodes that is four times slower. Where the
-# course brings the cluster (the box), the lab can change the link. On a real cluster the link is what it is;
-# there the second run goes over ordinary sockets instead of the fast adapter, if there is one.
+# Now look at the whole training step. You run the model of lesson 03 for a few steps, with the profiler on all
+# ranks. Then you repeat the run with a link between the nodes that is four times slower. On the box, the lab
+# can change this link. On a real cluster, the repeated run uses ordinary sockets instead of the fast adapter,
+# if there is one.
 
 # %% id="slow-lab"
 if lab.site.box:
     gbit = lab.site.link_gbit or 1.0  # 0 stands for the usual link of the box
     slow_lab, slower = lab.but(link_gbit=gbit / 4), {}
-    print(f"asked for: a link of {gbit / 4:g} Gbit/s between the nodes instead of {gbit:g},")
-    print(f"that is {gbit / 32:g} GB/s instead of {gbit / 8:g} (in flat mode it stays as it is)")
+    print(f"asked for a link of {gbit / 4:g} Gbit/s between the nodes instead of {gbit:g}:")
+    print(f"{gbit / 32:g} GB/s instead of {gbit / 8:g} (in flat mode the link does not change)")
 else:
     slow_lab, slower = lab, {"NCCL_IB_DISABLE": "1", "NCCL_NET": "Socket"}
     print(
-        "a real cluster: its link stays as it is, and NCCL, where it is used, is told to take sockets"
+        "a real cluster: its link does not change, and NCCL, if it is used, is told to use sockets"
     )
-    print("(read 'over sockets' where it says 'four times slower' below)")
+    print("below, read 'over sockets' instead of 'four times slower'")
 
 # %% [markdown] id="slow-predict"
-# **Predict.** If the road is four times slower, how many times longer is the all-reduce? And how many times
-# longer is the whole training step?
+# **Predict.** By what factor does a four times slower link lengthen the all-reduce? And by what factor does it
+# lengthen the whole training step? Use the step time of `dp4` from lesson 03 and the all-reduce that you have
+# just measured.
 
 # %% id="slow-guess"
 ### BEGIN SOLUTION
-### GAP guess_all_reduce, guess_step = ..., ...  # times as long
+### GAP guess_all_reduce, guess_step = ..., ...  # factors
 guess_all_reduce, guess_step = 4.0, 4.0
 ### END SOLUTION
 
@@ -432,7 +444,7 @@ all_reduce_guess = predict(
 )
 step_guess = predict("04: step over a road four times slower", guess_step, unit="times")
 fast_run = lab.submit(dp4.but(name="fast-road"))
-fast_run.require()  # one after the other, so that none disturbs another
+fast_run.require()  # one after the other, so that no run disturbs another
 slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
 slow_run.require()
 slow_ring = slow_lab.submit(ring_recipe.but(name="ring-slow-road", environment=slower))
@@ -442,7 +454,7 @@ show.step_time({"fast": fast_run.profile.overlap, "slow": slow_run.profile.overl
 
 # %% id="slow-see"
 def median_ms(run):
-    """Of the steps after the first three, which warm up."""
+    """Median time of a step, without the first three, which warm up."""
     return run.log.iterations["elapsed_ms"].iloc[3:].median()
 
 
@@ -455,18 +467,22 @@ expected = 1 + longer_ms / median_ms(fast_run)
 print(f"a step that only waits {longer_ms:.0f} ms longer would take {expected:.2f} times as long")
 
 # %% id="slow-claim" tags=["claim"]
-has_two_roads = bandwidth > 1.5  # flat mode has one, which nobody can slow down
-could_change = all_reduces > 1.5 or (lab.site.box and has_two_roads)
+has_two_links = bandwidth > 1.5  # flat mode has one link, which cannot be slowed down
+could_change = all_reduces > 1.5 or (lab.site.box and has_two_links)
 if could_change and lab.site.box:
     claim(
-        "a road four times slower: the all-reduce", all_reduces, least=2.5, most=4.6, unit="times"
+        "factor of the all-reduce with a link four times slower",
+        all_reduces,
+        least=2.6,
+        most=4.6,
+        unit="times",
     )
 if could_change:
-    claim("the step suffers less than the road", steps / all_reduces, most=0.8, unit="times")
-    claim("only the all-reduce is longer: the step", steps / expected, least=0.75, most=1.3)
+    claim("factor of the step over the factor of the all-reduce", steps / all_reduces, most=0.8)
+    claim("step over a step that only waits longer", steps / expected, least=0.75, most=1.3)
     compute = [each.profile.overlap["compute_us"].median() for each in (slow_run, fast_run)]
     claim(
-        "computing takes about as long as before",
+        "computation with the slow link over computation with the fast link",
         compute[0] / compute[1],
         least=0.6,
         most=1.6,
@@ -474,29 +490,30 @@ if could_change:
     )
 else:
     print(
-        "this link could not be changed: both runs took the same road, so there is nothing to compare"
+        "this link could not be changed: both runs used the same link, so there is nothing to compare"
     )
 
 # %% [markdown] id="slow-explain"
-# *The mean of the recorded steps on each rank, over the fast road and over the slow one. Which part has grown, and which hardly?*
+# *The mean of the recorded steps on each rank, with the fast link and with the slow link. Which part has
+# grown?*
 #
-# **Explain.** Where the road is slower, the all-reduce is so by nearly as much: at this size latency hardly counts. The training
-# step has another part, the arithmetic, for which nothing is sent:
+# **Explain.** If the link became slower, the all-reduce became longer by nearly the same factor, because
+# latency hardly counts at this size. The training step has a second part, the computation, in which nothing is
+# sent:
 #
-# $$\text{step} = \text{arithmetic} + \text{all-reduce}$$
+# $$\text{step} = \text{computation} + \text{all-reduce}$$
 #
-# So the step slows down less than the road, and the more arithmetic there is for each exchange of gradients,
-# the less it notices. (This program sends all gradients in one piece when the backward pass is over, so that nothing hides
-# behind anything; lesson 03.) The losses? See below. A slow network costs time and money, never correctness, and so
-# nobody is warned.
+# So the step slows down less than the link. The more it computes for each exchange, the less it slows down.
+# This program sends all gradients after the backward pass, so nothing is hidden (lesson 03). A slow network
+# costs time and money, but it does not change the result, so no message warns you. Compare the losses:
 
 
 # %% id="losses"
 print(fast_run.log.losses_beside(slow_run.log))
 
 # %% [markdown] id="losses-explain"
-# A difference below a thousandth of the loss is rounding: over another road the library may add in another
-# order. A larger one would mean that the two runs are not the same training, and their times must not be compared.
+# A difference below a thousandth of the loss is rounding, because over a different link the library may add in
+# a different order. A larger difference would mean two different trainings, whose times must not be compared.
 
 
 # %% [markdown] id="ex1" tags=["exercise"]
@@ -512,8 +529,8 @@ print(fast_run.log.losses_beside(slow_run.log))
 # > gpu0:869:950 [0] NCCL INFO Channel 00/0 : 31[7] -> 0[0] [receive] via NET/IB/0
 # > ```
 # >
-# > Every node of that cluster has two adapters, and all are alike. Fill the gaps so that they
-# > describe a cluster with these links.
+# > Every node of this cluster has two adapters, and all nodes are alike. Fill in the gaps so that they describe
+# > a cluster with these links.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -534,18 +551,18 @@ colleague = dict(
 check.ex04_describe(colleague)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The highest device number in the brackets is 7, so a node has 8 devices; the highest rank is 31, and 32
-# ranks are 4 nodes. (The names of the nodes do not count.) Inside the node it says `SHM`: the devices reach each other
-# through main memory, not directly. `NET/IB` without `GDRDMA`: InfiniBand, but every message is copied through main
-# memory first. On hardware that can do better, both are worth a question to the people who run it.
+# The highest device number in the brackets is 7, so a node has 8 devices. The highest rank is 31, and 32 ranks
+# are 4 nodes. The names of the nodes do not count. Inside the node the log says `SHM`, so the devices reach
+# each other through main memory. Between the nodes it says `NET/IB` without `GDRDMA`, so every message is first
+# copied into main memory. If the hardware can do better, ask the people who run it.
 
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 04.2** — The ring crosses the slow road 1.5 times with everything. A cleverer order would be:
-# > add up on one device of each node first, then exchange between these, then hand the result back.
-# > `measure_links.py` has that too: `algorithm="hierarchical"`. If the slow road were all that counts, by which
-# > factor would this be faster? Write it down as `expected_factor`. Then time ten such all-reduces of exactly the
-# > gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
+# > **Exercise 04.2** — The ring sends 1.5 times the data over the slow link. A different order sends less:
+# > first add up on one device of each node, then exchange between these devices, then hand the result back.
+# > `measure_links.py` calls it `algorithm="hierarchical"`. If the slow link were all that counts, by what
+# > factor would it be faster? Write the factor down as `expected_factor`. Then time ten of these all-reduces,
+# > of exactly the gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
 # > `ring.links.all_reduce_ms`.
 
 # %% id="ex2-gap" tags=["exercise"]
@@ -572,24 +589,31 @@ check.ex04_hierarchical(hierarchical, ring, expected_factor)
 
 # %% id="ex2-see" tags=["solution"]
 quickest_ms = [min(run.links.all_reduce_ms) for run in (ring, hierarchical)]
-ratio = quickest_ms[0] / quickest_ms[1]  # a busy machine holds up the ring's many steps most
-print(f"the ring takes {ratio:.2f} times as long as the hierarchical way")
+ratio = quickest_ms[0] / quickest_ms[1]  # a busy machine delays the ring's many steps most
+print(f"the ring takes {ratio:.2f} times as long as the hierarchical order")
 
 # %% id="ex2-claim" tags=["solution", "claim"]
-claim("crossing once instead of 1.5 times pays", ratio, least=1.05, most=1.7, unit="times")
+claim(
+    "time of the ring over time of the hierarchical order",
+    ratio,
+    least=1.05,
+    most=1.7,
+    unit="times",
+)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Between the nodes a ring of two is left: 2 steps of half the size, so everything crosses once instead of 1.5
-# times. If the road between the nodes were all that counts, the factor would be 1.5. On a quiet machine it is smaller, because
-# the steps inside the nodes come before and after the exchange, while in the ring all go on at the same time. With eight devices on a node
-# the slow road alone would give nearly 2, since the ring crosses it nearly 2 times and the hierarchical way still once; but
-# then seven devices hand all they have to one, one after the other. So libraries go further: each
-# device of a node takes a part of the sum over its own rail, and all adapters work at once.
+# Between the nodes, a ring of two devices is left, with 2 steps of half the size. All data crosses once instead
+# of 1.5 times, so the slow link alone would give a factor of 1.5. On a quiet machine the factor is smaller,
+# because the steps inside the nodes come before and after the exchange.
+#
+# With eight devices per node, the slow link alone would give nearly 2, because the ring sends nearly 2 times
+# the data. But then seven devices hand all their data to one device, one after the other. Libraries therefore
+# let each device of a node exchange a part of the sum over its own rail, so that all adapters work at once.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 04.3** — The model `lab`, which lesson 03 named as one for GPUs, has 12 layers of width 768 (`plan.preset("lab")`). How
-# > many **milliseconds** does the formula give for one all-reduce of *its* gradients, 4 bytes each, in a ring
-# > over your four devices on two nodes?
+# > **Exercise 04.3** — The preset `lab` from lesson 03, a model for GPUs, has 12 layers of width 768
+# > (`plan.preset("lab")`). How many **milliseconds** does the formula give for one all-reduce of *its*
+# > gradients, 4 bytes each, in a ring over your four devices on two nodes?
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -601,28 +625,34 @@ lab_model_ms = ring_ms(4 * plan.parameters(plan.preset("lab")).total, 4, between
 check.ex04_milliseconds(lab_model_ms, roads)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# The model is about 67 times as large as the small one, so the time is too: at such sizes the latency has
-# hardly any part in it. With such a ring over your road no device, however
-# fast, could make a step in less.
+# The model is about 67 times as large as the small one. The time grows by the same factor, because latency
+# hardly matters at this size. With a ring over your link, no device could make a step in less time, however
+# fast it computes.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices everything
-# > is sent 2 log₂ *d* times in a row, whole. (NCCL's trees are better: they send piece by piece, through two trees over the
-# > nodes at once, and none has to pass sums on in both.) Write `tree_ms` beside `ring_ms`, set both equal, and find the
-# > size for your road between the nodes, first with 4 devices, then with 1024. What does that say about
-# > averaging a loss, one number, over a large cluster?
+# > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices,
+# > the whole data is sent 2 log₂ *d* times in a row. NCCL's trees are better: they send piece by piece, through
+# > two trees over the nodes at once, and no node passes on sums in both. Write `tree_ms` beside `ring_ms`, set
+# > both equal, and find the size for your link between the nodes, first with 4 devices, then with 1024. What
+# > does this say about averaging a loss, a single number, over a large cluster?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - `NCCL_DEBUG=INFO` shows the roads: `NET/IB/…/GDRDMA` is a good one, as is `P2P` over NVLink, and those of other fast
-#   networks, such as `NET/Libfabric` (in other releases `NET/AWS Libfabric` or `NET/OFI`) on Slingshot or EFA. A bad road is not an error; only reading finds it.
-# - Every road has two numbers. Latency decides for small messages, bandwidth for large ones.
+# - `NCCL_DEBUG=INFO` shows the links. `NET/IB/…/GDRDMA` and `P2P` over NVLink are fast, and so is
+#   `NET/Libfabric` on Slingshot or EFA (also `NET/AWS Libfabric` or `NET/OFI`). A slow link is not an error, so
+#   you find it only if you look.
+# - Every link has two numbers. Latency decides for small messages, and bandwidth for large ones.
 # - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, each at the pace of the slowest link.
-# - The gradients' size does not depend on the batch. More arithmetic for each exchange is what makes a slow
-#   road bearable.
+# - The size of the gradients does not depend on the batch. With more computation for each exchange, a slow link
+#   matters less.
 #
-# Lesson 05 finds in a trace where exactly a step loses its time.
+# Lesson 05 uses traces to find where a step loses its time.
+#
+# References: [NCCL's variables](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html), [bus
+# bandwidth](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) in `nccl-tests`, and measured
+# shares of the data sheet for [NVLink on H100](https://github.com/NVIDIA/nccl/issues/1264) and [other
+# links](https://github.com/stas00/ml-engineering/tree/master/network).
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

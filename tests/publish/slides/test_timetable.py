@@ -79,4 +79,4 @@ def test_the_command_prints_clock_minutes_and_what_to_leave_out(capsys):
     assert timetable.main([]) == 0
     printed = capsys.readouterr().out
     assert "  09:10   30 min  00 The lab" in printed
-    assert "“Hiding it” of lesson 03: 10 minutes" in printed
+    assert "“Hide communication behind the backward pass” of lesson 03: 10 minutes" in printed
