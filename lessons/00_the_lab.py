@@ -2,8 +2,8 @@
 # # 00 The lab
 #
 # A **cluster** is a set of machines behind one **queue**. You do not log in to the machine that does the work. You
-# write a script, submit it to the queue, and later read its output from a file. This lesson practises that, up to
-# the log of a failed job.
+# write a script, submit it to the queue, and later read its output from a file. This lesson takes you through these
+# steps, up to the log of a failed job.
 #
 # | | |
 # |---|---|
@@ -26,12 +26,16 @@ lab
 # computers, the course uses them. Otherwise the course starts **the box**: two small nodes inside this machine, each
 # with its own network. Its commands have the names of Slurm's commands and answer in the same way. If your machine
 # does not allow separate networks, both nodes share one, and `sinfo` reports *flat mode*.
+#
+# Every cluster has the same parts:
+#
+# ![You submit a job on the login node. It waits in the queue and starts on the compute nodes. Each compute node has two device slots, and a link connects the nodes. The output goes to a file that all nodes see.](../images/cluster.svg)
 
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who needs help. Nothing is shared unless you agree with
-# `share_progress(True)`. Then your instructors, and nobody else, see your current lesson and the time of your last
-# cell. They also see the exercises you solved, after how many tries, and the hint you met most often.
-# `share_progress(False)` stops the sharing.
+# `share_progress(True)`. Then your instructors, and nobody else, see your lesson, your solved exercises and tries,
+# and the hint you met most often. They also see when you last ran a cell. You stop the sharing with
+# `share_progress(False)`.
 
 # %% id="share"
 share_progress()
@@ -61,8 +65,8 @@ share_progress()
 # !sinfo --Node --format="%N %c %m %G %t" | column -t
 
 # %% [markdown] id="nodes-explain"
-# The columns are the node's name, its processors (`CPUS`), its memory in MiB, its **generic resources** (`GRES`) and
-# its state. Slurm counts GPUs among the generic resources.
+# The columns are the node's name, its processors (`CPUS`), its memory in MiB, its **generic resources** (`GRES`),
+# among which Slurm counts GPUs, and its state.
 #
 # In this course, a GPU or its substitute is called a **device slot**. Without enough GPUs, a slot is one process on
 # the processor with a fixed share of the memory. It is slow, but like a GPU it runs out of memory, waits for its
@@ -77,21 +81,19 @@ else:
 
 # %% [markdown] id="pace-explain"
 # On GPUs the pace is always 1. Slots of the box share a few cores, so a slot would speed up whenever its neighbour
-# waited. GPUs do not do that, and you would measure this machine instead of a cluster. A slot with a pace above 1
-# therefore sleeps until its work has taken the intended time. The box also chooses its own `CPUS` and `MEMORY`, so
-# that scripts can ask for as much as on a real cluster.
+# waited. GPUs do not do that. A slot with a pace above 1 therefore sleeps until its work has taken the intended
+# time. The box also reports its own `CPUS` and `MEMORY`, so that scripts can ask for as much as on a real cluster.
 #
-# The slots compute thousands of times slower than GPUs, and the network of the box is hundreds of times slower.
-# Models and batches are small in proportion, so both computing and communicating take a visible time.
+# The slots compute thousands of times slower than GPUs, and their network is hundreds of times slower. Models and
+# batches are small in proportion, so that both take a visible time.
 
 
 # %% [markdown] id="first-idea"
 # ## Which part of a job script runs where?
 #
 # A **job** is a shell script with a header. The header lines begin with `#SBATCH` and state what the job needs. The
-# shell treats them as comments. The library writes the script, and `lab.script` shows it before you submit it. The
-# lines in the middle are the same for every job, and lesson 03 explains them. The two commands at the end belong to
-# this job.
+# shell treats them as comments. The library writes the script, and `lab.script` shows it. The lines in the middle
+# are the same for every job, and lesson 03 explains them. The two commands at the end belong to this job.
 
 # %% id="first-script"
 hello = shell.recipe(
@@ -154,8 +156,7 @@ claim(
 # ## What happens when the cluster is full?
 #
 # The next cell submits three jobs at once. Each asks for both devices of two nodes and sleeps for a few seconds. The
-# box has room for one of them at a time. A cluster with more devices may run them side by side, and the tables below
-# then show that.
+# box has room for one at a time. A larger cluster may run them side by side, and the tables below then show that.
 
 # %% id="queue-run"
 sleepers = [
@@ -167,8 +168,8 @@ sleepers = [
 # !sleep 2; squeue --me
 
 # %% [markdown] id="queue-explain"
-# `ST` is the **state**: `R` is running and `PD` is pending. The last column shows the nodes of a running job. For a
-# pending job it shows the reason in brackets:
+# `ST` is the **state**: `R` is running and `PD` is pending. The last column shows the nodes of a running job, or in
+# brackets why a job is pending:
 #
 # | reason | meaning |
 # |---|---|
@@ -178,9 +179,8 @@ sleepers = [
 #
 # If the table is empty, the jobs have already finished.
 #
-# A later job may start first if it is small and its **time limit** shows that it will end in time. Slurm then runs
-# it before the next job in line can start, which is called **backfill**. A short, honest time limit therefore often
-# gets you devices sooner.
+# A small later job may start first if its **time limit** shows that it will end before the next job in line can
+# start. This is called **backfill**. A short, honest time limit therefore often gets you devices sooner.
 #
 # Jobs belong to the queue and not to your notebook. You can close the notebook and come back tomorrow. Only the box
 # stops while your laptop sleeps.
@@ -224,8 +224,7 @@ print(long_one.tail())
 # %% [markdown] id="cancel-explain"
 # `lab.cancel` called `scancel` with the job's number. Slurm sent a signal to every process of the job, and a line in
 # the log reports it. A job that is cancelled while it waits has no log. A cancelled job has no result, so submitting
-# its recipe again starts a new job. `lab.cancel` accepts only runs of this course, so it cannot cancel your other
-# jobs.
+# its recipe again starts a new job. `lab.cancel` cannot cancel jobs from outside this course.
 
 
 # %% [markdown] id="error-idea"
@@ -251,22 +250,22 @@ print(typo.text)
 #
 # | exit code | meaning |
 # |---|---|
-# | 126 | the file exists but cannot be executed |
+# | 126 | the file cannot be executed |
 # | 127 | the command was not found |
 # | 128 + *n* | signal *n* ended the program |
-# | 137 | 128 + 9: the program was killed, often because the memory ran out |
+# | 137 | 128 + 9: the program was killed, often because memory ran out |
 #
 # `sacct` prints the exit code, a colon, and the number of the signal, if any.
 #
-# Some mistakes do not even reach the queue. `sbatch` submits a script, and its option `--wrap` makes a script from
-# one line. `sbatch` refuses a job that can never run:
+# Some mistakes do not even reach the queue. `sbatch` submits a script, and `--wrap` makes a script from one line.
+# `sbatch` refuses a job that can never run:
 
 # %% id="refused"
 # !sbatch --nodes=5000 --wrap="hostname"; echo "exit code $?"
 
 # %% [markdown] id="refused-explain"
-# `sbatch` answered at once with a reason and an exit code, and it queued nothing. It does not refuse every
-# impossible job. Many clusters accept a time limit above the partition's limit. The job then waits with the reason
+# `sbatch` answered at once with a reason and an exit code, and it queued nothing. Not every impossible job is
+# refused. Many clusters accept a time limit above the partition's limit. The job then waits with the reason
 # `PartitionTimeLimit` until you cancel it.
 #
 # ## Can you submit a job without the library?
@@ -295,14 +294,12 @@ log = mine.with_suffix(".log")
 # %% [markdown] id="link-idea"
 # ## How different are the links inside a node and between nodes?
 #
-# Two devices exchange data over a **link**, inside a node or between nodes. Its **latency** is the time that the
-# smallest message takes. Its **bandwidth** is the number of bytes per second in a large message (1 GB/s is 10⁹ bytes
-# per second). The next job measures both. It starts one process per device slot and sends messages of up to 4 MiB
-# between all pairs.
+# Two devices exchange data over a **link**, inside a node or between nodes. Its **latency** is the time of the
+# smallest message. Its **bandwidth** is the number of bytes per second in a large message (1 GB/s is 10⁹ bytes per
+# second). The next job starts one process per device slot and sends messages of up to 4 MiB between all pairs.
 #
 # **Predict.** The box limits the link between its nodes to 1 Gbit/s, or 0.125 GB/s. Inside a node, processes copy a
-# few GB per second. On another cluster, compare the data sheets of both links. By what factor is the bandwidth
-# inside a node higher?
+# few GB per second. On another cluster, use the data sheets. By what factor is the bandwidth inside a node higher?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -345,11 +342,10 @@ else:
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes, every byte
 # goes through the network, which usually has much less bandwidth. If you guessed about 2, you assumed that the
-# network nearly keeps up with memory. The rows of the table are alike only if both links are equally fast.
+# network nearly keeps up with memory. The rows are alike only if both links are equally fast.
 #
 # The latencies differ by a smaller factor. They are nearly the same if both links lead through the operating system,
-# which takes most of that time. On most GPU nodes, devices write into each other's memory without the operating
-# system.
+# which takes most of that time. On most GPU nodes, devices write into each other's memory without it.
 #
 # Most of this course follows from this table. Training on many devices is arithmetic that waits for data from other
 # devices, and the links decide how long it waits.
@@ -374,9 +370,8 @@ else:
 # ## Exercises
 #
 # > **Exercise 00.1** — Write a job that starts **three** tasks on each of two nodes. Every task prints its number
-# > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps and replace the variable, because
-# > it counts over the whole job. A job with the command `srun bash -c 'env | grep ^SLURM_ | sort'` prints all
-# > variables that a task gets.
+# > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps and replace the variable, which
+# > counts over the whole job. The command `srun bash -c 'env | grep ^SLURM_ | sort'` prints all variables of a task.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -400,9 +395,9 @@ local_run.wait()
 check.ex00_local(local_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Each node runs three tasks and prints `local 0` to `local 2`. `SLURM_LOCALID` counts within the node, while
-# `SLURM_PROCID` counts over the whole job. Programs choose their device by the local number and their part of the
-# data by the global number. A program that confuses the two puts processes on the wrong devices.
+# Each node prints `local 0` to `local 2`. `SLURM_LOCALID` counts within the node, while `SLURM_PROCID` counts over
+# the whole job. Programs choose their device by the local number and their part of the data by the global number. A
+# program that confuses the two puts processes on the wrong devices.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 00.2** — Clusters charge for the time during which a job *holds* its device slots, whether it uses
@@ -421,7 +416,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # %% [markdown] id="ex2-why" tags=["solution"]
 # Each job held four devices for the seconds in `Elapsed`. Multiply by four, and add up the three jobs. Waiting in
 # the queue costs nothing. Sleeping costs as much as training, and so does a job that hangs until its time limit. The
-# lab adds up device-hours of 3600 device-seconds. See the column `device_hours` of `lab.runs()`, and `lab.budget`.
+# lab adds up device-hours of 3600 device-seconds, in the column `device_hours` of `lab.runs()` and in `lab.budget`.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Submit two jobs at once so that the second starts only if the first *fails*. Look for
