@@ -1,9 +1,9 @@
 # %% [markdown] id="title"
 # # 01 One device, fast
 #
-# Training on a hundred devices is a hundred trainings on one device that also talk to each other. If a device waits
-# for data half of its time, you pay for fifty devices that do nothing. So this lesson makes one device fast before
-# the course uses many. You measure a step, find its largest gap, close it, and measure again.
+# Training on a hundred devices is a hundred trainings on one device that also exchange data. If a device waits for
+# data half of its time, you pay for fifty devices that do nothing. So this lesson first makes one device fast. You
+# measure a step, find its largest gap, close it, and measure again.
 #
 # | | |
 # |---|---|
@@ -40,10 +40,10 @@ RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 # ## What does a step spend its time on?
 #
 # `code/train_vit.py` learns to forecast the weather. It sees twenty fields on a map, such as wind and temperature,
-# and predicts the same fields six hours later. The model is a **vision transformer**. It cuts the map into patches
-# and treats them as a language model treats tokens. The next cell computes the weather of a simulated planet.
+# and predicts the same fields six hours later. The model, a **vision transformer**, cuts the map into patches and
+# treats them as a language model treats tokens. The next cell computes the weather of a simulated planet.
 #
-# The cell then makes a second copy of the files, packed the way archives usually do it. This copy is compressed in
+# The cell then makes a copy of the files, packed the way archives usually do it. The copy is compressed in
 # **chunks** of one field at 16 times, which makes the history of one place fast to read.
 
 
@@ -99,8 +99,9 @@ first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "val
 
 
 # %% [markdown] id="first-words"
-# Samples per second is the measure of this lesson. Do not judge a run by its first epoch. The profiler works during
-# it, and on a GPU memory is allocated then and libraries choose their kernels.
+# Samples per second is the measure of this lesson. Lesson 14 adds **MFU** (model FLOPs utilisation), the share of
+# the hardware's peak rate that a training reaches. Ignore the first epoch. The profiler works during it, and on a
+# GPU memory is allocated then and libraries choose their kernels.
 #
 # What fills the time of a step? The program names its **ranges** with `record_function`, and the profiler recorded
 # four steps. In the figure, *rank 0* is the program's only process.
@@ -134,10 +135,10 @@ claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=9
 # model first. However fast the model becomes, a step cannot take less time than `data`. So begin with the largest
 # gap.
 #
-# The next figure also shows a published training of the same kind, which NERSC measured in November 2024 on one A100
+# The next figure adds a published training of the same kind, which NERSC measured in November 2024 on one A100
 # ([SC24 tutorial](https://github.com/NERSC/sc24-dl-tutorial)). It uses real weather (ERA5), 20 fields of 360 × 720
-# points, and 16 samples a step. It began at **8.8** samples per second. Each section adds a row to the figure.
-# Published rows keep all earlier changes, while your rows take back a change that does not help.
+# points, and 16 samples a step, and began at **8.8** samples per second. Each section adds a row. Published rows
+# keep all earlier changes, while your rows take back a change that does not help.
 
 
 # %% id="first-table"
@@ -163,8 +164,8 @@ add("as written")
 # ## How many loading processes do you need?
 #
 # The processor could read the next batch while the device computes. Threads help little, because Python's global
-# interpreter lock (**GIL**) runs one thread at a time, and so does HDF5. PyTorch's `DataLoader` therefore starts
-# processes. With `num_workers=2`, two processes read, each of them whole batches.
+# interpreter lock (**GIL**) and HDF5 both admit one thread at a time. PyTorch's `DataLoader` therefore starts
+# processes. With `num_workers=2`, two processes read, and each reads whole batches.
 #
 # Reading a batch takes a time *R*, and computing with it takes *C*. You have just seen both. So far a step took
 # *R* + *C*. **Predict.** By what factor is training with 2 workers faster than without workers?
@@ -230,17 +231,17 @@ claim("two workers are faster than none", measured[2] / measured[0], least=1.2, 
 # $$\text{step} = \max(C,\; R / n)$$
 #
 # If you guessed 2, you probably doubled the readers and forgot that reading and computing overlap. If you guessed 3,
-# you counted the main process as a worker. Once *R*/*n* is below *C*, more workers gain nothing, and they take
-# memory and compete for cores. The published run was slower with 8 and 16 workers than with 4.
+# you counted the main process as a worker. Once *R*/*n* is below *C*, more workers gain nothing and compete for
+# memory and cores. The published run was slower with 8 and 16 workers than with 4.
 #
-# The first batch of each epoch is late all the same, because no worker reads ahead across epochs. Your point may
-# also lie beside the law. It lies above if the profiler made *C* too large. It lies below if reading and computing
-# compete for few cores.
+# The first batch of each epoch is still late, because no worker reads ahead across epochs. Your point may also lie
+# beside the law. It lies above if the profiler made *C* too large. It lies below if reading and computing compete
+# for few cores.
 #
 # `code/weather/samples.py` uses three more options:
 #
-# - `persistent_workers=True` keeps the workers alive between epochs. Otherwise each epoch starts new ones, which
-#   takes seconds if they import large libraries.
+# - `persistent_workers=True` keeps the workers alive between epochs. Starting new ones takes seconds if they import
+#   large libraries.
 # - `prefetch_factor=2` lets each worker keep two batches ready (**prefetch**). This smooths uneven reading but adds
 #   no speed.
 # - `pin_memory=True` is for GPUs. The system never moves **pinned memory**, so the GPU can copy a batch *while* it
@@ -252,8 +253,8 @@ claim("two workers are faster than none", measured[2] / measured[0], least=1.2, 
 # %% [markdown] id="file-idea"
 # ## Why is reading slow?
 #
-# It helps to ask what the workers do. A sample needs two states, and a state is all 20 fields at one time. The
-# archive stores each field in chunks of 16 times, and a chunk can only be unpacked whole:
+# A sample needs two states, and a state is all 20 fields at one time. The archive stores each field in chunks of 16
+# times, and a chunk can only be unpacked whole:
 #
 # ![Two files as grids of fields and times. In the left one a chunk is one field at many times, and to read one time every chunk is unpacked. In the right one a chunk is one time, and only that is unpacked.](../images/file_in_pieces.svg)
 #
@@ -293,8 +294,8 @@ claim("with two workers, a step hardly waits", 100 * still["data"] / step_ms, mo
 
 # %% [markdown] id="file-explain"
 # **Explain.** Two workers that unpack 16 times too much are two busy processes. It is cheaper not to do this work.
-# Here unpacking took a large part of each step. On a shared file system it also slows down other users, because a
-# thousand processes ask for bytes that they then throw away.
+# Here it took a large part of each step. On a shared file system it also slows down other users, because a thousand
+# processes ask for bytes that they throw away.
 #
 # With two workers on the original files, the step hardly waits for data. Did it become *faster* as well? Compare the
 # last two rows of the figure:
@@ -324,16 +325,16 @@ fitted.watch()
 check.ex01_chunks(fitted, first)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# A chunk should hold what is read together: here one time, all fields, and the whole map. For crops of a large map,
-# also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small. Each must
-# be found separately and compresses badly.
+# A chunk should hold what is read together. Here that is one time, all fields, and the whole map. For crops of a
+# large map, also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small.
+# Each must be found separately and compresses badly.
 
 # %% [markdown] id="half-idea"
 # ## How much do fewer bits gain?
 #
 # Now the device computes nearly all the time. The rest of the lesson shortens its computing, beginning with matrix
-# multiplications (**matmuls**) in fewer bits. A number has an **exponent** for its range and a **mantissa** for its
-# digits.
+# multiplications (**matmuls**). A number has an **exponent** for its range and a **mantissa** for its digits, and a
+# matmul is faster with fewer bits.
 #
 # **TF32** stores numbers as `float32`, but multiplies them with a 10-bit mantissa and adds up in `float32`. An A100
 # does 156 TFLOP/s this way instead of 19.5 ([NVIDIA,
@@ -359,9 +360,9 @@ show.number_formats(FORMATS)
 #
 # `float16` has the mantissa of TF32 but a smaller range, so small gradients **underflow** to 0. A `GradScaler`, here
 # `scaler`, prevents this. It multiplies the loss by 65,536 before backward and divides the gradients afterwards. If
-# a gradient is not finite, it skips the step and halves the factor. After 2,000 good steps it doubles it. `bfloat16`
-# has the range of `float32` and needs no scaler, so `train_vit.py` makes one that does nothing. Lesson 08 shows a
-# scaler at work.
+# a gradient is not finite, it skips the step and halves the factor. After 2,000 good steps it doubles the factor.
+# `bfloat16` has the range of `float32` and needs no scaler, so `train_vit.py` makes one that does nothing. Lesson 08
+# shows a scaler at work.
 #
 # There are two ways to train with 16 bits, and papers rarely say which one they use:
 #
@@ -398,15 +399,15 @@ print("from here on, training uses", "bf16" if best is bf16 else "float32 again"
 claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 
 # %% [markdown] id="half-explain"
-# **Explain.** Some processors have units for `bfloat16` (AMX, or AVX-512 with bf16) and gain in large matmuls. On
-# all other processors you pay for the conversion and gain nothing. A factor below 1 is therefore no error.
+# **Explain.** Processors with units for `bfloat16` (AMX, or AVX-512 with bf16) gain in large matmuls. On all other
+# processors you pay for the conversion and gain nothing, so a factor below 1 is no error.
 #
 # On the A100 the factor is *four*, while the peak rates explain only two. The rest comes from outside the matmuls.
 # Half as many bytes go to memory and back, and FlashAttention, the fastest kernel for attention, works only with
 # 16-bit numbers. The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. Without TF32, the
 # 32-bit program fell from about 13 to **10.1**.
 #
-# The gain has a condition: the loader must now deliver 53 samples per second. This is why reading came first.
+# The loader must now deliver 53 samples per second. This is why reading came first.
 
 # %% [markdown] id="kernels-idea"
 # ## Do fewer kernels make a step faster?
@@ -461,9 +462,9 @@ claim(
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
 #
-# `torch.compile` also reduces the number of kernels. When the model is first called, it reads the model's Python
-# code and writes kernels that do several operations at once (say bias, GELU and rounding). Our program compiles
-# single layers. They are alike and share their kernels, so a deep model compiles as quickly as a shallow one.
+# `torch.compile` also reduces the number of kernels. When the model is first called, it reads the Python code and
+# writes kernels that do several operations at once (say bias, GELU and rounding). Our program compiles single
+# layers. They are alike and share their kernels, so a deep model compiles as quickly as a shallow one.
 #
 # **Predict.** Compiling takes some 10 to 20 seconds here. Suppose that a compiled step is a quarter shorter. An
 # epoch has 48 samples, and the figure shows your speed. After how many epochs of *this* length has compiling paid?
@@ -504,10 +505,10 @@ if compiled.ok:
 
 # %% [markdown] id="compile-explain"
 # **Explain.** Compiling costs seconds in the first epoch and saves a fraction of a second in each later one. Epochs
-# of twelve steps pay this back slowly, and a training of days pays it back at once. On the A100 compiling gained 3
-# %, from 53.3 to **55.0**. Large matmuls fill most of that step, and they already run in fast libraries. Compiling
-# pays if there is much small work between the matmuls. A batch of a new shape makes it compile again, for any shape,
-# which is often slower. So keep shapes fixed.
+# of twelve steps pay this back slowly, a training of days at once. On the A100 compiling gained 3 %, from 53.3 to
+# **55.0**. Large matmuls fill most of that step, and they already run in fast libraries. Compiling pays if there is
+# much small work between the matmuls. A batch of a new shape makes it compile again, for any shape, which is often
+# slower. So keep shapes fixed.
 
 # %% [markdown] id="graph-idea"
 # ## Can a step run without Python?
@@ -560,8 +561,8 @@ add("CUDA graph", graph if graph.ok else None)
 
 # %% [markdown] id="graph-explain"
 # **Explain.** Without a GPU the program refuses, because there is nothing to record. On a GPU this small model gains
-# a lot, because its whole step is launch-bound. A large model with long kernels gains little. Several devices, and
-# fp16 with a scaler that looks at gradients, need more care than this program takes.
+# a lot, because its whole step is launch-bound. A large model with long kernels gains little. This program records
+# neither several devices nor fp16, whose scaler looks at gradients.
 
 # %% id="all-claim" tags=["claim"]
 runs = [
@@ -585,8 +586,8 @@ claim("all changes speed this device up by a factor", fastest / speed(first), le
 # - **Everywhere**: reading ahead, files that fit, fewer operators (not always more speed), and a slow first epoch
 #   with compiling. All of this is work of processors and disks.
 # - **On some processors**: bf16.
-# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, CUDA graphs. Only there can starting
-#   a kernel take longer than the kernel.
+# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, CUDA graphs, and kernels that take
+#   less time than their start.
 #
 # The largest gain differs between your machine and the A100, so measure before you choose.
 #
@@ -607,8 +608,8 @@ workers_needed = 2  # the first whole number above read_s * 53.2
 check.ex01_balance(without_workers, workers_needed)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# A sample took 114 ms: 79 ms of computing and 34 ms of reading. bf16 reduces the 79 ms to 19 ms and leaves the 34
-# ms. Computing is four times as fast, but the whole training only twice. The part that you do not speed up limits
+# A sample took 114 ms: 79 ms of computing and 34 ms of reading. bf16 reduces the 79 ms to 19 ms and leaves the
+# 34 ms. Computing is four times as fast, but the whole training only twice. The part that you do not speed up limits
 # the total, which is **Amdahl's law**.
 
 # %% [markdown] id="challenge" tags=["exercise"]

@@ -1,9 +1,9 @@
 # %% [markdown] id="title"
 # # 02 Many processes
 #
-# You have a script that trains on one device, and a cluster with four devices. If you start the script on all four,
-# you get four separate models, each as slow as before. No error tells you so. In this lesson you make it *one*
-# model. You write the two pieces behind every large training, a ring that sums numbers over all devices and data
+# You have a script for one device, and a cluster with four devices. If you start the script on all four, you get
+# four separate models, each as slow as before, and no error tells you so. In this lesson you make it *one* model.
+# You write the two pieces behind every large training, a ring that sums numbers over all devices and data
 # parallelism in fifteen lines. Both are tested on real ranks.
 #
 # | | |
@@ -53,11 +53,10 @@ end.compare("no network" if no_network else "it trains" if first.ok else "someth
 print(first.tail(3) if first.ok else first.failure)
 
 # %% [markdown] id="alone-explain"
-# **Explain.** On your desk, you type and compute on the same machine. On a cluster, you type on the **login node**,
-# which has internet access, and your job runs on a **compute node**. Compute nodes usually have no internet access.
-# Ten thousand machines should not all open connections to the world, and a job that waits for a download holds
-# devices that others need. If your first job did train, the box runs in flat mode, or your cluster allows internet
-# access.
+# **Explain.** On a cluster, you type on the **login node**, which has internet access, and your job runs on a
+# **compute node**. Compute nodes usually have no internet access. Ten thousand machines should not all open
+# connections to the world, and a job that waits for a download holds devices that others need. If your first job did
+# train, the box runs in flat mode, or your cluster allows internet access.
 #
 # ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out.](../images/login_and_compute.svg)
 #
@@ -121,9 +120,9 @@ claim("models that four processes train without communication", different, least
 
 # %% [markdown] id="copies-explain"
 # **Explain.** Each process drew its own first weights and its own samples, and none knows of the others. You pay for
-# four devices and get four models, each no better than a model from one device. All four would save to the same file
-# at the end, and only the last save would survive. With a fixed seed the mistake is harder to see, because four
-# *equal* models then train on equal samples.
+# four devices and get four models, each no better than a model from one device. All four would save to the same
+# file, and only the last save would survive. With a fixed seed the mistake is harder to see, because four *equal*
+# models then train on equal samples.
 #
 # Three things are missing. A process must know who it is, it needs a way to communicate, and it needs something to
 # send. The launcher `torchrun` provides the first. Each process finds these variables in its environment:
@@ -135,9 +134,9 @@ claim("models that four processes train without communication", different, least
 # %% [markdown] id="talk-idea"
 # ## How do processes communicate?
 #
-# The second is a **process group**. `init_process_group` lets all processes find each other. On GPUs the group
-# communicates through NCCL and on processors through gloo, and the calls are the same. The processes can then call
-# **collectives**, in which all ranks take part:
+# The second missing thing is a way to communicate, a **process group**. `init_process_group` lets all processes find
+# each other. On GPUs the group communicates through NCCL and on processors through gloo, and the calls are the same.
+# The processes can then call **collectives**, in which all ranks take part:
 #
 # - `broadcast`: the numbers of one rank go to all ranks
 # - `all_reduce`: every rank ends with the sum over all ranks
@@ -166,8 +165,8 @@ print(f"{place}: all_reduce {total.tolist()}, reduce_scatter {piece.tolist()}", 
 dist.destroy_process_group()
 
 # %% [markdown] id="talk-guess-idea"
-# **Predict.** There are two nodes with two devices each, and rank *r* holds 10 *r* + 0, 10 *r* + 1, 10 *r* + 2, 10
-# *r* + 3. What does **rank 2** hold after `reduce_scatter`? And which local rank has **rank 2**?
+# **Predict.** There are two nodes with two devices each. Rank *r* holds the four numbers 10 *r* + 0, 10 *r* + 1, 10
+# *r* + 2 and 10 *r* + 3. What does **rank 2** hold after `reduce_scatter`? And what is the local rank of **rank 2**?
 
 # %% id="talk-guess"
 ### BEGIN SOLUTION
@@ -191,9 +190,9 @@ local.compare(int(said[1]))
 show.moving.collective("reduce-scatter", ranks=4)
 
 # %% [markdown] id="talk-explain"
-# **Explain.** Rank 2 holds 2 + 12 + 22 + 32 = 68, which is the sum of piece 2 over all ranks. Rank 2 is the *first*
-# rank on the second node, so its local rank is 0. If a script chooses its device by `RANK` instead of `LOCAL_RANK`,
-# it asks this node for device 2, which does not exist.
+# **Explain.** Rank 2 holds 2 + 12 + 22 + 32 = 68, the sum of piece 2 over all ranks. Rank 2 is the *first* rank on
+# the second node, so its local rank is 0. A script that chooses its device by `RANK` instead of `LOCAL_RANK` asks
+# this node for device 2, which does not exist.
 #
 # The recipe asked for two nodes with `nodes=2`. The program does not know which of its partners are on the same
 # node.
@@ -201,7 +200,7 @@ show.moving.collective("reduce-scatter", ranks=4)
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 02.1** — A job runs on **8 nodes with 4 devices each**. On which node (counted from 0) is **rank 22**,
 # > and what are its **local rank** and its **world size**? Each rank holds **32 numbers** and calls
-# > `reduce_scatter`. With **how many numbers** does it end?
+# > `reduce_scatter`. **How many numbers** does it hold afterwards?
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -213,11 +212,11 @@ node, local_rank, world_size, numbers = 22 // 4, 22 % 4, 8 * 4, 32 // 32
 check.ex02_ranks(node, local_rank, world_size, numbers)
 
 # %% [markdown] id="ring-idea"
-# ## A ring, by you
+# ## How does a ring sum over all ranks?
 #
-# How does `all_reduce` work? If every rank sent everything to every other rank, it would send *n* − 1 times its
-# numbers. In a **ring**, a rank sends less than twice its numbers, however many ranks there are. The numbers are cut
-# into *n* pieces, and every rank sends to its right neighbour only:
+# If every rank sent everything to every other rank, it would send *n* − 1 times its numbers. In a **ring**, a rank
+# sends less than twice its numbers, however many ranks there are. The numbers are cut into *n* pieces, and every
+# rank sends to its right neighbour only. This is how an `all_reduce` works as a ring:
 
 # %% id="ring-moves"
 show.moving.collective("all-reduce", ranks=4)
@@ -349,12 +348,12 @@ claim(
 # *The figure shows medians. The prediction is the time of all_reduce over two ranks, times 1.5 for four ranks.*
 #
 # **Explain.** Each rank sends 2 · 3/4 of the data instead of 2 · 1/2, so the formula gives 1.5. If you guessed 2,
-# you counted the ranks. If you guessed 3, you counted six steps instead of two, but each step sends only half as
-# much. A ring of a thousand ranks takes twice as long as a ring of two and not five hundred times as long.
+# you compared the numbers of ranks. If you guessed 3, you compared six steps with two, but each step sends only half
+# as much. A ring of a thousand ranks takes only twice as long as a ring of two.
 #
-# Your factor may be smaller than 1.5. Then two ranks alone do not reach the full rate of the link, so the time is
-# not only a matter of bytes. Your ring in Python sends just as many bytes as the library, but it waits in each step
-# for a whole piece and only then adds. A library cuts finer pieces and adds one piece while the next arrives.
+# If your factor is smaller than 1.5, two ranks alone do not reach the full rate of the link. A ring written in
+# Python sends just as many bytes as the library, but it waits in each step for a whole piece and only then adds. A
+# library cuts finer pieces and adds one piece while the next arrives.
 #
 # This holds for large tensors. Each of the 2 (*n* − 1) steps also costs a latency, which the formula leaves out. For
 # small tensors and many ranks, libraries use trees (lesson 04).
@@ -479,10 +478,10 @@ claim(
 
 
 # %% [markdown] id="one-explain"
-# **Explain.** One curve remains, and it is near the curve of the single device. Each step uses 64 samples, 16 from
-# each rank. Data parallelism needs only these six changes. On GPUs, the model, the samples and `mean` must also
-# be on the device of the local rank. Lesson 02b converts a longer script, with validation, a saved model and a job
-# script, in fifteen changes.
+# **Explain.** One curve remains, near the curve of the single device. Each step uses 64 samples, 16 from each rank.
+# Data parallelism needs only these six changes. On GPUs, the model, the samples and `mean` must also be on the
+# device of the local rank. Lesson 02b converts a longer script, with validation, a saved model and a job script, in
+# fifteen changes.
 #
 # This script draws samples at random. If data is read in order, a `DistributedSampler` gives each rank different
 # samples, and its `set_epoch` shuffles them for each epoch.
@@ -491,9 +490,9 @@ claim(
 # ## How much of the sending can a backward pass hide?
 #
 # Your class sends after backward has finished. But the gradients of the last layer are ready long before the
-# gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB and sends each bucket as
-# soon as it is full, while backward continues. A bucket larger than the model hides nothing. With small buckets, at
-# best all buckets but the last are hidden.
+# gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB and sends each full bucket
+# while backward continues. A bucket larger than the model hides nothing. With small buckets, at best all buckets but
+# the last are hidden.
 #
 # **Predict.** One device on each of two nodes trains a wider model with 13 MB of gradients. The program does each
 # step three times: without sending, with one bucket, and with buckets of 4 MB. The second variant minus the first is
@@ -560,12 +559,12 @@ show.throughput({name: table[table["variant"] == name] for name in order}, unit=
 claim("small buckets hide a part of the sending", share, least=10, most=95, unit="%")
 
 # %% [markdown] id="overlap-explain"
-# **Explain.** Overlap puts sending *beside* backward, so at best the shorter of the two disappears. It can therefore
-# gain at most a factor of 2, if both take equally long and everything else takes no time.
+# **Explain.** Overlap puts sending *beside* backward, so at best the shorter of the two disappears. The gain is at
+# most a factor of 2, and only if both take equally long and everything else takes no time.
 #
 # If you guessed 100 %, you forgot the last bucket, which is full only when backward is over. Sending is also work.
-# gloo adds on the processor, and the kernels of NCCL occupy some of a GPU's multiprocessors, so sending and backward
-# slow each other down.
+# gloo adds on the processor, and NCCL's kernels occupy some of a GPU's multiprocessors, so sending and backward slow
+# each other down.
 #
 # > **Exercise 02.4** — Give your DDP buckets. A hook, set by `parameter.register_post_accumulate_grad_hook(f)`,
 # > calls `f(parameter)` when the gradient of this parameter is ready. Collect parameters until they have 80 numbers
@@ -629,9 +628,8 @@ check.ex02_buckets(buckets_trial)
 # %% [markdown] id="meet-idea"
 # ## How do the processes find each other?
 #
-# Something must decide which process is rank 0. Each node runs one launcher. A launcher knows only the address of
-# the first node and the number of launchers (`--nnodes=2`). The launchers meet at this address, which is called the
-# **rendezvous**. They count themselves and share out the ranks.
+# Each node runs one launcher. A launcher knows only the address of the first node and the number of launchers
+# (`--nnodes=2`). The launchers meet at this address, the **rendezvous**, count themselves, and share out the ranks.
 #
 # What happens if a launcher does not come? The next cell changes one number in the script of `talk`. It now expects
 # three launchers, and two start. The rendezvous has a **time-out**, ten minutes by default and five seconds here.
@@ -678,7 +676,7 @@ claim("two launchers wait for the third before they fail", seconds, least=4, uni
 # **Explain.** No launcher can know whether the third is late or will never come, so both wait until the time-out.
 # This is common in practice. A node starts slowly, an address is wrong, or a firewall blocks the port. All of these
 # look alike at first, because the job runs and prints nothing. First check what the script *asked* for (`--nnodes`,
-# `--rdzv-endpoint`), then whether all launchers run. Lesson 03 explains the script line by line.
+# `--rdzv-endpoint`), then whether all launchers run. Lesson 03 explains the script.
 
 # %% [markdown] id="home"
 # ## To take home
