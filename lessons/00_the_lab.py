@@ -334,7 +334,7 @@ elif ratio < 1.5:
     print("On this cluster both links have about the same bandwidth.")
 elif roads.links.backend == "nccl":
     print(
-        "Inside a node, devices mostly copy into each other's memory. Between nodes, they do not."
+        "Inside a node, devices copy into each other's memory. Between nodes, they use the network."
     )
 else:
     print("Inside a node, data is copied in memory. Between nodes, it goes through the network.")

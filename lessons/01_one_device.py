@@ -43,7 +43,7 @@ RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 # and predicts the same fields six hours later. The model, a **vision transformer**, cuts the map into patches and
 # treats them as a language model treats tokens. The next cell computes the weather of a simulated planet.
 #
-# The cell then makes a copy of the files, packed the way archives usually do it. The copy is compressed in
+# The cell then packs a copy of these plain files the way archives usually do. This **archive** is compressed in
 # **chunks** of one field at 16 times, which makes the history of one place fast to read.
 
 
@@ -260,10 +260,10 @@ claim("two workers are faster than none", measured[2] / measured[0], least=1.2, 
 #
 # So the program unpacks 16 numbers for each number that it uses. HDF5 keeps a few MiB of unpacked chunks while a
 # dataset is open, but this program opens the dataset for each state. For ERA5 with its full 721 × 1440 points, a
-# single chunk of this kind has 66 MB. The original files are neither compressed nor in chunks, and they take more
-# disk space.
+# single chunk of this kind has 66 MB. The plain files are neither compressed nor in chunks, and they take more disk
+# space.
 #
-# **Predict.** Train on the original files without workers. Compared with the archive and two workers, is this
+# **Predict.** Train on the plain files without workers. Compared with the archive and two workers, is this
 # `"slower"`, `"about as fast"` (within a tenth), or `"faster"`?
 
 # %% id="file-guess"
@@ -297,7 +297,7 @@ claim("with two workers, a step hardly waits", 100 * still["data"] / step_ms, mo
 # Here it took a large part of each step. On a shared file system it also slows down other users, because a thousand
 # processes ask for bytes that they throw away.
 #
-# With two workers on the original files, the step hardly waits for data. Did it become *faster* as well? Compare the
+# With two workers on the plain files, the step hardly waits for data. Did it become *faster* as well? Compare the
 # last two rows of the figure:
 
 # %% id="file-kept"
