@@ -1,4 +1,4 @@
-"""Draws two figures of lesson 02: where the internet ends, and how launchers meet.
+"""Draw two figures of lesson 02: which node reaches the internet, and how launchers meet.
 
 python images/many_processes.py
 """
@@ -22,6 +22,16 @@ def picture(title: str, height: int, parts: list[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'font-family="Helvetica, Arial, sans-serif">\n{body}\n</svg>\n'
+    )
+
+
+def cross(x: int, y: int, half: int) -> str:
+    """A cross on paper colour, so that it interrupts the arrow below it."""
+    left, right, top, bottom = x - half, x + half, y - half, y + half
+    strokes = f"M{left},{top} L{right},{bottom} M{left},{bottom} L{right},{top}"
+    return (
+        f'<circle cx="{x}" cy="{y}" r="{half + 4}" fill="{PAPER}"/>'
+        f'<path d="{strokes}" fill="none" stroke="{ORANGE}" stroke-width="5"/>'
     )
 
 
@@ -49,16 +59,17 @@ def login_and_compute() -> str:
         words(669, 150, "2. read from", size=14, anchor="middle", fill=GREEN),
         words(669, 180, "a shared folder", size=14, anchor="middle", fill=GREEN),
         arrow("M865,50 C865,5 300,5 105,64", ORANGE),
-        words(665, 42, "no way out", size=15, anchor="middle", fill=ORANGE, font_weight="bold"),
+        cross(558, 18, 12),
+        words(700, 42, "not allowed", size=15, anchor="middle", fill=ORANGE, font_weight="bold"),
     ]
-    return picture("Compute nodes have no way to the internet; the login node has", 220, parts)
+    return picture("The login node reaches the internet, and compute nodes do not", 220, parts)
 
 
 def rendezvous() -> str:
     parts = [
         box(380, 30, 240, 80, SOFT),
         words(500, 60, "node1:10000", size=16, anchor="middle", font_family="monospace"),
-        words(500, 86, "who is there? 2 of 3", size=15, anchor="middle", fill=ORANGE),
+        words(500, 86, "2 of 3 have arrived", size=15, anchor="middle", fill=ORANGE),
     ]
     for index, (x, text, colour) in enumerate(
         [(60, "I am here", BLUE), (390, "I am here", BLUE), (720, "never started", ORANGE)]
@@ -70,10 +81,10 @@ def rendezvous() -> str:
         ]
     parts += [
         arrow("M170,190 L376,96", BLUE), arrow("M500,190 L500,114", BLUE),
-        words(810, 150, "late, or never?", size=15, anchor="middle", fill=ORANGE),
-        words(810, 170, "nobody can know", size=15, anchor="middle", fill=ORANGE),
+        words(810, 150, "late, or not started?", size=15, anchor="middle", fill=ORANGE),
+        words(810, 170, "the others cannot tell", size=15, anchor="middle", fill=ORANGE),
     ]  # fmt: skip
-    return picture("Two launchers wait at the meeting point for a third", 290, parts)
+    return picture("Two launchers wait at the rendezvous for a third", 290, parts)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draws three figures of lesson 01: pieces of a file, two ways to 16 bits, and starts of kernels.
+"""Draw three figures of lesson 01: chunks of a file, two ways to 16 bits, and starts of kernels.
 
 python images/one_device.py
 """
@@ -46,19 +46,19 @@ def file_in_pieces(left: int, title: str, note: str, by_state: bool) -> list[str
 def pieces() -> str:
     parts = [
         *file_in_pieces(
-            60, "a piece is one field at many times", "one state asked, the whole unpacked", False
+            60, "a chunk holds one field at 16 times", "reading one state unpacks all chunks", False
         ),
         *file_in_pieces(
-            590, "a piece is one time, all fields", "one state asked, one state unpacked", True
+            590, "a chunk holds all fields at one time", "reading one state unpacks one chunk", True
         ),
         words(34, 180, "fields", size=13, anchor="middle", transform="rotate(-90 34 180)"),
         words(564, 180, "fields", size=13, anchor="middle", transform="rotate(-90 564 180)"),
     ]
-    return picture("Reading one state out of two files that are packed in pieces", 310, parts)
+    return picture("Reading one state from two files with different chunks", 310, parts)
 
 
 def chain(y: int, title: str, boxes: list[tuple[str, str, str]], marks: list[str]) -> list[str]:
-    """Boxes from left to right with what happens between them."""
+    """Return boxes from left to right, with a label for what happens between them."""
     parts = [words(20, y - 18, title, size=17, font_weight="bold")]
     for place, (name, bits, colour) in enumerate(boxes):
         x = 20 + 250 * place
@@ -80,21 +80,21 @@ def halves() -> str:
     wide, half = ("32 bits", BLUE), ("16 bits", ORANGE)
     parts = [
         *chain(
-            50, "autocast: the model is wide, products are narrow",
-            [("weight", *wide), ("copy for a product", *half), ("gradient", *wide),
+            50, "autocast: weights have 32 bits, matmuls use 16",
+            [("weight", *wide), ("copy for a matmul", *half), ("gradient", *wide),
              ("Adam, same weight", *wide)],
             ["rounded", "backward", ""],
         ),
         *chain(
-            190, "Megatron-LM and its like: the model is narrow, the optimizer is wide",
-            [("weight", *half), ("product", *half), ("sum of gradients", *wide),
+            190, "Megatron-LM and similar: weights have 16 bits, the optimizer uses 32",
+            [("weight", *half), ("matmul", *half), ("sum of gradients", *wide),
              ("Adam, its own copy", *wide)],
             ["as it is", "backward", ""],
         ),
         arrow("M855,252 C855,300 105,300 105,256", GREEN),
         words(480, 276, "rounded after each step", size=13, anchor="middle", fill=GREEN),
     ]  # fmt: skip
-    return picture("Where 32 bits are kept, and where 16 are used", 310, parts)
+    return picture("Which numbers have 32 bits, and which have 16", 310, parts)
 
 
 def bars(y: int, name: str, spans: list[tuple[int, int]], fill: str) -> list[str]:
@@ -113,7 +113,7 @@ def launches() -> str:
         *bars(44, "Python", many, SOFT), *bars(80, "device", short, ORANGE),
         words(20, 150, "compiled: fewer kernels, each does more", size=16, font_weight="bold"),
         *bars(164, "Python", few, SOFT), *bars(200, "device", longer, ORANGE),
-        words(20, 270, "a CUDA graph: one start for all", size=16, font_weight="bold"),
+        words(20, 270, "a CUDA graph: one start for all kernels", size=16, font_weight="bold"),
         *bars(284, "Python", [(170, 70)], SOFT), *bars(320, "device", packed, ORANGE),
         arrow("M170,378 L900,378", INK),
         words(880, 368, "time", size=13, anchor="end"),

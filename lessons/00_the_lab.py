@@ -1,20 +1,19 @@
 # %% [markdown] id="title"
 # # 00 The lab
 #
-# A cluster is many machines behind one queue. Nobody logs in to the machine that will do the work.
-# You write down what you want and hand it in; some time later it runs, and what it printed lies in a
-# file. This lesson is the first half hour with that way of working.
+# A **cluster** is a set of machines behind one **queue**. You do not log in to the machine that does the work. You
+# write a script, submit it to the queue, and later read its output from a file. This lesson takes you through these
+# steps, up to the log of a failed job.
 #
 # | | |
 # |---|---|
-# | You will be able to | look at a cluster, submit a job, follow it through the queue, read its log, cancel it, and find out why it failed |
+# | You will be able to | look at a cluster; submit a job and follow it; read its log; cancel it; find out why a job failed |
 # | Minutes | 30 |
-# | Devices | 2 nodes with 2 devices each: those of your cluster, or those that the course brings |
-# | Before | you have trained a model on one device; you need not have seen a cluster |
+# | Devices | 2 nodes with 2 devices each, on your cluster or on the one that the course brings |
+# | Before | you have trained a model on one device |
 #
-# The grey fields are cells of Python: **Shift+Enter** runs the one that you are in and goes to the next.
-# Run them from top to bottom. Lines that begin with `!` are commands of the shell. Everything that they do
-# you can also type into a terminal (*File → New → Terminal*).
+# The grey fields are Python cells. **Shift+Enter** runs a cell and goes to the next one. Run the cells from top to
+# bottom. Lines that begin with `!` are shell commands, which also work in a terminal (*File → New → Terminal*).
 
 # %% id="begin"
 from course_lib import Lab, check, claim, links, predict, progress, share_progress, shell, show
@@ -23,73 +22,78 @@ lab = Lab()
 lab
 
 # %% [markdown] id="where"
-# The line above says where you are. If your machine has the commands of Slurm, the queue of most large computers,
-# the course speaks to that. If not, it brings **the box**: two small nodes inside this very machine, each with a
-# network of its own, and commands with the same names that answer in the same way. (Where a machine allows no separate
-# networks, both nodes share its one: *flat mode*, and `sinfo` says so.)
+# The line above names your cluster. If your machine has the commands of **Slurm**, the queueing system of most large
+# computers, the course uses them. Otherwise the course starts **the box**: two small nodes inside this machine, each
+# with its own network. Its commands have the names of Slurm's commands and answer in the same way. If your machine
+# does not allow separate networks, both nodes share one, and `sinfo` reports *flat mode*.
+#
+# Every cluster has the same parts:
+#
+# ![You submit a job on the login node. It waits in the queue and starts on the compute nodes. Each compute node has two device slots, and a link connects the nodes. The output goes to a file that all nodes see.](../images/cluster.svg)
 
 # %% [markdown] id="share-idea"
-# In a class, your instructors may want to see who is stuck. Nothing is shared unless you agree: with `True` in the
-# brackets they, and nobody else, see in which lesson you are, which exercises you have solved after how many tries,
-# which hint you met most, and when you last ran a cell. `False` takes it back.
+# In a class, your instructors may want to see who needs help. Nothing is shared unless you agree with
+# `share_progress(True)`. Then your instructors, and nobody else, see your lesson, your solved exercises and tries,
+# and the hint you met most often. They also see when you last ran a cell. You stop the sharing with
+# `share_progress(False)`.
 
 # %% id="share"
 share_progress()
 
 
 # %% [markdown] id="sinfo-idea"
-# ## What is there?
+# ## Which machines does the cluster have?
 #
-# `sinfo` lists the nodes by *partition*, that is, by the queue that they belong to.
+# `sinfo` lists the nodes by **partition**. A partition is a queue with its own nodes and limits.
 
 # %% id="sinfo"
 # !sinfo
 
 # %% [markdown] id="sinfo-explain"
-# | column | says |
+# | column | meaning |
 # |---|---|
-# | `PARTITION` | the name of a queue; the one with a `*` is used if you name none |
-# | `AVAIL` | `up`: it takes jobs and starts them |
-# | `TIMELIMIT` | how long one job may run there, `days-hours:minutes:seconds` |
-# | `NODES`, `NODELIST` | how many machines, and which; `node[1-2]` is short for `node1,node2` |
-# | `STATE` | `idle`: nobody uses it; `alloc`: all of it is taken; `mix`: a part is; `down`, `drain`: out of service |
+# | `PARTITION` | the name of a queue; the queue marked `*` is used if you name none |
+# | `AVAIL` | `up`: the queue accepts jobs and starts them |
+# | `TIMELIMIT` | the longest time for one job, as `days-hours:minutes:seconds` |
+# | `NODES`, `NODELIST` | how many machines, and their names; `node[1-2]` is short for `node1,node2` |
+# | `STATE` | `idle`: unused; `alloc`: fully used; `mix`: partly used; `down`, `drain`: out of service |
 #
-# A node is one machine. What is in it? `scontrol show node` tells everything about each; a table of
-# what matters here is another view of `sinfo`:
+# A **node** is one machine. `scontrol show node` prints everything about each node. The next cell asks `sinfo` for
+# the columns that matter here:
 
 # %% id="nodes"
 # !sinfo --Node --format="%N %c %m %G %t" | column -t
 
 # %% [markdown] id="nodes-explain"
-# The columns are the node's name, its processors (`CPUS`), its memory in MiB, its *generic resources*
-# (`GRES`), which is where Slurm keeps count of GPUs, and its state.
+# The columns are the node's name, its processors (`CPUS`), its memory in MiB, its **generic resources** (`GRES`),
+# among which Slurm counts GPUs, and its state.
 #
-# In this course a GPU, or whatever stands in for one, is called a **device slot**. Where there is no
-# GPU for each, a slot is one process on the processor with a fixed share of the memory. It is slow, but it runs
-# out of memory, waits for its neighbours and talks over a network just as a GPU does. And it keeps its pace:
+# In this course, a GPU or its substitute is called a **device slot**. Without enough GPUs, a slot is one process on
+# the processor with a fixed share of the memory. It is slow, but like a GPU it runs out of memory, waits for its
+# neighbours, and communicates over a network. It also computes at a fixed **pace**:
 
 # %% id="pace"
 pace = lab.device_pace
 if pace > 1:
-    print(f"a slot computes at 1/{pace:g} of the rate of a core, always, so that all of them fit")
+    print(f"every slot computes at 1/{pace:g} of the speed of a core, so that all slots fit")
 else:
-    print("a slot computes as fast as it can: its pace is 1")
+    print("every slot computes as fast as it can, so its pace is 1")
 
 # %% [markdown] id="pace-explain"
-# On GPUs the pace is always 1. Where slots share a few cores, each would be faster while its neighbour waits, which
-# no GPU is, and you would measure this machine instead of a cluster. So a slot of the box whose pace is more than 1
-# sleeps until it has been as slow as it is meant to be. (`CPUS` and `MEMORY` in the table above are the box's own figures, not your machine's, so
-# that scripts may ask for as much as elsewhere.) Its slots compute thousands of times slower than GPUs do, and its network
-# is hundreds of times slower than theirs. Models and batches are small in proportion, so that *both* take time here, too.
+# On GPUs the pace is always 1. Slots of the box share a few cores, so a slot would speed up whenever its neighbour
+# waited. GPUs do not do that. A slot with a pace above 1 therefore sleeps until its work has taken the intended
+# time. The box also reports its own `CPUS` and `MEMORY`, so that scripts can ask for as much as on a real cluster.
+#
+# The slots compute thousands of times slower than GPUs, and their network is hundreds of times slower. Models and
+# batches are small in proportion, so that both take a visible time.
 
 
 # %% [markdown] id="first-idea"
-# ## The first job
+# ## Which part of a job script runs where?
 #
-# A job is a shell script with a heading. The lines of the heading begin with `#SBATCH` and say what
-# the job needs; the shell takes them for comments. The library writes such scripts for you, and
-# `lab.script` shows you what it will hand in. A few lines in the middle are there for every job (lesson
-# 03 reads them one by one); the two at the end are this job's own.
+# A **job** is a shell script with a header. The header lines begin with `#SBATCH` and state what the job needs. The
+# shell treats them as comments. The library writes the script, and `lab.script` shows it. The lines in the middle
+# are the same for every job, and lesson 03 explains them. The two commands at the end belong to this job.
 
 # %% id="first-script"
 hello = shell.recipe(
@@ -104,12 +108,13 @@ srun bash -c 'echo "task $SLURM_PROCID runs on $(hostname)"'
 lab.script(hello)
 
 # %% [markdown] id="first-predict"
-# **Predict.** The script asks for two nodes and two *tasks*, that is, processes, on each. It has two
-# commands: a plain `echo`, and one that stands after `srun`. How many lines will the two print together?
+# **Predict.** The script asks for two nodes and for two **tasks** on each node. A task is a process that `srun`
+# starts. The script contains a plain `echo` and an `echo` after `srun`. How many lines will the two commands print
+# together?
 
 # %% id="first-guess"
 ### BEGIN SOLUTION
-### GAP guess_lines = ...  # your number in place of the dots
+### GAP guess_lines = ...  # replace the dots with your number
 guess_lines = 6
 ### END SOLUTION
 
@@ -124,29 +129,34 @@ printed_lines = [line for line in first.require().text.splitlines() if " runs on
 lines.compare(len(printed_lines))
 
 # %% id="first-claim" tags=["claim"]
-claim("the script runs once, and each task once", len(printed_lines), least=5, most=5, unit="lines")
+claim(
+    "the script prints once and each of four tasks once",
+    len(printed_lines),
+    least=5,
+    most=5,
+    unit="lines",
+)
 
 # %% [markdown] id="first-explain"
-# **Explain.** If you counted six, you thought that a job on two nodes runs its script on both. It does not. The *script*
-# runs once, on the first node of the job; the others do nothing until the script starts something there. That is what
-# `srun` does: it starts the command after it once per **task**, and tells each copy its number in `SLURM_PROCID`. Tasks
-# print when they like, so their lines come in any order.
+# **Explain.** The plain `echo` printed one line, and the four tasks printed one line each. If you guessed six, you
+# assumed that both nodes run the script. The *script* runs only once, on the first node of the job. The other nodes
+# wait until `srun` starts something there. `srun` starts its command once per **task** and gives each copy a number
+# in `SLURM_PROCID`. Tasks print independently, so their lines appear in any order.
 #
-# | word | means |
+# | word | meaning |
 # |---|---|
 # | node | one machine with one network address |
-# | task | one process that `srun` starts; later there will be one task per node, or one per device |
-# | device slot | a GPU or its stand-in; a task may own several |
-# | job | what you hand in: a script and what it needs |
-# | step | one `srun` inside a job |
+# | task | one process that `srun` starts; later one per node or one per device |
+# | device slot | a GPU or its substitute; a task may own several |
+# | job | what you submit: a script and its requirements |
+# | step | one call of `srun` inside a job |
 
 
 # %% [markdown] id="queue-idea"
-# ## The queue
+# ## What happens when the cluster is full?
 #
-# What happens if the cluster is full? Now three jobs want two whole nodes each, at the same time: both
-# devices of both, for some seconds of sleep. (A cluster with more nodes or devices may start them side
-# by side; then the tables below show that.)
+# The next cell submits three jobs at once. Each asks for both devices of two nodes and sleeps for a few seconds. The
+# box has room for one at a time. A larger cluster may run them side by side, and the tables below then show that.
 
 # %% id="queue-run"
 sleepers = [
@@ -158,16 +168,22 @@ sleepers = [
 # !sleep 2; squeue --me
 
 # %% [markdown] id="queue-explain"
-# `ST` is the state: `R` runs, `PD` is pending. The last column says on which nodes a job runs, or, in
-# brackets, why it does not run yet. `(Resources)`: it is the next in line and waits for nodes to become
-# free. `(Priority)`: another job stands before it. `(None)`: Slurm has not looked at it yet. (If the
-# table is empty you were slow, and they are done.)
+# `ST` is the **state**: `R` is running and `PD` is pending. The last column shows the nodes of a running job, or in
+# brackets why a job is pending:
 #
-# A later job may overtake: if it is small and its **time limit** says that it will be over before the next in line
-# can start anyway, Slurm fills the gap with it (*backfill*). So an honest, short limit often gets you devices sooner.
+# | reason | meaning |
+# |---|---|
+# | `(Resources)` | the job is next and waits for nodes |
+# | `(Priority)` | another job is ahead of it |
+# | `(None)` | Slurm has not looked at the job yet |
 #
-# None of this needs you. Close the notebook, come back tomorrow: jobs belong to the queue, not to
-# the window from which they came. (Only the box sleeps when your laptop does.)
+# If the table is empty, the jobs have already finished.
+#
+# A small later job may start first if its **time limit** shows that it will end before the next job in line can
+# start. This is called **backfill**. A short, honest time limit therefore often gets you devices sooner.
+#
+# Jobs belong to the queue and not to your notebook. You can close the notebook and come back tomorrow. Only the box
+# stops while your laptop sleeps.
 
 # %% id="queue-wait"
 for sleeper in sleepers:
@@ -175,8 +191,8 @@ for sleeper in sleepers:
 lab.runs()
 
 # %% [markdown] id="accounting"
-# A job that is over disappears from `squeue`. Slurm's memory of it is asked with `sacct` (`-X`: one row for each job,
-# none for its steps). Where one job fills the cluster, the second begins when the first is over.
+# A finished job disappears from `squeue`. Use `sacct` to query it. The option `-X` prints one row per job and leaves
+# out its steps. If one job fills the cluster, the next job starts when that job has ended.
 
 
 # %% id="sacct"
@@ -184,18 +200,18 @@ ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
 # !sacct -X -j {ids} --format=JobID,JobName,Submit,Start,Elapsed,State,ExitCode
 
 # %% [markdown] id="cancel-idea"
-# ## Taking it back
+# ## How do you cancel a job?
 #
-# You see that a job is wrong as soon as it runs, and it asked for an hour. Cancel it: the devices are
-# free for the next in line, and nobody pays for the rest of the hour.
+# Suppose a job has asked for an hour, and you notice a mistake as soon as it starts. Cancel it. Its devices become
+# free for the next job, and nobody pays for the rest of the hour.
 
 # %% id="cancel"
 long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_limit_minutes=60))
 # !sleep 1; squeue --me
 
 # %% [markdown] id="detail-idea"
-# `scontrol show job` tells everything that Slurm knows of one job while it is in the queue: what it asked for, where
-# it runs, since when, until when at the latest, and where its log is.
+# `scontrol show job` prints everything that Slurm knows about a job in the queue: its requirements, its nodes, when
+# it started, when it must end, and where its log is.
 
 # %% id="detail"
 # !scontrol show job {long_one.job_id}
@@ -206,17 +222,16 @@ print(long_one.wait())
 print(long_one.tail())
 
 # %% [markdown] id="cancel-explain"
-# `lab.cancel` called `scancel` with the job's number. Slurm sent every process of the job a signal, and a line in the
-# log says so. (Was it still waiting? Then it never had a log.) A cancelled job has no result, so the same recipe is
-# submitted anew the next time. `lab.cancel` knows the runs of this course and nothing
-# else, so no other job of yours can be hit by it.
+# `lab.cancel` called `scancel` with the job's number. Slurm sent a signal to every process of the job, and a line in
+# the log reports it. A job that is cancelled while it waits has no log. A cancelled job has no result, so submitting
+# its recipe again starts a new job. `lab.cancel` cannot cancel jobs from outside this course.
 
 
 # %% [markdown] id="error-idea"
 # ## An error on purpose
 #
-# Jobs fail far from your eyes. What remains is a state, an exit code and a log; reading them is the
-# most useful habit of all. Here is a job with a spelling mistake.
+# Jobs fail on machines that you do not see. You find the cause in the job's state, its exit code and its log. Here
+# is a job with a spelling mistake.
 
 # %% id="error-run"
 typo = lab.submit(shell.recipe("typo", "pyhton --version"))
@@ -225,30 +240,37 @@ print(typo.state, typo.exit_code)
 print(typo.text)
 
 # %% [markdown] id="error-explain"
-# Three things to look at, always in this order:
+# Look at three things, always in this order:
 #
-# 1. **The state.** `FAILED` means that the script ended with an exit code other than 0. Other endings have
-#    other names: `TIMEOUT`, `OUT_OF_MEMORY`, `CANCELLED`, `NODE_FAIL`.
-# 2. **The exit code.** `0` is success. Everything else is the program's own word for what went wrong,
-#    except a few that the shell and Slurm give: 127 is a command that was not found, 126 a file that is there but
-#    cannot be executed, and 128 + *n* a program that was ended by signal *n*. (137 is 128 + 9, killed, and often
-#    means that the memory was gone. `sacct` puts a colon behind the code, and the signal's number, if there was one.)
-# 3. **The log, from its first error on.** Later errors are often only the echo of the first.
+# 1. **The state.** `FAILED` means that the script ended with an exit code other than 0. Other endings have their own
+#    names: `TIMEOUT`, `OUT_OF_MEMORY`, `CANCELLED`, `NODE_FAIL`.
+# 2. **The exit code.** `0` means success. The program chooses most other codes. The shell and Slurm set the codes in
+#    the table.
+# 3. **The log, from its first error on.** Later errors often follow from the first.
 #
-# Some mistakes do not even get as far as the queue. `sbatch` is the command that hands a script in (`--wrap` makes one of
-# a line), and refuses what can never run:
+# | exit code | meaning |
+# |---|---|
+# | 126 | the file cannot be executed |
+# | 127 | the command was not found |
+# | 128 + *n* | signal *n* ended the program |
+# | 137 | 128 + 9: the program was killed, often because memory ran out |
+#
+# `sacct` prints the exit code, a colon, and the number of the signal, if any.
+#
+# Some mistakes do not even reach the queue. `sbatch` submits a script, and `--wrap` makes a script from one line.
+# `sbatch` refuses a job that can never run:
 
 # %% id="refused"
 # !sbatch --nodes=5000 --wrap="hostname"; echo "exit code $?"
 
 # %% [markdown] id="refused-explain"
-# That answer came at once, with a reason and an exit code, and nothing was queued. (Not all that is impossible is
-# refused: many clusters accept a time limit above the partition's, and the job waits with the reason
-# `PartitionTimeLimit` until you take it back.)
+# `sbatch` answered at once with a reason and an exit code, and it queued nothing. Not every impossible job is
+# refused. Many clusters accept a time limit above the partition's limit. The job then waits with the reason
+# `PartitionTimeLimit` until you cancel it.
 #
-# ## A script of your own
+# ## Can you submit a job without the library?
 #
-# None of this is bound to the library. A script is a text file, and `sbatch` takes any:
+# Yes. A job script is a text file, and `sbatch` accepts any such file:
 
 
 # %% id="own-script"
@@ -263,25 +285,25 @@ log = mine.with_suffix(".log")
 # !sbatch --wait --output="{log}" "{mine}"; cat "{log}"
 
 # %% [markdown] id="own-explain"
-# | also good to know | |
+# | command | what it does |
 # |---|---|
 # | `tail -f FILE` | shows a log as it grows, until you press Ctrl+C |
-# | `srun --nodes=1 --gpus=1 --time=00:10:00 --pty bash` | a shell on a node of your own for ten minutes, to try things out; in a terminal, not in a cell |
-# | `sbatch --test-only FILE` | when would it start? Nothing is queued |
+# | `srun --nodes=1 --gpus=1 --time=00:10:00 --pty bash` | opens a shell on a node for ten minutes; use it in a terminal, not in a cell |
+# | `sbatch --test-only FILE` | estimates when the job would start and queues nothing |
 
 # %% [markdown] id="link-idea"
-# ## What lies between the nodes
+# ## How different are the links inside a node and between nodes?
 #
-# A node's devices exchange data inside the node. Two nodes exchange data over a **link**. How different
-# are these two roads? The next job starts one process per device slot and sends messages of growing size,
-# up to 4 MiB (`4 << 20` bytes), between all pairs. Its table has the **latency** of each road, the time that the smallest message takes,
-# and its **bandwidth**, the bytes that follow per second once they flow (1 GB/s is 10⁹ bytes per second).
+# Two devices exchange data over a **link**, inside a node or between nodes. Its **latency** is the time of the
+# smallest message. Its **bandwidth** is the number of bytes per second in a large message (1 GB/s is 10⁹ bytes per
+# second). The next job starts one process per device slot and sends messages of up to 4 MiB between all pairs.
 #
-# **Predict.** How many times more bandwidth has the road inside a node than the link between the nodes?
+# **Predict.** The box limits the link between its nodes to 1 Gbit/s, or 0.125 GB/s. Inside a node, processes copy a
+# few GB per second. On another cluster, use the data sheets. By what factor is the bandwidth inside a node higher?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
-### GAP guess_ratio = ...  # times
+### GAP guess_ratio = ...  # by what factor
 guess_ratio = 2
 ### END SOLUTION
 
@@ -301,53 +323,55 @@ ratio_guess.compare(ratio)
 show.guess(ratio_guess.guess, ratio, unit="times", what="bandwidth inside ÷ between")
 
 # %% id="link-claim" tags=["claim"]
-claim("the road inside a node is wider", ratio, least=3, unit="times")
+claim("the bandwidth inside a node is higher by a factor", ratio, least=3, unit="times")
 sooner = between["latency_ms"] / inside["latency_ms"]
-claim("the roads differ more in width than in latency", ratio / sooner, least=2, unit="times")
+claim("the links differ more in bandwidth than in latency", ratio / sooner, least=2, unit="times")
 
 # %% id="link-why"
 if ratio < 1.5 and lab.site.box:
-    print("There is one road here: in flat mode, which sinfo mentions, all share one network.")
+    print("The box runs in flat mode, as sinfo reports, so both nodes share one network.")
 elif ratio < 1.5:
-    print("Here the road between the nodes is about as wide as the one inside: that happens.")
+    print("On this cluster both links have about the same bandwidth.")
 elif roads.links.backend == "nccl":
     print(
-        "Inside a node devices mostly copy into each other's memory; between, data leaves the node."
+        "Inside a node, devices copy into each other's memory. Between nodes, they use the network."
     )
 else:
-    print("Inside a node the system copies from memory to memory; between, it sends over a link.")
+    print("Inside a node, data is copied in memory. Between nodes, it goes through the network.")
 
 # %% [markdown] id="link-explain"
-# **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes every byte goes
-# through the network, which is narrower (unless the rows of the table are alike: then both roads are one, or one is as good as the other). The latencies are less far apart, and nearly the same where both roads lead through the operating
-# system, which takes most of that time. On most GPU nodes devices write into each other's memory, and the system has no part in that.
+# **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes, every byte
+# goes through the network, which usually has much less bandwidth. If you guessed about 2, you assumed that the
+# network nearly keeps up with memory. The rows are alike only if both links are equally fast.
 #
-# Most of what you will do in this course follows from this one table. Training on many devices is
-# arithmetic that waits for data from elsewhere, and where "elsewhere" is decides how long it waits.
+# The latencies differ by a smaller factor. They are nearly the same if both links lead through the operating system,
+# which takes most of that time. On most GPU nodes, devices write into each other's memory without it.
+#
+# Most of this course follows from this table. Training on many devices is arithmetic that waits for data from other
+# devices, and the links decide how long it waits.
 
 
 # %% [markdown] id="differs"
-# ## What is different on a big cluster
+# ## What is different on a big cluster?
 #
 # | in the box | on a big cluster |
 # |---|---|
-# | you are alone | you wait, sometimes for days; ask for what you need and no more |
-# | two nodes | thousands; some of them broken at any time |
-# | jobs cost nothing | device-hours are counted against your *account* (`--account`) |
-# | your files are everywhere | home, project and scratch differ in size, speed and life time |
-# | programs are there | `module load` or a container brings them |
-# | the sample text is there | compute nodes often have no internet: fetch data before the job |
+# | you are alone | you wait, sometimes for days, so ask only for what you need |
+# | there are two nodes | there are thousands, and some are broken at any time |
+# | jobs cost nothing | device-hours are charged to your *account* (`--account`) |
+# | all nodes see all your files | home, project and scratch differ in size, speed and lifetime |
+# | all programs are installed | `module load` or a container provides them |
+# | the sample text is installed | compute nodes often have no internet: fetch data before the job |
 #
-# What a site wants is written down once, in `site.toml`; `course site list` shows the presets, and
-# `course doctor` tells what is still missing. No cell changes.
+# The file `site.toml` describes your site once for all lessons. `course site list` shows the presets, and
+# `course doctor` reports what is missing. No cell changes.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 00.1** — Make a job that starts **three** tasks on each of two nodes and lets every task print
-# > its number *within its node*, as a line `local 0`, `local 1` or `local 2`. Fill the gaps, and repair the
-# > command: the variable in it counts over the whole job. (Which one does not? A job with the command
-# > `srun bash -c 'env | grep ^SLURM_ | sort'` shows all that Slurm tells a task.)
+# > **Exercise 00.1** — Write a job that starts **three** tasks on each of two nodes. Every task prints its number
+# > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps and replace the variable, which
+# > counts over the whole job. The command `srun bash -c 'env | grep ^SLURM_ | sort'` prints all variables of a task.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -371,14 +395,14 @@ local_run.wait()
 check.ex00_local(local_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Six tasks, three on each node, and each node prints `local 0` to `local 2`: the number counts within the
-# node, while `SLURM_PROCID` counts over the whole job. Programs choose their device by the local number and
-# their part of the data by the global one. Mixing them up puts all processes on one device.
+# Each node prints `local 0` to `local 2`. `SLURM_LOCALID` counts within the node, while `SLURM_PROCID` counts over
+# the whole job. Programs choose their device by the local number and their part of the data by the global number. A
+# program that confuses the two puts processes on the wrong devices.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 00.2** — Clusters charge for the time for which a job *holds* its device slots, whether it works
-# > with them or not. What did the three sleeping jobs cost together, in **device-seconds**? (All that you need
-# > stands in the section about the queue: what the recipes asked for, and what `sacct` said.)
+# > **Exercise 00.2** — Clusters charge for the time during which a job *holds* its device slots, whether it uses
+# > them or not. How many **device-seconds** did the three sleeping jobs cost together? You need the number of
+# > devices from the recipes and the column `Elapsed` from `sacct`.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -390,25 +414,24 @@ device_seconds = sum(2 * 2 * sleeper.elapsed_s for sleeper in sleepers)
 check.ex00_device_seconds(device_seconds, sleepers)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Two nodes with two devices each are four, for the seconds of `Elapsed`, three times. Waiting in the queue costs
-# nothing. Sleeping costs as much as training does, and so does a job that hangs until its time limit. The lab
-# keeps the sum in device-hours of 3600 device-seconds: see the column `device_hours` of `lab.runs()`, and
-# `lab.budget`.
+# Each job held four devices for the seconds in `Elapsed`. Multiply by four, and add up the three jobs. Waiting in
+# the queue costs nothing. Sleeping costs as much as training, and so does a job that hangs until its time limit. The
+# lab adds up device-hours of 3600 device-seconds, in the column `device_hours` of `lab.runs()` and in `lab.budget`.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Submit two jobs at once so that the second starts only if the first *fails*.
-# > (`man sbatch` or `sbatch --help`: look for `--dependency`.) What does `squeue` say of the second one if the
-# > first succeeds, and how do you get rid of it?
+# > **Going further** — Submit two jobs at once so that the second starts only if the first *fails*. Look for
+# > `--dependency` in `man sbatch` or `sbatch --help`. What does `squeue` show for the second job if the first
+# > succeeds, and how do you remove it?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - The script runs once, on the first node. `srun` starts tasks, on all of them.
-# - `squeue` shows what waits and runs, and why it waits. `sacct` shows what is over.
-# - State, exit code, first error in the log: in this order.
-# - The road between nodes is different from the road inside a node, and mostly slower. Measure both.
+# - A job script runs once, on the first node. `srun` starts tasks on all nodes of the job.
+# - `squeue` shows which jobs wait or run, and why. `sacct` shows finished jobs.
+# - If a job fails, read its state, its exit code and the first error of its log, in this order.
+# - The link between nodes is usually slower than the link inside a node. Measure both.
 #
-# Lesson 02 sends a first training over these roads. What you have solved so far:
+# Lesson 02 sends a first training over these links. So far you have solved:
 
 # %% id="progress"
 progress()
@@ -416,8 +439,7 @@ progress()
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# Every run left a folder in `runs/`. This removes those of this lesson that you need no more, and nothing
-# else.
+# Every run left a folder in `runs/`. The next cell removes the runs that you no longer need, and nothing else.
 
 # %% id="clean"
 mine.unlink()

@@ -1,14 +1,14 @@
 # %% [markdown] id="title"
 # # 01 One device, fast
 #
-# A training on a hundred devices is a hundred trainings on one that also talk to each other. If the one waits half
-# of its time for data, you rent fifty devices for nothing. So before this course goes to many, it makes one fast:
-# you measure, find the largest gap, close it, and measure again, until what is left is arithmetic.
+# Training on a hundred devices is a hundred trainings on one device that also exchange data. If a device waits for
+# data half of its time, you pay for fifty devices that do nothing. So this lesson first makes one device fast. You
+# measure a step, find its largest gap, close it, and measure again.
 #
 # | | |
 # |---|---|
-# | You will be able to | say what one device does with each millisecond of a step; choose the number of loading processes by arithmetic; pack files so that they are read once; use TF32, `autocast` and fused optimizers, and say what they change; decide whether compiling pays; say what a CUDA graph may hold |
-# | Minutes | 45 |
+# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
+# | Minutes | 60 |
 # | Devices | 1 |
 # | Before | lesson 00; you have trained a model with PyTorch |
 
@@ -28,7 +28,7 @@ BATCH, STEPS, FIELDS, HEIGHT, WIDTH = 4, 12, 20, 32, 64
 
 
 def training(name, data, **more):
-    """A small forecaster: three epochs of twelve steps."""
+    """Return the recipe of a small forecaster: three epochs of twelve steps."""
     sizes = {"train_samples": BATCH * STEPS, "valid_samples": BATCH, "embed_dim": 64, "depth": 2}
     more = {"global_batch_size": BATCH, "epochs": 3, "warmup_iters": 2} | sizes | more
     return program.recipe(name, "train_vit.py", data=data, **more)
@@ -37,23 +37,23 @@ def training(name, data, **more):
 RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 
 # %% [markdown] id="data-idea"
-# ## Measure first
+# ## What does a step spend its time on?
 #
-# `code/train_vit.py` learns to forecast the weather: twenty fields (winds, temperatures, pressures, humidity) on a map,
-# and the same fields six hours later. The model is a *vision transformer*, which cuts the map into patches and treats
-# them as a language model treats words. The weather is made by a small planet that the next cell computes.
+# `code/train_vit.py` learns to forecast the weather. It sees twenty fields on a map, such as wind and temperature,
+# and predicts the same fields six hours later. The model, a **vision transformer**, cuts the map into patches and
+# treats them as a language model treats tokens. The next cell computes the weather of a simulated planet.
 #
-# The cell then packs a copy of the files as archives like to: compressed, in pieces (*chunks*) of one field at 16 times. The
-# history of one place is quickly read from those.
+# The cell then packs a copy of these plain files the way archives usually do. This **archive** is compressed in
+# **chunks** of one field at 16 times, which makes the history of one place fast to read.
 
 
 # %% id="data"
 def packed(weather, chunks):
-    """A copy of the files, compressed in chunks of this shape: times, fields, rows, columns."""
+    """Copy the files, compressed in chunks of this shape: times, fields, rows, columns."""
     if ... in chunks:
         return ...  # a gap
     copy = weather.with_name(f"weather-{'x'.join(map(str, chunks))}")
-    if copy.exists() or not weather.exists():  # recorded runs have read theirs elsewhere
+    if copy.exists() or not weather.exists():  # recorded runs read their files elsewhere
         return str(copy)
     no_years = shutil.ignore_patterns("*.h5")
     unfinished = shutil.copytree(
@@ -78,8 +78,9 @@ made = lab.submit(
 archive = packed(weather, chunks=(16, 1, HEIGHT, WIDTH))
 
 # %% [markdown] id="first-idea"
-# The program is written as most begin: read a batch, train on it, read the next. **Predict.** Which share of a step does the
-# device spend waiting for its batch, in percent?
+# The program reads a batch, trains on it, and reads the next. Each step reads four samples with two states of twenty
+# fields, so it unpacks 160 chunks. The model is small. **Predict.** What percentage of a step does the device wait
+# for its batch?
 
 # %% id="first-guess"
 ### BEGIN SOLUTION
@@ -98,10 +99,12 @@ first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "val
 
 
 # %% [markdown] id="first-words"
-# One number per epoch, samples per second, is the measure of this lesson. The first epoch is not the one to judge
-# by: here the profiler watches and writes in it; on a GPU memory is taken and libraries choose their kernels as well. What does
-# a second consist of? The program gives **ranges** a name (`with record_function("data"):` in PyTorch), and the profiler
-# records four steps. (*Rank 0* in the figure is the program's one process.)
+# Samples per second is the measure of this lesson. Lesson 14 adds **MFU** (model FLOPs utilisation), the share of
+# the hardware's peak rate that a training reaches. Ignore the first epoch. The profiler works during it, and on a
+# GPU memory is allocated then and libraries choose their kernels.
+#
+# What fills the time of a step? The program names its **ranges** with `record_function`, and the profiler recorded
+# four steps. In the figure, *rank 0* is the program's only process.
 
 # %% id="first-see"
 step = int(first.profile.overlap["step"].iloc[1])
@@ -110,7 +113,7 @@ show.timeline(first.profile, step=step)
 
 # %% id="first-parts"
 def medians(run):
-    """Of the recorded steps of a run, in ms: each range, and the whole step."""
+    """Return the median ms of each range, and of a whole recorded step."""
     spans = run.profile.spans
     spans = spans.assign(ms=(spans["end_us"] - spans["begin_us"]) / 1e3)
     ranges = spans[spans["name"].isin(["data", "forward", "backward", "optimizer"])]
@@ -127,18 +130,20 @@ parts.round(1).to_frame("ms of a step, median")
 claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=97, unit="%")
 
 # %% [markdown] id="first-explain"
-# **Explain.** Reading looks like nothing in the source, `for batch in loader`, and it is the longest range of all. Between
-# `data` and the next `data` the device works; within `data` it stands still, and on a cluster that costs as much as working.
-# No change of the model, of its precision or its kernels can give more than the other ranges take. So begin with the largest gap.
+# **Explain.** Reading is one line, `for batch in loader`, but it is the longest range of the step. During `data` the
+# device does nothing, and you pay for this time as well. If you guessed about 10 %, you probably thought of the
+# model first. However fast the model becomes, a step cannot take less time than `data`. So begin with the largest
+# gap.
 #
-# The same kind of model on the real planet (ERA5, 20 fields of 360 × 720 points, 16 samples a step), on one A100 of NERSC's
-# Perlmutter, as published with a tutorial on deep learning at scale: **8.8** samples per second to begin with. Your steps, and
-# theirs, go into one picture, which will grow:
+# The next figure adds a published training of the same kind, which NERSC measured in November 2024 on one A100
+# ([SC24 tutorial](https://github.com/NERSC/sc24-dl-tutorial)). It uses real weather (ERA5), 20 fields of 360 × 720
+# points, and 16 samples a step, and began at **8.8** samples per second. Each section adds a row. Published rows
+# keep all earlier changes, while your rows take back a change that does not help.
 
 
 # %% id="first-table"
 def speed(run):
-    """Samples per second: the better of the epochs after the first."""
+    """Return samples per second of the fastest epoch after the first."""
     return float(run.log.epochs["samples_per_second"].iloc[1:].max())
 
 
@@ -146,7 +151,7 @@ results = {"as written": {"measured here": speed(first), "published, A100": 8.8}
 
 
 def add(change, run=None, published=None):
-    """One more row, where there is one: your speed after this change, and the published one."""
+    """Add a row to the figure: your speed after this change, and the published speed."""
     if run or published:
         here = speed(run) if run else None
         results[change] = {"measured here": here, "published, A100": published}
@@ -156,18 +161,18 @@ def add(change, run=None, published=None):
 add("as written")
 
 # %% [markdown] id="workers-idea"
-# ## Read ahead
+# ## How many loading processes do you need?
 #
-# The processor could read the next batch while the device computes. Threads of one Python mostly take turns
-# (lesson 12), and HDF5 lets one of them in at a time. So PyTorch's `DataLoader` starts processes: `num_workers=2` is two of them, each reading whole batches.
+# The processor could read the next batch while the device computes. Threads help little, because Python's global
+# interpreter lock (**GIL**) and HDF5 both admit one thread at a time. PyTorch's `DataLoader` therefore starts
+# processes. With `num_workers=2`, two processes read, and each reads whole batches.
 #
-# Reading a batch takes some time *R*, computing with it *C*; you have just seen both. Until now a step took *R* + *C*.
-#
-# **Predict.** With 2 workers, how many times as fast as without?
+# Reading a batch takes a time *R*, and computing with it takes *C*. You have just seen both. So far a step took
+# *R* + *C*. **Predict.** By what factor is training with 2 workers faster than without workers?
 
 # %% id="workers-guess"
 ### BEGIN SOLUTION
-### GAP guess_workers = ...  # times as fast
+### GAP guess_workers = ...  # by what factor
 guess_workers = 3
 ### END SOLUTION
 
@@ -176,13 +181,13 @@ times_as_fast = predict("01: two workers against none", guess_workers, unit="tim
 ahead = training("workers-2", archive, num_workers=2, epochs=6)
 by_workers = {0: first, 2: lab.submit(ahead).require()}
 measured = {n: speed(run) for n, run in by_workers.items()}
-usual_ms = 1e3 * BATCH / speed(first)  # a step of a later epoch, without the profiler
+usual_ms = 1e3 * BATCH / speed(first)  # a step without the profiler
 read_ms = usual_ms * parts["data"] / whole
 compute_ms = usual_ms - read_ms
 
 
 def law(n):
-    """Samples per second. Nobody reads ahead over the end of an epoch: its first batch is late."""
+    """Return samples per second; the first batch of each epoch is late."""
     if n == 0:
         return 1e3 * BATCH / (read_ms + compute_ms)
     step_ms = max(compute_ms, read_ms / n)
@@ -190,7 +195,7 @@ def law(n):
 
 
 def as_lines(speeds):
-    """Times the speed without workers."""
+    """Return a table with speeds relative to the speed without workers."""
     table = pd.DataFrame({"workers": list(speeds), "speed": list(speeds.values())})
     return table.assign(times_as_fast=table["speed"] / speeds[0])
 
@@ -204,59 +209,62 @@ show.lines(
     x="workers",
     y="times_as_fast",
     points=["measured here", "published, A100"],
-    title="Times as fast as without workers, by loading processes",
+    title="Speed relative to no workers, by number of workers",
 )
 
 # %% id="workers-see"
 times_as_fast.compare(measured[2] / measured[0])
-print(f"of a batch: R = {read_ms:.0f} ms, C = {compute_ms:.0f} ms")
-enough = max(1, math.ceil(read_ms / compute_ms - 0.05))  # a twentieth of a worker is none
+print(f"reading a batch takes R = {read_ms:.0f} ms, computing C = {compute_ms:.0f} ms")
+enough = max(1, math.ceil(read_ms / compute_ms - 0.05))  # ignore a twentieth of a worker
 print(f"by the law {enough} worker{'s' * (enough > 1)} would keep this device busy")
 add("workers (2 here, 4 there)", by_workers[2], 12.6)
 add("DALI, on a GPU", published=13.2)
 
 # %% id="workers-claim" tags=["claim"]
 claim("two workers are faster than none", measured[2] / measured[0], least=1.2, unit="times")
-claim("the law tells their speed", measured[2] / law(2), least=0.5, most=1.5, unit="times")
+
 
 # %% [markdown] id="workers-explain"
-# **Explain.** Who guessed 2 thought of twice as many hands, who guessed 3 counted the main process as well: either can come
-# out, but not for that reason. *n* workers bring a batch every *R*/*n*, and the device takes one every *C*, so the slower of
-# the two sets the pace:
+# **Explain.** With *n* workers, a new batch arrives every *R*/*n*. The device uses one batch every *C*. The slower
+# of the two sets the pace:
 #
 # $$\text{step} = \max(C,\; R / n)$$
 #
-# (The first batch of an epoch is late all the same: nobody reads ahead over its end. And the profiler, from which the shares of
-# *R* and *C* come, takes time for each operator: *C* is less than it says, so your point may lie above the law. Below it lies a
-# machine with few cores, where reading and computing slow each other down.) Once *R*/*n* is below *C*, further workers have nothing to give, and still take memory, and cores from each other. The published run shows it:
-# 8 and 16 are slower than 4.
+# If you guessed 2, you probably doubled the readers and forgot that reading and computing overlap. If you guessed 3,
+# you counted the main process as a worker. Once *R*/*n* is below *C*, more workers gain nothing and compete for
+# memory and cores. The published run was slower with 8 and 16 workers than with 4.
 #
-# Three more options, all in `code/weather/samples.py`:
+# The first batch of each epoch is still late, because no worker reads ahead across epochs. Your point may also lie
+# beside the law. It lies above if the profiler made *C* too large. It lies below if reading and computing compete
+# for few cores.
 #
-# - `persistent_workers=True` keeps them from one epoch to the next. Otherwise each epoch starts them anew, and where a worker
-#   first has to import libraries, that takes seconds.
-# - `prefetch_factor=2`: so many batches each worker holds ready. It smooths reading that is uneven; it adds no speed.
-# - `pin_memory=True`, with a GPU alone: batches lie where the operating system moves nothing, so that the GPU
-#   fetches them *while* it computes (`non_blocking=True`). From other memory a copy first has to be made.
+# `code/weather/samples.py` uses three more options:
 #
-# There are loaders made for GPUs, too. NVIDIA's DALI reads in C++ threads of its own (HDF5 files, for which it has no reader, in
-# processes of its own), and its pipeline ends in the GPU's memory, where
-# it can also scale or crop: **13.2** published, here `--loader dali`, which needs a GPU.
+# - `persistent_workers=True` keeps the workers alive between epochs. Starting new ones takes seconds if they import
+#   large libraries.
+# - `prefetch_factor=2` lets each worker keep two batches ready (**prefetch**). This smooths uneven reading but adds
+#   no speed.
+# - `pin_memory=True` is for GPUs. The system never moves **pinned memory**, so the GPU can copy a batch *while* it
+#   computes (`non_blocking=True`). Ordinary memory must be copied first.
+#
+# NVIDIA's loader DALI reads in C++ threads and can crop and scale on the GPU. It has no reader for HDF5, so
+# processes read these files. The published run reached **13.2** with DALI (here `--loader dali`, on a GPU only).
 
 # %% [markdown] id="file-idea"
 # ## Why is reading slow?
 #
-# More hands are one answer. The better question is what they do. A sample needs two states, of 20 fields each at one time.
-# The files hold each field in chunks of 16 times, and nobody can unpack part of a chunk:
+# A sample needs two states, and a state is all 20 fields at one time. The archive stores each field in chunks of 16
+# times, and a chunk can only be unpacked whole:
 #
 # ![Two files as grids of fields and times. In the left one a chunk is one field at many times, and to read one time every chunk is unpacked. In the right one a chunk is one time, and only that is unpacked.](../images/file_in_pieces.svg)
 #
-# So for each number that is used, 16 are unpacked. (HDF5 keeps some MiB of what it unpacked while a dataset is open. This
-# program opens it for each state; and of ERA5 at its full 721 × 1440 points one such chunk alone would be 66 MB.) The files as they were made, neither
-# compressed nor in chunks, are there too. They take more of the disk.
+# So the program unpacks 16 numbers for each number that it uses. HDF5 keeps a few MiB of unpacked chunks while a
+# dataset is open, but this program opens the dataset for each state. For ERA5 with its full 721 × 1440 points, a
+# single chunk of this kind has 66 MB. The plain files are neither compressed nor in chunks, and they take more disk
+# space.
 #
-# **Predict.** With those and *no* worker, will training be `"slower"` than with the archive and two workers, `"about as fast"`
-# (within a tenth), or `"faster"`?
+# **Predict.** Train on the plain files without workers. Compared with the archive and two workers, is this
+# `"slower"`, `"about as fast"` (within a tenth), or `"faster"`?
 
 # %% id="file-guess"
 ### BEGIN SOLUTION
@@ -276,34 +284,34 @@ add("plain files, 2 workers", both)
 
 # %% id="file-claim" tags=["claim"]
 claim(
-    "plain files beat packed ones, without workers",
+    "without workers, plain files are faster than the archive",
     speed(plain) / speed(first),
     least=1.4,
     unit="times",
 )
 still, step_ms = medians(both)
-claim("with two workers on them it hardly waits", 100 * still["data"] / step_ms, most=20, unit="%")
+claim("with two workers, a step hardly waits", 100 * still["data"] / step_ms, most=20, unit="%")
 
 # %% [markdown] id="file-explain"
-# **Explain.** Two processes that unpack 16 times too much are two busy processes. It is cheaper not to do the work. Here unpacking
-# cost a large part of a step, in processor time. On a shared file system it costs the others, too: there a thousand
+# **Explain.** Two workers that unpack 16 times too much are two busy processes. It is cheaper not to do this work.
+# Here it took a large part of each step. On a shared file system it also slows down other users, because a thousand
 # processes ask for bytes that they throw away.
 #
-# And two workers on top of that? The step hardly waits any more. Whether it got *faster* is another question, and the picture
-# above has the answer:
+# With two workers on the plain files, the step hardly waits for data. Did it become *faster* as well? Compare the
+# last two rows of the figure:
 
 # %% id="file-kept"
 kept = {"num_workers": 2} if speed(both) > speed(plain) else {}
 read = both if kept else plain  # what does not help here is taken back
-print(f"plain files: two workers make it {speed(both) / speed(plain):.2f} times as fast as none")
-print(f"from here on training reads with {kept.get('num_workers', 0)} workers")
+print(f"on plain files, two workers change the speed by a factor {speed(both) / speed(plain):.2f}")
+print(f"from here on, training uses {kept.get('num_workers', 0)} workers")
 
 # %% [markdown] id="file-rule"
-# Where reading is cheap, workers have little to hide, and they take cores and time for handing over. Measure the step, not the
-# waiting. (On a GPU, which needs no core to compute, they mostly stay worth it.)
+# If reading is cheap, workers have little to hide, and they take cores and time for handing batches over. So measure
+# the whole step and not only the waiting. On a GPU, which needs no core to compute, workers usually remain useful.
 #
-# > **Exercise 01.1** — The disk is full: pack the files again, compressed, but so that this training hardly
-# > waits, without any worker. Fill in the shape of a chunk: times, fields, rows, columns.
+# > **Exercise 01.1** — The disk is full. Pack the files again, compressed, so that this training hardly waits
+# > without any worker. Fill in the shape of a chunk: times, fields, rows, columns.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -317,20 +325,23 @@ fitted.watch()
 check.ex01_chunks(fitted, first)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# A chunk is what is read at once: one time, all fields, the whole map. With crops of a large map one would cut rows and
-# columns too, to about the size of a crop. Chunks of some kilobytes are too small: each has to be looked up, and
-# compresses badly.
+# A chunk should hold what is read together. Here that is one time, all fields, and the whole map. For crops of a
+# large map, also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small.
+# Each must be found separately and compresses badly.
 
 # %% [markdown] id="half-idea"
-# ## Fewer bits
+# ## How much do fewer bits gain?
 #
-# Now the device computes nearly all the time, and the rest of the lesson makes its work less. First: products of matrices with
-# fewer digits.
+# Now the device computes nearly all the time. The rest of the lesson shortens its computing, beginning with matrix
+# multiplications (**matmuls**). A number has an **exponent** for its range and a **mantissa** for its digits, and a
+# matmul is faster with fewer bits.
 #
-# **TF32** is `float32` outside, with 10 bits for the digits inside of a product (which is added up in `float32`). An A100 does 156
-# TFLOP/s that way instead of 19.5. PyTorch wants to be asked: `torch.set_float32_matmul_precision("high")`.
+# **TF32** stores numbers as `float32`, but multiplies them with a 10-bit mantissa and adds up in `float32`. An A100
+# does 156 TFLOP/s this way instead of 19.5 ([NVIDIA,
+# 2020](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf)).
+# You switch it on with `torch.set_float32_matmul_precision("high")`.
 #
-# **`autocast`** goes further: each product gets copies of its inputs with 16 bits. All it takes is one `with`:
+# **`autocast`** goes further. Each matmul gets 16-bit copies of its inputs. It needs one `with`:
 
 # %% id="half-code"
 lab.code("train_vit.py", "Learning.halves", "compute")
@@ -345,23 +356,25 @@ FORMATS = {
 show.number_formats(FORMATS)
 
 # %% [markdown] id="half-words"
-# *How far each format may move a number by rounding, over its size.*
+# *The figure shows the largest relative rounding error of each format.*
 #
-# TF32 has the digits of `float16` and the range of `float32`. `bfloat16` has that range as well; `float16` has not,
-# so small gradients become 0. That is what `scaler`, a `GradScaler`, is for: it multiplies the loss by 65,536 before backward,
-# divides the gradients again, and where one is not finite it passes over the step and halves the factor (2,000 good steps
-# double it). For bf16 it is not needed: there `train_vit.py` makes one that does nothing. (Lesson 08 watches it work.)
+# `float16` has the mantissa of TF32 but a smaller range, so small gradients **underflow** to 0. A `GradScaler`, here
+# `scaler`, prevents this. It multiplies the loss by 65,536 before backward and divides the gradients afterwards. If
+# a gradient is not finite, it skips the step and halves the factor. After 2,000 good steps it doubles the factor.
+# `bfloat16` has the range of `float32` and needs no scaler, so `train_vit.py` makes one that does nothing. Lesson 08
+# shows a scaler at work.
 #
-# There are two ways to train with 16 bits, and papers rarely say which they mean:
+# There are two ways to train with 16 bits, and papers rarely say which one they use:
 #
-# ![Two chains. With autocast the weight has 32 bits, a rounded copy goes into each product, gradient and Adam have 32 bits. In Megatron-LM the weight has 16 bits, gradients are summed in 32, and Adam has its own copy with 32 bits, from which the weight is rounded after each step.](../images/two_ways_to_halves.svg)
+# ![Two chains. With autocast the weight has 32 bits, a rounded copy goes into each matmul, gradient and Adam have 32 bits. In Megatron-LM the weight has 16 bits, gradients are summed in 32, and Adam has its own copy with 32 bits, from which the weight is rounded after each step.](../images/two_ways_to_halves.svg)
 #
-# **Predict.** bf16 by `autocast`: how many times as fast does this small model train here? And the published one, whose products
-# could at best become twice as fast (312 TFLOP/s against 156)?
+# **Predict.** By what factor does bf16 with `autocast` speed up this small model here? A processor without units for
+# bf16 converts the numbers for each matmul and gains nothing. And by what factor did it speed up the published
+# model? Its matmuls could at best become twice as fast (312 TFLOP/s against 156).
 
 # %% id="half-guess"
 ### BEGIN SOLUTION
-### GAP guess_here, guess_a100 = ..., ...  # times as fast
+### GAP guess_here, guess_a100 = ..., ...  # by what factors
 guess_here, guess_a100 = 2, 1.8
 ### END SOLUTION
 
@@ -380,29 +393,32 @@ here.compare(gain)
 there.compare(53.2 / 13.2)
 apart = abs(bf16.log.epochs["train_loss"].iloc[-1] / read.log.epochs["train_loss"].iloc[-1] - 1)
 print(f"the losses of fp32 and bf16 are {100 * apart:.2g} % apart")
-print("bf16 is kept from here on" if best is bf16 else "bf16 is taken back from here on")
+print("from here on, training uses", "bf16" if best is bf16 else "float32 again")
 
 # %% id="half-claim" tags=["claim"]
-claim("bf16 learns what fp32 learns: losses apart by", 100 * apart, most=1, unit="%")
+claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 
 # %% [markdown] id="half-explain"
-# **Explain.** A processor gains where it has units for `bfloat16` (AMX, or AVX-512 with bf16), and then only in large products. All others
-# pay for the copies. Where it is slower, nothing is wrong: you are looking at the price without the goods.
+# **Explain.** Processors with units for `bfloat16` (AMX, or AVX-512 with bf16) gain in large matmuls. On all other
+# processors you pay for the conversion and gain nothing, so a factor below 1 is no error.
 #
-# On the A100 the gain is *fourfold*, twice what the peak rates explain. The rest must come from what is no product: half
-# as many bytes go to memory and back, and FlashAttention, the fastest kernel for attention, takes no numbers of 32 bits. fp16 with its
-# scaler came to 53.4, bf16 to 53.2–54.0. Without TF32 the same program fell from some 13 to **10.1**.
+# On the A100 the factor is *four*, while the peak rates explain only two. The rest comes from outside the matmuls.
+# Half as many bytes go to memory and back, and FlashAttention, the fastest kernel for attention, works only with
+# 16-bit numbers. The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. Without TF32, the
+# 32-bit program fell from about 13 to **10.1**.
 #
-# The gain has a precondition. At 53 samples per second the batches have to be read as fast; this is why reading came first.
+# The loader must now deliver 53 samples per second. This is why reading came first.
 
 # %% [markdown] id="kernels-idea"
-# ## Fewer, larger kernels
+# ## Do fewer kernels make a step faster?
 #
-# Python starts each operator, and that starts a *kernel* on a GPU, or several. It takes some microseconds, however small
-# the tensor is. Adam, written plainly, is some lines of arithmetic for each parameter tensor: two running means, their
-# corrections, a root, a quotient, a step. A **fused** optimizer does all of it in one go (`fused=True`).
+# Python starts each operator, and on a GPU each operator starts one or more **kernels**. A start takes some
+# microseconds, however small the tensor is. For each parameter tensor, Adam computes two running means, their
+# corrections, a root, a quotient and a step. Each of these is one operator or more. A **fused** optimizer
+# (`fused=True`) does all of it in one operator.
 #
-# **Predict.** This model has 31 parameter tensors. How many operators fewer does a step start when Adam is fused?
+# **Predict.** This model has 31 parameter tensors. How many fewer operators does a step start when Adam is fused?
+# Operators that another operator calls count as well.
 
 # %% id="fused-guess"
 ### BEGIN SOLUTION
@@ -418,7 +434,7 @@ fused = lab.submit(
 
 
 def started(run):
-    """Operators of a step of rank 0."""
+    """Return the number of operators that a step starts."""
     steps = run.profile.overlap["step"].nunique()
     return run.profile.operators["calls"].sum() / steps
 
@@ -435,20 +451,23 @@ claim(
 )
 
 # %% [markdown] id="fused-explain"
-# **Explain.** Nearly twenty for each tensor, if those are counted that an operator calls. (On a GPU PyTorch's Adam is not that plain: by itself it takes `foreach` kernels, each over
-# many tensors. There the fused one saves dozens of starts, not hundreds.) And the speed? On the A100 hardly another (53.2 and 53.3),
-# here some percent, up to a tenth. Adam is about an eighth of what this device computes, the fused one takes a third of that time, and
-# two equal runs differ by some percent as well. Starts are hidden as long as kernels are long: the program
-# runs ahead of the device. Where kernels are shorter than their start, the device waits for Python, and the step is **launch-bound**:
+# **Explain.** The fused Adam saves nearly twenty operators per tensor. If you guessed 31, you counted one per
+# tensor. On a GPU it saves dozens of starts instead of hundreds, because PyTorch's Adam already uses `foreach`
+# kernels there, each for many tensors.
+#
+# The speed hardly changed on the A100 (53.2 and 53.3). Here Adam is about an eighth of the computing, and the fused
+# one takes a third of that time. The gain is a few percent, up to a tenth, and equal runs also differ by some
+# percent. Python runs ahead of the device, so starts stay hidden as long as kernels are long. If kernels are shorter
+# than their starts, the device waits for Python, and the step is **launch-bound**:
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
 #
-# `torch.compile` attacks the same from another side: it reads the Python of the model, and writes kernels that do several
-# operations at once (say bias, GELU and rounding). It does so when the model is first called. The program compiles
-# its layers rather than the whole model. They are alike, so the kernels of the first serve all, and a deep model
-# compiles as quickly as a shallow one.
+# `torch.compile` also reduces the number of kernels. When the model is first called, it reads the Python code and
+# writes kernels that do several operations at once (say bias, GELU and rounding). Our program compiles single
+# layers. They are alike and share their kernels, so a deep model compiles as quickly as a shallow one.
 #
-# **Predict.** After how many epochs of *this* length has compiling paid?
+# **Predict.** Compiling takes some 10 to 20 seconds here. Suppose that a compiled step is a quarter shorter. An
+# epoch has 48 samples, and the figure shows your speed. After how many epochs of *this* length has compiling paid?
 
 # %% id="compile-guess"
 ### BEGIN SOLUTION
@@ -462,7 +481,7 @@ compiled = lab.submit(
     training("compiled", str(weather), fused_optimizer="true", torch_compile="true", **kept)
 )
 compiled.wait()
-tables = {"fused, but for the recorded epoch": fused.log.epochs.iloc[1:]}
+tables = {"fused, without the profiled epoch": fused.log.epochs.iloc[1:]}
 if compiled.ok:
     tables["fused and compiled"] = compiled.log.epochs
 show.lines(tables, x="epoch", y="elapsed_s", title="Seconds of each epoch", log="y")
@@ -473,8 +492,8 @@ if compiled.ok:
     invested = seconds.iloc[0] - seconds.iloc[1:].min()
     saved = fused.log.epochs["elapsed_s"].iloc[1:].min() - seconds.iloc[1:].min()
     paid.compare(invested / saved if saved > 0 else math.nan)
-    later = f"each further one saves {saved:.2f} s" if saved > 0 else "no further one saves any"
-    print(f"the first epoch took {invested:.1f} s more, {later}")
+    later = f"each later epoch saves {saved:.2f} s" if saved > 0 else "no later epoch saves time"
+    print(f"the first epoch took {invested:.1f} s longer, and {later}")
 else:
     print("it needs a C++ compiler on the nodes:", compiled.failure)
 add("compiled", compiled if compiled.ok else None, 55.0)
@@ -482,28 +501,35 @@ add("compiled", compiled if compiled.ok else None, 55.0)
 # %% id="compile-claim" tags=["claim"]
 if compiled.ok:
     slower = seconds.iloc[0] / fused.log.epochs["elapsed_s"].iloc[1:].min()
-    claim("the first epoch with compiling, over one without", slower, least=1.5, unit="times")
+    claim("the first epoch with compiling is longer by a factor", slower, least=1.5, unit="times")
 
 # %% [markdown] id="compile-explain"
-# **Explain.** The bill comes first, the gain in small coins: twelve steps an epoch pay back slowly, a training of days
-# at once. On the A100 it was a coin as well, from 53.3 to **55.0**: with large products most of a step is
-# inside libraries that are as fast as they get. Compiling pays where much small work lies between the products. The first
-# batch of another shape compiles again, then for any shape, which is often slower; so keep shapes fixed.
+# **Explain.** Compiling costs seconds in the first epoch and saves a fraction of a second in each later one. Epochs
+# of twelve steps pay this back slowly, a training of days at once. On the A100 compiling gained 3 %, from 53.3 to
+# **55.0**. Large matmuls fill most of that step, and they already run in fast libraries. Compiling pays if there is
+# much small work between the matmuls. A batch of a new shape makes it compile again, for any shape, which is often
+# slower. So keep shapes fixed.
 
 # %% [markdown] id="graph-idea"
-# ## One start for a whole step
+# ## Can a step run without Python?
 #
-# If Python is what the device waits for, leave it out. A **CUDA graph** records all kernels of a step once; after that, one call
-# repeats them. It repeats the *same* kernels: with the same addresses, and with every number that Python had put in.
+# If the device waits for Python, leave Python out. A **CUDA graph** records all kernels of a step once, and then one
+# call repeats them. It repeats the *same* kernels, with the same addresses and with every number that Python passed
+# to them.
 
 # %% id="graph-code"
 lab.code("weather/recorded_step.py", "RecordedStep.__call__", "RecordedStep._record")
 
 # %% [markdown] id="graph-words"
-# Look for the four rules: the first steps run as usual, on another stream than the default one (**warm-up**: libraries choose
-# their kernels, Adam makes its state); inputs are **static**, and new batches are copied into them; **capture** computes
-# nothing; **replay** asks nothing of Python. So the recorded part may not look at a result, nor do
-# anything but start kernels and copies on the device.
+# The code follows four rules:
+#
+# - **Warm-up.** The first steps run as usual, on a stream other than the default one. Libraries choose kernels, and
+#   Adam creates its state.
+# - **Static inputs.** Each new batch is copied into the same tensors.
+# - **Capture** records the kernels and computes nothing.
+# - **Replay** starts the kernels without Python.
+#
+# The recorded part can only start kernels and copies on the device. It cannot look at a result.
 #
 # > **Exercise 01.2** — Which of these must stay *outside* of the recorded step?
 
@@ -534,9 +560,9 @@ print(graph.tail(1) if graph.ok else graph.failure)
 add("CUDA graph", graph if graph.ok else None)
 
 # %% [markdown] id="graph-explain"
-# **Explain.** Without a GPU the program refuses, and says why: there is nothing to record. With one, this small model gains a lot: it is
-# launch-bound from end to end. A large one, whose kernels are long, gains little. For several devices, and for fp16 with
-# its scaler, which must look at gradients, recording takes more care than this program takes.
+# **Explain.** Without a GPU the program refuses, because there is nothing to record. On a GPU this small model gains
+# a lot, because its whole step is launch-bound. A large model with long kernels gains little. This program records
+# neither several devices nor fp16, whose scaler looks at gradients.
 
 # %% id="all-claim" tags=["claim"]
 runs = [
@@ -549,26 +575,26 @@ runs = [
 ]
 fastest = max(map(speed, runs))
 gains = {"reading": speed(read) / speed(first), "bf16": gain, "the rest": fastest / speed(best)}
-print(f"the most was gained here by {max(gains, key=gains.get)}, on the A100 by bf16")
-claim("all in all this device trains", fastest / speed(first), least=1.5, unit="times as fast")
+print(f"the largest gain here comes from {max(gains, key=gains.get)}, on the A100 from bf16")
+claim("all changes speed this device up by a factor", fastest / speed(first), least=2, unit="times")
 
 # %% [markdown] id="all-idea"
-# ## What each step gave
+# ## Which change gained most?
 #
-# The picture above is the balance of this lesson. Read it by what can be seen where:
+# The last figure shows what each change gave. Not every gain appears on every machine:
 #
-# - **Everywhere**: reading ahead, files that fit, fewer operators (which is not always more speed), a first epoch that compiles.
-#   Those are the work of processors and disks.
+# - **Everywhere**: reading ahead, files that fit, fewer operators (not always more speed), and a slow first epoch
+#   with compiling. All of this is work of processors and disks.
 # - **On some processors**: bf16.
-# - **Only on a GPU**: TF32, pinned memory, DALI, the faster attention of 16 bits, CUDA graphs; and that a start of
-#   a kernel can cost more than the kernel.
+# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, CUDA graphs, and kernels that take
+#   less time than their start.
 #
-# What gave most is not the same here and there. Nobody could have known before measuring.
+# The largest gain differs between your machine and the A100, so measure before you choose.
 #
-# > **Exercise 01.3** — Back to the published numbers. With TF32: **8.8** samples per second without workers, **12.6** with
-# > enough of them. With bf16: **53.2**, where DALI hid the reading; suppose that enough workers had hidden it as well. How fast
-# > would bf16 have been **without workers**? And how many workers does bf16 need **at least**, by the law, so that the GPU does
-# > not wait?
+# > **Exercise 01.3** — Use the published numbers. With TF32: **8.8** samples per second without workers, **12.6**
+# > with enough workers. With bf16: **53.2**, with DALI hiding the reading. Suppose that enough workers had hidden it
+# > as well. How fast would bf16 have been **without workers**? And how many workers does bf16 need **at least**, by
+# > the law, so that the GPU does not wait?
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -582,26 +608,31 @@ workers_needed = 2  # the first whole number above read_s * 53.2
 check.ex01_balance(without_workers, workers_needed)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# A sample took 114 ms, of which 79 were computing and 34 reading. bf16 makes 19 of the 79, and leaves the 34: twice as fast in all, where
-# four times had been paid for. What is not made faster becomes the larger part of what is left: **Amdahl's law**.
+# A sample took 114 ms: 79 ms of computing and 34 ms of reading. bf16 reduces the 79 ms to 19 ms and leaves the
+# 34 ms. Computing is four times as fast, but the whole training only twice. The part that you do not speed up limits
+# the total, which is **Amdahl's law**.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Submit `training("crops", str(weather), crop_width=16, num_workers=2)`, and the same with `fitting`. Which
-# > chunks would suit crops? On a GPU: add `tf32="false"` to a run, and make the model larger until TF32 shows.
+# > **Going further** — Submit `training("crops", str(weather), crop_width=16, num_workers=2)`, and the same with
+# > `fitting`. Which chunks would suit crops? On a GPU, add `tf32="false"` to a run, and enlarge the model until TF32
+# > makes a difference.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Samples per second of a later epoch, then ranges in a profile, then the largest gap. In that order, again and again.
-# - Workers hide reading until *R*/*n* falls below *C*. Reading less beats reading with more hands.
-# - TF32 is a switch, bf16 one `with`, fp16 also wants a scaler. They speed up what hardware has units for.
-# - Fused, compiled, recorded: three ways to start fewer kernels. They help where kernels are short.
-# - A gain is only as large as the share of the step that it touches.
+# - Measure samples per second of a later epoch, look at the ranges in a profile, close the largest gap, and repeat.
+# - Workers hide reading until *R*/*n* falls below *C*. Reading less is better than reading with more workers.
+# - TF32 is a switch, bf16 is one `with`, and fp16 also needs a scaler. They need hardware with units for them.
+# - Fused optimizers, compiling and CUDA graphs start fewer kernels. They help if kernels are short.
+# - A change can gain no more than the share of the step that it touches.
+#
+# **References.** [NERSC, SC24 tutorial](https://github.com/NERSC/sc24-dl-tutorial), 2024 (A100, Perlmutter). [NVIDIA, A100
+# white paper](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf), 2020.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The two runs of exercise 01.1 stay. The weather goes, with all its copies.
+# The two runs of exercise 01.1 stay. The next cell removes the other runs and all copies of the weather.
 
 # %% id="clean"
 lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[2], yes=True)
