@@ -48,7 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "slides": ("publish.slides.command", N_("makes slides of the lessons, one deck for each part")),
     "timetable": (
         "publish.slides.timetable",
-        N_("prints plans for half a day, a day and three days"),
+        N_("prints plans for half a day, a day and four days"),
     ),
     "record": ("publish.recording", N_("packs runs into files, to replay them elsewhere")),
     "lessons": (
