@@ -52,11 +52,11 @@ show.node(plan.CLUSTERS["selene"])
 # job sets `NCCL_DEBUG=INFO`, NCCL prints what it found.
 #
 # The next job sets this variable and starts one process on each device. It also measures the links between all
-# devices, with messages of up to 4 MiB (`4 << 20` bytes). You will need this measurement later.
+# devices, with messages of up to 16 MiB (`16 << 20` bytes). You will need this measurement later.
 
 # %% id="roads-run"
 roads_recipe = links.recipe(
-    "roads", nodes=2, gpus_per_node=2, max_bytes=4 << 20, environment={"NCCL_DEBUG": "INFO"}
+    "roads", nodes=2, gpus_per_node=2, max_bytes=16 << 20, environment={"NCCL_DEBUG": "INFO"}
 )
 roads = lab.submit(roads_recipe)
 roads.require()
@@ -235,9 +235,10 @@ pd.DataFrame(
 # %% [markdown] id="measure-idea"
 # ## Measure your own links
 #
-# The name of a link does not say how fast it is. The job `roads` therefore sent messages from 1 KiB to 4 MiB
-# back and forth between every pair of devices. The picture shows the rate of the largest message for each pair
-# of ranks, in GB (10⁹ bytes) per second. Dark is fast:
+# The name of a link does not say how fast it is. The job `roads` therefore sent messages from 1 KiB to 16 MiB
+# back and forth between every pair of devices. On a link that needs more than 30 ms for a message, the job tried
+# no larger ones. The picture shows the rate of the largest message for each pair of ranks, in GB (10⁹ bytes) per
+# second. Dark is fast:
 
 # %% id="heat"
 show.link_heat(roads.links.bandwidth_gb_s)
@@ -251,8 +252,8 @@ show.link_heat(roads.links.bandwidth_gb_s)
 show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
 
 # %% [markdown] id="curve-explain"
-# *Time of one message against its size. A point is a median, and a vertical line reaches from it to the fastest
-# message of its size.*
+# *Time of one message against its size. A point is the median of the messages that waited least for a processor,
+# and a vertical line reaches from it to the fastest message of its size.*
 #
 # Both axes are logarithmic. Small messages all take about the same time, the **latency** α (alpha). Large
 # messages take a time that grows in proportion to their size. The number of bytes that pass per second is the
@@ -281,6 +282,9 @@ inside, between = (
     table.set_index("road").loc[road] for road in ("inside a node", "between the nodes")
 )
 bandwidth = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
+fit = roads.links.fits.set_index(["kind", "source", "destination"])["r2"]["point_to_point"]
+claim("r² of the line inside a node", fit[0, 1], least=0.98)
+claim("r² of the line between the nodes", fit[1, 2], least=0.98)
 claim(
     "bandwidth inside a node over bandwidth between nodes",
     bandwidth,
