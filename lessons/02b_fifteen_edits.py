@@ -235,12 +235,12 @@ def test(model, loader, device):
 
 
 ### BEGIN SOLUTION
-### GAP # 1: join the process group; get your rank and the number of ranks
+### GAP # 1: meet the others; who am I, and among how many?
 dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP device = device_of(0)  # 2: the device with the local rank
+### GAP device = device_of(0)  # 2: which of this node's devices?
 device = device_of(int(os.environ["LOCAL_RANK"]))
 ### END SOLUTION
 torch.manual_seed(0)
@@ -257,7 +257,7 @@ validation_sampler = DistributedSampler(data["validation"], shuffle=False)
 test_sampler = DistributedSampler(data["test"], shuffle=False)
 ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP train_loader = DataLoader(data["train"], BATCH, shuffle=True)  # 7: with sampler and batch
+### GAP train_loader = DataLoader(data["train"], BATCH, shuffle=True)  # 7: these samplers, this batch
 ### GAP validation_loader = DataLoader(data["validation"], BATCH)
 ### GAP test_loader = DataLoader(data["test"], BATCH)
 train_loader = DataLoader(data["train"], BATCH // size, sampler=train_sampler)
@@ -268,26 +268,26 @@ optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 best = float("inf")
 for epoch in range(1, EPOCHS + 1):
     ### BEGIN SOLUTION
-    ### GAP # 8: a different order in each epoch
+    ### GAP # 8: another order in each epoch
     train_sampler.set_epoch(epoch)
     ### END SOLUTION
     train_loss = train(model, train_loader, optimizer, device)
     validation_loss = test(model, validation_loader, device)
     line = f"epoch {epoch}: train loss {train_loss:.4f}, validation loss {validation_loss:.4f}"
     ### BEGIN SOLUTION
-    ### GAP print(line, flush=True)  # 11: on one rank
+    ### GAP print(line, flush=True)  # 11: once
     if rank == 0:
         print(line, flush=True)
     ### END SOLUTION
     if validation_loss < best:
         best = validation_loss
         ### BEGIN SOLUTION
-        ### GAP torch.save(model.state_dict(), FILE)  # 12: on one rank, the plain model
+        ### GAP torch.save(model.state_dict(), FILE)  # 12: once, and the plain model
         if rank == 0:
             torch.save(model.module.state_dict(), FILE)
         ### END SOLUTION
 ### BEGIN SOLUTION
-### GAP model.load_state_dict(torch.load(FILE, map_location=device))  # 12: wait for the file
+### GAP model.load_state_dict(torch.load(FILE, map_location=device))  # 12: when is the file there?
 dist.barrier()
 model.module.load_state_dict(torch.load(FILE, map_location=device))
 ### END SOLUTION

@@ -175,10 +175,8 @@ def _failure(number: int) -> OSError:
 
 MTU_BYTES = 9000  # jumbo frames, as on clusters: headers cost 1 % instead of 5 %
 HIGHEST_SHAPED_GBIT = 30.0  # tbf's rate field ends at 34 Gbit/s, faster than any machine with veth
-# Bytes that pass unshaped: a timer may be this late without the rate dropping. A longer burst would
-# carry a message of 100 KB between nodes for nothing.
-BURST_S = 0.00025
-SMALLEST_BURST_BYTES = 2 * MTU_BYTES  # tbf splits the kernel's segments of 64 KiB
+BURST_S = 0.001  # queued acknowledgements and late timers would otherwise lower the rate
+SMALLEST_BURST_BYTES = 128 * 1024  # otherwise tbf would split the kernel's 64 KiB segments
 QUEUE_S = 0.02
 SMALLEST_QUEUE_BYTES = 1024 * 1024  # many UDP datagrams of 64 KiB, which are not delivered in part
 
