@@ -43,26 +43,27 @@ class UnreadableError(OSError):
 
 
 def kind_of(head: bytes) -> str | None:
-    """Return the packing of a file that begins with `head`: "binary" if unknown, None for text."""
-    kind = next((kind for pattern, kind, _ in _KINDS if pattern.match(head)), None)
-    return kind or ("binary" if _is_binary(head) else None)
+    """Return how a file with this beginning is packed; None for text and other data."""
+    return next((kind for pattern, kind, _ in _KINDS if pattern.match(head)), None)
 
 
 def is_binary(path: Path) -> bool:
     """Tell whether a file can be opened and is neither text nor packed in a known way."""
     with contextlib.suppress(OSError), path.open("rb") as file:
-        return kind_of(file.read(HEAD_BYTES)) == "binary"
+        head = file.read(HEAD_BYTES)
+        return not kind_of(head) and _is_noise(head)
     return False
 
 
-def _is_binary(head: bytes) -> bool:
-    """Tell whether more than 4 % are control characters that no program prints.
-
-    Packed and encrypted bytes have 9 %. Zeros do not count: UTF-16 and files with holes have them.
-    """
-    if head.startswith(BYTE_ORDER_MARKS):
+def _is_noise(head: bytes) -> bool:
+    """Tell whether bytes are no UTF-8 and more than 4 % are control characters that no program
+    prints. Packed and encrypted bytes have 9 %. Zeros do not count: files with holes have them."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
         return False
-    return 25 * (len(head) - len(head.translate(None, _NEVER_PRINTED))) > len(head)
+    except UnicodeDecodeError:
+        never = len(head) - len(head.translate(None, _NEVER_PRINTED))
+        return 25 * never > len(head) and not head.startswith(BYTE_ORDER_MARKS)
 
 
 def unpacked(path: Path, kind: str) -> io.RawIOBase:
@@ -86,8 +87,6 @@ def _module(kind: str) -> Any:
     for name in next((modules for _begin, one, modules in _KINDS if one == kind), ()):
         with contextlib.suppress(ImportError):
             return import_module(name)
-    if kind == "binary":
-        raise UnreadableError(_("it is neither text nor packed in a way that is known here"))
     raise UnreadableError(_("it is packed as {kind}, which this Python cannot unpack", kind=kind))
 
 
@@ -161,20 +160,19 @@ def open_any(path: Path) -> BinaryIO:
     """Open a plain, packed or UTF-16 file by its first bytes, whatever its name is. Content that
     cannot be unpacked raises an `UnreadableError` at the first read."""
     file: io.BufferedReader = path.open("rb")
-    head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
-    if kind := kind_of(head):
+    if kind := kind_of(_head(file)):
         file.close()
         file = io.BufferedReader(unpacked(path, kind), BLOCK_BYTES)
-    if _begins_with_mark(file):
+    if _head(file)[:2] in BYTE_ORDER_MARKS:
         file = io.BufferedReader(AsUtf8(file), BLOCK_BYTES)
     return cast(BinaryIO, file)
 
 
-def _begins_with_mark(file: io.BufferedReader) -> bool:
+def _head(file: Any) -> bytes:
     try:
-        return file.peek(2)[:2] in BYTE_ORDER_MARKS
+        return bytes(file.peek(HEAD_BYTES)[:HEAD_BYTES])
     except UnreadableError:  # the reader will get the same error
-        return False
+        return b""
 
 
 class AsUtf8(io.RawIOBase):
@@ -244,6 +242,8 @@ def all_blocks(
 ) -> Iterator[bytes]:
     """Yield the same blocks, and raise an `UnreadableError` after the readable part."""
     with open_any(path) as file:
+        if _is_noise(_head(file)):
+            raise UnreadableError(_("it is neither text nor packed in a way that is known here"))
         if last_bytes is not None and is_plain(path):
             file.seek(max(0, path.stat().st_size - last_bytes))
             if file.tell():
