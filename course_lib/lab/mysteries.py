@@ -53,7 +53,7 @@ def case_of(seed: Any) -> BlindCase:
             _("seed {seed} is not a whole number from 0 on; any such has a case", seed=shown(seed))
         )
     kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
-    drawn = random.Random(_("mystery {number}", number=number))
+    drawn = random.Random(f"mystery {number}")
     rank, iteration = drawn.randint(1, 3), drawn.randint(4, 7)
     return BlindCase(kind, max(rank, LOWEST.get(kind, 1)), iteration)
 

@@ -11,6 +11,7 @@ from course_lib.lab.mysteries import KINDS, BlindCase, case_of, mystery, opened,
 from course_lib.teach.checks import lesson16, lesson16b
 from course_lib.teach.diagnoses.judging import score
 from course_lib.teach.diagnoses.lists import causes, cures
+from course_lib.words import speaking
 
 from .answers_to_try import hold
 from .finished_runs import hint_of
@@ -159,6 +160,12 @@ def test_a_node_that_meets_itself_is_never_the_one_at_which_all_meet():
     cases = [case_of(seed) for seed in range(len(KINDS) * 20)]
     assert {one.rank for one in cases if one.kind == "wrong-master"} == {2, 3}
     assert {one.rank for one in cases} == {1, 2, 3}
+
+
+def test_a_blind_case_is_the_same_in_every_language():
+    with speaking("ko"):
+        korean = [case_of(seed) for seed in range(20)]
+    assert korean == [case_of(seed) for seed in range(20)]
 
 
 def test_name_and_script_tell_nothing(lab):

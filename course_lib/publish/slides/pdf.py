@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,8 +12,10 @@ from pathlib import Path
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # Time for the page to load and lay out, by the browser's virtual clock.
-READY_MS = 20_000
+READY_MS = 120_000
 LIMIT_S = 300
+TRIES = 5  # on a busy machine, one empty page may come out before the deck is laid out
+PAGE = re.compile(rb"/Type\s*/Page\b")
 
 
 def print_all(folder: Path) -> Iterator[str]:
@@ -32,8 +35,11 @@ def print_all(folder: Path) -> Iterator[str]:
             if os.geteuid() == 0:
                 command.append("--no-sandbox")
             try:
-                subprocess.run(command, timeout=LIMIT_S, capture_output=True, check=False)
+                for _try in range(TRIES):
+                    subprocess.run(command, timeout=LIMIT_S, capture_output=True, check=False)
+                    if is_whole := file.is_file() and len(PAGE.findall(file.read_bytes())) > 1:
+                        break
             except (OSError, subprocess.TimeoutExpired) as error:
                 yield f"{file.name} could not be printed: {error}"
                 continue
-        yield file.name if file.is_file() else f"{file.name} could not be printed"
+        yield file.name if is_whole else f"{file.name} could not be printed"
