@@ -1,4 +1,4 @@
-"""Reader of texts in a file of JSON lines, plain or compressed. An entry that is no text is an
+"""Reader of texts in a file of JSON lines, plain or compressed. An entry that is not text is an
 error that names its line, so that no training reads unchecked data."""
 
 from __future__ import annotations

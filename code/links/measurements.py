@@ -34,8 +34,13 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
+def count(size_bytes: int) -> int:
+    """Return how many words hold so many bytes; at least one."""
+    return max(1, -(-size_bytes // WORD_BYTES))
+
+
 def words(size_bytes: int, device: torch.device) -> torch.Tensor:
-    return torch.ones(max(1, -(-size_bytes // WORD_BYTES)), dtype=torch.float32, device=device)
+    return torch.ones(count(size_bytes), dtype=torch.float32, device=device)
 
 
 def reduce_once(algorithm: str, tensor: torch.Tensor, ranks: tuple[int, ...]) -> float:
@@ -76,7 +81,7 @@ def waited_s() -> float:
 
 def next_part(pool: torch.Tensor, size_bytes: int, turn: int) -> torch.Tensor:
     """Return a part of the pool that no cache holds any more, as a gradient is in no cache."""
-    numbers = max(1, -(-size_bytes // WORD_BYTES))
+    numbers = count(size_bytes)
     begin = turn * max(numbers, 1 << 16) % (pool.numel() - numbers + 1)
     return pool[begin : begin + numbers]
 
@@ -150,7 +155,7 @@ def row(
         "kind": kind,
         "source": pair[0],
         "destination": pair[1],
-        "size_bytes": words(size_bytes, torch.device("cpu")).nbytes,
+        "size_bytes": count(size_bytes) * WORD_BYTES,
         "repeat": len(seconds),
         "time_us": round(statistics.median(quiet) * 1e6, 3),
         "fastest_us": round(min(seconds) * 1e6, 3),

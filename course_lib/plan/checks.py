@@ -159,7 +159,7 @@ def expect(kind: type[T], what: str, value: object, such_as: str) -> T:
 def expect_each(
     kind: type[T], what: str, values: object, such_as: str, least: int = 1
 ) -> tuple[T, ...]:
-    """Return the values as a tuple if each has this type; a str, bytes or dict is no list."""
+    """Return the values as a tuple if each has this type; a str, bytes or dict does not count."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         raise PlanError(
             _(

@@ -109,7 +109,7 @@ def _end_of_numbers(table: pd.DataFrame, name: str) -> int:
 
 
 def _printed_loss(row: Any) -> str:
-    """Return the log's text about a loss or gradient that is no number, or ""."""
+    """Return the log's text about a loss or gradient that is not a number, or ""."""
     found = _LOST.search(_text_of(str(row["file"]), int(row["line"])))
     return found[0].decode("utf-8", "replace") if found else ""
 

@@ -208,7 +208,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _table(rows: Any, columns: Sequence[str], integers: Sequence[str]) -> pd.DataFrame:
-    """Return the well-formed rows; a field that is no number is unknown."""
+    """Return the well-formed rows; a field without a number is unknown."""
     import pandas as pd
 
     given = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
