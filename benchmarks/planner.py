@@ -20,7 +20,7 @@ from planner_sources.residuals import held_out, write_residuals
 from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import GIB, Estimate
 from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stage
-from course_lib.plan.published.intervals import memory_keys, time_keys
+from course_lib.plan.published.intervals import bits, memory_keys, time_keys
 from course_lib.plan.published.runs import MeasuredRun
 from course_lib.plan.shapes.stages import head_rank
 
@@ -59,6 +59,7 @@ def compare(run: MeasuredRun) -> dict[str, object]:
         "group": repr(run.group),
         "verdict": estimate.verdict,
         "overflowed": run.overflowed,
+        "bits": bits(layout),
     }
     if run.iteration_s is not None:
         row |= _timed(run, estimate, run.iteration_s)
@@ -83,8 +84,8 @@ def _timed(run: MeasuredRun, estimate: Estimate, measured_s: float) -> dict[str,
         "error": estimate.seconds / measured_s - 1,
         "unknown_error": other.seconds / measured_s - 1,
         "inside": low <= measured_s <= high,
-        "time_keys": time_keys(run.layout, run.cluster, run.stack),
-        "unknown_keys": time_keys(run.layout, run.cluster, unknown),
+        "time_keys": time_keys(run.model, run.layout, run.cluster, run.stack),
+        "unknown_keys": time_keys(run.model, run.layout, run.cluster, unknown),
     }
 
 

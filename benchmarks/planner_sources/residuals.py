@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -27,7 +28,7 @@ RESIDUALS_OF = {
     "memory_keys": "memory_error",
 }
 
-Bounds = dict[str, dict[str, float]]
+Bounds = dict[str, dict[str, Any]]
 
 
 def family(source: str) -> str:
@@ -48,6 +49,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "ratio": 1 / (1 + rows[error]),
                 "error": rows[error].abs(),
                 "devices": rows.devices,
+                "bits": rows.bits,
                 "model": rows.model,
                 # Every family has the same weight, however many runs it has.
                 "share": 1 / families.groupby(families).transform("size"),
@@ -68,6 +70,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "runs": len(group),
                 "median": round(float(group.error.median()), 3),
                 "devices": int(group.devices.max()),
+                "precisions": sorted(group.bits.unique()),
             }
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from course_lib.plan import Layout, Model, preset
+from course_lib.plan import Experts, Latent, Layout, Model, preset
 from course_lib.plan.code_bases import stack_of_software
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.machines import cluster
@@ -27,9 +27,11 @@ PRECISIONS = {
     "mxfp8": "mxfp8",
     "nvfp4": "nvfp4",
 }
+# Latent attention of DeepSeek-V2 and V3, whose heads have 128 + 64 numbers.
+LATENT = Latent(512, 64, 128, 1536)
 POSITIONS = {"rope": "rotary", "learned": "learned"}
 # A squared ReLU has the two matrices of a GELU, and "1p" is a way to store a LayerNorm's weight.
-ACTIVATIONS = {"swiglu": "swiglu", "gelu": "gelu", "squared-relu": "gelu"}
+ACTIVATIONS = {"swiglu": "swiglu", "geglu": "swiglu", "gelu": "gelu", "squared-relu": "gelu"}
 
 
 def _machine(name: str) -> str:
@@ -48,8 +50,9 @@ def _whole(value: object, usual: int = 1) -> int:
 def published(row: Row) -> MeasuredRun | None:
     """Convert a row with a complete shape. By default, the optimizer state is sharded and sequences
     are split over tensor ranks, as in the scripts of these programs."""
-    if row.fully_specified != 1 or pd.notna(row.n_experts):
+    if row.fully_specified != 1:
         return None
+    latent = LATENT if "kv_lora" in str(row.head_dim) else None
     model = Model(
         str(row.model),
         int(row.n_layers),
@@ -58,13 +61,15 @@ def published(row: Row) -> MeasuredRun | None:
         int(row.seq_len),
         int(row.vocab),
         kv_groups=_whole(row.n_kv_heads, 0),
-        ffn=int(row.ffn_hidden),
-        head_size=_whole(row.head_dim, 0),
+        ffn=_whole(row.moe_ffn_hidden, int(row.ffn_hidden)),
+        head_size=192 if latent else _whole(row.head_dim, 0),
         tied=row.untied != 1,
         positions=POSITIONS.get(row.positions, "rotary"),
-        activation=ACTIVATIONS[row.activation],
+        activation=ACTIVATIONS[str(row.activation).split(" ")[0]],
         norm="rmsnorm" if row.norm == "rmsnorm" else "layernorm",
         bias=row.bias == 1,
+        experts=_experts(row),
+        latent=latent,
     )
     layout = Layout(
         data=int(row.dp),
@@ -77,6 +82,8 @@ def published(row: Row) -> MeasuredRun | None:
         zero=1,
         sequence_parallel=row.tp > 1,
         precision=_precision(row.precision),
+        expert=_whole(row.ep) if model.experts else 1,
+        expert_tensor=_whole(row.etp, 0) if model.experts else 0,
     )
     machine = cluster(_machine(row.hardware), layout.devices)
     return MeasuredRun(
@@ -91,12 +98,31 @@ def published(row: Row) -> MeasuredRun | None:
     )
 
 
+def _experts(row: Row) -> Experts | None:
+    if not _whole(row.n_experts, 0):
+        return None
+    return Experts(
+        int(row.n_experts),
+        int(row.moe_topk),
+        shared=_whole(row.shared_experts, 0),
+        dense_layers=_whole(row.dense_layers, 0),
+        dense_ffn=int(row.ffn_hidden),
+    )
+
+
 def _source(machine: Cluster, layout: Layout) -> str:
     return f"vendor-{machine.device.name.lower()}-{layout.precision}"
 
 
 # Named shapes from the models' own configuration files.
-SHAPES = {"LLAMA3_8B": "llama-8b", "LLAMA3_70B": "llama-70b", "LLAMA3.1_405B": "llama-405b"}
+SHAPES = {
+    "Qwen3_30B_a3B": "qwen3-30b-a3b",
+    "Qwen3_235B_a22B": "qwen3-235b-a22b",
+    "DeepSeekV3": "deepseek-v3",
+    "LLAMA3_8B": "llama-8b",
+    "LLAMA3_70B": "llama-70b",
+    "LLAMA3.1_405B": "llama-405b",
+}
 LLAMA_2 = {
     "LLAMA2-7B": (32, 4096, 32, 32, 11008),
     "LLAMA2-13B": (40, 5120, 40, 40, 13824),
@@ -134,6 +160,8 @@ def bridge(row: Row) -> MeasuredRun | None:
         zero=3 if _whole(row.fsdp, 0) > 1 else 1,
         sequence_parallel=tensor > 1,
         precision=_precision(row.precision),
+        expert=_whole(row.ep) if model.experts else 1,
+        expert_tensor=1 if model.experts else 0,
     )
     rate = float(row.tokens_per_s_per_gpu) * layout.devices
     seconds = layout.global_batch * model.sequence / rate

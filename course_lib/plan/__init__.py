@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from course_lib.late_names import late_names
 from course_lib.plan.checks import PlanError
 from course_lib.plan.shapes.layout import Layout
-from course_lib.plan.shapes.model import Model, Patches
+from course_lib.plan.shapes.model import Experts, Latent, Model, Patches
 from course_lib.plan.shapes.presets import PRESETS, preset
 
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
         goodputs,
     )
     from course_lib.plan.layout_search import Choice, search
-    from course_lib.plan.mixture_presets import MIXTURES, mixture
-    from course_lib.plan.mixtures import Mixture
     from course_lib.plan.nccl_logs import NcclCluster, nccl_log
     from course_lib.plan.scale import campaign, checkpoint_s, scale_out
     from course_lib.plan.schedules.measured import bubbles
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
-    from course_lib.plan.shapes.parameter_counts import on_rank, parameters
+    from course_lib.plan.shapes.parameter_counts import active_parameters, on_rank, parameters
     from course_lib.plan.shapes.ranks import groups
     from course_lib.plan.time.calibration import Observation, calibrate
 
@@ -51,29 +49,27 @@ _LATE = {
     "hardware.machines": "CLUSTERS DEVICES box cluster device",
     "schedules.measured": "bubbles",
     "nccl_logs": "NcclCluster nccl_log",
-    "shapes.parameter_counts": "on_rank parameters",
+    "shapes.parameter_counts": "active_parameters on_rank parameters",
     "shapes.ranks": "groups",
     "scale": "campaign checkpoint_s scale_out",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
-    "mixture_presets": "MIXTURES mixture",
-    "mixtures": "Mixture",
     "code_bases": "STACKS Stack",
 }
 
 __all__ = [
     "CLUSTERS",
     "DEVICES",
-    "MIXTURES",
     "PRESETS",
     "STACKS",
     "Choice",
     "Cluster",
     "Device",
     "Estimate",
+    "Experts",
     "Failures",
+    "Latent",
     "Layout",
     "Link",
-    "Mixture",
     "Model",
     "NcclCluster",
     "Observation",
@@ -81,6 +77,7 @@ __all__ = [
     "PlanError",
     "Stack",
     "Tier",
+    "active_parameters",
     "box",
     "bubbles",
     "calibrate",
@@ -94,7 +91,6 @@ __all__ = [
     "goodputs",
     "groups",
     "largest_micro_batch",
-    "mixture",
     "nccl_log",
     "of_iteration",
     "of_sequence",

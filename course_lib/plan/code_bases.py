@@ -25,6 +25,8 @@ class Stack:
     host_backward_ms: float = 1.5
     host_tensor_share: float = 0.03
     host_contended_ms: float = 0.0
+    # Time to launch a layer's router, exchange and experts in forward.
+    host_expert_ms: float = 2.5
     iteration_ms: float = 10.0  # loss, norm, logging and data, once per iteration
     # Traffic of pointwise operations relative to unfused kernels that read and write everything.
     pointwise: float = 1.0
@@ -69,6 +71,8 @@ class Stack:
     # Copies that a layer's unfused operations save in addition, in units of tokens × hidden ×
     # element bytes, divided among tensor ranks.
     copied_widths: float = 0.0
+    # Hidden states of each routed token that the return from its expert saves.
+    returned_widths: float = 0.0
     # Working memory, independent of the depth, in units of tokens × hidden × element bytes.
     working_widths: float = 4.0
     workspace_gib: float = 0.1

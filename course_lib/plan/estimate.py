@@ -22,6 +22,7 @@ from course_lib.plan.published.intervals import (
 from course_lib.plan.shapes import flops
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.parameter_counts import active_parameters, parameters
 from course_lib.plan.time.iteration import iteration_parts
 from course_lib.words import _
 
@@ -63,12 +64,12 @@ class Estimate:
     @property
     def interval(self) -> Interval:
         """Return the bounds in seconds that contain 80 % of measured runs of this kind."""
-        return time_interval(self.seconds, self.layout, self.cluster, self.stack)
+        return time_interval(self.seconds, self.model, self.layout, self.cluster, self.stack)
 
     @property
     def evidence(self) -> Evidence | None:
         """Return the measured runs from which the interval comes."""
-        return evidence(self.layout, self.cluster, self.stack)
+        return evidence(self.model, self.layout, self.cluster, self.stack)
 
     @cached_property
     def stages(self) -> tuple[StageMemory, ...]:
@@ -177,12 +178,21 @@ class Estimate:
 
     def __str__(self) -> str:
         low, high = self.interval
+        model = self.model
+        size = ""
+        if model.experts:
+            size = _(
+                " ({total:.1f} billion parameters, {active:.1f} for a token)",
+                total=parameters(model).total / 1e9,
+                active=active_parameters(model) / 1e9,
+            )
         return _(
-            "{name} on {devices} × {name2}: {seconds:.4g} s per iteration (80 % "
+            "{name}{size} on {devices} × {name2}: {seconds:.4g} s per iteration (80 % "
             "between {low:.4g} and {high:.4g}), {tokens_per_s:,.0f} tokens/s, MFU "
             "{mfu:.1%}; {device_gib:.1f} of {capacity_gib:.1f} GiB: {verdict} "
             "(evidence: {evidence})",
-            name=self.model.name,
+            name=model.name,
+            size=size,
             devices=self.layout.devices,
             name2=self.cluster.device.name,
             seconds=self.seconds,

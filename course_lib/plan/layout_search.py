@@ -32,7 +32,8 @@ VIRTUAL = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 # Least tokens of a sequence for each context rank, if the user does not choose.
 CONTEXT_TOKENS = 16384
 LAYOUT_COLUMNS = (
-    *("tensor", "pipeline", "data", "context", "virtual", "micro_batch", "zero", "recompute"),
+    *("tensor", "pipeline", "data", "context", "expert", "virtual", "micro_batch", "zero"),
+    "recompute",
     "sequence_parallel",
 )
 
@@ -40,7 +41,8 @@ LAYOUT_COLUMNS = (
 @dataclass(frozen=True)
 class Choice:
     """Values that the search may vary; a tuple of one value fixes it. An empty `context` means
-    powers of two that leave each rank at least 16,384 tokens of a sequence."""
+    powers of two that leave each rank at least 16,384 tokens of a sequence; an empty `expert`
+    means all numbers of ranks that divide a mixture's experts. Matrices of experts stay whole."""
 
     tensor: tuple[int, ...] = (1, 2, 4, 8)
     context: tuple[int, ...] = ()
@@ -50,10 +52,12 @@ class Choice:
     recompute: tuple[str, ...] = ("none", "selective", "full")
     precision: str = "bf16"
     flash: bool = True
+    expert: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("tensor", "context", "micro_batch", "virtual", "zero"):
-            values = expect_each(object, name, getattr(self, name), "1", int(name != "context"))
+        for name in ("tensor", "context", "micro_batch", "virtual", "zero", "expert"):
+            least = int(name not in ("context", "expert"))
+            values = expect_each(object, name, getattr(self, name), "1", least)
             least = 0 if name == "zero" else 1
             kept = tuple(whole_number(name, value, least) for value in values)
             object.__setattr__(self, name, kept)
@@ -148,6 +152,7 @@ def layout_text(layout: Layout) -> str:
     """Return the short name of a layout, such as "t8 p16 d6 v2 mb1 zero1 selective"."""
     words = [f"t{layout.tensor}", f"p{layout.pipeline}", f"d{layout.data}"]
     words += [f"c{layout.context}"] if layout.context > 1 else []
+    words += [f"e{layout.expert}"] if layout.expert > 1 else []
     words += [f"v{layout.virtual}"] if layout.virtual > 1 else []
     words += [str(layout.stages)] if layout.stages != "even" else []
     words += [f"mb{layout.micro_batch}", f"zero{layout.zero}"]
@@ -200,7 +205,7 @@ def _layouts(
     model: Model, devices: int, batch: int, choice: Choice, refused: dict[str, int]
 ) -> Iterator[Layout]:
     for tensor, context in product(choice.tensor, choice.context or _contexts(model)):
-        if model.heads % tensor or model.kv_groups % tensor or model.ffn % tensor:
+        if model.heads % tensor or model.kv_groups % tensor or model.dense_ffn % tensor:
             _refuse(
                 refused, _("tensor {tensor} does not divide heads, groups or ffn", tensor=tensor)
             )
@@ -258,10 +263,21 @@ def _of_grid(
                 if recompute == "selective" and choice.flash and "none" in choice.recompute:
                     continue  # a fused kernel keeps no scores, so this equals "none"
                 sharded = zero if data * context > 1 else 0
-                yield replace(
-                    plain, virtual=virtual, schedule="", zero=sharded, recompute=recompute,
-                    stages=stages,
-                )  # fmt: skip
+                for expert in _expert_ranks(model, tensor * context * data, choice):
+                    yield replace(
+                        plain, virtual=virtual, schedule="", zero=sharded, recompute=recompute,
+                        stages=stages, expert=expert, expert_tensor=int(model.experts is not None),
+                    )  # fmt: skip
+
+
+def _expert_ranks(model: Model, ranks: int, choice: Choice) -> Iterator[int]:
+    """Yield the numbers of a stage's ranks that can share a layer's experts."""
+    if model.experts is None:
+        yield 1
+        return
+    for expert in choice.expert or divisors(model.experts.count):
+        if ranks % expert == 0 and model.experts.count % expert == 0:
+            yield expert
 
 
 def _contexts(model: Model) -> tuple[int, ...]:

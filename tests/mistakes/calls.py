@@ -68,7 +68,7 @@ def public(lab: Any, run: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield f"{room_name}.{name}", found
     yield from ((f"lab.{name}", getattr(lab, name)) for name in OF_LAB)
     yield from ((f"run.{name}", getattr(run, name)) for name in OF_RUN)
-    for made in (plan.Layout, plan.Model, plan.Cluster, plan.Device, plan.Mixture):
+    for made in (plan.Layout, plan.Model, plan.Cluster, plan.Device):
         yield f"plan.{made.__name__}", made
     yield "layout.check", plan.Layout().check
 

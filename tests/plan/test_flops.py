@@ -51,7 +51,7 @@ class Reference(nn.Module):
         self.model = model
         h, up = model.hidden, model.ffn * (2 if model.activation == "swiglu" else 1)
         shapes = [
-            (h, model.query_width + 2 * model.kv_width),
+            (h, model.query_width + model.kv_width),
             (model.query_width, h),
             (h, up),
             (model.ffn, h),
@@ -82,7 +82,7 @@ class Reference(nn.Module):
 
     def attend(self, x: torch.Tensor) -> torch.Tensor:
         m = self.model
-        widths = [m.query_width, m.kv_width, m.kv_width]
+        widths = [m.query_width, m.kv_width // 2, m.kv_width // 2]
         q, k, v = (
             part.unflatten(-1, (-1, m.head_size)).transpose(1, 2)
             for part in x.split(widths, dim=-1)

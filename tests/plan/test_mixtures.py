@@ -1,12 +1,14 @@
-"""Mixtures of experts: parameters are counted exactly, the rest lies between honest bounds."""
+"""Mixtures of experts: counts, memory and time follow from which rank holds which experts."""
 
 from __future__ import annotations
 
 import pytest
 
 from course_lib import plan
+from course_lib.plan.shapes.stages import expert_layers_of_stages
+from course_lib.plan.time.communication import Group, exchange_s
 
-# Total and active, as the model cards say.
+# Billions in all and for a token, as the model cards say.
 PUBLISHED_BILLIONS = {
     "mixtral-8x7b": (46.7, 12.9),
     "mixtral-8x22b": (140.6, 39.1),
@@ -15,13 +17,14 @@ PUBLISHED_BILLIONS = {
     "deepseek-v3": (671.0, 37.5),
 }
 SPREAD = plan.Layout(
-    tensor=2, pipeline=8, data=8, virtual=7, global_batch=256, zero=1, sequence_parallel=True
-)
+    tensor=2, pipeline=8, data=8, virtual=7, global_batch=256, zero=1, sequence_parallel=True,
+    expert=8, expert_tensor=1,
+)  # fmt: skip
 
 
 @pytest.fixture
 def mixtral():
-    return plan.mixture("mixtral-8x22b")
+    return plan.preset("mixtral-8x22b")
 
 
 @pytest.fixture
@@ -29,151 +32,181 @@ def machine():
     return plan.cluster("dgx-h100", devices=128)
 
 
+def with_experts(shape, vocabulary, experts):
+    layers, hidden, heads, ffn = shape
+    return plan.preset("llama-8b").but(
+        layers=layers, hidden=hidden, heads=heads, kv_groups=8, head_size=128, ffn=ffn,
+        vocabulary=vocabulary, experts=experts,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PUBLISHED_BILLIONS)
 def test_parameters_are_those_of_the_model_cards(name):
     total, active = PUBLISHED_BILLIONS[name]
-    found = plan.mixture(name)
-    assert found.total / 1e9 == pytest.approx(total, rel=0.005)
-    assert found.active / 1e9 == pytest.approx(active, rel=0.02)
+    model = plan.preset(name)
+    assert plan.parameters(model).total / 1e9 == pytest.approx(total, rel=0.005)
+    assert plan.active_parameters(model) / 1e9 == pytest.approx(active, rel=0.02)
 
 
-def test_a_mixture_of_one_expert_is_the_model_itself_but_for_the_router():
-    dense = plan.preset("llama-8b")
-    alone = plan.Mixture(dense, experts=1, per_token=1)
-    assert alone.total - plan.parameters(dense).total == dense.layers * dense.hidden
-    assert alone.total == alone.active
-    assert alone.twin.ffn == dense.ffn
-
-
-def test_shared_experts_are_held_and_passed_by_all():
-    dense = plan.preset("llama-8b")
-    without = plan.Mixture(dense, 8, 2)
-    shared = plan.Mixture(dense, 8, 2, shared=1)
-    each = dense.layers * without.of_one_expert
-    assert shared.total - without.total == shared.active - without.active == each
-
-
-def test_others_of_published_shapes_have_as_many_parameters_as_their_cards_say():
+def test_mixtures_outside_the_table_have_as_many_parameters_as_their_cards_say():
     """Billions: DBRX 132 and 36; Phi-3.5-MoE 41.9 and 6.6; Llama 4 Scout 109 and 17, of which 0.9
     see pictures."""
+    dbrx = with_experts((40, 6144, 48, 10752), 100352, plan.Experts(16, 4))
+    phi = with_experts((32, 4096, 32, 6400), 32064, plan.Experts(16, 2))
+    scout = with_experts((48, 5120, 40, 8192), 202048, plan.Experts(16, 1, shared=1))
+    for model, total, active in ((dbrx, 132, 36), (phi, 41.9, 6.6), (scout, 107.9, 17.2)):
+        assert plan.parameters(model).total / 1e9 == pytest.approx(total, rel=0.01)
+        assert plan.active_parameters(model) / 1e9 == pytest.approx(active, rel=0.02)
 
-    def shape(layers, hidden, heads, ffn, vocabulary):
-        return plan.preset("llama-8b").but(
-            layers=layers, hidden=hidden, heads=heads, kv_groups=8, head_size=128, ffn=ffn,
-            vocabulary=vocabulary,
-        )  # fmt: skip
 
-    dbrx = plan.Mixture(shape(40, 6144, 48, 10752, 100352), 16, 4)
-    phi = plan.Mixture(shape(32, 4096, 32, 6400, 32064), 16, 2)
-    scout = plan.Mixture(shape(48, 5120, 40, 8192, 202048), 16, 1, shared=1)
-    for mixture, total, active in ((dbrx, 132, 36), (phi, 41.9, 6.6), (scout, 107.9, 17.2)):
-        assert mixture.total / 1e9 == pytest.approx(total, rel=0.01)
-        assert mixture.active / 1e9 == pytest.approx(active, rel=0.02)
+def test_a_mixture_of_one_expert_is_the_dense_model_and_a_router():
+    dense = plan.preset("llama-8b")
+    alone = dense.but(experts=plan.Experts(1, 1))
+    routers = dense.layers * dense.hidden
+    assert plan.parameters(alone).total - plan.parameters(dense).total == routers
+    assert plan.active_parameters(alone) == plan.parameters(alone).total
 
 
 def test_layers_without_experts_are_as_wide_as_what_a_token_passes():
     dense = plan.preset("llama-8b")
-    all_layers, later = (plan.Mixture(dense, 8, 2, dense_layers=n) for n in (0, 4))
+    later = dense.but(experts=plan.Experts(8, 2, dense_layers=4))
+    every = dense.but(experts=plan.Experts(8, 2))
+    assert later.dense_ffn == 2 * dense.ffn
     router = 4 * dense.hidden * 8
-    assert all_layers.active - later.active == router
-    assert all_layers.total - later.total == router + 4 * 6 * later.of_one_expert
-    layout = plan.Layout(data=8, global_batch=64, zero=1)
-    low, high = (m.predict(layout, plan.cluster("dgx-h100", 8)) for m in (later, all_layers))
-    assert low.expert_parameters * 32 == high.expert_parameters * 28
+    assert plan.active_parameters(every) - plan.active_parameters(later) == router
+    second = dense.but(experts=plan.Experts(8, 2, every=2))
+    assert (second.expert_layers, later.expert_layers) == (16, 28)
 
 
-@pytest.mark.parametrize("machine", ["dgx-h100", "selene", "dgx-h200", "lumi", "mi300x"])
-def test_bounds_of_any_machine_are_plausible(mixtral, machine):
-    """No machine is faster than its peak, nor are two such bounds closer than measured runs are."""
-    found = mixtral.predict(SPREAD, plan.cluster(machine, devices=128), expert_ranks=8)
-    slow, fast = found.mfu
-    assert 0.05 < slow < fast < 0.9
-    assert 1.3 < found.high_s / found.low_s < 5
-    at_peak = 6 * mixtral.active * 2e12 / (128 * found.twin.cluster.device.bf16_tflops * 1e12)
-    assert found.days(2e12)[0] > at_peak / 86400
+def test_experts_are_counted_on_the_stage_that_holds_their_layer():
+    model = plan.preset("deepseek-v3")
+    layout = plan.Layout(pipeline=4, virtual=2, data=2, global_batch=8, stages=(7, *[8] * 6, 6))
+    assert expert_layers_of_stages(model, layout) == (4 + 8, 16, 16, 14)
+    assert sum(expert_layers_of_stages(model, layout)) == model.expert_layers == 58
 
 
-def test_one_expert_on_one_rank_is_bounded_by_the_dense_estimate():
-    dense, where = plan.preset("llama-8b"), plan.cluster("dgx-h100", devices=8)
-    layout = plan.Layout(data=8, global_batch=64, zero=1)
-    bounds = plan.Mixture(dense, 1, 1).predict(layout, where)
-    known = plan.predict(dense, layout, where)
-    assert bounds.low_gib == pytest.approx(known.device_gib)
-    assert bounds.low_s == known.interval.low
-    assert bounds.exchange_s == 0
-    assert bounds.high_s > known.interval.high
+@pytest.mark.parametrize("expert", [1, 2, 4, 8])
+def test_every_expert_is_held_once_by_the_ranks_that_share_a_layer(mixtral, expert):
+    layout = SPREAD.but(expert=expert)
+    held = sum(plan.on_rank(mixtral, layout, stage).experts for stage in range(8))
+    assert held * expert == plan.parameters(mixtral).experts
+    split = SPREAD.but(expert=4, expert_tensor=2)
+    assert plan.on_rank(mixtral, split, 0).experts == plan.on_rank(mixtral, SPREAD, 0).experts
 
 
-def test_published_shares_of_the_peak_lie_between_the_bounds(mixtral, machine):
-    """Up to 49.3 % for 8x22B on H100 (arXiv 2504.14960); 468 TFLOP/s for 8x7B in bf16 (the guide
-    of Megatron Core)."""
-    low, high = mixtral.predict(SPREAD, machine, expert_ranks=8).mfu
-    assert low <= 0.493 <= high
-    small = plan.mixture("mixtral-8x7b")
-    layout = plan.Layout(pipeline=4, data=16, virtual=8, global_batch=256, zero=1)
-    low, high = small.predict(layout, plan.cluster("dgx-h100", 64), expert_ranks=8).mfu
-    assert low <= 468 / 989 <= high
+def test_flops_are_six_for_each_active_parameter_and_attention(mixtral):
+    work = plan.of_sequence(mixtral)
+    tables = mixtral.vocabulary * mixtral.hidden
+    norms = plan.parameters(mixtral).norms
+    matmuls = plan.active_parameters(mixtral) - tables - norms
+    assert work.forward - work.attention == pytest.approx(2 * mixtral.sequence * matmuls)
 
 
 def test_more_expert_ranks_take_less_memory_and_more_exchange(mixtral, machine):
-    tried = [mixtral.predict(SPREAD, machine, ranks) for ranks in (1, 2, 4, 8)]
-    memory = [bounds.low_gib for bounds in tried]
-    exchange = [bounds.exchange_s for bounds in tried]
+    tried = [plan.predict(mixtral, SPREAD.but(expert=ranks), machine) for ranks in (1, 2, 4, 8)]
+    memory = [found.device_gib for found in tried]
+    exchange = [found.parts.get("exchange", 0.0) for found in tried]
     assert memory == sorted(memory, reverse=True)
     assert exchange == sorted(exchange)
-    assert tried[0].exchange_s == 0
-    assert all(bounds.low_gib <= bounds.high_gib for bounds in tried)
-    assert all(bounds.low_s <= bounds.high_s for bounds in tried)
+    assert exchange[0] == 0
 
 
-def test_experts_fill_memory_by_counted_bytes(mixtral, machine):
-    """Halving what a device holds of experts frees their 18 bytes, of which 12 were shared."""
-    one, two = (mixtral.predict(SPREAD, machine, ranks) for ranks in (1, 2))
-    held = one.expert_parameters
-    assert held == 7 * 8 * mixtral.of_one_expert / 2
-    saved = held * (2 + 4 + 12 / 8) - held / 2 * (2 + 4 + 12 / 4)
-    assert (one.low_gib - two.low_gib) * 2**30 == pytest.approx(saved * 1.05, rel=0.01)
+def test_copies_of_experts_share_their_optimizer_state(mixtral, machine):
+    """Half as many experts on a device free their 6 bytes of weights and gradients, but the state
+    of 12 bytes is shared by half as many copies, so none of it is freed."""
+    one, two = (
+        plan.predict(mixtral, SPREAD.but(expert=expert), machine).stages[0] for expert in (1, 2)
+    )
+    held = plan.on_rank(mixtral, SPREAD.but(expert=1), 0).experts
+    assert one.parameters - two.parameters == held * 2 / 2
+    assert one.gradients - two.gradients == held * 4 / 2
+    assert one.optimizer == two.optimizer
 
 
 def test_an_exchange_that_leaves_the_node_takes_longer(mixtral):
-    layout = plan.Layout(data=8, global_batch=64, zero=1)
-    inside = mixtral.predict(layout, plan.cluster("dgx-h100", 8), expert_ranks=8)
+    layout = plan.Layout(data=8, global_batch=64, zero=1, expert=8)
+    inside = plan.predict(mixtral, layout, plan.cluster("dgx-h100", 8))
     quads = plan.cluster("dgx-h100", 8).but(devices_per_node=4, nodes=2)
-    across = mixtral.predict(layout, quads, expert_ranks=8)
-    assert across.exchange_s > 2 * inside.exchange_s
+    across = plan.predict(mixtral, layout, quads)
+    assert across.parts["exchange"] > 2 * inside.parts["exchange"]
 
 
-def test_whether_it_fits_may_be_open(mixtral, machine):
-    found = mixtral.predict(SPREAD, machine, expert_ranks=8)
-    assert found.fits is True
-    assert mixtral.predict(SPREAD, machine, expert_ranks=1).fits is False
-    assert "fits" in str(found)
-    assert "39.2 of them for a token" in str(found)
+def test_a_token_crosses_to_a_node_once_however_many_experts_it_has_there():
+    where = plan.cluster("dgx-h100", 16).but(across=plan.Link(0, 1), within=plan.Link(0, 1e6))
+    few, many = (exchange_s(where, Group(16, 8), 1e9, copies) for copies in (1, 64))
+    assert few == pytest.approx(0.5, rel=0.01)
+    assert many == pytest.approx(1, rel=0.01)
+
+
+def test_published_rates_lie_within_the_interval(mixtral):
+    """Up to 49.3 % of the peak for 8x22B on 128 H100 (arXiv 2504.14960)."""
+    found = plan.predict(mixtral, SPREAD, plan.cluster("dgx-h100", devices=128))
+    low, high = found.interval
+    at_once = found.mfu * found.seconds
+    assert at_once / high <= 0.493 <= at_once / low
+    assert "with experts" in str(found.evidence)
+    assert "140.6 billion parameters, 39.2 for a token" in str(found)
+
+
+def test_the_search_spreads_experts_until_they_fit(mixtral):
+    where = plan.cluster("dgx-h100", devices=64)
+    found = plan.search(mixtral, where, 256)
+    assert found.best.layout.expert > 1
+    alone = plan.search(mixtral, where, 256, plan.Choice(expert=(1,)))
+    assert not alone.fitting or alone.best.seconds >= found.best.seconds
+    assert set(plan.search(mixtral, where, 256, plan.Choice(expert=(4,))).table().expert) == {4}
+
+
+def test_latent_attention_keeps_one_short_vector_for_all_heads():
+    model = plan.preset("deepseek-v3")
+    wide = model.but(latent=None, head_size=128)
+    assert plan.parameters(model).attention < plan.parameters(wide).attention / 2
+    # 187 million in each layer: 7168 × 1536 and 1536 × 24576, 7168 × 576 and 512 × 32768, and out.
+    each = 7168 * 1536 + 1536 * 24576 + 7168 * 576 + 512 * 32768 + 16384 * 7168
+    assert plan.parameters(model).attention == 61 * each
+
+
+def test_measured_memory_of_a_deepseek_like_model_is_met():
+    """104.3 GiB on 8 B200 with 4 layers, of which the first is dense (SimuMax's measurements)."""
+    model = plan.preset("deepseek-v3").but(layers=4)
+    model = model.but(experts=plan.Experts(256, 8, shared=1, dense_layers=1, dense_ffn=18432))
+    layout = plan.Layout(data=8, global_batch=32, zero=1, expert=8)
+    found = plan.predict(model, layout, plan.cluster("dgx-b200", 8), "megatron-lm")
+    assert found.allocated_gib == pytest.approx(104.3, rel=0.05)
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"experts": 0}, "experts 0 is too small"),
+        ({"count": 0}, "experts.count 0 is too small"),
         ({"per_token": 9}, "per_token 9 is more than the 8 experts"),
-        ({"shared": -1}, "shared -1 is too small"),
+        ({"shared": -1}, "experts.shared -1 is too small"),
         ({"dense_layers": 32}, "dense_layers 32 of 32 leaves no layer with experts"),
         ({"dense_layers": 1.5}, "dense_layers"),
-        ({"one": "llama"}, "is not a Model"),
+        ({"every": 0}, "every"),
     ],
 )
-def test_an_impossible_mixture_is_refused(wrong, words):
-    given = {"one": plan.preset("llama-8b"), "experts": 8, "per_token": 2} | wrong
+def test_impossible_experts_are_refused(wrong, words):
     with pytest.raises(plan.PlanError, match=words):
-        plan.Mixture(**given)
+        plan.preset("llama-8b").but(experts=plan.Experts(**{"count": 8, "per_token": 2} | wrong))
 
 
-@pytest.mark.parametrize("ranks", [0, 3, 16, 2.5, "8", None])
-def test_expert_ranks_that_divide_nothing_are_refused(mixtral, machine, ranks):
-    with pytest.raises(plan.PlanError, match="expert_ranks"):
-        mixtral.predict(SPREAD, machine, expert_ranks=ranks)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"expert": 3}, "expert"),
+        ({"expert": 0}, "expert"),
+        ({"expert": 2.5}, "expert"),
+        ({"expert": 8, "expert_tensor": 4}, "tensor × context × data"),
+        ({"expert_tensor": 3}, "expert_tensor"),
+        ({"sequence_parallel": False}, "sequence_parallel=True"),
+    ],
+)
+def test_layouts_that_cannot_hold_the_experts_are_refused(mixtral, machine, change, words):
+    with pytest.raises(plan.PlanError, match=words):
+        plan.predict(mixtral, SPREAD.but(**change), machine)
 
 
-def test_an_unknown_mixture_is_answered_with_the_known_ones():
-    with pytest.raises(plan.PlanError, match="mixtral-8x7b, mixtral-8x22b"):
-        plan.mixture("mixtral")
+def test_experts_of_a_dense_model_are_refused():
+    with pytest.raises(plan.PlanError, match="13b has no experts"):
+        plan.predict(plan.preset("13b"), plan.Layout(data=8, expert=8), plan.cluster("selene", 8))

@@ -41,7 +41,7 @@ class Block(nn.Module):
         super().__init__()
         h, norm = model.hidden, nn.LayerNorm if model.norm == "layernorm" else nn.RMSNorm
         self.norms = nn.ModuleList([norm(h), norm(h)])
-        width = model.query_width + 2 * model.kv_width
+        width = model.query_width + model.kv_width
         up = model.ffn * (2 if model.activation == "swiglu" else 1)
         self.matrices = nn.ModuleList(
             [

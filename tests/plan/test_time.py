@@ -160,7 +160,7 @@ def test_published_times_are_met_by_what_other_published_runs_teach(told, judged
 def test_the_interval_is_that_of_the_nearest_kind_of_run_that_was_measured():
     estimate = run({"tensor": 2, "pipeline": 4, "global_batch": 16}, where="dgx-h100")
     table = json.loads(RESIDUALS.read_text(encoding="utf-8"))
-    keys = time_keys(estimate.layout, estimate.cluster, estimate.stack)
+    keys = time_keys(estimate.model, estimate.layout, estimate.cluster, estimate.stack)
     row = next(table[key] for key in keys if key in table)
     assert estimate.interval == (estimate.seconds * row["low"], estimate.seconds * row["high"])
     assert estimate.evidence.runs == row["runs"]

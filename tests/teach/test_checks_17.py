@@ -26,7 +26,15 @@ DENSE_LAYOUT = plan.Layout(
     tensor=8, pipeline=4, data=16, virtual=4, global_batch=512, zero=1, sequence_parallel=True
 )
 MIXTURE_LAYOUT = plan.Layout(
-    tensor=2, pipeline=8, data=32, virtual=7, global_batch=1024, zero=1, sequence_parallel=True
+    tensor=2,
+    pipeline=8,
+    data=32,
+    virtual=7,
+    global_batch=1024,
+    zero=1,
+    sequence_parallel=True,
+    expert=8,
+    expert_tensor=1,
 )
 LEAST_DAYS, TOTAL, ACTIVE = 9.6, 140.6, 39.16
 
@@ -109,8 +117,8 @@ def dream():
     return known.but(device=replace(known.device, bf16_tflops=4000.0))
 
 
-def mixture(layout=MIXTURE_LAYOUT, ranks=8, name="mixtral-8x22b"):
-    return plan.mixture(name).predict(layout, dgx(layout.devices), ranks)
+def mixture(layout=MIXTURE_LAYOUT, name="mixtral-8x22b"):
+    return plan.predict(plan.preset(name), layout, dgx(layout.devices))
 
 
 def test_days_at_the_peak_and_parameters_are_told_from_their_numbers():
@@ -162,7 +170,7 @@ def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
         (lambda: ..., "Replace the ..."),
         (lambda: None, "This is NoneType"),
         (lambda: DENSE_LAYOUT, "This is Layout"),
-        (mixture, "This is MixtureBounds"),
+        (mixture, "It is for mixtral-8x22b"),
     ],
 )
 def test_a_dense_plan_is_refused_for_what_it_lacks(made, words):
@@ -173,10 +181,10 @@ def test_a_dense_plan_is_refused_for_what_it_lacks(made, words):
     ("made", "words"),
     [
         (lambda: mixture(name="mixtral-8x7b", layout=MIXTURE_LAYOUT.but(virtual=1)), "It is for"),
-        (lambda: mixture(ranks=1), "hold fewer experts each"),
-        (lambda: mixture(MIXTURE_LAYOUT.but(data=8, global_batch=512)), "In the slowest case"),
+        (lambda: mixture(MIXTURE_LAYOUT.but(expert=1)), "What is cut finer"),
+        (lambda: mixture(MIXTURE_LAYOUT.but(data=8, global_batch=512)), "At the slow end"),
         (lambda: mixture(MIXTURE_LAYOUT.but(data=128, global_batch=2048)), "It asks for 2048"),
-        (dense, "This is Estimate"),
+        (dense, "It is for llama-70b"),
         (lambda: ..., "Replace the ..."),
     ],
 )

@@ -62,6 +62,14 @@ FLASH_RAMP_SEQUENCE = 256
 # Fused attention recomputes the scores in backward: five matmuls instead of two.
 FLASH_BACKWARD_FACTOR = 2.5
 
+# Factor by which the busiest rank of an expert group has more tokens than the mean, if a loss or a
+# bias balances the experts. Fitted, like the next: NeMo's runs of Grok and Qwen3 on H100 and
+# Blackwell.
+UNEVEN = 1.05
+
+# Passes through memory, in hidden states of routed tokens, to sort tokens by expert and back.
+PERMUTED_WIDTHS = 8.0
+
 # Exponent of the smooth maximum of launch time and compute time; 1 would add the two.
 LAUNCH_SHARPNESS = 6
 

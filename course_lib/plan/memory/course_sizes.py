@@ -109,9 +109,9 @@ def widths_more(model: Model, layout: Layout) -> tuple[float, float]:
         return whole, cut
     turned, parted = model.positions == "rotary", layout.tensor < model.kv_groups < model.heads
     if (turned or parted) and layout.context > 1:
-        cut -= 2 * model.kv_width  # only the gathered keys and values of all ranks remain
+        cut -= model.kv_width  # only the gathered keys and values of all ranks remain
     elif turned:
-        cut += model.query_width + model.kv_width
+        cut += model.query_width + model.kv_width / 2
     elif parted:
         cut += model.query_width
     return whole, cut

@@ -20,7 +20,7 @@ def _put_off(sizes: StageSizes) -> tuple[float, float]:
         sizes.layers * sizes.bytes(2 * model.hidden + widths * cut)
         for widths in (
             model.query_width + model.ffn,
-            model.query_width + 2 * model.kv_width + wide,
+            model.query_width + model.kv_width + wide,
         )
     )
     gradients += ENDS[sizes.is_last] * sizes.row

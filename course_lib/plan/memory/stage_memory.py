@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.plan.checks import PlanError
 from course_lib.plan.code_bases import Stack
+from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.memory import course_program, course_sizes
 from course_lib.plan.schedules.costs import alive, put_off
 from course_lib.plan.shapes.flops import recomputed_layers
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
-from course_lib.plan.shapes.parameter_counts import layer, on_rank
-from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.shapes.parameter_counts import expert_layer, layer, on_rank
+from course_lib.plan.shapes.stages import (
+    expert_layers_of_stages,
+    head_rank,
+    layers_of_stages,
+)
 from course_lib.plan.time.kernels import ELEMENT_BYTES, OPERAND_BYTES
+from course_lib.words import _
 
 
 @dataclass(frozen=True)
@@ -69,20 +76,29 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
     recomputed layer, whichever is larger."""
     if stack.counted:
         return _counted(model, layout, stack, stage)
-    held = float(on_rank(model, layout, stage).total)
+    held = on_rank(model, layout, stage)
     layers = layers_of_stages(model, layout)[stage]
     is_last = stage == head_rank(model, layout)
     tokens = layout.micro_batch * model.sequence // layout.context
-    weights, gradients, state = _bytes_per_parameter(layout, stack)
-    kept, working = _activations(model, layout, stack, layers)
+    ranks = layout.tensor * layout.context * layout.data
+    shared = (
+        (held.unrouted, _bytes_per_parameter(layout, stack, layout.data * layout.context)),
+        (held.experts, _bytes_per_parameter(layout, stack, max(1, ranks // layout.expert_ranks))),
+    )
+    weights, gradients, state = (
+        sum(count * each[kind] for count, each in shared) for kind in range(3)
+    )
+    routed = expert_layers_of_stages(model, layout)[stage]
+    kept, working = _activations(model, layout, stack, layers, routed)
     logits = _logits(model, layout, stack, tokens) if is_last else 0.0
     passing = stack.working_widths * tokens * model.hidden * ELEMENT_BYTES[layout.precision]
     temporary = _gathered_layers(model, layout, layers) + passing + stack.workspace_gib * 2**30
+    temporary += _exchanged(model, layout) if routed else 0.0
     return StageMemory(
         stage=stage,
-        parameters=held * weights,
-        gradients=held * gradients,
-        optimizer=held * state,
+        parameters=weights,
+        gradients=gradients,
+        optimizer=state,
         activations=(alive(layout, stage) + put_off(layout, stage)) * kept,
         logits=logits,
         temporary=temporary + max(0.0, working - logits),
@@ -91,21 +107,29 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
     """Return the memory of the course's program, with recomputed activations as activations."""
+    if model.experts:
+        raise PlanError(
+            _(
+                "the memory of the course's program is counted for models without experts only; "
+                'use stack "megatron-core" for {model}',
+                model=model.name,
+            )
+        )
     sizes = course_sizes.StageSizes(model, layout, stage)
-    kept, again = _activations(model, layout, stack, sizes.layers)
+    kept, again = _activations(model, layout, stack, sizes.layers, 0)
     entered = sizes.row if sizes.norms_keep_inputs else 0.0  # counted already
     working = max(0.0, again - entered)
     standing, passing = course_program.standing(sizes), course_program.passing(sizes, kept, working)
     return StageMemory(stage, *standing, *passing)
 
 
-def _bytes_per_parameter(layout: Layout, stack: Stack) -> tuple[float, float, float]:
-    """Return a rank's bytes of weights, gradients and state; fp32 has no master copy."""
+def _bytes_per_parameter(layout: Layout, stack: Stack, sharers: int) -> tuple[float, float, float]:
+    """Return bytes of weights, gradients and state of a parameter of which so many ranks have
+    copies; fp32 has no master copy."""
     wide = layout.precision == "fp32"
     weights = 4.0 if wide else stack.weight_bytes
     gradients = 4.0 if wide else stack.gradient_bytes
     state = 8.0 if wide else stack.optimizer_bytes
-    sharers = layout.data * layout.context
     return (
         weights / (sharers if layout.zero == 3 else 1),
         gradients / (sharers if layout.zero >= 2 else 1),
@@ -117,8 +141,22 @@ def _gathered_layers(model: Model, layout: Layout, layers: int) -> float:
     """Return the bytes of ZeRO-3's two gathered layers: the current one and the next."""
     if layout.zero != 3:
         return 0.0
-    one = layer(model, layout.tensor).total * ELEMENT_BYTES[layout.precision]
-    return min(2.0, layers) * one
+    one = max(layer(model, layout.tensor).total, expert_layer(model, layout).total)
+    return min(2.0, layers) * one * ELEMENT_BYTES[layout.precision]
+
+
+def _exchanged(model: Model, layout: Layout) -> float:
+    """Return the bytes of a layer's tokens on their way to experts and back, in two buffers."""
+    return 2.0 * _routed(model, layout) * model.hidden * ELEMENT_BYTES[layout.precision]
+
+
+def _routed(model: Model, layout: Layout) -> float:
+    """Return the tokens of which the busiest rank holds copies for its experts."""
+    if model.experts is None:
+        return 0.0
+    tokens = layout.micro_batch * model.sequence // layout.context / layout.tensor
+    split = layout.expert_tensor or layout.tensor
+    return tokens * model.experts.per_token * split * c.UNEVEN
 
 
 def _logits(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
@@ -131,10 +169,14 @@ def _logits(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
     return float(tokens) * rows * stack.logit_bytes + normed / split
 
 
-def _activations(model: Model, layout: Layout, stack: Stack, layers: int) -> tuple[float, float]:
+def _activations(
+    model: Model, layout: Layout, stack: Stack, layers: int, routed: int
+) -> tuple[float, float]:
     """Return bytes that one micro-batch keeps on this stage from forward to backward, and bytes
-    that recomputation temporarily allocates."""
-    full = layer_activations(model, layout, stack)
+    that recomputation temporarily allocates. `routed` of the layers have experts."""
+    dense = layer_activations(model, layout, stack)
+    other = _expert_activations(model, layout, stack) if routed else 0.0
+    full = (other * routed + dense * (layers - routed)) / layers if layers else dense
     tokens = layout.micro_batch * model.sequence // layout.context
     sharded = layout.tensor if layout.sequence_parallel else 1
     entry = tokens * model.hidden * ELEMENT_BYTES[layout.precision] / sharded
@@ -145,13 +187,29 @@ def _activations(model: Model, layout: Layout, stack: Stack, layers: int) -> tup
     if layout.recompute_method == "block":
         return again * entry + (layers - again) * full + embedded, full
     groups = -(-layers // layout.recompute_layers)
-    return groups * entry + embedded, min(layers, layout.recompute_layers) * full
+    largest = other if routed else dense
+    return groups * entry + embedded, min(layers, layout.recompute_layers) * largest
 
 
-def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
-    """Return bytes that one layer saves for the backward pass of one micro-batch. Without a split
-    sequence, every tensor rank holds norm inputs and outputs (and dropout masks) whole; the ranks
-    divide the rest (arXiv 2205.05198, section 4)."""
+def _expert_activations(model: Model, layout: Layout, stack: Stack) -> float:
+    """Return bytes that a layer with experts saves: attention and shared experts, and for each
+    routed token the inputs of both matmuls of its expert and what the activation needs."""
+    experts = model.experts
+    assert experts is not None
+    element, operand = ELEMENT_BYTES[layout.precision], OPERAND_BYTES[layout.precision]
+    inner = model.ffn / (layout.expert_tensor or layout.tensor)
+    gates = 2 if model.activation == "swiglu" else 1
+    each = (model.hidden + inner) * operand + gates * inner * element
+    each += stack.returned_widths * model.hidden * element
+    shared = layer_activations(model, layout, stack, experts.shared * model.ffn)
+    return shared + _routed(model, layout) * each
+
+
+def layer_activations(model: Model, layout: Layout, stack: Stack, ffn: int | None = None) -> float:
+    """Return bytes that one layer with an MLP of this width (None: as in layers without experts)
+    saves for the backward pass of one micro-batch. Without a split sequence, every tensor rank
+    holds norm inputs and outputs (and dropout masks) whole; the ranks divide the rest (arXiv
+    2205.05198, section 4)."""
     tokens = layout.micro_batch * model.sequence // layout.context
     element = ELEMENT_BYTES[layout.precision]
     mask = 2 if stack.dropout else 0
@@ -162,16 +220,21 @@ def layer_activations(model: Model, layout: Layout, stack: Stack) -> float:
     whole_share = stack.whole_share
     if layout.sequence_parallel:
         whole_share = 2 * element / (4 * element + mask) if stack.keeps_gathered else 0.0
-    widths = 2 * model.query_width + 2 * model.kv_width + stack.copied_widths * model.hidden
-    widths += model.ffn * ((3 if model.activation == "swiglu" else 2) - narrower)
+    widths = float(model.query_width) + model.context_width + model.kv_width
+    widths += stack.copied_widths * model.hidden
+    ffn = model.dense_ffn if ffn is None else ffn
+    widths += ffn * ((3 if model.activation == "swiglu" else 2) - narrower)
     if narrower:  # attention needs its output in bf16, the projection after it in fewer bits
-        widths += model.query_width * (1 - narrower)
+        widths += model.context_width * (1 - narrower)
+    if model.latent:  # short vectors before and after their norms, on every tensor rank
+        short = model.latent.kv_rank + model.latent.query_rank
+        widths += (2 * short + model.latent.rotary_size) * layout.tensor
     if stack.counted:
         whole, cut = course_sizes.widths_more(model, layout)
         path, widths = path + tokens * whole * element, widths + cut
     if layout.context > 1 and stack.gathers_keys and layout.recompute != "selective":
         # Keys and values of the whole sequence, and the partial outputs that are combined.
-        widths += 2 * model.kv_width * layout.context + model.query_width
+        widths += model.kv_width * layout.context + model.context_width
     split = (tokens * widths * element + (1 - whole_share) * path) / layout.tensor
     return whole_share * path + split + _scores(model, layout, stack, tokens)
 

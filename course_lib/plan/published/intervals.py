@@ -1,8 +1,8 @@
 """Errors of predictions for measured runs, from which every interval comes.
 
 For each code base and size of run, `measured_over_predicted.json` holds the tenth and ninetieth
-percentile over published runs, the number of runs, the most devices of one run and the median
-error. `benchmarks/planner.py --write-residuals` writes the file."""
+percentile over published runs, the number of runs, the most devices of one run, the precisions and
+the median error. `benchmarks/planner.py --write-residuals` writes the file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import json
 from functools import lru_cache
 from math import log2, prod
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.shapes.layout import LINEAR_PRECISIONS, Layout
+from course_lib.plan.shapes.model import Model
 from course_lib.words import _
 
 UNKNOWN = "unknown"
@@ -53,11 +54,17 @@ class Evidence(NamedTuple):
         return _("{text}; never held against {unlike}", text=text, unlike=", ".join(self.unlike))
 
 
-def _bits(layout: Layout) -> str:
+def bits(layout: Layout) -> str:
+    """Return "16 bits" for every precision whose linear layers are not narrower."""
     return layout.precision if layout.precision in LINEAR_PRECISIONS else "16 bits"
 
 
-def time_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
+def _program(model: Model, stack: Stack) -> str:
+    """Return the program's name; mixtures of experts are a kind of their own."""
+    return f"{stack.program} with experts" if model.experts else stack.program
+
+
+def time_keys(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
     """Return keys from the most to the least specific kind of run. For an unknown code base, the
     other code bases show only how much code bases differ, so the size of the run does not count."""
     if stack.name == UNKNOWN:
@@ -65,10 +72,11 @@ def time_keys(layout: Layout, cluster: Cluster, stack: Stack) -> list[str]:
     nodes = -(-layout.devices // cluster.devices_per_node)
     size = "1" if nodes == 1 else "2-8" if nodes <= 8 else "9-31" if nodes <= 31 else "32+"
     kind = "piped" if layout.pipeline > 1 else "flat"
-    own = f"time/{stack.program}/{cluster.device.family}"
-    narrow = f"{own}/{_bits(layout)}"
+    program = f"time/{_program(model, stack)}"
+    own = f"{program}/{cluster.device.family}"
+    narrow = f"{own}/{bits(layout)}"
     sized = f"{narrow}/{size} nodes"
-    return [f"{sized}/{kind}", sized, narrow, own, f"time/{stack.program}", f"time/{UNKNOWN}"]
+    return [f"{sized}/{kind}", sized, narrow, own, program, f"time/{UNKNOWN}"]
 
 
 def memory_keys(layout: Layout, stack: Stack) -> list[str]:
@@ -77,10 +85,10 @@ def memory_keys(layout: Layout, stack: Stack) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _residuals() -> dict[str, dict[str, float]]:
+def _residuals() -> dict[str, dict[str, Any]]:
     if not RESIDUALS.exists():
         return {}
-    table: dict[str, dict[str, float]] = json.loads(RESIDUALS.read_text(encoding="utf-8"))
+    table: dict[str, dict[str, Any]] = json.loads(RESIDUALS.read_text(encoding="utf-8"))
     return table
 
 
@@ -88,18 +96,19 @@ def _first(keys: list[str]) -> str | None:
     return next((key for key in keys if key in _residuals()), None)
 
 
-def evidence(layout: Layout, cluster: Cluster, stack: Stack) -> Evidence | None:
+def evidence(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Evidence | None:
     """Return the most specific kind of measured run; None if there is no table."""
-    key = _first(time_keys(layout, cluster, stack))
+    key = _first(time_keys(model, layout, cluster, stack))
     if key is None:
         return None
     row = _residuals()[key]
-    return Evidence(
-        key, int(row["runs"]), row["median"], tuple(_unlike(key, layout, cluster, stack))
-    )
+    unlike = _unlike(key, model, layout, cluster, stack)
+    return Evidence(key, int(row["runs"]), row["median"], tuple(unlike))
 
 
-def _unlike(key: str, layout: Layout, cluster: Cluster, stack: Stack) -> dict[str, float]:
+def _unlike(
+    key: str, model: Model, layout: Layout, cluster: Cluster, stack: Stack
+) -> dict[str, float]:
     """Return how the planned run differs from all measured runs of the kind, with a factor for each
     difference. The table knows a device if any code base was measured on it."""
     found: dict[str, float] = {}
@@ -108,14 +117,15 @@ def _unlike(key: str, layout: Layout, cluster: Cluster, stack: Stack) -> dict[st
     family = cluster.device.family
     if key == f"time/{UNKNOWN}":
         if stack.name != UNKNOWN:
-            found[stack.name] = 1.0
+            found[_program(model, stack)] = 1.0
         if family not in families:
             found[_a_device(cluster)] = OTHER_DEVICE
     elif len(parts) == 2:
         found[_a_device(cluster)] = OTHER_DEVICE
-    if len(parts) == 3 or (len(parts) == 2 and _bits(layout) != "16 bits"):
+    row = _residuals()[key]
+    if bits(layout) not in row["precisions"]:
         found[layout.precision] = OTHER_PRECISION
-    most = _residuals()[key]["devices"]
+    most = row["devices"]
     if layout.devices > most:
         found[_("{devices} devices", devices=layout.devices)] = DOUBLED_DEVICES ** log2(
             layout.devices / most
@@ -127,12 +137,14 @@ def _a_device(cluster: Cluster) -> str:
     return _("a device such as {name}", name=cluster.device.name)
 
 
-def time_interval(seconds: float, layout: Layout, cluster: Cluster, stack: Stack) -> Interval:
+def time_interval(
+    seconds: float, model: Model, layout: Layout, cluster: Cluster, stack: Stack
+) -> Interval:
     """Return the interval of the most specific measured kind, wider for each difference."""
-    key = _first(time_keys(layout, cluster, stack))
+    key = _first(time_keys(model, layout, cluster, stack))
     if key is None:
         return Interval(seconds / 2, seconds * 2)
-    row, wider = _residuals()[key], prod(_unlike(key, layout, cluster, stack).values())
+    row, wider = _residuals()[key], prod(_unlike(key, model, layout, cluster, stack).values())
     return Interval(seconds * row["low"] / wider, seconds * row["high"] * wider)
 
 

@@ -19,7 +19,7 @@ class Flops:
 
     projections: float  # forward: queries, keys, values and the output of attention
     attention: float  # forward: scores and their product with the values
-    mlp: float  # forward
+    mlp: float  # forward, with routers
     head: float  # forward: logits, or the patches of a ViT
     embedding: float  # forward: the patch projection of a ViT; a token look-up multiplies nothing
     recomputed: float
@@ -54,11 +54,16 @@ def of_sequence(
     causal, padded = flag("causal", causal), flag("padded", padded)
     if layout is not None:
         expect(Layout, "layout", layout, "plan.Layout(data=4)")
-    query, hidden = model.query_width, model.hidden
+    hidden, routed = model.hidden, model.expert_layers
     matrices = 3 if model.activation == "swiglu" else 2
-    projections = 2.0 * tokens * hidden * (2 * query + 2 * model.kv_width) * model.layers
-    attention = 4.0 * tokens * tokens * query * model.layers * (0.5 if causal else 1)
-    mlp = 2.0 * tokens * matrices * hidden * model.ffn * model.layers
+    projected = sum(inputs * outputs for inputs, outputs, _split in model.attention_matrices)
+    projections = 2.0 * tokens * projected * model.layers
+    widths = model.query_width + model.context_width
+    attention = 2.0 * tokens * tokens * widths * model.layers * (0.5 if causal else 1)
+    passed = (model.layers - routed) * matrices * model.dense_ffn
+    if model.experts:
+        passed += routed * (matrices * model.experts.passed * model.ffn + model.experts.count)
+    mlp = 2.0 * tokens * hidden * passed
     patch_in = patch_out = 0
     if model.patches is not None:
         patch_in = model.patches.in_channels * model.patches.size**2

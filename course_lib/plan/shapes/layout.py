@@ -47,7 +47,11 @@ class Layout:
     first stages one layer more if needed; "ends-count" counts embedding and head as a layer each
     (BLOOM, Llama 3.1 405B); "by-cost" fills each stage until it exceeds its share of the matmuls,
     with the head as one block (nanotron). A tuple lists the layers of every stage, with those of
-    the first virtual stages first."""
+    the first virtual stages first.
+
+    A mixture's experts divide the ranks of a stage anew: `expert` ranks share a layer's experts,
+    `expert_tensor` ranks share each expert's matrices (0: as many as `tensor`), and the rest hold
+    copies."""
 
     data: int = 1
     tensor: int = 1
@@ -66,10 +70,13 @@ class Layout:
     flash: bool = True
     order: str = "tp-cp-ep-dp-pp"
     stages: str | tuple[int, ...] = "even"
+    expert: int = 1
+    expert_tensor: int = 0
 
     def __post_init__(self) -> None:
         keep_whole(self, "data", "tensor", "pipeline", "context", "virtual", "micro_batch")
-        keep_whole(self, "recompute_layers")
+        keep_whole(self, "recompute_layers", "expert")
+        keep_whole(self, "expert_tensor", least=0)
         whole_number("data × tensor × pipeline × context =", self.devices, most=MOST_PARTS)
         keep_whole(self, "global_batch", least=0)
         if whole(self.zero) not in (0, 1, 2, 3):
@@ -173,6 +180,11 @@ class Layout:
             )
 
     @property
+    def expert_ranks(self) -> int:
+        """Return the ranks that together hold the experts of a layer once."""
+        return self.expert * (self.expert_tensor or self.tensor)
+
+    @property
     def devices(self) -> int:
         return self.data * self.tensor * self.pipeline * self.context
 
@@ -206,7 +218,8 @@ class Layout:
             )
         divides("tensor", self.tensor, "heads", model.heads)
         divides("tensor", self.tensor, "kv_groups", model.kv_groups)
-        divides("tensor", self.tensor, "ffn", model.ffn)
+        divides("tensor", self.tensor, "ffn", model.dense_ffn)
+        self._check_experts(model)
         self._check_stages(model.layers)
         if self.context > 1:
             # Each rank gets one early and one late piece, which balances causal attention.
@@ -215,6 +228,28 @@ class Layout:
         if self.sequence_parallel:
             local = model.sequence // self.context
             divides(_("tensor (with sequence_parallel)"), self.tensor, _("local sequence"), local)
+
+    def _check_experts(self, model: Model) -> None:
+        if model.experts is None:
+            if self.expert > 1 or self.expert_tensor:
+                raise PlanError(
+                    _("{model} has no experts; use expert 1 and expert_tensor 0", model=model.name)
+                )
+            return
+        divides("expert", self.expert, "experts", model.experts.count)
+        shared = self.expert_tensor or self.tensor
+        divides("expert_tensor", shared, "ffn", model.ffn)
+        text = f"expert {self.expert} × expert_tensor {shared} ="
+        whole = self.tensor * self.context * self.data
+        divides(text, self.expert_ranks, "tensor × context × data", whole)
+        if self.tensor > 1 and not self.sequence_parallel:
+            raise PlanError(
+                _(
+                    "experts with tensor {tensor} need each token on one rank; use "
+                    "sequence_parallel=True",
+                    tensor=self.tensor,
+                )
+            )
 
     def _check_stages(self, layers: int) -> None:
         count = self.pipeline * self.virtual

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan.checks import (
     MOST_PARTS,
+    PlanError,
     divides,
     expect,
     keep_flags,
@@ -43,13 +44,70 @@ class Patches:
         return (self.height // self.size) * (self.width // self.size)
 
 
+@dataclass(frozen=True)
+class Experts:
+    """Experts of a mixture: `count` MLPs of the model's `ffn` in one layer. A router sends each
+    token to `per_token` of them; every token also passes the `shared` ones. The first
+    `dense_layers` have one MLP of width `dense_ffn` instead (0: as wide as all experts that a
+    token passes), and so do the later layers except every `every`-th one."""
+
+    count: int
+    per_token: int
+    shared: int = 0
+    dense_layers: int = 0
+    dense_ffn: int = 0
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "count", "per_token", "every", of="experts.")
+        keep_whole(self, "shared", "dense_layers", "dense_ffn", least=0, of="experts.")
+        if self.per_token > self.count:
+            raise PlanError(
+                _(
+                    "per_token {per_token} is more than the {count} experts; use at most {count}",
+                    per_token=self.per_token,
+                    count=self.count,
+                )
+            )
+
+    @property
+    def passed(self) -> int:
+        """Return the experts that one token passes in a layer."""
+        return self.per_token + self.shared
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Multi-head latent attention: a token's keys and values of all heads are computed from one
+    vector of `kv_rank` numbers, and queries from one of `query_rank` (0: from the hidden state).
+    Each head's queries and keys have `rotary_size` numbers with positions, with the same keys for
+    all heads; values have `value_size`."""
+
+    kv_rank: int
+    rotary_size: int
+    value_size: int
+    query_rank: int = 0
+
+    def __post_init__(self) -> None:
+        keep_whole(self, "kv_rank", "rotary_size", "value_size", of="latent.")
+        keep_whole(self, "query_rank", least=0, of="latent.")
+
+
+class Matrix(NamedTuple):
+    """Matrix of attention: `split` is the dimension that tensor ranks divide, or ""."""
+
+    inputs: int
+    outputs: int
+    split: str
+
+
 @answers_misspelt
 @explained_methods("model", "__init__", only_failures=True)
 @dataclass(frozen=True)
 class Model:
-    """Decoder (GPT, Llama) or, with `patches`, ViT. Zero for `kv_groups`, `ffn` or `head_size`
-    means the usual value: as many groups as heads, 4 × hidden (SwiGLU: 8/3 × hidden, rounded up to
-    a multiple of 256), hidden / heads."""
+    """Decoder (GPT, Llama), mixture with `experts`, or with `patches` ViT. Zero for `kv_groups`,
+    `ffn` or `head_size` means the usual value: as many groups as heads, 4 × hidden (SwiGLU:
+    8/3 × hidden, rounded up to a multiple of 256), hidden / heads. `ffn` is one expert's width."""
 
     name: str
     layers: int
@@ -67,6 +125,8 @@ class Model:
     bias: bool = True
     pad_vocabulary_to: int = 128
     patches: Patches | None = None
+    experts: Experts | None = None
+    latent: Latent | None = None
 
     def __post_init__(self) -> None:
         keep_whole(self, "layers", most=MOST_PARTS)
@@ -76,6 +136,19 @@ class Model:
         keep_flags(self, "tied", "bias")
         if self.patches is not None:
             expect(Patches, "patches", self.patches, "plan.Patches(720, 1440, 8, 20, 20)")
+        if self.experts is not None:
+            expect(Experts, "experts", self.experts, "plan.Experts(8, 2)")
+            if self.experts.dense_layers >= self.layers:
+                raise PlanError(
+                    _(
+                        "dense_layers {dense_layers} of {layers} leaves no layer with "
+                        "experts; use fewer",
+                        dense_layers=self.experts.dense_layers,
+                        layers=self.layers,
+                    )
+                )
+        if self.latent is not None:
+            expect(Latent, "latent", self.latent, "plan.Latent(512, 64, 128, 1536)")
         one_of("positions", self.positions, POSITIONS)
         one_of("activation", self.activation, ACTIVATIONS)
         one_of("norm", self.norm, NORMS)
@@ -109,9 +182,57 @@ class Model:
         return self.heads * self.head_size
 
     @property
+    def value_size(self) -> int:
+        return self.latent.value_size if self.latent else self.head_size
+
+    @property
+    def context_width(self) -> int:
+        """Return the width of attention's result, before its output matrix."""
+        return self.heads * self.value_size
+
+    @property
     def kv_width(self) -> int:
-        """Return the width of the keys; the values have the same width."""
-        return self.kv_groups * self.head_size
+        """Return the width of keys and values together."""
+        return self.kv_groups * (self.head_size + self.value_size)
+
+    @property
+    def attention_matrices(self) -> tuple[Matrix, ...]:
+        """Return attention's matrices: queries, keys and values in one, then the output. Latent
+        attention first computes its short vectors on every tensor rank."""
+        out = Matrix(self.context_width, self.hidden, "inputs")
+        latent = self.latent
+        if latent is None:
+            return Matrix(self.hidden, self.query_width + self.kv_width, "outputs"), out
+        grown = self.heads * (self.head_size - latent.rotary_size + latent.value_size)
+        keys = (
+            Matrix(self.hidden, latent.kv_rank + latent.rotary_size, ""),
+            Matrix(latent.kv_rank, grown, "outputs"),
+        )
+        if not latent.query_rank:
+            return Matrix(self.hidden, self.query_width, "outputs"), *keys, out
+        queries = (
+            Matrix(self.hidden, latent.query_rank, ""),
+            Matrix(latent.query_rank, self.query_width, "outputs"),
+        )
+        return *queries, *keys, out
+
+    @property
+    def dense_ffn(self) -> int:
+        """Return the width of the MLP in layers without experts."""
+        if self.experts is None:
+            return self.ffn
+        return self.experts.dense_ffn or self.experts.passed * self.ffn
+
+    def has_experts(self, layer: int) -> bool:
+        """Tell whether this layer, counted from 0, has experts."""
+        experts = self.experts
+        if experts is None or layer < experts.dense_layers:
+            return False
+        return (layer + 1) % experts.every == 0
+
+    @property
+    def expert_layers(self) -> int:
+        return sum(map(self.has_experts, range(self.layers))) if self.experts else 0
 
     def padded_vocabulary(self, tensor: int = 1) -> int:
         """Return the rows of the embedding: rounded up so that each tensor rank holds a whole

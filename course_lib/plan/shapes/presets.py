@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from course_lib.mistakes.arguments import explained
 from course_lib.plan.checks import named
-from course_lib.plan.shapes.model import Model, Patches
+from course_lib.plan.shapes.model import Experts, Latent, Model, Patches
 from course_lib.words import _
 
 
@@ -33,6 +33,20 @@ def _llama(name: str, shape: tuple[int, int, int, int, int], vocabulary: int = 1
     )
 
 
+def _mixture(
+    name: str,
+    shape: tuple[int, int, int, int, int],
+    vocabulary: int,
+    experts: Experts,
+    latent: Latent | None = None,
+) -> Model:
+    """Build a mixture from `shape`: layers, hidden, heads, key-value groups, one expert's width."""
+    model = _llama(name, shape, vocabulary)
+    return model.but(
+        tied=False, experts=experts, latent=latent, head_size=192 if latent else 128, sequence=4096
+    )
+
+
 PRESETS: dict[str, Model] = {
     model.name: model
     for model in (
@@ -58,6 +72,18 @@ PRESETS: dict[str, Model] = {
         _llama("llama-405b", (126, 16384, 128, 8, 53248)),
         # Width and depth of the 70 B, with one key head per head: 80 B.
         _llama("llama-80b", (80, 8192, 64, 64, 28672), vocabulary=131072),
+        # Mixtures of experts, from the configurations published with their weights.
+        _mixture("mixtral-8x7b", (32, 4096, 32, 8, 14336), 32000, Experts(8, 2)),
+        _mixture("mixtral-8x22b", (56, 6144, 48, 8, 16384), 32768, Experts(8, 2)),
+        _mixture("qwen3-30b-a3b", (48, 2048, 32, 4, 768), 151936, Experts(128, 8)),
+        _mixture("qwen3-235b-a22b", (94, 4096, 64, 4, 1536), 151936, Experts(128, 8)),
+        _mixture(
+            "deepseek-v3",
+            (61, 7168, 128, 128, 2048),
+            129280,
+            Experts(256, 8, shared=1, dense_layers=3, dense_ffn=18432),
+            Latent(512, 64, 128, 1536),
+        ),
         # Weather: 20 fields of 720 × 1440 points, patches of 8.
         Model("vit-weather", 12, 384, 8, 1, patches=Patches(720, 1440, 8, 20, 20)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
@@ -13,23 +14,34 @@ HEAD_WEIGHT = 0.95
 
 def layers_of_stages(model: Model, layout: Layout) -> tuple[int, ...]:
     """Return each pipeline rank's layers, over its virtual stages, by the layout's `stages`."""
-    return _layers(model, layout.pipeline, layout.virtual, layout.stages)
+    return _layers(model, layout.pipeline, layout.virtual, layout.stages)[0]
+
+
+def expert_layers_of_stages(model: Model, layout: Layout) -> tuple[int, ...]:
+    """Return how many of each pipeline rank's layers have experts."""
+    return _layers(model, layout.pipeline, layout.virtual, layout.stages)[1]
 
 
 @lru_cache(maxsize=4096)
 def _layers(
     model: Model, pipeline: int, virtual: int, stages: str | tuple[int, ...]
-) -> tuple[int, ...]:
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if stages == "by-cost":
-        return _by_cost(model, pipeline)[0]
-    if isinstance(stages, tuple):
+        each = _by_cost(model, pipeline)[0]
+    elif isinstance(stages, tuple):
         each = stages
     elif stages == "ends-count":
         whole = _even(model.layers + 2, pipeline * virtual)
         each = (max(0, whole[0] - 1), *whole[1:-1], max(0, whole[-1] - 1))
     else:
         each = _even(model.layers, pipeline * virtual)
-    return tuple(sum(each[rank::pipeline]) for rank in range(pipeline))
+    layers = iter(range(model.layers))
+    with_experts = [sum(map(model.has_experts, islice(layers, count))) for count in each]
+    ranks = range(pipeline)
+    return (
+        tuple(sum(each[rank::pipeline]) for rank in ranks),
+        tuple(sum(with_experts[rank::pipeline]) for rank in ranks),
+    )
 
 
 def _even(layers: int, pipeline: int) -> tuple[int, ...]:

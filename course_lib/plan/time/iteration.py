@@ -12,9 +12,13 @@ from course_lib.plan.shapes import parameter_counts
 from course_lib.plan.shapes.flops import recomputed_layers
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
-from course_lib.plan.shapes.parameter_counts import on_rank
+from course_lib.plan.shapes.parameter_counts import Parameters, on_rank
 from course_lib.plan.shapes.ranks import stride
-from course_lib.plan.shapes.stages import head_rank, layers_of_stages
+from course_lib.plan.shapes.stages import (
+    expert_layers_of_stages,
+    head_rank,
+    layers_of_stages,
+)
 from course_lib.plan.time.communication import (
     Group,
     all_gather_s,
@@ -26,9 +30,16 @@ from course_lib.plan.time.communication import (
     send_s,
 )
 from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
-from course_lib.plan.time.layer import Pass, Setting, head_passes, layer_passes, setting
+from course_lib.plan.time.layer import (
+    Pass,
+    Setting,
+    expert_layer_passes,
+    head_passes,
+    layer_passes,
+    setting,
+)
 
-KINDS = ("matmul", "attention", "memory", "tensor", "context", "launch")
+KINDS = ("matmul", "attention", "memory", "tensor", "context", "exchange", "launch")
 PARTS = (
     *KINDS,
     "recompute",
@@ -70,36 +81,41 @@ def _stages(
     s: Setting, model: Model, layout: Layout, stack: Stack, parts: dict[str, float]
 ) -> list[float]:
     """Return each stage's seconds per micro-batch; store the busiest stage's parts in `parts`."""
-    layer, head = layer_passes(s), head_passes(s)
-    again = _recompute(layer[0], model, layout, stack)
+    tensor, last = layout.tensor, head_rank(model, layout)
+    routed = expert_layers_of_stages(model, layout)
     layers = layers_of_stages(model, layout)
-    last = head_rank(model, layout)
-    one = layer[0].total + layer[1].total + again
-    ends = head[0].total + head[1].total
-    adding = _accumulation(s)
-    one += adding[0]
-    ends += adding[1]
-    seconds = [count * one + (ends if rank == last else 0.0) for rank, count in enumerate(layers)]
+    counts = [total - some for total, some in zip(layers, routed, strict=True)]
+    # Each kind of block with its passes, recomputation, parameters, and number on each stage.
+    blocks = (
+        (layer_passes(s), True, parameter_counts.layer(model, tensor).total, counts),
+        (expert_layer_passes(s), True, parameter_counts.expert_layer(model, layout).total, routed),
+        (
+            head_passes(s),
+            False,
+            parameter_counts.head(model, tensor),
+            [int(rank == last) for rank in range(layout.pipeline)],
+        ),
+    )
+    costs = []
+    for (forward, backward), is_layer, held, each in blocks:
+        again = _recompute(forward, model, layout, stack) if is_layer else 0.0
+        adding = memory_s(s.cluster.device, held * stack.accumulated_bytes)
+        costs.append(((forward, backward), again, adding, each))
+    seconds = [
+        sum(
+            each[rank] * (passes[0].total + passes[1].total + again + adding)
+            for passes, again, adding, each in costs
+        )
+        for rank in range(layout.pipeline)
+    ]
     busiest = seconds.index(max(seconds))
-    for kind in KINDS:
-        value = layers[busiest] * sum(float(getattr(p, kind)) for p in layer)
-        if busiest == last:
-            value += sum(float(getattr(p, kind)) for p in head)
-        parts[kind] = value * layout.micro_batches
-    added = layers[busiest] * adding[0] + (adding[1] if busiest == last else 0.0)
-    parts["memory"] += added * layout.micro_batches
-    parts["recompute"] = layers[busiest] * again * layout.micro_batches
+    for passes, again, adding, each in costs:
+        times = each[busiest] * layout.micro_batches
+        for kind in KINDS:
+            parts[kind] += times * sum(float(getattr(p, kind)) for p in passes)
+        parts["memory"] += times * adding
+        parts["recompute"] += times * again
     return seconds
-
-
-def _accumulation(s: Setting) -> tuple[float, float]:
-    """Return the seconds to add one micro-batch's gradients of a layer and of the head."""
-    moved = s.stack.accumulated_bytes
-    if moved == 0:
-        return 0.0, 0.0
-    tensor, device = s.layout.tensor, s.cluster.device
-    own_layer = memory_s(device, parameter_counts.layer(s.model, tensor).total * moved)
-    return own_layer, memory_s(device, parameter_counts.head(s.model, tensor) * moved)
 
 
 def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:
@@ -148,11 +164,11 @@ def _ends(model: Model, layout: Layout, s: Setting, crosses: bool) -> float:
     return all_reduce_s(s.cluster, pair, words)
 
 
-def _largest_stage(model: Model, layout: Layout) -> int:
+def _largest_stage(model: Model, layout: Layout) -> Parameters:
     last = head_rank(model, layout)
     layers = layers_of_stages(model, layout)
     stages = {0, last, layers.index(max(layers))}
-    return max(on_rank(model, layout, stage).total for stage in stages)
+    return max((on_rank(model, layout, stage) for stage in stages), key=lambda held: held.total)
 
 
 def _data_group(layout: Layout, cluster: Cluster) -> Group:
@@ -162,17 +178,29 @@ def _data_group(layout: Layout, cluster: Cluster) -> Group:
     return Group(data.size * context.size, data.per_node * context.per_node, reach)
 
 
+def _copies_of_experts(layout: Layout, cluster: Cluster) -> Group:
+    """Return the group that sums an expert's gradients: the ranks that hold copies of it."""
+    size = layout.tensor * layout.context * layout.data // layout.expert_ranks
+    per_node = max(1, min(size, cluster.devices_per_node // layout.expert_ranks))
+    return Group(size, per_node, -(-size * layout.expert_ranks // cluster.devices_per_node))
+
+
 def _data(
-    model: Model, layout: Layout, cluster: Cluster, stack: Stack, held: int, busy: float
+    model: Model, layout: Layout, cluster: Cluster, stack: Stack, stage: Parameters, busy: float
 ) -> float:
+    """Return the transfers of gradients and weights that computation does not hide."""
     group = _data_group(layout, cluster)
-    if group.size == 1:
+    both = ((group, stage.unrouted), (_copies_of_experts(layout, cluster), stage.experts))
+    shared = [(ranks, held) for ranks, held in both if ranks.size > 1 and held]
+    if not shared:
         return 0.0
-    gradients = held * stack.gradient_sent_bytes
-    weights = float(held * ELEMENT_BYTES[layout.precision])
     behind = stack.data_overlap * busy
-    scatter = reduce_scatter_s(cluster, group, gradients, stack.scatters_by_reducing)
-    gather = all_gather_s(cluster, group, weights)
+    sent_bytes, element = stack.gradient_sent_bytes, ELEMENT_BYTES[layout.precision]
+    scatter = sum(
+        reduce_scatter_s(cluster, ranks, held * sent_bytes, stack.scatters_by_reducing)
+        for ranks, held in shared
+    )
+    gather = sum(all_gather_s(cluster, ranks, float(held * element)) for ranks, held in shared)
     if layout.zero == 3:
         # Each micro-batch gathers weights for each pass, and scatters gradients once.
         pieces = model.layers // layout.pipeline + 1
@@ -182,10 +210,12 @@ def _data(
         return max(sent - behind, 0.0) + layout.micro_batches * host
     last_backward = behind * 2 / 3 / layout.micro_batches
     if layout.zero == 0:
-        return max(all_reduce_s(cluster, group, gradients) - last_backward, 0.0)
+        reduce = sum(all_reduce_s(cluster, ranks, held * sent_bytes) for ranks, held in shared)
+        return max(reduce - last_backward, 0.0)
     return max(scatter - last_backward, 0.0) + stack.gather_slowness * gather
 
 
-def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, held: int) -> float:
-    own = held / (layout.data * layout.context if layout.zero else 1)
+def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, stage: Parameters) -> float:
+    own = stage.unrouted / (layout.data * layout.context if layout.zero else 1)
+    own += stage.experts / (_copies_of_experts(layout, cluster).size if layout.zero else 1)
     return memory_s(cluster.device, own * stack.optimizer_moved_bytes)

@@ -9,10 +9,12 @@ from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware import efficiency as c
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.shapes.layout import Layout
-from course_lib.plan.shapes.model import Model
+from course_lib.plan.shapes.model import Experts, Model
 from course_lib.plan.time.communication import (
+    Group,
     all_gather_s,
     all_reduce_s,
+    exchange_s,
     group_of,
     reduce_scatter_s,
     ring_all_reduce_s,
@@ -38,12 +40,14 @@ class Pass:
     memory: float = 0.0
     tensor: float = 0.0
     context: float = 0.0
+    exchange: float = 0.0
     host: float = 0.0
     sharpness: float = c.LAUNCH_SHARPNESS
 
     @property
     def device(self) -> float:
-        return self.matmul + self.attention + self.memory + self.tensor + self.context
+        sent = self.tensor + self.context + self.exchange
+        return self.matmul + self.attention + self.memory + sent
 
     @property
     def total(self) -> float:
@@ -72,6 +76,11 @@ class Setting:
         return self.layout.micro_batch * self.model.sequence // self.layout.context
 
     @property
+    def own_tokens(self) -> float:
+        """Return the tokens of which this rank has the hidden state between matmuls."""
+        return self.tokens / (self.layout.tensor if self.layout.sequence_parallel else 1)
+
+    @property
     def element_bytes(self) -> int:
         return ELEMENT_BYTES[self.layout.precision]
 
@@ -93,38 +102,51 @@ def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Set
         precision=layout.precision,
         flash=layout.flash,
         order=layout.order,
+        data=layout.data if model.experts else 1,
+        expert=layout.expert,
+        expert_tensor=layout.expert_tensor,
     )
     return Setting(model, reduced, cluster.but(nodes=1), stack)
 
 
-def _matrices(model: Model, tensor: int) -> tuple[tuple[int, int], ...]:
-    """Return (inputs, outputs) of the layer's matrices on one tensor rank."""
-    gates = 2 if model.activation == "swiglu" else 1
-    query = max(1, model.query_width // tensor)
-    ffn = max(1, model.ffn // tensor)
-    keys = max(model.head_size, model.kv_width // tensor)
-    return (
-        (model.hidden, query + 2 * keys),
-        (query, model.hidden),
-        (model.hidden, gates * ffn),
-        (ffn, model.hidden),
+# Seconds of forward and of backward.
+Both = tuple[float, float]
+Shapes = tuple[tuple[int, int], ...]
+
+
+def _sum(*parts: Both) -> Both:
+    return sum(part[0] for part in parts), sum(part[1] for part in parts)
+
+
+def _attention_matrices(model: Model, tensor: int) -> Shapes:
+    """Return (inputs, outputs) of attention's matrices on one tensor rank."""
+    return tuple(
+        (
+            max(1, inputs // tensor) if split == "inputs" else inputs,
+            max(1, outputs // tensor) if split == "outputs" else outputs,
+        )
+        for inputs, outputs, split in model.attention_matrices
     )
 
 
-def _products(
-    s: Setting, shapes: tuple[tuple[int, int], ...], precision: str
-) -> tuple[float, float]:
-    """Return forward and backward; backward has a matmul for the inputs and one for the weights."""
-    device, year = s.cluster.device, s.stack.libraries
+def _mlp_matrices(model: Model, ffn: int) -> Shapes:
+    gates = 2 if model.activation == "swiglu" else 1
+    return (model.hidden, gates * max(1, ffn)), (max(1, ffn), model.hidden)
+
+
+def _products(s: Setting, shapes: Shapes, precision: str, rows: int = 0, batch: int = 1) -> Both:
+    """Return forward and backward; backward has a matmul for the inputs and one for the weights.
+    A `batch` of experts with so many `rows` each multiplies in one kernel."""
+    device, year, rows = s.cluster.device, s.stack.libraries, rows or s.tokens
     forward = backward = 0.0
     for inputs, outputs in shapes:
-        forward += matmul_s(device, precision, year, (s.tokens, outputs, inputs))
-        backward += matmul_s(device, precision, year, (s.tokens, inputs, outputs))
-        backward += matmul_s(device, precision, year, (inputs, outputs, s.tokens))
+        forward += matmul_s(device, precision, year, (rows, outputs, inputs), batch)
+        backward += matmul_s(device, precision, year, (rows, inputs, outputs), batch)
+        backward += matmul_s(device, precision, year, (inputs, outputs, rows), batch)
     return forward, backward
 
 
-def _casts(s: Setting, shapes: tuple[tuple[int, int], ...]) -> tuple[float, float]:
+def _casts(s: Setting, shapes: Shapes) -> Both:
     """Return the time to cast inputs (forward) and output gradients (backward) of linear layers. A
     tensor that is split over the tensor ranks is cast before it is gathered. Weights are cast once
     an iteration."""
@@ -145,12 +167,13 @@ def _attention(s: Setting) -> tuple[float, float]:
     batch = layout.micro_batch * heads
     precision = without_linear(layout.precision)
     if layout.flash:
-        flops = 4.0 * batch * local * model.sequence * model.head_size / (2 if model.causal else 1)
+        sizes = model.head_size + model.value_size
+        flops = 2.0 * batch * local * model.sequence * sizes / (2 if model.causal else 1)
         one = flash_s(device, precision, s.stack.flash_kernel, flops, model.sequence)
         return one, c.FLASH_BACKWARD_FACTOR * one
     scores, values = (
         (local, model.sequence, model.head_size),
-        (local, model.head_size, model.sequence),
+        (local, model.value_size, model.sequence),
     )
     one = matmul_s(device, precision, s.stack.libraries, scores, batch)
     one += matmul_s(device, precision, s.stack.libraries, values, batch)
@@ -162,25 +185,89 @@ def _attention(s: Setting) -> tuple[float, float]:
     )
 
 
-def _memory_bound(s: Setting) -> tuple[float, float]:
-    """Return the time of norms, residuals with dropout, and activation, in passes over tensors."""
-    model, layout = s.model, s.layout
-    whole = s.tokens / (layout.tensor if layout.sequence_parallel else 1) * model.hidden
-    mask = 0.5 if s.stack.dropout else 0.0
-    ffn = s.tokens * model.ffn / layout.tensor
-    heads = s.tokens * (model.query_width + 2 * model.kv_width) / layout.tensor
-    gated = model.activation == "swiglu"
-    forward = whole * (4 + 2 * (3 + mask)) + ffn * (5 if gated else 2) + heads * 2
-    backward = whole * (8 + 2 * (3 + mask)) + ffn * (8 if gated else 3) + heads * 3
+def _moved(s: Setting, forward: float, backward: float) -> Both:
+    """Return the time to pass so many numbers through memory."""
     # A processor converts 16-bit values to 32 bits, so they save no memory traffic.
     size = ELEMENT_BYTES["fp32"] if s.cluster.processors else s.element_bytes
     scale = s.stack.pointwise * size
-    device = s.cluster.device
-    return memory_s(device, forward * scale), memory_s(device, backward * scale)
+    return memory_s(s.cluster.device, forward * scale), memory_s(s.cluster.device, backward * scale)
+
+
+def _norms(s: Setting) -> Both:
+    """Return the time of norms, residuals with dropout, and queries, keys and values."""
+    model, layout = s.model, s.layout
+    whole = s.own_tokens * model.hidden
+    mask = 0.5 if s.stack.dropout else 0.0
+    heads = s.tokens * (model.query_width + model.kv_width) / layout.tensor
+    return _moved(
+        s, whole * (4 + 2 * (3 + mask)) + heads * 2, whole * (8 + 2 * (3 + mask)) + heads * 3
+    )
+
+
+def _activation(s: Setting, values: float) -> Both:
+    """Return the time of the activation function for so many inner values of an MLP."""
+    gated = s.model.activation == "swiglu"
+    return _moved(s, values * (5 if gated else 2), values * (8 if gated else 3))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Second half of a layer, an MLP or experts: forward and backward by kind."""
+
+    matmul: Both
+    memory: Both
+    exchange: Both = (0.0, 0.0)
+    host: Both = (0.0, 0.0)
+    transfers: int = 1  # pairs of transfers between tensor ranks
+
+
+def _mlp(s: Setting, ffn: int) -> Block:
+    """Return an MLP of which each tensor rank has `ffn` inner values for each token."""
+    shapes = _mlp_matrices(s.model, ffn)
+    memory = _sum(_casts(s, shapes), _activation(s, float(s.tokens) * ffn))
+    return Block(_products(s, shapes, s.layout.precision), memory)
+
+
+def _experts(s: Setting, experts: Experts) -> Block:
+    """Return router, exchange and experts. Each rank sends its tokens to the ranks of their
+    experts and gets them back, in both passes; `expert_tensor` ranks gather them there."""
+    model, layout, cluster = s.model, s.layout, s.cluster
+    split = layout.expert_tensor or layout.tensor
+    local = experts.count // layout.expert
+    routed = s.own_tokens * experts.per_token * split * c.UNEVEN
+    ffn = model.ffn // split
+    shapes = _mlp_matrices(model, ffn)
+    rows = max(1, round(routed / local))
+    grouped = _products(s, shapes, layout.precision, rows, local)
+    router = _products(s, ((model.hidden, experts.count),), "fp32", max(1, round(s.own_tokens)))
+    moved = c.PERMUTED_WIDTHS * routed * model.hidden
+    cast = 2.0 * routed * (model.hidden + ffn) * c.CAST_BYTES.get(layout.precision, 0.0)
+    memory = _sum(
+        _activation(s, routed * ffn),
+        _moved(s, moved, moved),
+        (memory_s(cluster.device, cast / 2), memory_s(cluster.device, cast / 2)),
+    )
+    matmul = _sum(grouped, router)
+    sent = routed * model.hidden * s.element_bytes / c.UNEVEN
+    per_node = max(1, cluster.devices_per_node // split)
+    group = Group(layout.expert, min(layout.expert, per_node))
+    token_bytes = s.own_tokens * model.hidden * s.element_bytes
+    crossed = 2 * exchange_s(cluster, group, token_bytes, experts.per_token)
+    if split > 1:
+        slices = Group(split, min(split, cluster.devices_per_node))
+        crossed += 2 * all_gather_s(cluster, slices, sent)
+    host = s.stack.host_expert_ms / 1e3
+    if not experts.shared:
+        return Block(matmul, memory, (crossed, crossed), (host, 1.5 * host), transfers=0)
+    shared = _mlp(s, experts.shared * model.ffn // layout.tensor)
+    return Block(
+        _sum(matmul, shared.matmul), _sum(memory, shared.memory), (crossed, crossed),
+        (host, 1.5 * host),
+    )  # fmt: skip
 
 
 def _tensor(s: Setting) -> float:
-    """Return the transfers of one pass: two all-reduces, or two pairs of all-gather and
+    """Return the transfers of half a layer in one pass: an all-reduce, or an all-gather and a
     reduce-scatter. Between nodes they are rings: a layer waits for each step."""
     if s.layout.tensor == 1:
         return 0.0
@@ -188,10 +275,10 @@ def _tensor(s: Setting) -> float:
     group = group_of(s.layout, s.cluster, "tp")
     if not s.layout.sequence_parallel:
         all_reduce = all_reduce_s if group.nodes == 1 else ring_all_reduce_s
-        return 2 * all_reduce(s.cluster, group, size)
+        return all_reduce(s.cluster, group, size)
     scatter = reduce_scatter_s(s.cluster, group, size, s.stack.scatters_by_reducing)
     gathered = float(s.tokens) * s.model.hidden * OPERAND_BYTES[s.layout.precision]
-    return 2 * (all_gather_s(s.cluster, group, gathered) + scatter)
+    return all_gather_s(s.cluster, group, gathered) + scatter
 
 
 def _late(s: Setting, members: int, computed_s: float) -> float:
@@ -204,7 +291,7 @@ def _context(s: Setting, attention: tuple[float, float]) -> tuple[float, float]:
     computation; other programs gather all of them first."""
     if s.layout.context == 1:
         return 0.0, 0.0
-    size = 2.0 * s.tokens * s.model.kv_width / s.layout.tensor * s.element_bytes
+    size = float(s.tokens) * s.model.kv_width / s.layout.tensor * s.element_bytes
     group = group_of(s.layout, s.cluster, "cp")
     if s.stack.gathers_keys:
         whole = size * s.layout.context
@@ -234,19 +321,29 @@ def _host(s: Setting) -> tuple[float, float]:
 
 @lru_cache(maxsize=65536)
 def layer_passes(s: Setting) -> tuple[Pass, Pass]:
-    """Return forward and backward of one layer, without recomputation."""
-    matrices = _matrices(s.model, s.layout.tensor)
-    products, casts = _products(s, matrices, s.layout.precision), _casts(s, matrices)
-    attention, pointwise, host = _attention(s), _memory_bound(s), _host(s)
-    memory = pointwise[0] + casts[0], pointwise[1] + casts[1]
-    context, tensor = _context(s, attention), _tensor(s)
+    """Return forward and backward of one layer without experts, without recomputation."""
+    return _passes(s, _mlp(s, s.model.dense_ffn // s.layout.tensor))
+
+
+@lru_cache(maxsize=65536)
+def expert_layer_passes(s: Setting) -> tuple[Pass, Pass]:
+    """Return forward and backward of one layer with experts, without recomputation."""
+    return _passes(s, _experts(s, s.model.experts)) if s.model.experts else layer_passes(s)
+
+
+def _passes(s: Setting, block: Block) -> tuple[Pass, Pass]:
+    matrices = _attention_matrices(s.model, s.layout.tensor)
+    products = _sum(_products(s, matrices, s.layout.precision), block.matmul)
+    memory = _sum(_norms(s), _casts(s, matrices), block.memory)
+    attention, host = _attention(s), _sum(_host(s), block.host)
+    context, tensor = _context(s, attention), (1 + block.transfers) * _tensor(s)
     hidden = s.stack.tensor_overlap_forward, s.stack.tensor_overlap
     exposed = tensor * (1 - hidden[0]), tensor * (1 - hidden[1])
 
     def one(i: int) -> Pass:
         computed_s = products[i] + attention[i] + memory[i]
         waits = [_late(s, members, computed_s) for members in (s.layout.tensor, s.layout.context)]
-        sent = exposed[i] + waits[0], context[i] + waits[1]
+        sent = exposed[i] + waits[0], context[i] + waits[1], block.exchange[i]
         return Pass(products[i], attention[i], memory[i], *sent, host[i], s.sharpness)
 
     return one(0), one(1)
@@ -275,7 +372,7 @@ def head_passes(s: Setting) -> tuple[Pass, Pass]:
         Pass(
             matmul=products[1],
             memory=0.4 * loss,
-            tensor=_tensor(s) / 2,
+            tensor=_tensor(s),
             host=host[1] * c.HEAD_LAUNCH_LAYERS,
             sharpness=s.sharpness,
         ),

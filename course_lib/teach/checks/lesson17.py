@@ -7,7 +7,6 @@ from typing import Any
 from course_lib import plan
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan.estimate import Estimate
-from course_lib.plan.mixtures import MixtureBounds
 from course_lib.teach.answers import Amount
 from course_lib.teach.challenge.score import Score
 from course_lib.teach.checklist import Checklist
@@ -186,7 +185,7 @@ def _on_paper(check: Checklist, estimate: Estimate) -> None:
     )
 
 
-def ex17_mixture(total: object, active: object, bounds: Any) -> None:
+def ex17_mixture(total: object, active: object, estimate: Any) -> None:
     """Check parameter counts of a mixture computed by hand, and a plan for it."""
     with Checklist("17.3") as check:
         given, passed = (
@@ -208,37 +207,30 @@ def ex17_mixture(total: object, active: object, bounds: Any) -> None:
             _("so many of them work for a token"),
             hint=_("The same with 2 experts in each layer instead of 8."),
         )
-        _is_a_plan(check, bounds, MixtureBounds, "plan.mixture(…).predict(…)")
+        _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
         check.that(
-            bounds.mixture == plan.mixture("mixtral-8x22b"),
+            estimate.model.but(name="") == plan.preset("mixtral-8x22b").but(name=""),
             _("it is a plan for mixtral-8x22b"),
-            hint=_("It is for {name}.", name=bounds.mixture.name),
-        )
-        _on_paper(check, bounds.twin)
-        check.that(
-            bounds.fits is True,
-            _("it fits also where experts are chosen unevenly"),
             hint=_(
-                "It needs {low_gib:.1f} to {high_gib:.1f} GiB of {capacity_gib:.1f}. "
-                "More expert ranks hold fewer experts each; more pipeline ranks hold "
-                "fewer layers.",
-                low_gib=bounds.low_gib,
-                high_gib=bounds.high_gib,
-                capacity_gib=bounds.twin.capacity_gib,
+                'It is for {name}. Use plan.preset("mixtral-8x22b") as it is.',
+                name=estimate.model.name,
             ),
         )
-        slow_days = bounds.days(TOKENS)[1]
+        _on_paper(check, estimate)
+        fits(check, estimate)
+        slow_days = estimate.days(TOKENS) * estimate.interval.high / estimate.seconds
         check.that(
             slow_days <= MOST_DAYS,
             _(
-                "2 trillion tokens take at most {most_days} days, in the slowest case too",
+                "2 trillion tokens take at most {most_days} days, at the slow end of the "
+                "interval too",
                 most_days=MOST_DAYS,
             ),
             hint=_(
-                "In the slowest case they take {slow_days:.0f}. How long is the exchange "
-                "({exchange_s:.2f} s of an iteration), and does it leave the node?",
+                "At the slow end of the interval they take {slow_days:.0f} days. The exchange "
+                "takes {exchange_s:.2f} s of an iteration. Do its groups stay inside a node?",
                 slow_days=slow_days,
-                exchange_s=bounds.exchange_s,
+                exchange_s=estimate.parts.get("exchange", 0.0),
             ),
         )
 
@@ -267,9 +259,9 @@ def _least_days() -> Amount:
 
 def _billions(*, active: bool) -> Amount:
     """Return the parameter count of a mixture: all parameters, or those that a token uses."""
-    mixture = plan.mixture("mixtral-8x22b")
-    of, each = mixture.one, mixture.of_one_expert * mixture.one.layers / 1e9
-    right, other = mixture.total / 1e9, mixture.active / 1e9
+    of = plan.preset("mixtral-8x22b")
+    each = 3 * of.hidden * of.ffn * of.layers / 1e9
+    right, other = plan.parameters(of).total / 1e9, plan.active_parameters(of) / 1e9
     if active:
         right, other = other, right
     experts = 2 if active else 8
