@@ -20,6 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("finds what is wrong on this machine and cluster, and says how to fix it"),
     ),
     "site": ("lab.commands.site", N_("lists, shows and chooses descriptions of clusters")),
+    "plan": (
+        "lab.commands.plan",
+        N_("plans a training: the best layouts, their days, costs and memory"),
+    ),
     "render": ("lab.commands.jobs:render", N_("prints the batch script of a recipe")),
     "submit": (
         "lab.commands.jobs:submit",

@@ -19,6 +19,7 @@ from course_lib.plan.shapes.presets import PRESETS, preset
 if TYPE_CHECKING:
     from course_lib.plan.code_bases import STACKS, Stack
     from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
+    from course_lib.plan.explanation import explain
     from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
     from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
     from course_lib.plan.hardware.measured_links import with_links
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
     )
     from course_lib.plan.layout_search import Choice, search
     from course_lib.plan.nccl_logs import NcclCluster, nccl_log
-    from course_lib.plan.scale import campaign, checkpoint_s, scale_out
+    from course_lib.plan.scale import campaign, campaigns, checkpoint_s, scale_out
     from course_lib.plan.schedules.measured import bubbles
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
+    from course_lib.plan.shapes.hugging_face import from_hf
     from course_lib.plan.shapes.parameter_counts import active_parameters, on_rank, parameters
     from course_lib.plan.shapes.ranks import groups
     from course_lib.plan.time.calibration import Observation, calibrate
@@ -43,15 +45,17 @@ _LATE = {
     "time.calibration": "Observation calibrate",
     "estimate": "Estimate largest_micro_batch predict",
     "shapes.flops": "of_iteration of_sequence training_days",
+    "explanation": "explain",
     "hardware.cluster": "Cluster Device Link Tier",
     "layout_search": "Choice search",
     "hardware.measured_links": "with_links",
     "hardware.machines": "CLUSTERS DEVICES box cluster device",
     "schedules.measured": "bubbles",
     "nccl_logs": "NcclCluster nccl_log",
+    "shapes.hugging_face": "from_hf",
     "shapes.parameter_counts": "active_parameters on_rank parameters",
     "shapes.ranks": "groups",
-    "scale": "campaign checkpoint_s scale_out",
+    "scale": "campaign campaigns checkpoint_s scale_out",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
     "code_bases": "STACKS Stack",
 }
@@ -82,11 +86,14 @@ __all__ = [
     "bubbles",
     "calibrate",
     "campaign",
+    "campaigns",
     "checkpoint_interval",
     "checkpoint_s",
     "cluster",
     "device",
+    "explain",
     "failures_of",
+    "from_hf",
     "goodput",
     "goodputs",
     "groups",

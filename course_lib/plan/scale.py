@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import (
     PlanError,
@@ -18,6 +18,7 @@ from course_lib.plan.checks import (
 )
 from course_lib.plan.estimate import DAY_S, Estimate
 from course_lib.plan.kept_work import TYPICAL, Failures, daly_interval_s, useful_share
+from course_lib.plan.layout_search import Found, layout_text
 from course_lib.plan.shapes.parameter_counts import parameters
 from course_lib.words import _
 
@@ -51,6 +52,7 @@ class Campaign:
     device_hours: float
     energy_mwh: float | None
     price: float | None
+    co2_tonnes: float | None = None
 
 
 def campaign(
@@ -58,10 +60,20 @@ def campaign(
     tokens: float,
     failures: Failures = TYPICAL,
     price_per_device_hour: float | None = None,
+    pue: float = 1.0,
+    price_per_kwh: float | None = None,
+    co2_g_per_kwh: float | None = None,
 ) -> Campaign:
-    """Plan training on so many tokens. Energy or price is None if power or price is unknown."""
-    if price_per_device_hour is not None:
-        price_per_device_hour = number("price_per_device_hour", price_per_device_hour, 0)
+    """Plan training on so many tokens. Energy is the devices' power on their data sheet, times
+    `pue`: the energy of the whole centre over that of its computers. The price is of device-hours
+    and of energy, as far as their prices are given. What cannot be computed is None."""
+    prices = {
+        "price_per_device_hour": price_per_device_hour,
+        "price_per_kwh": price_per_kwh,
+        "co2_g_per_kwh": co2_g_per_kwh,
+    }
+    known = {name: number(name, value, 0) for name, value in prices.items() if value is not None}
+    pue = number("pue", pue, 1)
     expect(Failures, "failures", failures, "plan.Failures()")
     estimate = _an_estimate(estimate)
     nodes = -(-estimate.layout.devices // estimate.cluster.devices_per_node)
@@ -81,6 +93,11 @@ def campaign(
     without = estimate.days(tokens)
     hours = estimate.device_hours(tokens) / share
     power = estimate.cluster.device.power_watt
+    kwh = None if power is None else hours * power / 1e3 * pue
+    bills = [hours * known["price_per_device_hour"]] if "price_per_device_hour" in known else []
+    if kwh is not None and "price_per_kwh" in known:
+        bills.append(kwh * known["price_per_kwh"])
+    per_kwh = known.get("co2_g_per_kwh")
     return Campaign(
         days=without / share,
         days_without_failures=without,
@@ -88,9 +105,37 @@ def campaign(
         checkpoint_interval_s=interval,
         useful_share=share,
         device_hours=hours,
-        energy_mwh=None if power is None else hours * power / 1e6,
-        price=None if price_per_device_hour is None else hours * price_per_device_hour,
+        energy_mwh=None if kwh is None else kwh / 1e3,
+        price=sum(bills) if bills else None,
+        co2_tonnes=None if kwh is None or per_kwh is None else kwh * per_kwh / 1e6,
     )
+
+
+def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.DataFrame:
+    """Return the fastest layouts of a search as a table of whole trainings on so many tokens.
+    `costs` are those of `campaign`; a column that nothing fills is left out."""
+    import pandas as pd
+
+    rows = []
+    fitting = expect(Found, "found", found, "plan.search(…)").fitting
+    for estimate in fitting[: whole_number("count", count)]:
+        planned = campaign(estimate, tokens, **costs)
+        rows.append(
+            {
+                "layout": layout_text(estimate.layout),
+                "iteration_s": estimate.seconds,
+                "mfu": estimate.mfu,
+                "device_gib": estimate.device_gib,
+                "memory": estimate.verdict,
+                "days": planned.days,
+                "days_at_most": planned.days * estimate.interval.high / estimate.seconds,
+                "device_hours": planned.device_hours,
+                "energy_mwh": planned.energy_mwh,
+                "co2_tonnes": planned.co2_tonnes,
+                "price": planned.price,
+            }
+        )
+    return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,11 @@ MODEL, LAYOUT, WHERE = plan.preset("tiny"), plan.Layout(), plan.cluster("selene"
 ESTIMATE = plan.predict(MODEL, LAYOUT, WHERE)
 BATCH_OF_8 = plan.predict(MODEL, plan.Layout(global_batch=8), WHERE)
 LINK = plan.Link(5, 25)
+FOUND = plan.search(MODEL, WHERE, 8)
+CONFIG = {
+    "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512,
+    "intermediate_size": 128,
+}  # fmt: skip
 RUN = plan.Observation(MODEL, LAYOUT, 0.1)
 CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.Model, {"name": "m", "layers": 2, "hidden": 64, "heads": 4, "sequence": 64}),
@@ -63,6 +68,9 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.Experts, {"count": 8, "per_token": 2}),
     (plan.Latent, {"kv_rank": 512, "rotary_size": 64, "value_size": 128}),
     (plan.active_parameters, {"model": MODEL}),
+    (plan.explain, {"estimate": ESTIMATE}),
+    (plan.campaigns, {"found": FOUND, "tokens": 1e9}),
+    (plan.from_hf, {"config": CONFIG}),
     (plan.checkpoint_interval, {"checkpoint_s": 60.0, "mtbf_s": 3600.0}),
     (plan.goodput, {"nodes": 2}),
     (plan.goodputs, {"devices": [16]}),

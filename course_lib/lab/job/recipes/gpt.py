@@ -35,6 +35,7 @@ from course_lib.late_names import offering
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, preset
 from course_lib.plan.checks import one_of
+from course_lib.plan.estimate import Estimate
 from course_lib.plan.numbers import not_whole, whole
 from course_lib.plan.shapes.layout import WHOLE_PRECISIONS
 from course_lib.words import _
@@ -43,7 +44,7 @@ PROGRAM = "pretrain_gpt.py"
 OF_THE_LAYOUT = (
     "tensor", "pipeline", "context", "virtual", "micro_batch", "global_batch", "zero",
     "sequence_parallel", "recompute", "recompute_method", "recompute_layers", "schedule",
-    "precision",
+    "precision", "expert", "expert_tensor",
 )  # fmt: skip
 LAYOUT_BY_FLAG = {
     "tensor_model_parallel_size": "tensor", "pipeline_model_parallel_size": "pipeline",
@@ -52,7 +53,8 @@ LAYOUT_BY_FLAG = {
     "use_torch_fsdp2": "zero", "micro_batch_size": "micro_batch",
     "global_batch_size": "global_batch", "fp16": "precision", "bf16": "precision",
     "recompute_granularity": "recompute", "recompute_activations": "recompute",
-    "recompute_num_layers": "recompute_layers",
+    "recompute_num_layers": "recompute_layers", "expert_model_parallel_size": "expert",
+    "expert_tensor_parallel_size": "expert_tensor",
 }  # fmt: skip
 
 
@@ -62,10 +64,11 @@ def recipe(
     name: str, *, nodes: int = 1, gpus_per_node: int = 1, model: str | Model = "tiny",
     micro_batch: int = 1, global_batch: int = 0, tensor: int = 1, pipeline: int = 1,
     context: int = 1, virtual: int = 1, schedule: str = "", sequence_parallel: bool = False,
-    zero: int = 0, precision: str = "fp32", recompute: str = "none",
-    recompute_method: str = "uniform", recompute_layers: int = 1, iterations: int = 20,
-    profile: bool | tuple[int, int] = False, memory: bool | tuple[int, int] = False,
-    device_memory_gib: float = 0, save: bool = False, program: str = PROGRAM, **more: Any,
+    zero: int = 0, expert: int = 1, expert_tensor: int = 0, precision: str = "fp32",
+    recompute: str = "none", recompute_method: str = "uniform", recompute_layers: int = 1,
+    iterations: int = 20, profile: bool | tuple[int, int] = False,
+    memory: bool | tuple[int, int] = False, device_memory_gib: float = 0, save: bool = False,
+    program: str = PROGRAM, **more: Any,
 ) -> Recipe | Unfinished:  # fmt: skip
     """A training run.
 
@@ -82,6 +85,8 @@ def recipe(
     schedule            "1f1b", "gpipe", "interleaved" or "zero-bubble"; "" chooses by virtual
     sequence_parallel   True: the tensor ranks share the norms too
     zero                sharded over data ranks: 1 the optimizer, 3 the parameters too (FSDP)
+    expert              devices that share the experts of a layer
+    expert_tensor       devices that share each expert; 0: as many as tensor
     precision           "fp32", "fp16" or "bf16"
     recompute           "none", "selective" or "full": activations computed again, not kept
     recompute_method    "uniform" or "block": which layers, with recompute="full"
@@ -126,6 +131,26 @@ def _arguments(
     else:
         check_known(flags, [*given, *RECIPE_FIELDS], FLAG_OF_MODEL)
     return command_line(flags)
+
+
+def of_estimate(name: str, estimate: Estimate, program: str) -> Recipe:
+    """Return the recipe of a planned run for Megatron-LM's program, with generated data."""
+    shape, spread, machine = estimate.model, estimate.layout, estimate.cluster
+    flags = model_flags(shape) | layout_flags(spread, shape) | megatron.planned_flags(spread, shape)
+    flags |= run_flags(100, save=False) | {
+        "mock_data": True, "lr": 3e-4, "tensorboard_dir": None,
+    }  # fmt: skip
+    per_node = min(spread.devices, machine.devices_per_node)
+    return Recipe(
+        name=name,
+        program=program,
+        arguments=command_line(megatron.flags_for(flags, spread, shape.vocabulary)),
+        nodes=-(-spread.devices // per_node),
+        gpus_per_node=per_node,
+        model=shape,
+        layout=spread,
+        environment=megatron.environment_for(spread, {}),
+    )
 
 
 @explained("gpt.model")

@@ -49,9 +49,38 @@ def model_flags(shape: Model) -> dict[str, Any]:
         "swiglu": not gelu,
         "disable_bias_linear": not shape.bias,
     }
+    if shape.head_size * shape.heads != shape.hidden and not shape.latent:
+        flags["kv_channels"] = shape.head_size
     if shape.name == "lab":
         flags |= LAB_HABITS
-    return flags
+    return flags | _expert_flags(shape) | _latent_flags(shape)
+
+
+def _expert_flags(shape: Model) -> dict[str, Any]:
+    if (experts := shape.experts) is None:
+        return {}
+    pattern = [int(shape.has_experts(layer)) for layer in range(shape.layers)]
+    return {
+        "ffn_hidden_size": shape.dense_ffn,
+        "num_experts": experts.count,
+        "moe_router_topk": experts.per_token,
+        "moe_ffn_hidden_size": shape.ffn,
+        "moe_shared_expert_intermediate_size": experts.shared * shape.ffn or None,
+        "moe_layer_freq": None if all(pattern) else str(pattern).replace(" ", ""),
+    }
+
+
+def _latent_flags(shape: Model) -> dict[str, Any]:
+    if (latent := shape.latent) is None:
+        return {}
+    return {
+        "multi_latent_attention": True,
+        "q_lora_rank": latent.query_rank or None,
+        "kv_lora_rank": latent.kv_rank,
+        "qk_head_dim": shape.head_size - latent.rotary_size,
+        "qk_pos_emb_head_dim": latent.rotary_size,
+        "v_head_dim": latent.value_size,
+    }
 
 
 def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
@@ -107,7 +136,14 @@ def layout_flags(layout: Layout, shape: Model) -> dict[str, Any]:
     per_stage = shape.layers // (layout.pipeline * layout.virtual)
     unusual = "" if layout.schedule in ("1f1b", "interleaved") else layout.schedule
     full = layout.recompute == "full"
+    experts: dict[str, Any] = {}
+    if shape.experts:
+        experts = {
+            "expert_model_parallel_size": layout.expert,
+            "expert_tensor_parallel_size": layout.expert_tensor or layout.tensor,
+        }
     return {
+        **experts,
         "tensor_model_parallel_size": layout.tensor,
         "pipeline_model_parallel_size": layout.pipeline,
         "context_parallel_size": layout.context if layout.context > 1 else None,

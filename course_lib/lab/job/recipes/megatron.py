@@ -7,13 +7,21 @@ from typing import Any
 
 from course_lib.lab.errors import RecipeError, listed
 from course_lib.lab.job.recipes.keywords import flag_of, known_flags
-from course_lib.plan import Layout
+from course_lib.plan import Layout, Model
+from course_lib.plan.shapes.layout import LINEAR_PRECISIONS
+from course_lib.plan.shapes.stages import layers_of_stages
 from course_lib.words import _
 
 # Defaults of the course's program that Megatron-LM does not have.
 DEFAULTS = {
     "lr": 1e-3, "hidden_dropout": 0, "attention_dropout": 0, "tokenizer_type": "GPT2BPETokenizer",
 }  # fmt: skip
+# Flags of linear layers in 8 and 4 bits.
+NARROW: dict[str, dict[str, Any]] = {
+    "fp8": {"fp8_format": "hybrid", "fp8_recipe": "tensorwise"},
+    "mxfp8": {"fp8_format": "e4m3", "fp8_recipe": "mxfp8"},
+    "nvfp4": {"fp4_format": "e2m1", "fp4_recipe": "nvfp4"},
+}
 CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
@@ -32,6 +40,31 @@ def flags_for(flags: Mapping[str, Any], layout: Layout, vocabulary: int) -> dict
             _("Megatron-LM's program refuses this: {problems}", problems=listed(problems))
         )
     return found
+
+
+def planned_flags(layout: Layout, shape: Model) -> dict[str, Any]:
+    """Return the flags of a planned layout that the course's program does not have."""
+    flags: dict[str, Any] = {"use_flash_attn": layout.flash}
+    if layout.precision in LINEAR_PRECISIONS:
+        flags |= {"bf16": True} | NARROW[layout.precision]
+    if shape.experts:
+        flags |= {"moe_grouped_gemm": True, "moe_token_dispatcher_type": "alltoall"}
+    if layout.stages == "ends-count":
+        flags["account_for_embedding_in_pipeline_split"] = True
+        flags["account_for_loss_in_pipeline_split"] = True
+    elif layout.stages != "even":
+        flags["pipeline_model_parallel_layout"] = _stages_text(layout, shape)
+    if layout.virtual > 1 and layout.stages == "ends-count":
+        flags["num_layers_per_virtual_pipeline_stage"] = None
+        flags["num_virtual_stages_per_pipeline_rank"] = layout.virtual
+    return flags
+
+
+def _stages_text(layout: Layout, shape: Model) -> str:
+    """Return the stages as Megatron-LM writes them: embedding, layers and loss, such as
+    "Ettt|ttt|ttL"."""
+    layers = layout.stages if isinstance(layout.stages, tuple) else layers_of_stages(shape, layout)
+    return f"E{'|'.join('t' * count for count in layers)}L"
 
 
 def _refused(flags: Mapping[str, Any], layout: Layout) -> list[str]:
