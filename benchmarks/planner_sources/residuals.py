@@ -18,6 +18,9 @@ FOLDS = 5
 # its error was up to 10 %, and in the fit up to 5 %.
 MANY_RUNS, MANY_MODELS, FEW_WIDEN = 40, 10, 1.05
 
+# A run that took more than this many times as long as predicted had a cause of its own.
+SLOW = 2
+
 # For an unmeasured code base, the interval must also cover the differences between code bases. With
 # each family of sources left out in turn, these quantiles of the others contain 80 % of its runs.
 UNKNOWN_QUANTILE = 0.08
@@ -70,6 +73,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "runs": len(group),
                 "median": round(float(group.error.median()), 3),
                 "devices": int(group.devices.max()),
+                "slow": round(float((group.ratio > SLOW).mean()), 3),
                 "precisions": sorted(group.bits.unique()),
             }
     return found

@@ -165,11 +165,10 @@ class Cluster:
     bandwidth, which groups that cross at the same time divide.
 
     Without `switched`, a device's bandwidth is divided among its peers. `reduce_gain` is the factor
-    by which in-switch addition (NVLink SHARP) speeds up an all-reduce in a node. `stall_ms` is the
-    delay that a faulty network adds to each message between stages. `processors` is the number that
-    all ranks share; 0 means that devices are processors of their own. `turn_us` is how long a rank
-    waits for a shared processor at each step of a collective if no processor is spare. If `paced`,
-    each device computes at its own rate, but messages still share the processors."""
+    by which in-switch addition (NVLink SHARP) speeds up an all-reduce in a node. `processors` is the
+    number that all ranks share; 0 means that devices are processors of their own. `turn_us` is how
+    long a rank waits for a shared processor at each step of a collective if no processor is spare.
+    If `paced`, each device computes at its own rate, but messages still share the processors."""
 
     name: str
     device: Device
@@ -179,7 +178,6 @@ class Cluster:
     nodes: int = 1
     switched: bool = True
     reduce_gain: float = 1.0
-    stall_ms: float = 0.0
     tiers: tuple[Tier, ...] = ()
     shared_link: bool = False
     processors: int = 0
@@ -192,7 +190,7 @@ class Cluster:
         whole_number("nodes × devices_per_node =", self.devices, most=MOST_PARTS)
         keep_whole(self, "processors", least=0)
         keep_numbers(self, "reduce_gain", above=True)
-        keep_numbers(self, "stall_ms", "turn_us")
+        keep_numbers(self, "turn_us")
         keep_flags(self, "switched", "shared_link", "paced")
         expect(Device, "device", self.device, 'plan.device("A100-40GB")')
         for name in ("within", "across"):

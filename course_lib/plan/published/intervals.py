@@ -1,8 +1,8 @@
 """Errors of predictions for measured runs, from which every interval comes.
 
 For each code base and size of run, `measured_over_predicted.json` holds the tenth and ninetieth
-percentile over published runs, the number of runs, the most devices of one run, the precisions and
-the median error. `benchmarks/planner.py --write-residuals` writes the file."""
+percentile over published runs, the number of runs, the most devices of one run, the precisions, the
+median error and the share of slow runs. `benchmarks/planner.py --write-residuals` writes the file."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ RESIDUALS = Path(__file__).with_name("measured_over_predicted.json")
 OTHER_DEVICE, OTHER_PRECISION, DOUBLED_DEVICES = 1.25, 1.2, 1.03
 
 
+# Share of slow runs that is worth a word.
+LEAST_SLOW = 0.02
+
+
 class Interval(NamedTuple):
     low: float
     high: float
@@ -34,11 +38,13 @@ class Interval(NamedTuple):
 
 class Evidence(NamedTuple):
     """Measured runs behind an interval: their key in the table, their number and their median
-    error. `unlike` lists how the planned run differs from all of them."""
+    error. `slow` is the share of them that took more than twice as long as predicted, mostly on a
+    faulty network. `unlike` lists how the planned run differs from all of them."""
 
     key: str
     runs: int
     median_error: float
+    slow: float
     unlike: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -49,6 +55,10 @@ class Evidence(NamedTuple):
             kind=kind,
             error=self.median_error,
         )
+        if self.slow >= LEAST_SLOW:
+            text = _(
+                "{text}; {slow:.0%} of them took more than twice as long", text=text, slow=self.slow
+            )
         if not self.unlike:
             return text
         return _("{text}; never held against {unlike}", text=text, unlike=", ".join(self.unlike))
@@ -103,7 +113,7 @@ def evidence(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Ev
         return None
     row = _residuals()[key]
     unlike = _unlike(key, model, layout, cluster, stack)
-    return Evidence(key, int(row["runs"]), row["median"], tuple(unlike))
+    return Evidence(key, int(row["runs"]), row["median"], row["slow"], tuple(unlike))
 
 
 def _unlike(

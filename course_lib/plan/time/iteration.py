@@ -145,9 +145,8 @@ def _pipeline(s: Setting, model: Model, layout: Layout, stack: Stack) -> float:
     if layout.sequence_parallel or stack.scattered_sends:
         size //= layout.tensor
     crosses = stride(layout, "pp") * layout.pipeline > cluster.devices_per_node
-    turns = 2 if layout.pipeline > 2 else 1
     one = send_s(cluster, crosses, size) * (1 - stack.pipeline_overlap)
-    return sends(layout) * (one + turns * cluster.stall_ms / 1e3) + _ends(model, layout, s, crosses)
+    return sends(layout) * one + _ends(model, layout, s, crosses)
 
 
 def _ends(model: Model, layout: Layout, s: Setting, crosses: bool) -> float:
