@@ -47,6 +47,8 @@ class Stack:
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
     gradient_sent_bytes: float = 4.0
+    # ZeRO-1's all-gather of weights runs beside the next forward, not before it.
+    gather_overlap: bool = False
     # Factor by which ZeRO-1's all-gather of weights takes longer than its bytes alone explain.
     gather_slowness: float = 1.0
     # Host time to gather a layer's parameters or scatter its gradients (ZeRO-3): hooks, and copies
@@ -98,6 +100,7 @@ MEGATRON_CORE = Stack(
     tensor_overlap_forward=0.8,
     tensor_overlap=0.8,
     data_overlap=0.9,
+    gather_overlap=True,
     pipeline_overlap=0.5,
 )
 

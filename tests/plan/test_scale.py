@@ -63,7 +63,7 @@ def test_strong_scaling_ends_and_says_why(gpt3):
     efficiencies = [scaling.efficiency(estimate) for estimate in scaling.estimates]
     assert efficiencies[0] == 1
     assert efficiencies == sorted(efficiencies, reverse=True)
-    ended = scaling.end(least_efficiency=0.8)
+    ended = scaling.end(least_efficiency=0.95)
     assert ended is not None
     assert ended[1] in ("data", "bubble")
     assert scaling.end(least_efficiency=0.1) is None

@@ -207,11 +207,16 @@ def _data(
         turns = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)
         sent = layout.micro_batches * (2 * gather + scatter + (pieces - 1) * turns)
         return max(sent - behind, 0.0) + layout.micro_batches * host
-    last_backward = behind * 2 / 3 / layout.micro_batches
+    # Of an interleaved schedule, most chunks end their last backward, and start their first forward,
+    # while other chunks still compute.
+    chunks = 1 + (layout.pipeline - 1) * (layout.virtual - 1) / layout.virtual
+    last_backward = behind * 2 / 3 / layout.micro_batches * min(chunks, layout.micro_batches)
     if layout.zero == 0:
         reduce = sum(all_reduce_s(cluster, ranks, held * sent_bytes) for ranks, held in shared)
         return max(reduce - last_backward, 0.0)
-    return max(scatter - last_backward, 0.0) + stack.gather_slowness * gather
+    first_forward = last_backward / 2 if stack.gather_overlap else 0.0
+    exposed = max(stack.gather_slowness * gather - first_forward, 0.0)
+    return max(scatter - last_backward, 0.0) + exposed
 
 
 def _optimizer(layout: Layout, cluster: Cluster, stack: Stack, stage: Parameters) -> float:
