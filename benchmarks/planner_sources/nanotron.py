@@ -33,8 +33,8 @@ def nanotron(row: Row) -> MeasuredRun | None:
     model = _nanotron_model(row)
     # The published batch is rounded in some rows; the product is the actual one.
     row = row._replace(global_batch_seqs=row.dp * row.micro_batch * row.grad_accum)
-    # nanotron has two tensor modes, with and without a split sequence. The rows do not say which one
-    # they used. Times hardly differ; memory does, so it counts only without tensor ranks.
+    # nanotron has two tensor modes, with and without a split sequence. The rows do not say which
+    # one they used. Times hardly differ; memory does, so it counts only without tensor ranks.
     layout = run_of(row, zero=int(row.zero_stage), sequence_parallel=row.tp > 1, stages="by-cost")
     machine, stack = cluster("hf-h100", layout.devices), stack_named("nanotron")
     seconds = layout.global_batch * model.sequence / row.tokens_per_s if succeeded else None

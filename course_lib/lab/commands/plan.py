@@ -12,7 +12,7 @@ from course_lib.lab.commands.common import add_site, count, parser
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.lab import Lab
-from course_lib.plan.checks import divisors
+from course_lib.plan.page import machine, usual_batch
 from course_lib.plan.shapes.layout import PRECISIONS
 from course_lib.words import N_, _
 
@@ -20,8 +20,6 @@ EXAMPLE = N_(
     "Example: course plan --model llama-70b --gpus 512 --machine H100 --tokens 2e12 --price 2\n"
     "The model is a name that `course plan --list` prints, or a config.json of Hugging Face."
 )
-# Tokens of a batch with which large models are usually trained.
-USUAL_BATCH_TOKENS = 4_000_000
 MEGATRON = "Megatron-LM/pretrain_gpt.py"
 
 
@@ -79,10 +77,10 @@ def _answer(given: argparse.Namespace) -> int:
     model = plan.from_hf(given.model) if is_file else plan.preset(given.model)
     if given.sequence:
         model = model.but(sequence=given.sequence)
-    machine = _machine(given.machine, given.gpus)
-    batch = given.batch or _usual_batch(model, given.gpus)
+    where = machine(given.machine, given.gpus)
+    batch = given.batch or usual_batch(model, given.gpus)
     choice = plan.Choice(precision=given.precision)
-    found = plan.search(model, machine, batch, choice, given.code)
+    found = plan.search(model, where, batch, choice, given.code)
     best = found.best  # raises an error that names the cure if nothing fits
     costs = {
         "price_per_device_hour": given.price, "pue": given.pue,
@@ -101,29 +99,14 @@ def _answer(given: argparse.Namespace) -> int:
     print(
         _(
             "{nodes} nodes of {each} devices; batch of {batch} sequences; {tokens:.3g} tokens",
-            nodes=machine.nodes,
-            each=machine.devices_per_node,
+            nodes=where.nodes,
+            each=where.devices_per_node,
             batch=batch,
             tokens=given.tokens,
         )
     )
     print(table.round(3).to_string())
     return 0
-
-
-def _machine(name: str, devices: int) -> plan.Cluster:
-    """Return a cluster of exactly so many devices; each node gives as many as divide them."""
-    whole = plan.cluster(name)
-    each = max(count for count in divisors(devices) if count <= whole.devices_per_node)
-    return whole.but(devices_per_node=each, nodes=devices // each)
-
-
-def _usual_batch(model: plan.Model, devices: int) -> int:
-    """Return the power of two next to the usual tokens of a batch, at least one for a device."""
-    sequences = 1
-    while sequences * model.sequence < USUAL_BATCH_TOKENS or sequences < devices / 8:
-        sequences *= 2
-    return sequences
 
 
 def _numbered(found: plan.layout_search.Found, number: int) -> plan.Estimate:

@@ -165,10 +165,10 @@ class Cluster:
     bandwidth, which groups that cross at the same time divide.
 
     Without `switched`, a device's bandwidth is divided among its peers. `reduce_gain` is the factor
-    by which in-switch addition (NVLink SHARP) speeds up an all-reduce in a node. `processors` is the
-    number that all ranks share; 0 means that devices are processors of their own. `turn_us` is how
-    long a rank waits for a shared processor at each step of a collective if no processor is spare.
-    If `paced`, each device computes at its own rate, but messages still share the processors."""
+    by which in-switch addition (NVLink SHARP) speeds up an all-reduce in a node. `processors` is
+    the number that all ranks share; 0 means that devices are processors of their own. `turn_us` is
+    how long a rank waits for a shared processor at each step of a collective if no processor is
+    spare. If `paced`, each device computes at its own rate, but messages still share processors."""
 
     name: str
     device: Device

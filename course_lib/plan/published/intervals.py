@@ -1,8 +1,8 @@
 """Errors of predictions for measured runs, from which every interval comes.
 
 For each code base and size of run, `measured_over_predicted.json` holds the tenth and ninetieth
-percentile over published runs, the number of runs, the most devices of one run, the precisions, the
-median error and the share of slow runs. `benchmarks/planner.py --write-residuals` writes the file."""
+percentile over published runs, the number of runs, the most devices of one run, the precisions,
+the median error and the share of slow runs. `benchmarks/planner.py --write-residuals` writes it."""
 
 from __future__ import annotations
 

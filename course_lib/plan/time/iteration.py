@@ -207,8 +207,8 @@ def _data(
         turns = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)
         sent = layout.micro_batches * (2 * gather + scatter + (pieces - 1) * turns)
         return max(sent - behind, 0.0) + layout.micro_batches * host
-    # Of an interleaved schedule, most chunks end their last backward, and start their first forward,
-    # while other chunks still compute.
+    # In an interleaved schedule, most chunks end their last backward, or start their first forward,
+    # while other chunks compute.
     chunks = 1 + (layout.pipeline - 1) * (layout.virtual - 1) / layout.virtual
     last_backward = behind * 2 / 3 / layout.micro_batches * min(chunks, layout.micro_batches)
     if layout.zero == 0:
