@@ -71,6 +71,8 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "--moe-layer-freq {moe_layer_freq} must have a 0 or 1 for each of --num-layers {num_layers}"),
     (lambda a: a.num_experts and not any(pattern_of(a.moe_layer_freq, a.num_layers)),
      "--moe-layer-freq {moe_layer_freq} gives no layer experts; leave out --num-experts"),
+    (lambda a: a.fp8_format and a.torch_compile,
+     "--fp8-format cannot be compiled; leave out --torch-compile"),
     (lambda a: a.cuda_graphs and not a.torch_compile,
      "--cuda-graphs needs --torch-compile, which records them"),
     (lambda a: a.cuda_graphs and a.pipeline_model_parallel_size > 1,
@@ -265,6 +267,7 @@ NOTED: list[Rule] = [
     ),
     (("--cp-comm-type",), lambda args: args.context_parallel_size > 1,
      "--context-parallel-size 2 or more"),
+    (("--fp8-recipe",), lambda args: args.fp8_format, "--fp8-format"),
     (("--lr-wsd-decay-style",), lambda args: args.lr_decay_style == "WSD", "--lr-decay-style WSD"),
     (("--lr-warmup-init",), _warms_up, "--lr-warmup-iters or --lr-warmup-fraction"),
     (

@@ -107,8 +107,7 @@ CURES = {
     "num-gpus": LAUNCHER,
     "ep": "--expert-model-parallel-size",
     "expert-parallel-size": "--expert-model-parallel-size",
-    "fp8-format": f"{NOT_HERE} FP8",
-    "fp8": f"{NOT_HERE} FP8",
+    "fp8": "--fp8-format e4m3 or --fp8-format hybrid",
     "rampup-batch-size": f"{NOT_HERE} batch that grows; give one --global-batch-size",
     "no-save-optim": f"{NOT_HERE} checkpoint without it; leave the flag out",
 }

@@ -30,6 +30,8 @@ GRANULARITIES, METHODS = OneOf(("full", "selective")), OneOf(("uniform", "block"
 SCHEDULES = OneOf(("1f1b", "gpipe", "interleaved", "zero-bubble"))
 CONTEXTS = OneOf(("allgather", "p2p"))
 SCORES, BALANCES = OneOf(("softmax", "sigmoid")), OneOf(("aux_loss", "none"))
+FORMATS = OneOf(("e4m3", "hybrid"))
+RECIPES = OneOf(("tensorwise", "rowwise", "blockwise", "mxfp8"))
 SHARE = Real(least=0, below=1)
 TOKENIZERS = OneOf(("GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer"))
 MODEL = [
@@ -111,6 +113,8 @@ OPTIMIZER = [
 PRECISION = [
     ("--fp16", ON, False, "float16 with dynamic loss scaling"),
     ("--bf16", ON, False, "bfloat16"),
+    ("--fp8-format", FORMATS, None, "linear layers in eight bits; hybrid: gradients in e5m2"),
+    ("--fp8-recipe", RECIPES, "tensorwise", "blocks of numbers with a scale of their own"),
     ("--loss-scale", Real(above=0, most=2.0**64), None, "a fixed loss scale"),
     ("--initial-loss-scale", Real(above=0, most=2.0**64), 2.0**32, "where dynamic scaling starts"),
     ("--min-loss-scale", Real(above=0, most=2.0**64), 1.0, "where it stops halving"),

@@ -22,6 +22,7 @@ from torch import Tensor
 from checkpoints.checkpoint import Progress
 from observing.flops import flops_per_iteration
 from observing.profiling import snapshot_path
+from parallel.eight_bits import emulated
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.learning_rate import learning_rate
@@ -101,6 +102,8 @@ class Report:
     def world(self) -> None:
         self.first(world_line(self.layout))
         for note in self.args.notes:
+            self.first(f"note: {note}")
+        if note := emulated(self.args, self.device):
             self.first(f"note: {note}")
         if self.args.record_memory_history:
             traces = f"memory traces of every rank to {self.args.memory_dir}/rank<R>.jsonl.gz"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
+from parallel.eight_bits import BLOCK
 from parallel.layout import AXES, Grid, expert_grid, make_grid
 from parallel.schedules import draw
 from process.errors import LayoutError
@@ -32,7 +33,7 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
         sizes = args.expert_model_parallel_size, args.expert_tensor_parallel_size
         grid = replace(grid, experts=expert_grid(grid, *sizes))
     found = [*_model_problems(args), *_pipeline_problems(args), *_batch_problems(args, grid)]
-    found += _expert_problems(args)
+    found += [*_expert_problems(args), *_eight_bit_problems(args)]
     found += [*_sharding_problems(args), *_looking_problems(args, grid)]
     if found:
         raise LayoutError(found)
@@ -119,6 +120,37 @@ def _expert_problems(args: argparse.Namespace) -> list[str]:
                 f"--{name.replace('_', '-')} {value} cannot be shared by {group} {ranks}; use a "
                 f"multiple of {ranks} ({near(value, ranks)})"
             )
+    return found
+
+
+def _eight_bit_problems(args: argparse.Namespace) -> list[str]:
+    """Return the sizes that would put numbers of several ranks into one block."""
+    size = BLOCK.get(args.fp8_recipe) if args.fp8_format else None
+    if size is None or args.hidden_size % args.num_attention_heads:
+        return []
+    keys = 2 * args.num_query_groups * args.hidden_size // args.num_attention_heads
+    widths = {
+        f"--hidden-size {args.hidden_size}": args.hidden_size,
+        f"--ffn-hidden-size {args.ffn_hidden_size}": args.ffn_hidden_size,
+        f"a width of {keys} of keys and values (--num-query-groups × 2 heads)": keys,
+    }
+    if shared := args.num_experts and args.moe_shared_expert_intermediate_size:
+        widths[f"--moe-shared-expert-intermediate-size {shared}"] = shared
+    tensor, context = args.tensor_model_parallel_size, args.context_parallel_size
+    found = [
+        f"{what} gives tensor {tensor} no whole blocks of {size}, as --fp8-recipe "
+        f"{args.fp8_recipe} needs; use {near(value, size * tensor)}, or --fp8-recipe rowwise"
+        for what, value in widths.items()
+        if value % (size * tensor)
+    ]
+    rows, pieces = args.seq_length * args.micro_batch_size, 2 * context if context > 1 else 1
+    if rows % (size * pieces):
+        found.append(
+            f"--seq-length {args.seq_length} × --micro-batch-size {args.micro_batch_size} = {rows} "
+            f"rows do not give context {context} whole blocks of {size}, as --fp8-recipe "
+            f"{args.fp8_recipe} needs; make it {near(rows, size * pieces)}, or use --fp8-recipe "
+            "rowwise"
+        )
     return found
 
 

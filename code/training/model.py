@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from parallel.context_parallel import Attention, Heads, my_positions
+from parallel.eight_bits import eight_bits_of
 from parallel.experts import Experts
 from parallel.layout import Layout
 from parallel.products import WeightWork
@@ -147,7 +148,8 @@ class Stage(nn.Module):
         self.args, self.layout, self.piece, self.work = args, layout, piece, work
         self.samples = args.micro_batch_size
         hidden = args.hidden_size
-        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work)
+        eight = eight_bits_of(args, layout.context)
+        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work, eight)
         tied = not args.untie_embeddings_and_output_weights
         vocabulary = args.padded_vocab_size
         if piece.first or (piece.last and tied):
