@@ -108,6 +108,10 @@ CURES = {
     "ep": "--expert-model-parallel-size",
     "expert-parallel-size": "--expert-model-parallel-size",
     "fp8": "--fp8-format e4m3 or --fp8-format hybrid",
+    "multi-latent-attention": f"{NOT_HERE} multi-latent attention; --group-query-attention also "
+    "keeps fewer keys and values",
+    "fp8-amax-history-len": f"{NOT_HERE} delayed scaling; leave the flag out: each scale is of the "
+    "numbers that it scales",
     "rampup-batch-size": f"{NOT_HERE} batch that grows; give one --global-batch-size",
     "no-save-optim": f"{NOT_HERE} checkpoint without it; leave the flag out",
 }

@@ -16,7 +16,7 @@ import torch
 
 import preprocess_data
 from dataset.indexed_data import IndexedText, check_present, split_shares, write_indexed
-from dataset.samples import Blend, Loader, RandomSamples, Samples
+from dataset.samples import Blend, Loader, RandomSamples, Samples, make_loaders
 from dataset.tokenizer_files import vocabulary_size
 from parallel.layout import Group
 from process.errors import DataError
@@ -120,8 +120,19 @@ def test_a_token_that_the_vocabulary_does_not_have_is_told(token):
     tokens = np.arange(100, dtype=np.int32)
     tokens[40] = token
     one = loader(Samples(tokens, 8, seed=1, name="train"), Group([0], 0), vocabulary=250)
-    with pytest.raises(DataError, match=f"the data has token {token} .*the vocabulary 0 to 249"):
+    with pytest.raises(DataError, match=f"the data has token {token} .*vocabulary has 0 to 249"):
         one.batch(0, 6)
+
+
+def test_such_a_token_is_found_when_the_text_is_opened(tmp_path):
+    """Not only when its sample is read, perhaps days later."""
+    tokens = np.arange(100)
+    tokens[97] = 251
+    write_indexed(tmp_path / "t", [tokens], np.uint16)
+    args = SimpleNamespace(eval_iters=0, mock_data=False, data_path=[str(tmp_path / "t")],
+                           vocab_size=250, split="1", seq_length=8, seed=1)  # fmt: skip
+    with pytest.raises(DataError, match=r"token 251 \(in .*t\.bin\)"):
+        make_loaders(args, None, torch.device("cpu"))
 
 
 def loader(samples, data, context=None, micro=2, length=8, vocabulary=1000):
