@@ -234,6 +234,11 @@ REFUSED: list[Rule] = [
         lambda args: args.num_experts or args.expert_model_parallel_size == 1,
         "--num-experts: there are none to share",
     ),
+    (
+        ("--fp8-param-gather",),
+        lambda args: args.use_torch_fsdp2 and args.fp8_format and args.fp8_recipe == "tensorwise",
+        "--use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where a matrix has one scale",
+    ),
     (("--use-pytorch-profiler",), _records, "--profile: nothing is recorded"),
     (
         ("--memory-snapshot-path",),

@@ -115,6 +115,7 @@ PRECISION = [
     ("--bf16", ON, False, "bfloat16"),
     ("--fp8-format", FORMATS, None, "linear layers in eight bits; hybrid: gradients in e5m2"),
     ("--fp8-recipe", RECIPES, "tensorwise", "blocks of numbers with a scale of their own"),
+    ("--fp8-param-gather", ON, False, "FSDP2 gathers the weights of linear layers in eight bits"),
     ("--loss-scale", Real(above=0, most=2.0**64), None, "a fixed loss scale"),
     ("--initial-loss-scale", Real(above=0, most=2.0**64), 2.0**32, "where dynamic scaling starts"),
     ("--min-loss-scale", Real(above=0, most=2.0**64), 1.0, "where it stops halving"),

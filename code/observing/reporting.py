@@ -27,7 +27,7 @@ from parallel.layout import Layout
 from process.device import MIB, MemoryUse
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
-from training.optimizer import Optimizer, StepResult
+from training.optimizer import Holder, Optimizer, StepResult
 from training.router import Routing
 
 
@@ -121,9 +121,13 @@ class Report:
                 self.first(f"  {name} {dots} {getattr(self.args, name)}")
         self.first("-------------------- end of arguments ---------------------")
 
-    def built(self, micro_batches: int, stages: list[Stage], routing: Routing) -> None:
+    def built(
+        self, micro_batches: int, stages: list[Stage], routing: Routing, holder: Holder
+    ) -> None:
         self.routing = routing
         self.first(f"setting number of microbatches to constant {micro_batches}")
+        if gathered := getattr(holder, "gathered_bytes", 0):
+            self.first(f" > bytes that a gather of all parameters sends to a rank: {gathered}")
         # One line per part of the model: tensor and pipeline ranks of the first copy.
         if self.layout.data_context.first:
             at = (self.layout.tensor.index, 0, self.layout.pipeline.index)

@@ -45,6 +45,8 @@ LAYOUTS = [
     (2, f"{TENSOR} {sizes(tensor=2)}"),
     (2, f"{TENSOR} {sizes(context=2)} {ZERO}"),
     (2, f"{TENSOR} {FSDP} {LLAMA}"),
+    (2, f"{TENSOR} {FSDP} --fp8-param-gather"),
+    (4, f"{TENSOR} {FSDP} --fp8-param-gather {sizes(tensor=2)} {SP} {LLAMA} {UNIFORM} 1"),
     (2, f"{TENSOR} {sizes(pipeline=2)} --pipeline-schedule zero-bubble --micro-batch-size 2"),
     (2, f"{ROW} {sizes(tensor=2)} {SP} {LLAMA}"),
     (2, f"{ROW} {sizes(context=2)} {RING} {SELECTIVE}"),
@@ -124,9 +126,47 @@ def test_a_run_in_eight_bits_goes_on_in_another_layout(worlds, tmp_path):
     assert len(whole) == 6
 
 
+def counted(argv, folder):
+    """A run on this rank, and the bytes that FSDP2 gathered in its first forward."""
+    import torch.distributed as dist
+
+    gather, sent = dist.all_gather_single, []
+    training = one_run.make(argv)
+
+    def counting(output, *given, **named):
+        sent.append(output.nbytes * (1 - 1 / dist.get_world_size()))
+        return gather(output, *given, **named)
+
+    dist.all_gather_single = counting
+    try:
+        training.pipeline.evaluate(training.loaders["train"].batch(0, 1))
+    finally:
+        dist.all_gather_single = gather
+    training.holder.evaluated()
+    return one_run.run(argv, 2, folder)["losses"], sum(sent), training.holder.gathered_bytes
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_gathers_in_eight_bits_send_fewer_bytes_and_change_nothing(worlds, ranks, tmp_path):
+    """Three ranks have shards of different sizes."""
+    argv = [*one_run.MODEL, *f"{TENSOR} {FSDP} --bf16 --micro-batch-size 4".split()]
+    argv += ["--global-batch-size", f"{4 * ranks}"]
+    found = []
+    for more in ([], ["--fp8-param-gather"]):
+        worlds.renew(ranks)
+        found.append(worlds(ranks).run(counted, [*argv, *more], str(tmp_path))[0])
+    (losses, long, long_said), (same_losses, short, short_said) = found
+    assert losses == same_losses
+    if ranks == 2:  # others send padding too
+        matrices = 4 * 12 * 32 * 32  # 3 + 1 + 4 + 4 times the square of the width in each layer
+        assert long - short == matrices / 2
+        assert (long, short) == (long_said, short_said)
+
+
 @pytest.mark.parametrize(
     ("flags", "cure"),
     [
+        (f"{ROW} {FSDP} --fp8-param-gather", "--fp8-recipe tensorwise"),
         (f"{TENSOR} --torch-compile", "leave out --torch-compile"),
         ("--fp8-format e4m3 --fp8-recipe mxfp8", "--seq-length 16 × --micro-batch-size 1"),
         (f"{MX} {sizes(tensor=2)} --hidden-size 96", "use 64 or 128, or --fp8-recipe rowwise"),
