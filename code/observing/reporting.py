@@ -200,6 +200,7 @@ class Report:
             "mem-max-allocated-bytes": most,
             **({} if loss is None else {"lm loss": loss}),
         }
+        scalars |= {name: float(value) for name, value in routing.items()}
         for name, value in scalars.items():
             self.scalar(name, value, progress.iteration)
 
