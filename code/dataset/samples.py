@@ -42,9 +42,9 @@ class Samples:
         self.count = (len(tokens) - 1) // length
         if self.count < 1:
             raise DataError(
-                f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample of "
-                f"{length} + 1; give it a larger part of --split, samples a shorter --seq-length, "
-                "or --data-path more text"
+                f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample "
+                f"of {length} + 1; give a larger share with --split, a shorter --seq-length, or "
+                "more text"
             )
         self.epoch = -1
         self.order: np.ndarray = np.empty(0)
@@ -69,8 +69,8 @@ class Blend:
         length = max(1000, math.ceil(2 / shares[shares > 0].min()))
         if length > LONGEST_PATTERN:
             raise DataError(
-                f"a text of --data-path would be less than one sample in {LONGEST_PATTERN // 2}; "
-                "give it a larger weight, or leave it out"
+                "a text of --data-path would provide less than one sample in "
+                f"{LONGEST_PATTERN // 2}; give it a larger weight, or leave it out"
             )
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
         self.choices: list[tuple[int, int]] = []  # (text, earlier samples of it in the pattern)
@@ -180,8 +180,8 @@ def weighted(words: list[str]) -> tuple[list[float], list[str]]:
     weights, prefixes = [float(word) for word in words[::2]], words[1::2]
     if len(weights) != len(prefixes) or min(weights) < 0 or sum(weights) <= 0:
         raise DataError(
-            f"--data-path {' '.join(words)}: give files alone, or a weight before each file, such "
-            "as 0.3 data/first 0.7 data/second; weights are not negative and not all 0"
+            f"--data-path {' '.join(words)}: give only files, or a weight before each file (0.3 "
+            "data/first 0.7 data/second); weights must not be negative or all 0"
         )
     return weights, prefixes
 

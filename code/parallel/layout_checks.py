@@ -215,9 +215,11 @@ def _sharding_problems(args: argparse.Namespace) -> list[str]:
     found = []
     if args.pipeline_model_parallel_size > 1:
         found.append(
-            "--use-torch-fsdp2 gathers parameters for every micro-batch, which a pipeline would "
-            "repeat for each stage; use --use-distributed-optimizer with a pipeline"
+            "--use-torch-fsdp2 would gather parameters again for every micro-batch of a "
+            "pipeline; use --use-distributed-optimizer with a pipeline"
         )
     if args.use_distributed_optimizer:
-        found.append("--use-torch-fsdp2 already splits what --use-distributed-optimizer splits")
+        found.append(
+            "leave out --use-distributed-optimizer: --use-torch-fsdp2 already shards the optimizer"
+        )
     return found
