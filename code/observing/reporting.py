@@ -22,9 +22,9 @@ from torch import Tensor
 from checkpoints.checkpoint import Progress
 from observing.flops import flops_per_iteration
 from observing.profiling import snapshot_path
-from parallel.eight_bits import emulated
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
+from training.eight_bits import emulated
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
 from training.optimizer import Holder, Optimizer, StepResult

@@ -12,9 +12,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from parallel.data_parallel import Part
-from parallel.eight_bit_gathers import gather_in_eight_bits, numbers_of
 from parallel.layout import Group, Layout
 from parallel.tensor_parallel import cuts_of, is_partial
+from training.eight_bit_gathers import gather_in_eight_bits, numbers_of
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh

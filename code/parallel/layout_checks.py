@@ -7,10 +7,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from parallel.eight_bits import BLOCK
 from parallel.layout import AXES, Grid, expert_grid, make_grid
 from parallel.schedules import draw
 from process.errors import LayoutError
+from training.eight_bits import BLOCK
 
 
 def near(value: int, step: int) -> str:

@@ -25,10 +25,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from parallel.eight_bits import EightBits, product_in
 from parallel.layout import Group
 from parallel.products import Weight, WeightWork
 from process.pace import communicating
+from training.eight_bits import EightBits, product_in
 
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:

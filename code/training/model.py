@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from parallel.context_parallel import Attention, Heads, my_positions
-from parallel.eight_bits import eight_bits_of
 from parallel.experts import Experts
 from parallel.layout import Layout
 from parallel.products import WeightWork
@@ -40,6 +39,7 @@ from parallel.tensor_parallel import (
 from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
 from process.profile_ranges import in_backward, named
 from training.dropout import Masks
+from training.eight_bits import eight_bits_of
 from training.rotary import turned_width, turns_of
 from training.router import Router, has_experts
 

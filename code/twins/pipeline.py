@@ -44,7 +44,7 @@ def loss_of_rows(y: Tensor, target: Tensor) -> Tensor:
     return (y - target).square().mean(1)
 
 
-class Stage(nn.Module):
+class OneLayer(nn.Module):
     """Stage by hand: the last one returns the loss of every row."""
 
     def __init__(self, index: int, stages: int) -> None:
@@ -61,7 +61,7 @@ def by_hand() -> tuple[Tensor, list[Any]]:
     """Return the mean loss (0 before the last stage), and the gradients of this stage."""
     rank, stages = dist.get_rank(), dist.get_world_size()
     layout = make_layout(make_grid(stages, 1, 1, stages, "tp-cp-dp-pp"), rank)
-    stage: Any = Stage(rank, stages)
+    stage: Any = OneLayer(rank, stages)
     steps = steps_of("1f1b", stages, rank, MICRO_BATCHES, 1)
     pipeline = Pipeline(layout, [stage], steps, torch.empty(ROWS, HIDDEN, dtype=torch.float64))
     x, target = batch()

@@ -25,11 +25,11 @@ from test_equality import (
 from test_experts import DEEPSEEK, LOSS, experts, program
 
 from flags.arguments import parse_arguments
-from parallel import eight_bits
-from parallel.eight_bits import E4M3, E5M2, block_of, multiply, quantise
 from parallel.layout import Group
 from parallel.layout_checks import grid_from
 from process.errors import ArgumentsError
+from training import eight_bits
+from training.eight_bits import E4M3, E5M2, block_of, multiply, quantise
 
 ALONE = (Group([0], 0), Group([0], 0))
 TENSOR, ROW = "--fp8-format hybrid", "--fp8-format e4m3 --fp8-recipe rowwise"

@@ -18,9 +18,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from parallel.eight_bits import E4M3, TOP, EightBits, scale_to
 from parallel.layout import Group
 from process.pace import communicating
+from training.eight_bits import E4M3, TOP, EightBits, scale_to
 
 ATEN = torch.ops.aten
 # What FSDP2 does to make shards of a matrix, whose results are shards too.
