@@ -13,6 +13,8 @@ of the range; the product is divided by it. Blocks (--fp8-recipe), in a product 
     blockwise    128 numbers along k; of a weight, 128 × 128
     mxfp8        32 numbers along k
 
+Megatron-LM has these recipes too, except `rowwise`, which is torchao's.
+
 Scales are powers of two: scaling is then exact, and only the cast to 8 bits rounds. A matrix is
 quantised for each product that it takes part in, since each sums over another dimension:
 
