@@ -1,4 +1,4 @@
-"""Gradient accumulation with PyTorch's DDP, and three ways to get `no_sync` wrong.
+"""Accumulate gradients with PyTorch's DDP, correctly and with three mistakes in `no_sync`.
 
     torchrun --nproc-per-node 2 code/accumulate_ddp.py --micro-batches 4 --sync last
 
@@ -152,11 +152,11 @@ def tell_world(args: argparse.Namespace, model: nn.Module) -> None:
 
 
 FLAGS = [
-    ("--sync", OneOf(("last", "every", "backward", "never")), "last", "where DDP averages"),
-    ("--micro-batches", COUNT, 4, "backward passes of a step"),
-    ("--micro-batch-size", COUNT, 8, "samples of each"),
-    ("--width", SIZE, 768, "of the perceptron"),
-    ("--train-iters", COUNT, 6, "steps"),
+    ("--sync", OneOf(("last", "every", "backward", "never")), "last", "when DDP averages"),
+    ("--micro-batches", COUNT, 4, "backward passes per step"),
+    ("--micro-batch-size", COUNT, 8, "samples per backward pass"),
+    ("--width", SIZE, 768, "width of the perceptron"),
+    ("--train-iters", COUNT, 6, "optimizer steps"),
     *DISTRIBUTED,
 ]
 

@@ -1,4 +1,4 @@
-"""Makes weather to learn from, without internet: a small planet's atmosphere, computed.
+"""Compute the weather of a small planet, as training data that needs no internet.
 
     python code/make_weather.py                        data/weather, in some seconds
     python code/make_weather.py --height 128 --width 256 --times 1460 --out /scratch/weather
@@ -35,13 +35,13 @@ FIRST_YEAR = 2001
 SPIN_UP_TIMES = 120  # thirty days, until the flow does not depend on the initial state
 FOLDERS = ("stats", "valid", "train")
 FLAGS = [
-    ("--out", TEXT, "data/weather", "folder"),
+    ("--out", TEXT, "data/weather", "folder for the files"),
     ("--height", Whole(16, 4096), 32, "points from south to north"),
-    ("--width", Whole(16, 8192), 64, "points around the planet, as far apart"),
-    ("--train-years", Whole(1, 200), 4, "files to learn from"),
-    ("--valid-years", Whole(1, 200), 1, "files to compare with, which follow them"),
-    ("--times", Whole(2, 1464), 132, "states in a year, six hours apart (a whole one: 1460)"),
-    ("--seed", Whole(0, 2**32 - 1), 1, "of the first, random flow"),
+    ("--width", Whole(16, 8192), 64, "points around the planet"),
+    ("--train-years", Whole(1, 200), 4, "files for training, one per year"),
+    ("--valid-years", Whole(1, 200), 1, "files for validation, of the years after them"),
+    ("--times", Whole(2, 1464), 132, "states in a file, six hours apart (a year has 1460)"),
+    ("--seed", Whole(0, 2**32 - 1), 1, "seed of the random flow at the start"),
     ("--device", OneOf(("auto", "cpu")), "auto", "auto: a GPU if there is one"),
 ]
 
@@ -64,19 +64,19 @@ def is_ready(out: Path, args: argparse.Namespace) -> bool:
     there = {*out.glob("train/*.h5"), *out.glob("valid/*.h5")}
     if there != {*years}:
         raise DataError(
-            f"{out} has other years, or only some; give their --train-years and --valid-years, or "
-            "another folder with --out"
+            f"{out} has other years, or not all of them; give its --train-years and "
+            "--valid-years, or another --out"
         )
     try:
         with h5py.File(years[0], "r") as file:
             found = {name: int(file.attrs.get(name, -1)) for name in made_with(args)}
     except OSError as error:
-        raise DataError(f"{years[0]} is damaged; give another folder with --out") from error
+        raise DataError(f"{years[0]} is damaged; give another --out") from error
     if found != made_with(args):
         flags = " ".join(f"--{name} {value}" for name, value in found.items() if value >= 0)
         raise DataError(
-            f"{out} was made with other flags ({flags or 'by another program'}); give these, or "
-            "another folder with --out"
+            f"{out} was computed with other flags ({flags or 'by another program'}); give these, "
+            "or another --out"
         )
     return True
 
@@ -94,7 +94,7 @@ def make_year(
             state = atmosphere.advance(state)
             now = fields_of(atmosphere, state).double().cpu().numpy()
             if not np.isfinite(now).all():
-                raise DataError("the wind grew without end; take another --seed")
+                raise DataError("the wind grows without limit; give another --seed")
             fields[number] = now
             total += [now.mean((1, 2)), (now**2).mean((1, 2))]
         file["latitude"] = latitudes(args.height).numpy()

@@ -1,4 +1,4 @@
-"""Measure how fast the links between the devices are.
+"""Measure the bandwidth and latency of the links between devices.
 
     srun torchrun ... code/measure_links.py                        # all pairs, 1 KB to 64 MB
     srun torchrun ... code/measure_links.py --bytes 5200000 --repeat 10 --algorithm hierarchical
@@ -36,19 +36,19 @@ from process.pace import PACE
 
 SIZE_BYTES = Whole(1, 2**40)
 FLAGS = [
-    ("--min-bytes", SIZE_BYTES, 1 << 10, "size of the first messages"),
-    ("--max-bytes", SIZE_BYTES, 64 << 20, "size of the last ones"),
-    ("--bytes", SIZE_BYTES, None, "time all-reduces of this size, nothing else"),
-    ("--repeat", COUNT, 10, "how often each message is sent"),
-    ("--longest-s", Real(above=0, most=1e6), 0.03, "no larger size after this"),
+    ("--min-bytes", SIZE_BYTES, 1 << 10, "size of the smallest messages"),
+    ("--max-bytes", SIZE_BYTES, 64 << 20, "size of the largest messages"),
+    ("--bytes", SIZE_BYTES, None, "measure only all-reduces of this size"),
+    ("--repeat", COUNT, 10, "repetitions of each message"),
+    ("--longest-s", Real(above=0, most=1e6), 0.03, "stop at the first size that takes longer"),
     (
         "--algorithm",
         OneOf(tuple(sorted(ALGORITHMS))),
         "ring",
         "ring and hierarchical stand in links/collectives.py; library is the backend's own",
     ),
-    ("--distributed-backend", OneOf(("gloo", "nccl")), None, "default: nccl where there is a GPU"),
-    ("--distributed-timeout-minutes", Real(above=0, most=1e5), 10.0, "for a lost rank"),
+    ("--distributed-backend", OneOf(("gloo", "nccl")), None, "default: nccl with a GPU"),
+    ("--distributed-timeout-minutes", Real(above=0, most=1e5), 10.0, "wait for a lost rank"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Load of this node while a job runs, once a second: processor, memory, network, devices, ranks.
+"""Record the load of this node once a second: processors, memory, network, devices, ranks.
 
     srun --overlap --ntasks-per-node=1 python code/monitor.py &
 
@@ -103,11 +103,11 @@ def run(folder: Path, node: str, interval_s: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--interval-s", type=float, default=1.0, help="time between two looks")
+    parser.add_argument("--interval-s", type=float, default=1.0, help="seconds between two records")
     options = parser.parse_args()
     folder = os.environ.get("COURSE_RUN_DIR")
     if not folder:
-        raise SystemExit("monitor.py: COURSE_RUN_DIR does not say where the run's folder is")
+        raise SystemExit("monitor.py: COURSE_RUN_DIR is not set; export the folder of the run")
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0]
     run(Path(folder) / "monitor", node, max(options.interval_s, 0.05))
 

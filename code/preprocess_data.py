@@ -1,4 +1,4 @@
-"""JSON lines → tokens in Megatron-LM's indexed format.
+"""Convert JSON lines to tokens in Megatron-LM's indexed format.
 
     python code/preprocess_data.py --input text.jsonl --output-prefix data/mine \\
         --vocab-file vocab.json --merge-file merges.txt --append-eod
@@ -86,14 +86,14 @@ def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np
 
 FLAGS = [
     ("--input", TEXT, None, "a file of JSON lines, also .gz or .zst"),
-    ("--output-prefix", TEXT, None, "where the tokens go: PREFIX_KEY_document.bin and .idx"),
-    ("--json-keys", TEXT, "text", "where in the object the text is"),
-    ("--tokenizer-type", OneOf(("GPT2BPETokenizer",)), "GPT2BPETokenizer", "a byte-level BPE"),
+    ("--output-prefix", TEXT, None, "writes PREFIX_KEY_document.bin and .idx"),
+    ("--json-keys", TEXT, "text", "key of the text in each object"),
+    ("--tokenizer-type", OneOf(("GPT2BPETokenizer",)), "GPT2BPETokenizer", "byte-level BPE"),
     ("--vocab-file", TEXT, None, "vocab.json of the tokenizer"),
     ("--merge-file", TEXT, None, "merges.txt of the tokenizer"),
-    ("--train-vocab-size", Whole(LEAST_VOCABULARY, 2**31 - 1), None, "train one of this size"),
-    ("--append-eod", ON, False, "end each document with a token"),
-    ("--workers", Whole(1, 4096), None, "cores to use (default: all)"),
+    ("--train-vocab-size", Whole(LEAST_VOCABULARY, 2**31 - 1), None, "train a BPE of this size"),
+    ("--append-eod", ON, False, "end each document with a special token"),
+    ("--workers", Whole(1, 4096), None, "processes (default: one per core)"),
 ]
 
 

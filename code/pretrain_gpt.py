@@ -123,7 +123,8 @@ def build_model(args: argparse.Namespace, layout: Layout, device: torch.device) 
 def share_over_data(args: argparse.Namespace, layout: Layout, stages: list[Stage]) -> Holder:
     """Apply data parallelism: every data rank gets a copy of these stages, or a shard."""
     if args.use_torch_fsdp2:
-        return FullySharded(stages[0], layout, dtype_of(args) if args.fp16 or args.bf16 else None)
+        low = dtype_of(args) if args.fp16 or args.bf16 else None
+        return FullySharded(stages[0], layout, low, args.fp8_param_gather)
     wide = torch.float64 if args.fp64 else torch.float32
     gradient_type = wide if args.accumulate_allreduce_grads_in_fp32 else dtype_of(args)
     stages = [stage.to(dtype_of(args)) for stage in stages]
@@ -248,7 +249,7 @@ def main(argv: list[str] | None = None) -> int:
     report = Report(args, layout, device)
     report.world()
     training = build(args, layout, device, loaders)
-    report.built(training.micro_batches, training.stages, training.routing)
+    report.built(training.micro_batches, training.stages, training.routing, training.holder)
     progress = load(training, report, source, warnings)
     train(training, report, progress)
     for name in ("validation", "test") if args.eval_iters else ():

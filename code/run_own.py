@@ -1,4 +1,4 @@
-"""Runs a program of your own as one rank of a job.
+"""Run your own program as one rank of a job.
 
     torchrun --nproc-per-node 2 code/run_own.py my_program.py --its-own 3
 

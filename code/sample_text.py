@@ -1,4 +1,4 @@
-"""Prepares a text to train on, without internet: the source of Python's own standard library.
+"""Prepare a text for training without internet: the source of Python's standard library.
 
     python code/sample_text.py --out data
 

@@ -1,4 +1,4 @@
-"""One small model and any batch size: what a larger batch buys, and what its gradients tell.
+"""Train one small model with any batch size, and measure the noise of its gradients.
 
     python code/scale_batch.py --text my.txt --batch-size 256 --lr-scaling sqrt
     torchrun --nproc-per-node 4 code/scale_batch.py --text my.txt --batch-size 256
@@ -171,20 +171,20 @@ def report(
 
 
 FLAGS = [
-    ("--text", Text(), None, "file to learn from; else it is fetched"),
-    ("--train-letters", NUMBER, 0, "so many of its first letters alone (0: all but a tenth)"),
-    ("--batch-size", SIZE, 16, "samples of a step, over all ranks"),
-    ("--micro-batch-size", NUMBER, 0, "samples of a backward pass (0: a rank's share at once)"),
-    ("--samples", COUNT, 65536, "of the whole training"),
+    ("--text", Text(), None, "file with the training text (default: download one)"),
+    ("--train-letters", NUMBER, 0, "use only its first letters (0: all but the last tenth)"),
+    ("--batch-size", SIZE, 16, "samples per step, over all ranks"),
+    ("--micro-batch-size", NUMBER, 0, "samples per backward pass (0: all of a rank)"),
+    ("--samples", COUNT, 65536, "samples in the whole training"),
     ("--optimizer", OneOf(tuple(OPTIMIZERS)), "adam", "sgd: plain, without momentum"),
-    ("--lr", Real(above=0, most=100), 1e-3, "learning rate for a batch of ..."),
-    ("--lr-batch-size", SIZE, 16, "... so many samples"),
-    ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "how it grows with the batch"),
-    ("--warmup-samples", NUMBER, 0, "until the rate is reached"),
-    ("--no-broadcast", ON, False, "every rank begins with weights of its own"),
-    ("--width", SIZE, 64, "of the layers"),
-    ("--seed", Whole(0, 2**31), 1, "of weights and samples"),
-    ("--lines", COUNT, 32, "how often it is judged"),
+    ("--lr", Real(above=0, most=100), 1e-3, "learning rate at --lr-batch-size"),
+    ("--lr-batch-size", SIZE, 16, "batch size to which --lr belongs"),
+    ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "growth with the batch size"),
+    ("--warmup-samples", NUMBER, 0, "samples before the full learning rate"),
+    ("--no-broadcast", ON, False, "start with different weights on each rank"),
+    ("--width", SIZE, 64, "width of the layers"),
+    ("--seed", Whole(0, 2**31), 1, "seed of weights and samples"),
+    ("--lines", COUNT, 32, "number of evaluations"),
     *DISTRIBUTED,
 ]
 
@@ -195,7 +195,7 @@ def check_sizes(args: argparse.Namespace, size: int) -> None:
     args.micro = args.micro_batch_size or math.ceil(args.batch_size / size)
     if args.batch_size % (size * args.micro):
         raise ArgumentsError(
-            [f"--batch-size {args.batch_size} is no multiple of {size} ranks × micro-batch "
+            [f"--batch-size {args.batch_size} is not a multiple of {size} ranks × micro-batch "
              f"{args.micro}"]
         )  # fmt: skip
     if args.samples < args.batch_size:

@@ -1,4 +1,4 @@
-"""Two workers: threads of one process, or a process for each?
+"""Measure two workers as threads of one process, and as two processes.
 
     torchrun --nproc-per-node 2 code/share_process.py
 
@@ -70,7 +70,7 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 def share(args: argparse.Namespace) -> None:
     start(args)
     if dist.get_world_size() != 2:
-        raise ArgumentsError(["two ranks are compared with two threads: start two"])
+        raise ArgumentsError(["start two ranks; they are compared with two threads"])
     measure(argparse.Namespace(**{**vars(args), "seconds": 0.1}))  # the first steps are slow
     cores = len(os.sched_getaffinity(0))
     tell(f"cores: {cores}")
@@ -82,10 +82,10 @@ def share(args: argparse.Namespace) -> None:
 
 
 FLAGS = [
-    ("--rounds", COUNT, 20, "of three measurements each"),
-    ("--seconds", Real(above=0, most=3600), 0.15, "that a measurement lasts"),
-    ("--width", SIZE, 16, "of the layers: how long a kernel is"),
-    ("--batch-size", SIZE, 4, "samples of a step"),
+    ("--rounds", COUNT, 20, "rounds of three measurements"),
+    ("--seconds", Real(above=0, most=3600), 0.15, "duration of a measurement"),
+    ("--width", SIZE, 16, "width of the layers, which sets the length of a kernel"),
+    ("--batch-size", SIZE, 4, "samples per step"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Trains a small model to guess the next letter of a text. Written for one device.
+"""Train a small model to predict the next letter of a text, on one device.
 
     python code/train_letters.py --text my.txt
 
@@ -83,10 +83,10 @@ def train(args: argparse.Namespace) -> None:
 
 
 FLAGS = [
-    ("--text", Text(), None, "file to learn from; else it is fetched"),
-    ("--batch-size", COUNT, 64, "samples of a step"),
-    ("--width", SIZE, 128, "of the layers"),
-    ("--steps", COUNT, 30, "of the optimizer"),
+    ("--text", Text(), None, "file with the training text (default: download one)"),
+    ("--batch-size", COUNT, 64, "samples per step"),
+    ("--width", SIZE, 128, "width of the layers"),
+    ("--steps", COUNT, 30, "optimizer steps"),
 ]
 
 

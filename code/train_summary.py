@@ -1,4 +1,4 @@
-"""Trains a small transformer to say in a line what a function does. Written for one device.
+"""Train a small transformer to summarize a function in one line, on one device.
 
     python code/train_summary.py --epochs 3 --save best.pt
 
@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 FLAGS = [
-    ("--epochs", COUNT, 3, "times through all samples"),
-    ("--batch-size", COUNT, 32, "samples of a step"),
+    ("--epochs", COUNT, 3, "passes over all samples"),
+    ("--batch-size", COUNT, 32, "samples per step"),
     ("--save", Text(), "best.pt", "file for the best model, in the folder of the run"),
 ]
 

@@ -126,7 +126,8 @@ def schedule_of(args: argparse.Namespace, steps: int) -> argparse.Namespace:
     """Return values for training/learning_rate.py. A k times larger batch has √k less noise in its
     gradient, which `sqrt` compensates."""
     if args.warmup_iters >= steps:
-        raise ArgumentsError([f"--warmup-iters {args.warmup_iters}: all {steps} steps would be it"])
+        told = f"--warmup-iters {args.warmup_iters} leaves none of the {steps} steps; give fewer"
+        raise ArgumentsError([told])
     return argparse.Namespace(
         lr=scaled_rate(args.lr, args.lr_scaling, args.global_batch_size, args.lr_batch_size),
         min_lr=0.0, lr_decay_style="cosine",

@@ -1,4 +1,4 @@
-"""Tries a function that a learner wrote, on 1, 2, 3 and 4 ranks, beside the serial model.
+"""Run your function on 1, 2, 3 and 4 ranks, and compare it with the serial model.
 
     torchrun --nproc-per-node 4 code/try_own.py work/my_ring.py --exercise ring
 
@@ -51,7 +51,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
 }
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)
-FLAGS = [("--exercise", OneOf(NAMES), "ring", "what the file is to define")]
+FLAGS = [("--exercise", OneOf(NAMES), "ring", "exercise that the file solves")]
 MOST_BYTES = 1 << 18
 MEET = timedelta(seconds=60)
 # Time without activity after which a program counts as stuck.
@@ -208,7 +208,7 @@ def innermost_line(error: BaseException, file: Path) -> int | None:
 
 def main() -> int:
     parser = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS})
-    parser.add_argument("file", type=Path, help="what the learner wrote")
+    parser.add_argument("file", type=Path, help="file with your function")
     asked = parser.parse_all(None)
     trial = Trial(asked.file.resolve())
     torch.set_num_threads(1)

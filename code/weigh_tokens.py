@@ -1,4 +1,4 @@
-"""Weigh tokens when sequences differ in length: three ways to take the mean of a step.
+"""Compare three means of the loss over sequences of different lengths.
 
     torchrun --nproc-per-node 2 code/weigh_tokens.py --micro-batches 4 --mean-over micro-batch
 
@@ -139,14 +139,14 @@ def train(args: argparse.Namespace) -> None:
 
 
 FLAGS = [
-    ("--mean-over", OneOf(("micro-batch", "rank", "batch")), "batch", "of what losses are a mean"),
-    ("--micro-batches", Whole(2, 1000), 4, "sequences of a rank in each step"),
-    ("--short", COUNT, 8, "tokens of a short sequence"),
-    ("--long", COUNT, 64, "tokens of a long one"),
-    ("--vocab-size", SIZE, 32, "tokens that there are"),
-    ("--width", SIZE, 32, "of the embedding"),
+    ("--mean-over", OneOf(("micro-batch", "rank", "batch")), "batch", "range of the mean"),
+    ("--micro-batches", Whole(2, 1000), 4, "sequences per rank and step"),
+    ("--short", COUNT, 8, "tokens in a short sequence"),
+    ("--long", COUNT, 64, "tokens in a long sequence"),
+    ("--vocab-size", SIZE, 32, "number of different tokens"),
+    ("--width", SIZE, 32, "width of the embedding"),
     ("--lr", Real(above=0, most=1000), 0.05, "learning rate of Adam"),
-    ("--train-iters", COUNT, 40, "steps"),
+    ("--train-iters", COUNT, 40, "optimizer steps"),
     *DISTRIBUTED,
 ]
 

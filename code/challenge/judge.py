@@ -1,4 +1,4 @@
-"""Judges saved weights: their mean loss on samples of a text, drawn anew at every call.
+"""Compute the mean loss of saved weights on random samples of a text.
 
     python code/challenge/judge.py --load runs/mine-12/checkpoints --text judge_text_document
 
@@ -38,10 +38,10 @@ from process.exit import run_and_exit
 # Samples in one forward pass; few enough for any device.
 BATCH = 32
 FLAGS = [
-    ("--load", TEXT, None, "folder of checkpoints; the newest whole one is judged"),
-    ("--text", Several(TEXT), None, "indexed files without .bin"),
-    ("--samples", SIZE, 1024, "drawn of each text"),
-    ("--seed", Whole(0, 2**32 - 1), 0, "of the draw"),
+    ("--load", TEXT, None, "folder of checkpoints; the newest complete one is used"),
+    ("--text", Several(TEXT), None, "names of indexed files, without .bin"),
+    ("--samples", SIZE, 1024, "samples from each text"),
+    ("--seed", Whole(0, 2**32 - 1), 0, "seed of the random samples"),
 ]
 
 
@@ -63,7 +63,7 @@ def loaded(folder: Path, text: str) -> tuple[Training, dict[str, Any]]:
     start(parse_arguments([]))
     source, _ = last_good(folder)
     if source is None:
-        raise DataError(f"there is no checkpoint in {folder}; give the recipe save=True")
+        raise DataError(f"no checkpoint in {folder}; give the recipe save=True")
     model, rows = described(source)
     own = ["--micro-batch-size", str(BATCH), "--data-path", text, "--load", str(folder)]
     args = parse_arguments([*model_flags(model), *own], 1)

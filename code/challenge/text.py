@@ -1,4 +1,4 @@
-"""Prepares the text of the challenge: one part to learn from, and one to be judged by.
+"""Prepare the text of the challenge: one part for training, and one for the judge.
 
     python code/challenge/text.py --sample data/sample.jsonl --out work/challenge
 
@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--sample", default="data/sample.jsonl", help="of code/sample_text.py")
+    parser.add_argument("--sample", default="data/sample.jsonl", help="from code/sample_text.py")
     parser.add_argument("--out", default="data/challenge", help="folder (default: data/challenge)")
     args = parser.parse_args(argv)
     out = Path(args.out)

@@ -169,8 +169,8 @@ class Checkpoints:
         progress = Progress(**saved["progress"])
         if progress.iteration != iteration_of(source):
             raise CheckpointError(
-                f"{source} holds iteration {progress.iteration}: it was renamed; give it its name "
-                "back, or move it away"
+                f"{source} holds iteration {progress.iteration}, so somebody renamed the folder; "
+                "restore its name, or move it away"
             )
         if not weights_only:
             self.optimizer.steps_taken = saved["adam_steps"]

@@ -48,9 +48,8 @@ def ours(source: Path, reading: Callable[[], T]) -> T:
         return reading()
     except ValueError as error:
         raise CheckpointError(
-            f"{source} cannot be read, though its checksums are right ({error}): it was put "
-            "together of several, or written by another program; move it away to take the one "
-            "before"
+            f"{source} cannot be read, though its checksums are right ({error}): it mixes several "
+            "checkpoints, or another program wrote it; move it away to load the one before"
         ) from error
 
 
@@ -109,9 +108,8 @@ def last_good(folder: Path) -> tuple[Path | None, list[str]]:
         damaged.append(f"{path.name}: {problem}")
     what = "; ".join(damaged) or f"{TRACKER} is there, the checkpoints are gone"
     raise CheckpointError(
-        f"no checkpoint in {folder} is whole ({what}), and training does not begin anew where a "
-        f"run was to go on; bring one of them back from a copy, or leave out --load (or name an "
-        f"empty folder) to start from random weights"
+        f"no checkpoint in {folder} is complete ({what}), and a run with --load does not start "
+        "from random weights; restore a copy, leave out --load, or name an empty folder"
     )
 
 
@@ -162,7 +160,7 @@ def _differing_in_name_or_size(path: Path, listed: dict[str, list[int]]) -> str 
         return f"{CHECKSUMS} does not list {min(others)}"
     for name, (size, _) in listed.items():
         if name not in OURS and not re.fullmatch(r"rank\d+\.bin", name):
-            return f"{CHECKSUMS} lists {shortened(name)}, which is no file of a checkpoint"
+            return f"{CHECKSUMS} lists {shortened(name)}, which is not a file of a checkpoint"
         if not (path / name).is_file():
             return f"{name} is missing"
         if (there := (path / name).stat().st_size) != size:
@@ -183,7 +181,7 @@ def _differing(path: Path, names: list[str], listed: dict[str, list[int]]) -> st
     for name in names:
         try:
             if checksums(path, [name])[name] != listed[name]:
-                return f"{name} is not what was written (its checksum differs)"
+                return f"{name} is damaged: its checksum differs"
         except OSError as error:
             return f"{name}: {error.strerror}"
     return None

@@ -46,18 +46,18 @@ def check(value: Any, form: Any, where: str) -> None:
     any length), or a dictionary of forms by name, with `str` for any other name."""
     if isinstance(form, dict):
         if not isinstance(value, dict):
-            raise ValueError(f"{where} names no values")
+            raise ValueError(f"{where} has no values")
         if missing := [name for name in form if name not in (str, *value)]:
-            raise ValueError(f"{where} does not say {missing[0]}")
+            raise ValueError(f"{where} has no entry {missing[0]}")
         for name, part in value.items():
             check(part, form.get(name, form.get(str)), f"{where}: {shortened(name)}")
     elif isinstance(form, list):
         if not isinstance(value, list) or len(form) not in (1, len(value)):
-            raise ValueError(f"{where} is no list of {len(form) if len(form) > 1 else 'values'}")
+            raise ValueError(f"{where} is not a list of {len(form) if len(form) > 1 else 'values'}")
         for number, part in enumerate(value):
             check(part, form[number % len(form)], where)
     elif form is None:
-        raise ValueError(f"{where} is nothing that this program knows")
+        raise ValueError(f"{where} is unknown to this program")
     elif isinstance(value, dict | list) if form is object else not _is_one(value, form):
         raise ValueError(f"{where} is {shortened(str(value))}, not {MEANINGS[form]}")
 

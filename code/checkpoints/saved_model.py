@@ -58,18 +58,16 @@ def _refuse_nothing(args: argparse.Namespace) -> None:
     """Refuse a --load folder without checkpoints, unless it is empty or missing or the run saves
     there too: random weights would train without any sign of the mistake."""
     folder = Path(args.load)
-    cure = "give --load the folder that --save of that run wrote to"
+    cure = "give --load the folder to which --save of that run wrote"
     if args.finetune or args.no_load_optim:
         flag = "--finetune" if args.finetune else "--no-load-optim"
-        raise CheckpointError(
-            f"{flag} trains saved weights on, and there is no checkpoint in {folder}; {cure}"
-        )
+        raise CheckpointError(f"{flag} needs saved weights, and {folder} has no checkpoint; {cure}")
     if not folder.exists() or (args.save and Path(args.save).resolve() == folder.resolve()):
         return
     others = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ["a file"]
     if others:
         raise CheckpointError(
-            f"{folder} has no checkpoint of this program, but {shortened(', '.join(others))}; "
+            f"{folder} has no checkpoint of this program, only {shortened(', '.join(others))}; "
             f"{cure}, or leave out --load to start from random weights"
         )
 
@@ -86,8 +84,8 @@ def described(source: Path) -> tuple[dict[str, Any], int]:
     rows = ours(source, lambda: read_tensors(source))["weight.word.weight"]["size"][0]
     if rows < saved["vocab_size"]:
         raise CheckpointError(
-            f"{source} has words for {rows} of a vocabulary of {saved['vocab_size']}: another "
-            "program wrote it; give another --load"
+            f"another program wrote {source}: it has {rows} words of a vocabulary of "
+            f"{saved['vocab_size']}; give another --load"
         )
     return saved, rows
 
@@ -102,8 +100,8 @@ def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
     names = [name for name in SHAPE if name not in free and saved[name] != mine[name]]
     if names:
         raise CheckpointError(
-            f"{source} is the checkpoint of another model, with {_flags(saved, names)}, and this "
-            f"run has {_flags(mine, names)}; give the flags it was trained with, or another --load"
+            f"{source} is a checkpoint of another model ({_flags(saved, names)}), and this run "
+            f"has {_flags(mine, names)}; give the flags of that model, or another --load"
         )
     if not changed:
         return rows, ""

@@ -31,8 +31,8 @@ class SavingLock:
             self.file.flush()
         except OSError as error:
             raise CheckpointError(
-                f"nothing can be saved to {folder}: {error.strerror}; give --save a folder that "
-                f"you may write to, on a disk with room"
+                f"cannot save to {folder}: {error.strerror}; give --save a writable folder on a "
+                "disk with free space"
             ) from error
 
     @staticmethod
@@ -53,8 +53,8 @@ class SavingLock:
                 raise self._refusal(file.read(1000)) from None
             except OSError:  # some Lustre mounts have no locks
                 print(
-                    f"WARNING: {self.path.parent} is on a file system without locks: two jobs "
-                    "that save there would overwrite each other's checkpoints",
+                    f"WARNING: the file system of {self.path.parent} has no locks, so two jobs "
+                    "with this --save would overwrite each other's checkpoints",
                     flush=True,
                 )
                 return file
@@ -66,8 +66,8 @@ class SavingLock:
 
     def _refusal(self, owner: str) -> CheckpointError:
         return CheckpointError(
-            f"{owner or 'a process'} is saving to {self.path.parent}, and two would overwrite each "
-            "other's checkpoints; wait for it, end it, or give another --save"
+            f"{owner or 'a process'} is already saving to {self.path.parent}; wait for it, end "
+            "it, or give another --save"
         )
 
     def release(self) -> None:

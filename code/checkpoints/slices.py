@@ -85,19 +85,19 @@ def read_tensors(folder: Path) -> dict[str, Any]:
         numbers, dimensions = math.prod(tensor["size"][:MOST_DIMENSIONS]), len(tensor["size"])
         for one in tensor["slices"]:
             if tensor["type"] not in BYTES or one["file"] not in unread:
-                raise ValueError(f"{TENSORS}: {shortened(name)} is of no known type, or in no file")
+                raise ValueError(f"{TENSORS}: {shortened(name)} has an unknown type, or no file")
             if not len(one["offsets"]) == len(one["sizes"]) == dimensions <= MOST_DIMENSIONS:
                 raise ValueError(f"{TENSORS}: slices of {shortened(name)} have other dimensions")
             here = math.prod(one["sizes"])
             size_bytes = here * BYTES[tensor["type"]]
             if one["start"] + size_bytes > held[one["file"]]:
-                raise ValueError(f"{TENSORS}: {shortened(name)} is not all in its file")
+                raise ValueError(f"{TENSORS}: a part of {shortened(name)} is missing in its file")
             numbers -= here
             unread[one["file"]] -= size_bytes
         if numbers or not dimensions:
-            raise ValueError(f"{TENSORS} does not say where all of {shortened(name)} lies")
+            raise ValueError(f"{TENSORS} does not list all parts of {shortened(name)}")
     if wrong := [name for name, size_bytes in unread.items() if size_bytes]:
-        raise ValueError(f"{wrong[0]} is not as long as {TENSORS} says")
+        raise ValueError(f"{wrong[0]} does not have the length in {TENSORS}")
     return tensors
 
 

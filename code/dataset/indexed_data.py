@@ -35,8 +35,8 @@ def write_indexed(prefix: Path, documents: Iterable[np.ndarray], dtype: type[np.
         sizes = _write_tokens(bin_new, documents, dtype)
         if not sizes.sum():
             raise DataError(
-                f"there is nothing to write to {prefix}.bin: {len(sizes)} documents with 0 tokens; "
-                "is the input empty, or the vocabulary another text's?"
+                f"nothing to write to {prefix}.bin: {len(sizes)} documents have 0 tokens; is the "
+                "input empty, or the vocabulary of another text?"
             )
         _write_index(idx_new, sizes, dtype)
         bin_new.replace(f"{prefix}.bin")
@@ -76,10 +76,9 @@ def check_present(prefix: str) -> None:
     if missing:
         name = shortened(prefix)
         raise DataError(
-            f"no data at {name}.bin and {name}.idx ({' and '.join(missing)} missing); --data-path "
-            "takes the name without its end. Prepare the sample text with `python "
-            "code/sample_text.py`, your own with `python code/preprocess_data.py`, or train on "
-            "random tokens with --mock-data"
+            f"no data at {name}.bin and {name}.idx ({' and '.join(missing)} missing); give "
+            "--data-path without the ending. Prepare a text with `python code/sample_text.py` "
+            "or `python code/preprocess_data.py`, or use --mock-data"
         )
 
 
@@ -114,30 +113,35 @@ class IndexedText:
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
         raw = index.read_bytes()
         if raw[:9] != MAGIC or len(raw) < 34:
-            raise DataError(f"{index} is not an index of Megatron's format (MMIDIDX); make it anew")
+            raise DataError(
+                f"{index} is not an index of Megatron's format (MMIDIDX); convert the text again"
+            )
         version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
         if version != 1:
-            raise DataError(f"{index} is of version {version} of that format, not 1; make it anew")
+            raise DataError(
+                f"{index} has version {version} of the format, not 1; convert the text again"
+            )
         if len(raw) < 34 + 12 * sequences + 8 * documents or code not in TYPES:
-            raise DataError(f"{index} is cut short or damaged; make it anew")
+            raise DataError(f"{index} is incomplete or damaged; convert the text again")
         lengths = np.frombuffer(raw, np.int32, sequences, 34)
         ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
         starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
         token_bytes = np.dtype(TYPES[code]).itemsize
         if not _is_sound(lengths, starts, ends, token_bytes):
             raise DataError(
-                f"{index} is damaged: its documents do not follow each other; make it anew"
+                f"{index} is damaged: its documents do not follow each other; convert the text "
+                "again"
             )
         # An incomplete copy would train without an error, on less text.
         wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
         if there != wanted * token_bytes:
             raise DataError(
-                f"{data} has {there} bytes, and its index tells of {wanted} tokens of "
-                f"{token_bytes} bytes: one of the two is cut short or of other "
-                "data; copy both once more, or make them anew"
+                f"{data} has {there} bytes, but its index lists {wanted} tokens of {token_bytes} "
+                "bytes: one of the two files is incomplete; copy both again, or convert the "
+                "text again"
             )
         if not wanted:
-            raise DataError(f"{data} has no tokens; make it anew of a text that is not empty")
+            raise DataError(f"{data} has no tokens; convert a text that is not empty")
         # Memory-mapped: a page is loaded when a sample needs it, and the kernel shares it among all
         # ranks of the node.
         return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)

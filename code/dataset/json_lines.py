@@ -34,8 +34,8 @@ def _lines(path: Path) -> Iterator[bytes]:
             raise
         except Exception as error:  # each format raises its own errors if cut short
             raise DataError(
-                f"{path} cannot be read beyond line {number}: {error}. Is it cut short? Copy it "
-                "once more, or pack it anew"
+                f"{path} cannot be read beyond line {number}: {error}. Is it incomplete? Copy or "
+                "pack it again"
             ) from error
 
 
@@ -54,8 +54,8 @@ def _open_zstd(path: Path) -> IO[bytes]:
         opened: IO[bytes] = importlib.import_module("zstandard").open(path, "rb")
     except ImportError as error:
         raise DataError(
-            f"{path} is packed with zstd, for which this Python has no module: `pip install "
-            f"zstandard`, or unpack it with `zstd -d {path}`"
+            f"{path} needs the module zstandard: `pip install zstandard`, or unpack the file "
+            f"with `zstd -d {path}`"
         ) from error
     return opened
 

@@ -17,6 +17,9 @@ from process.errors import DataError
 
 LONGEST_PATTERN = 256_000
 DEFAULT_DATA = "data/sample_text_document"
+# Tokens of each text that are checked when it is opened: reading 64 million takes a moment. Later
+# ones are checked when their sample is read.
+CHECKED = 2**26
 
 
 def prepare(args: argparse.Namespace, grid: Grid) -> None:
@@ -39,9 +42,9 @@ class Samples:
         self.count = (len(tokens) - 1) // length
         if self.count < 1:
             raise DataError(
-                f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample of "
-                f"{length} + 1; give it a larger part of --split, samples a shorter --seq-length, "
-                "or --data-path more text"
+                f"the {name} share of the data has {len(tokens)} tokens, fewer than one sample "
+                f"of {length} + 1; give a larger share with --split, a shorter --seq-length, or "
+                "more text"
             )
         self.epoch = -1
         self.order: np.ndarray = np.empty(0)
@@ -66,8 +69,8 @@ class Blend:
         length = max(1000, math.ceil(2 / shares[shares > 0].min()))
         if length > LONGEST_PATTERN:
             raise DataError(
-                f"a text of --data-path would be less than one sample in {LONGEST_PATTERN // 2}; "
-                "give it a larger weight, or leave it out"
+                "a text of --data-path would provide less than one sample in "
+                f"{LONGEST_PATTERN // 2}; give it a larger weight, or leave it out"
             )
         self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
         self.choices: list[tuple[int, int]] = []  # (text, earlier samples of it in the pattern)
@@ -119,14 +122,7 @@ class Loader:
         start = first_sample + (number * self.data.size + self.data.index) * self.micro
         # Shape [length + 1, samples]; this rank takes the rows of its positions.
         rows = np.stack([self.samples.sample(start + n) for n in range(self.micro)], 1)
-        if rows.max() >= self.vocabulary or rows.min() < 0:
-            # No tensor rank has this row: the look-up would return zeros without an error.
-            wrong = int(rows.max()) if rows.max() >= self.vocabulary else int(rows.min())
-            raise DataError(
-                f"the data has token {wrong} (in samples {start} to {start + self.micro - 1}), the "
-                f"vocabulary 0 to {self.vocabulary - 1}; give the --vocab-file, --tokenizer-model "
-                "or --vocab-size with which the data was made"
-            )
+        check_tokens(rows, self.vocabulary, f"samples {start} to {start + self.micro - 1}")
         text = torch.from_numpy(rows.astype(np.int64))
         tokens, labels = text[self.positions], text[self.positions + 1]
         return self._moved(tokens.flatten()), self._moved(labels.flatten())
@@ -141,6 +137,19 @@ class Loader:
         return [self.micro_batch(first_sample, number) for number in range(micro_batches)]
 
 
+def check_tokens(tokens: np.ndarray, vocabulary: int, where: str) -> None:
+    """Check that the vocabulary has all these tokens. If it did not, no tensor rank would have the
+    row of the matrix, and the look-up would return zeros without an error."""
+    smallest, largest = int(tokens.min()), int(tokens.max())
+    if smallest < 0 or largest >= vocabulary:
+        wrong = largest if largest >= vocabulary else smallest
+        raise DataError(
+            f"the data has token {wrong} (in {where}), and the vocabulary has 0 to "
+            f"{vocabulary - 1}; give the --vocab-file, --tokenizer-model or --vocab-size with "
+            "which the data was made"
+        )
+
+
 Loaders = dict[str, Loader]
 
 
@@ -152,6 +161,8 @@ def make_loaders(args: argparse.Namespace, layout: Layout, device: torch.device)
         return {n: Loader(s, args, layout, device) for n, s in zip(names, sets, strict=False)}
     weights, prefixes = weighted(args.data_path)
     texts = [IndexedText.open(prefix) for prefix in prefixes]
+    for text, prefix in zip(texts, prefixes, strict=True):
+        check_tokens(text.tokens[:CHECKED], args.vocab_size, f"{prefix}.bin")
     found = {}
     for name, (first, last) in zip(names, split_shares(args.split), strict=False):
         parts = [
@@ -169,8 +180,8 @@ def weighted(words: list[str]) -> tuple[list[float], list[str]]:
     weights, prefixes = [float(word) for word in words[::2]], words[1::2]
     if len(weights) != len(prefixes) or min(weights) < 0 or sum(weights) <= 0:
         raise DataError(
-            f"--data-path {' '.join(words)}: give files alone, or a weight before each file, such "
-            "as 0.3 data/first 0.7 data/second; weights are not negative and not all 0"
+            f"--data-path {' '.join(words)}: give only files, or a weight before each file (0.3 "
+            "data/first 0.7 data/second); weights must not be negative or all 0"
         )
     return weights, prefixes
 

@@ -23,7 +23,7 @@ def vocabulary_size(args: argparse.Namespace) -> int:
     if args.mock_data:
         return 8192
     raise DataError(
-        "the size of the vocabulary is unknown; give --vocab-file (vocab.json), --tokenizer-model "
+        "the vocabulary size is unknown; give --vocab-file (vocab.json), --tokenizer-model "
         "(tokenizer.json) or --vocab-size"
     )
 
@@ -33,8 +33,8 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     found = _json(path)
     if not isinstance(found, dict) or not found or not all(_is_token(v) for v in found.values()):
         raise DataError(
-            f"{path} is no vocabulary: a JSON object of tokens and their numbers, mostly called "
-            "vocab.json. Are --vocab-file and --merge-file swapped?"
+            f"{path} is not a vocabulary (a JSON object of tokens and numbers, often called "
+            "vocab.json). Did you swap --vocab-file and --merge-file?"
         )
     return found
 
@@ -53,7 +53,7 @@ def _size_of_tokenizer(path: Path) -> int:
         return int(max([*numbers, *added])) + 1
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise DataError(
-            f"{path} is no tokenizer.json: it has no entry model.vocab. A vocab.json belongs to "
+            f"{path} is not a tokenizer.json: it has no entry model.vocab. Give a vocab.json to "
             "--vocab-file"
         ) from error
 

@@ -28,21 +28,22 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
     (lambda a: a.ddp_bucket_size is not None and not a.overlap_grad_reduce,
      "--ddp-bucket-size needs --overlap-grad-reduce"),
     (lambda a: a.recompute_activations and a.recompute_granularity == "full",
-     "--recompute-activations is short for --recompute-granularity selective; choose one of it and "
+     "choose one of --recompute-activations (short for --recompute-granularity selective) and "
      "--recompute-granularity full"),
     (lambda a: a.recompute_method and a.recompute_granularity != "full",
      "--recompute-method needs --recompute-granularity full"),
     (lambda a: a.recompute_num_layers is not None and a.recompute_granularity != "full",
      "--recompute-num-layers needs --recompute-granularity full"),
     (lambda a: a.world_size is not None and not a.dry_run,
-     "--world-size needs --dry-run, which assumes so many devices; a training has as many as its "
-     "launcher starts (torchrun --nproc-per-node, srun --ntasks)"),
+     "--world-size needs --dry-run; without it, the launcher sets the number of devices "
+     "(torchrun --nproc-per-node, srun --ntasks)"),
     (lambda a: a.tokenizer_type == "NullTokenizer" and a.vocab_size is None,
      "--tokenizer-type NullTokenizer has no files; give --vocab-size"),
     (lambda a: a.tokenizer_type == "HuggingFaceTokenizer" and not a.tokenizer_model,
      "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"),
     (lambda a: a.torch_compile and (a.hidden_dropout or a.attention_dropout),
-     "--torch-compile makes one graph, and dropout sets a seed for every mask; choose one"),
+     "choose one of --torch-compile and dropout: dropout sets a seed for every mask, which one "
+     "graph cannot contain"),
     (lambda a: a.cp_comm_type == "p2p" and a.attention_dropout,
      "--cp-comm-type p2p has no --attention-dropout; use --cp-comm-type allgather"),
     (lambda a: a.cp_comm_type == "p2p" and a.torch_compile,
@@ -60,30 +61,33 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid"),
     (lambda a: a.num_experts and a.tensor_model_parallel_size > 1 and not a.sequence_parallel,
      "--num-experts with --tensor-model-parallel-size {tensor_model_parallel_size} needs "
-     "--sequence-parallel: every rank sends its own rows to the experts"),
+     "--sequence-parallel, so that every rank sends its own rows"),
     (lambda a: a.num_experts and a.use_torch_fsdp2,
      "--use-torch-fsdp2 has no experts; use --use-distributed-optimizer with --num-experts"),
     (lambda a: a.num_experts and a.torch_compile,
-     "--torch-compile makes one graph, and experts get another number of rows each time; leave it "
-     "out with --num-experts"),
+     "--num-experts cannot be compiled, since experts get a different number of rows each time; "
+     "leave out --torch-compile"),
     (lambda a: a.num_experts
      and len(pattern_of(a.moe_layer_freq, a.num_layers)) != a.num_layers,
      "--moe-layer-freq {moe_layer_freq} must have a 0 or 1 for each of --num-layers {num_layers}"),
     (lambda a: a.num_experts and not any(pattern_of(a.moe_layer_freq, a.num_layers)),
-     "--moe-layer-freq {moe_layer_freq} gives no layer experts; leave out --num-experts"),
+     "--moe-layer-freq {moe_layer_freq} selects no layer; leave out --num-experts"),
+    (lambda a: a.fp8_format and a.torch_compile,
+     "--fp8-format cannot be compiled; leave out --torch-compile"),
     (lambda a: a.cuda_graphs and not a.torch_compile,
      "--cuda-graphs needs --torch-compile, which records them"),
     (lambda a: a.cuda_graphs and a.pipeline_model_parallel_size > 1,
-     "--cuda-graphs keeps the activations of one micro-batch, a pipeline several; choose one"),
+     "choose one of --cuda-graphs and a pipeline: a graph keeps the activations of one "
+     "micro-batch, a pipeline those of several"),
     (lambda a: a.overlap_grad_reduce and a.torch_compile,
-     "--overlap-grad-reduce sums a layer's gradients when it is done, which compiled layers do not "
-     "tell; choose one of it and --torch-compile"),
+     "choose one of --overlap-grad-reduce and --torch-compile: a compiled layer does not report "
+     "when its gradients are complete"),
     (lambda a: a.torch_compile and a.pipeline_schedule == "zero-bubble",
-     "--pipeline-schedule zero-bubble puts off the gradients of weights, which compiled layers "
-     "compute at once; choose one of it and --torch-compile"),
+     "choose one of --pipeline-schedule zero-bubble and --torch-compile: a compiled layer "
+     "cannot compute weight gradients later"),
     (lambda a: a.ffn_hidden_size < 1,  # SwiGLU's default width is rounded to a multiple of 64
-     "--swiglu makes an MLP of width 0 of --hidden-size {hidden_size}; give --ffn-hidden-size, or "
-     "a hidden size of 24 or more"),
+     "--swiglu with --hidden-size {hidden_size} gives an MLP of width 0; give "
+     "--ffn-hidden-size, or a hidden size of at least 24"),
     (lambda a: a.max_position_embeddings < a.seq_length,
      "--max-position-embeddings {max_position_embeddings} is less than --seq-length {seq_length}; "
      "give {seq_length} or more, or leave it out"),
@@ -126,10 +130,10 @@ def _unfit_recording(args: argparse.Namespace) -> list[str]:
     if first <= last:
         return []
     # The step before the first recorded step warms up the profiler.
-    cure = f"give {last} or less" if last else "one step cannot be recorded, give 2 or more"
+    cure = f"give {last} or less" if last else "train for 2 steps or more"
     return [
-        f"--profile-step-start {first} is behind the last of --train-iters {args.train_iters} that "
-        f"could be recorded, so nothing would be; {cure}"
+        f"--profile-step-start {first} leaves nothing to record in --train-iters "
+        f"{args.train_iters}; {cure}"
     ]
 
 
@@ -158,13 +162,14 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
     turned = turned_width(width, args.rotary_percent)
     if width < 2:
         found.append(
-            f"--num-attention-heads {heads} leave 1 component of --hidden-size {args.hidden_size} "
-            "to each; rotary positions turn pairs, so give fewer heads"
+            f"--num-attention-heads {heads} gives each head 1 component of --hidden-size "
+            f"{args.hidden_size}, but rotary positions rotate pairs; give fewer heads"
         )
     elif turned < 2 or turned % 2:
         found.append(
-            f"--rotary-percent {args.rotary_percent:g} of a head's {width} components is {turned}; "
-            f"rotary positions turn pairs, so it must be an even number from 2 to {width}"
+            f"--rotary-percent {args.rotary_percent:g} rotates {turned} of a head's {width} "
+            "components, but rotary positions rotate pairs; choose an even number from 2 to "
+            f"{width}"
         )
     return found
 
@@ -176,8 +181,8 @@ def _unfit_schedule(args: argparse.Namespace) -> list[str]:
     decaying = args.lr_decay_iters - warmup_steps(args)
     if decaying <= 0:
         found.append(
-            f"a warm-up of {warmup_steps(args):g} steps leaves none of --lr-decay-iters "
-            f"{args.lr_decay_iters} (default: --train-iters) for the decay; warm up for less"
+            f"a warm-up of {warmup_steps(args):g} steps leaves no decay in --lr-decay-iters "
+            f"{args.lr_decay_iters} (default: --train-iters); choose a shorter warm-up"
         )
     last = args.lr_wsd_decay_iters
     if (args.lr_decay_style == "WSD") != (last is not None):
@@ -220,7 +225,7 @@ REFUSED: list[Rule] = [
     (
         ("--finetune", "--no-load-optim"),
         lambda args: args.load,
-        "--load: training would begin with random weights",
+        "--load: training would start from random weights",
     ),
     (
         ("--use-tp-pp-dp-mapping",),
@@ -230,7 +235,12 @@ REFUSED: list[Rule] = [
     (
         ("--expert-model-parallel-size",),
         lambda args: args.num_experts or args.expert_model_parallel_size == 1,
-        "--num-experts: there are none to share",
+        "--num-experts: without it, the model has no experts",
+    ),
+    (
+        ("--fp8-param-gather",),
+        lambda args: args.use_torch_fsdp2 and args.fp8_format and args.fp8_recipe == "tensorwise",
+        "--use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where a matrix has one scale",
     ),
     (("--use-pytorch-profiler",), _records, "--profile: nothing is recorded"),
     (
@@ -241,7 +251,7 @@ REFUSED: list[Rule] = [
 ]
 NOTED: list[Rule] = [
     (("--sequence-parallel",), lambda args: args.tensor_model_parallel_size > 1,
-     "--tensor-model-parallel-size 2 or more: nothing is cut"),
+     "--tensor-model-parallel-size 2 or more"),
     (("--save-interval", "--async-save"), lambda args: args.save, "--save: nothing is saved"),
     (
         ("--rotary-base", "--rotary-percent"),
@@ -265,6 +275,7 @@ NOTED: list[Rule] = [
     ),
     (("--cp-comm-type",), lambda args: args.context_parallel_size > 1,
      "--context-parallel-size 2 or more"),
+    (("--fp8-recipe",), lambda args: args.fp8_format, "--fp8-format"),
     (("--lr-wsd-decay-style",), lambda args: args.lr_decay_style == "WSD", "--lr-decay-style WSD"),
     (("--lr-warmup-init",), _warms_up, "--lr-warmup-iters or --lr-warmup-fraction"),
     (
@@ -275,12 +286,12 @@ NOTED: list[Rule] = [
     (("--profile-step-start", "--profile-step-end", "--profile-ranks", "--profile-dir"),
      _records, "--profile or --record-memory-history"),
     (("--eval-interval",), lambda args: args.eval_iters, "--eval-iters, which is 0 by default"),
-    (("--overlap-grad-reduce",), _sums_early, "gradients that are done layer by layer: FSDP2 sums "
-     "them early by itself, zero-bubble computes those of weights last"),
+    (("--overlap-grad-reduce",), _sums_early, "a schedule that finishes gradients layer by layer "
+     "(FSDP2 sums them early anyway, zero-bubble computes weight gradients last)"),
     (("--accumulate-allreduce-grads-in-fp32",), lambda args: not args.use_torch_fsdp2,
-     "another layout than FSDP2, which always sums in float32"),
+     "a run without FSDP2, which always sums in float32"),
     (("--vocab-file", "--tokenizer-model"), lambda args: args.vocab_size is None,
-     "a run without --vocab-size, which is taken as it is"),
+     "a run without --vocab-size, which overrides it"),
 ]  # fmt: skip
 
 
@@ -289,7 +300,7 @@ def refused(args: argparse.Namespace, given: set[str]) -> list[str]:
 
 
 def notes(args: argparse.Namespace, given: set[str]) -> list[str]:
-    return [f"{flag} changes nothing here: it needs {what}" for flag, what in
+    return [f"{flag} has no effect: it needs {what}" for flag, what in
             _idle(NOTED, args, given)]  # fmt: skip
 
 
@@ -304,7 +315,7 @@ def overridden(argv: list[str]) -> list[str]:
         if not equals:
             value = " ".join(argv[at + 1 : _next_flag(argv, at + 1)])
         if flag in seen and seen[flag] != value:
-            found.append(f"{flag} {seen[flag]} is not used: {flag} {value} follows it")
+            found.append(f"{flag} {seen[flag]} is ignored, because {flag} {value} follows it")
         seen[flag] = value
     return found
 

@@ -51,7 +51,7 @@ DROPPED = {
     "--attention-softmax-in-fp32": (0, "it always is"),
 }
 # Names of flags in other programs → what to write here instead.
-LAUNCHER = "it is the launcher's: give it before the program's name"
+LAUNCHER = "a flag of the launcher: give it before the program's name"
 NOT_HERE = "this program has no"
 CURES = {
     "batch-size": "--micro-batch-size for each rank, --global-batch-size for all together",
@@ -72,7 +72,7 @@ CURES = {
     "tp": "--tensor-model-parallel-size",
     "pp": "--pipeline-model-parallel-size",
     "cp": "--context-parallel-size",
-    "dp": "no flag: data parallelism takes the ranks that the other sizes leave",
+    "dp": "no flag: data parallelism uses the ranks that the other sizes leave",
     "data-parallel-size": "no flag: data parallelism takes the ranks that the other sizes leave",
     "zero-stage": "--use-distributed-optimizer for ZeRO-1, --use-torch-fsdp2 for ZeRO-3",
     "fsdp": "--use-torch-fsdp2",
@@ -86,14 +86,14 @@ CURES = {
     "resume": "--load",
     "resume-from-checkpoint": "--load",
     "output-dir": "--save",
-    "ckpt-step": "the step in latest_checkpointed_iteration.txt of the folder that --load names",
+    "ckpt-step": "set the step in latest_checkpointed_iteration.txt of the folder of --load",
     "max-grad-norm": "--clip-grad",
     "seq-len": "--seq-length",
     "block-size": "--seq-length",
     "n-layer": "--num-layers",
     "n-head": "--num-attention-heads",
     "n-embd": "--hidden-size",
-    "device": "CUDA_VISIBLE_DEVICES: a rank takes the device of its number",
+    "device": "CUDA_VISIBLE_DEVICES: each rank uses the device of its number",
     "no-cuda": "CUDA_VISIBLE_DEVICES=-1",
     "nproc-per-node": LAUNCHER,
     "nnodes": LAUNCHER,
@@ -107,8 +107,11 @@ CURES = {
     "num-gpus": LAUNCHER,
     "ep": "--expert-model-parallel-size",
     "expert-parallel-size": "--expert-model-parallel-size",
-    "fp8-format": f"{NOT_HERE} FP8",
-    "fp8": f"{NOT_HERE} FP8",
+    "fp8": "--fp8-format e4m3 or --fp8-format hybrid",
+    "multi-latent-attention": f"{NOT_HERE} multi-latent attention; --group-query-attention also "
+    "keeps fewer keys and values",
+    "fp8-amax-history-len": f"{NOT_HERE} delayed scaling; leave the flag out: each scale is of the "
+    "numbers that it scales",
     "rampup-batch-size": f"{NOT_HERE} batch that grows; give one --global-batch-size",
     "no-save-optim": f"{NOT_HERE} checkpoint without it; leave the flag out",
 }
@@ -135,7 +138,7 @@ def translate(argv: list[str]) -> tuple[list[str], list[str]]:
             count, reason = DROPPED[flag]
             if count > values and not equals:
                 raise ArgumentsError([f"argument {flag}: expected one argument; or leave it out"])
-            notes.append(f"{flag} changes nothing in this program: {reason}")
+            notes.append(f"{flag} has no effect in this program: {reason}")
             at += 1 + (min(count, values) if not equals else 0)
             continue
         if flag in RENAMED:  # its values follow unchanged

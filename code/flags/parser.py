@@ -21,8 +21,8 @@ LEAST_ALIKE = 0.7
 Row = tuple[str, Takes, Any, str]
 # Flags of every program that starts a process group.
 DISTRIBUTED: list[Row] = [
-    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "gloo where there is no GPU"),
-    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "for a lost rank"),
+    ("--distributed-backend", OneOf(("nccl", "gloo")), "nccl", "use gloo without a GPU"),
+    ("--distributed-timeout-minutes", Whole(1, 100_000), 10, "wait for a lost rank"),
 ]
 
 

@@ -24,9 +24,10 @@ from observing.flops import flops_per_iteration
 from observing.profiling import snapshot_path
 from parallel.layout import Layout
 from process.device import MIB, MemoryUse
+from training.eight_bits import emulated
 from training.learning_rate import learning_rate
 from training.model import Stage, dtype_of
-from training.optimizer import Optimizer, StepResult
+from training.optimizer import Holder, Optimizer, StepResult
 from training.router import Routing
 
 
@@ -102,6 +103,8 @@ class Report:
         self.first(world_line(self.layout))
         for note in self.args.notes:
             self.first(f"note: {note}")
+        if note := emulated(self.args, self.device):
+            self.first(f"note: {note}")
         if self.args.record_memory_history:
             traces = f"memory traces of every rank to {self.args.memory_dir}/rank<R>.jsonl.gz"
             snapshots = (
@@ -118,9 +121,13 @@ class Report:
                 self.first(f"  {name} {dots} {getattr(self.args, name)}")
         self.first("-------------------- end of arguments ---------------------")
 
-    def built(self, micro_batches: int, stages: list[Stage], routing: Routing) -> None:
+    def built(
+        self, micro_batches: int, stages: list[Stage], routing: Routing, holder: Holder
+    ) -> None:
         self.routing = routing
         self.first(f"setting number of microbatches to constant {micro_batches}")
+        if gathered := getattr(holder, "gathered_bytes", 0):
+            self.first(f" > bytes that a gather of all parameters sends to a rank: {gathered}")
         # One line per part of the model: tensor and pipeline ranks of the first copy.
         if self.layout.data_context.first:
             at = (self.layout.tensor.index, 0, self.layout.pipeline.index)
@@ -193,6 +200,7 @@ class Report:
             "mem-max-allocated-bytes": most,
             **({} if loss is None else {"lm loss": loss}),
         }
+        scalars |= {name: float(value) for name, value in routing.items()}
         for name, value in scalars.items():
             self.scalar(name, value, progress.iteration)
 

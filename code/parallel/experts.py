@@ -40,7 +40,7 @@ from process.profile_ranges import in_backward, named
 
 def all_to_all(rows: Tensor, sent: list[int], received: list[int], group: Group) -> Tensor:
     """Exchange rows: `sent` and `received` are row counts to and from each rank of the group."""
-    with communicating("communication: all-to-all"):
+    with communicating("communication: all-to-all"), named(f"all-to-all of {rows.nbytes} bytes"):
         arrived = rows.new_empty(sum(received), *rows.shape[1:])
         dist.all_to_all_single(arrived, rows.contiguous(), received, sent, group=group.handle)
     return arrived
@@ -140,8 +140,9 @@ class Experts(nn.Module):
 
         expert = torch.arange(self.here, device=x.device).repeat(group.size)
         by_expert = expert.repeat_interleave(coming.flatten()).argsort(stable=True)
-        with named("experts"):
-            y = self.mlp(_Reorder.apply(arrived, by_expert), coming.sum(0).tolist())
+        counts = coming.sum(0).tolist()
+        with named(f"experts: {' '.join(map(str, counts))} rows"):
+            y = self.mlp(_Reorder.apply(arrived, by_expert), counts)
 
         y = _Reorder.apply(y, by_expert.argsort())
         y = _Reorder.apply(self._travel(y, received, sent, 1), order.argsort())

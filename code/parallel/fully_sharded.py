@@ -14,6 +14,7 @@ from torch import Tensor
 from parallel.data_parallel import Part
 from parallel.layout import Group, Layout
 from parallel.tensor_parallel import cuts_of, is_partial
+from training.eight_bit_gathers import gather_in_eight_bits, numbers_of
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -25,13 +26,21 @@ if TYPE_CHECKING:
 class FullySharded:
     """Parameters in FSDP2: each rank has a slice of each, gathered when needed."""
 
-    def __init__(self, stage: Stage, layout: Layout, low: torch.dtype | None) -> None:
+    def __init__(
+        self, stage: Stage, layout: Layout, low: torch.dtype | None, eight_bits: bool = False
+    ) -> None:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         self.layout, self.stage = layout, stage
         self.loss_factor = layout.data_context.size  # FSDP averages, this program sums
         self.cut = {n for n, p in stage.named_parameters() if cuts_of(p)}
         self.partial = {n for n, p in stage.named_parameters() if is_partial(p)}
+        count = sum(p.numel() for p in stage.parameters())
+        short = gather_in_eight_bits(stage) if eight_bits else 0
+        wide = (low or next(stage.parameters()).dtype).itemsize
+        # Received by a rank when everything is gathered once; forward and backward each do it.
+        others = 1 - 1 / layout.data_context.size
+        self.gathered_bytes = round(((count - short) * wide + short) * others)
         # Gathered parameters are cast to the low precision, which halves the traffic; gradients are
         # summed in float32, since many small numbers are added.
         policy = MixedPrecisionPolicy(param_dtype=low, reduce_dtype=torch.float32 if low else None)
@@ -43,6 +52,12 @@ class FullySharded:
         for layer in stage.layers.values():
             fully_shard(layer, mesh=mesh, mp_policy=policy)
         self.sharded = fully_shard(stage, mesh=mesh, mp_policy=policy)
+        # The first gather copies uneven shards of a special class to padded tensors. Here, before
+        # the optimizer gets them.
+        sharded: list[Any] = [*stage.layers.values(), stage]
+        for module in sharded if eight_bits else []:
+            module.unshard()
+            module.reshard()
         # While the stage is gathered, its attributes are FSDP's whole tensors. Gradients, optimizer
         # and checkpoints use the slices, so they are stored here once.
         self.slices: dict[str, Any] = dict(stage.named_parameters())
@@ -52,12 +67,13 @@ class FullySharded:
         tensor = self.layout.tensor
         return [
             Part(
-                p.to_local(),
-                p.grad.to_local() if p.grad is not None else torch.zeros_like(p.to_local()),
+                numbers,
+                p.grad.to_local() if p.grad is not None else torch.zeros_like(numbers),
                 decays=p.ndim > 1,
                 counted=name in self.cut or tensor.first,
             )
             for name, p in self.slices.items()
+            for numbers in [numbers_of(p.to_local())]
         ]
 
     def by_name(self, values: list[Tensor]) -> dict[str, Tensor]:

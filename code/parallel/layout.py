@@ -93,8 +93,8 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
         axes.append("pp")  # axis of one rank: its position does not matter
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
         told = (
-            f"rank order {order!r} must name each of {', '.join(AXES)} once (ep may be left out, "
-            f"and pp where no pipeline is), joined by dashes; the usual one is {DEFAULT_ORDER}"
+            f"rank order {order!r} must name each of {', '.join(AXES)} once, joined by dashes; "
+            f"ep may be missing, and pp without a pipeline. The usual order is {DEFAULT_ORDER}"
         )
         raise LayoutError([told])
     model_ranks = tensor * context * pipeline
@@ -129,9 +129,8 @@ def expert_grid(grid: Grid, expert: int, expert_tensor: int) -> Grid:
     found = Grid({**sizes, "pp": grid.sizes["pp"]}, order)
     if found.groups("pp") != grid.groups("pp"):
         told = (
-            f"with rank order {grid.order} the pipelines of the experts would be other ranks than "
-            "those of the rest of the model; use an order that ends with pp, such as "
-            f"{DEFAULT_ORDER}"
+            f"rank order {grid.order} gives the experts other pipelines than the rest of the "
+            f"model; use an order that ends with pp, such as {DEFAULT_ORDER}"
         )
         raise LayoutError([told])
     return found

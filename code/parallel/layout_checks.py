@@ -10,6 +10,7 @@ from dataclasses import replace
 from parallel.layout import AXES, Grid, expert_grid, make_grid
 from parallel.schedules import draw
 from process.errors import LayoutError
+from training.eight_bits import BLOCK
 
 
 def near(value: int, step: int) -> str:
@@ -32,7 +33,7 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
         sizes = args.expert_model_parallel_size, args.expert_tensor_parallel_size
         grid = replace(grid, experts=expert_grid(grid, *sizes))
     found = [*_model_problems(args), *_pipeline_problems(args), *_batch_problems(args, grid)]
-    found += _expert_problems(args)
+    found += [*_expert_problems(args), *_eight_bit_problems(args)]
     found += [*_sharding_problems(args), *_looking_problems(args, grid)]
     if found:
         raise LayoutError(found)
@@ -122,6 +123,37 @@ def _expert_problems(args: argparse.Namespace) -> list[str]:
     return found
 
 
+def _eight_bit_problems(args: argparse.Namespace) -> list[str]:
+    """Return the sizes that would put numbers of several ranks into one block."""
+    size = BLOCK.get(args.fp8_recipe) if args.fp8_format else None
+    if size is None or args.hidden_size % args.num_attention_heads:
+        return []
+    keys = 2 * args.num_query_groups * args.hidden_size // args.num_attention_heads
+    widths = {
+        f"--hidden-size {args.hidden_size}": args.hidden_size,
+        f"--ffn-hidden-size {args.ffn_hidden_size}": args.ffn_hidden_size,
+        f"a width of {keys} of keys and values (--num-query-groups × 2 heads)": keys,
+    }
+    if shared := args.num_experts and args.moe_shared_expert_intermediate_size:
+        widths[f"--moe-shared-expert-intermediate-size {shared}"] = shared
+    tensor, context = args.tensor_model_parallel_size, args.context_parallel_size
+    found = [
+        f"{what} gives tensor {tensor} no whole blocks of {size}, as --fp8-recipe "
+        f"{args.fp8_recipe} needs; use {near(value, size * tensor)}, or --fp8-recipe rowwise"
+        for what, value in widths.items()
+        if value % (size * tensor)
+    ]
+    rows, pieces = args.seq_length * args.micro_batch_size, 2 * context if context > 1 else 1
+    if rows % (size * pieces):
+        found.append(
+            f"--seq-length {args.seq_length} × --micro-batch-size {args.micro_batch_size} = {rows} "
+            f"rows do not give context {context} whole blocks of {size}, as --fp8-recipe "
+            f"{args.fp8_recipe} needs; make it {near(rows, size * pieces)}, or use --fp8-recipe "
+            "rowwise"
+        )
+    return found
+
+
 def _pipeline_problems(args: argparse.Namespace) -> list[str]:
     found = []
     layers, stages = args.num_layers, args.pipeline_model_parallel_size
@@ -183,9 +215,11 @@ def _sharding_problems(args: argparse.Namespace) -> list[str]:
     found = []
     if args.pipeline_model_parallel_size > 1:
         found.append(
-            "--use-torch-fsdp2 gathers parameters for every micro-batch, which a pipeline would "
-            "repeat for each stage; use --use-distributed-optimizer with a pipeline"
+            "--use-torch-fsdp2 would gather parameters again for every micro-batch of a "
+            "pipeline; use --use-distributed-optimizer with a pipeline"
         )
     if args.use_distributed_optimizer:
-        found.append("--use-torch-fsdp2 already splits what --use-distributed-optimizer splits")
+        found.append(
+            "leave out --use-distributed-optimizer: --use-torch-fsdp2 already shards the optimizer"
+        )
     return found

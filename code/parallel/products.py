@@ -12,6 +12,8 @@ X is [rows, inputs], a row per token; Y and dY are [rows, outputs]; W and dW [ou
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,7 +32,7 @@ class WeightWork:
         self.returned = returned
         self.deferring = False
         # dY and X stay alive until their matmul runs: this is the schedule's cost in memory.
-        self.queue: deque[tuple[Tensor, Tensor, Tensor]] = deque()
+        self.queue: deque[Callable[[], object]] = deque()
 
     def add(self, weight: Weight, grad: Tensor, x: Tensor) -> Tensor | None:
         """Compute, add or queue dW = dYᵀ X."""
@@ -39,12 +41,22 @@ class WeightWork:
         self.add_to(weight.main_grad, grad, x)
         return None
 
+    def add_result(self, weight: Weight, product: Callable[[], Tensor]) -> Tensor | None:
+        """Compute, add or queue dW, as another function computes it."""
+        if self.returned:
+            return product()
+        self.do(lambda: weight.main_grad.add_(product()))
+        return None
+
     def add_to(self, total: Tensor, grad: Tensor, x: Tensor) -> None:
         """Add dYᵀ X to `total`, now or when the schedule has time."""
+        self.do(partial(add_product, total, grad, x))
+
+    def do(self, work: Callable[[], object]) -> None:
         if self.deferring:
-            self.queue.append((total, grad, x))
+            self.queue.append(work)
         else:
-            add_product(total, grad, x)
+            work()
 
     def add_bias(self, bias: Weight | None, grad: Tensor) -> Tensor | None:
         if bias is None or self.returned:
@@ -55,7 +67,7 @@ class WeightWork:
     @torch.no_grad()
     def run(self, count: int) -> None:
         for _ in range(count):
-            add_product(*self.queue.popleft())
+            self.queue.popleft()()
 
 
 def add_product(total: Tensor, grad: Tensor, x: Tensor) -> None:

@@ -17,7 +17,7 @@ a slice of the sequence is a slice of the rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,8 +26,9 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from parallel.layout import Group
-from parallel.products import Weight, WeightWork, product
+from parallel.products import Weight, WeightWork
 from process.pace import communicating
+from training.eight_bits import EightBits, product_in
 
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:
@@ -113,6 +114,7 @@ class Slicing:
     group: Group
     by_rows: bool  # sequence parallelism: between matmuls, the group also splits the rows
     work: WeightWork
+    eight: EightBits | None = None  # numbers of the linear layers, if they have eight bits
 
 
 def enter(x: Tensor, slicing: Slicing) -> Tensor:
@@ -135,6 +137,7 @@ class ColumnParallel(nn.Module):
     def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
         self.slicing, group = slicing, slicing.group
+        self.eight = replace(slicing.eight, outputs=group) if slicing.eight else None
         mine = outputs // group.size
         self.weight = sliced(nn.Parameter(torch.empty(mine, inputs)), 0, group)
         self.bias = sliced(nn.Parameter(torch.empty(mine)), 0, group) if bias else None
@@ -144,7 +147,7 @@ class ColumnParallel(nn.Module):
 
     def of_entered(self, x: Tensor) -> Tensor:
         """Multiply rows after `enter`, which two matrices can share."""
-        return product(x, self.weight, self.bias, self.slicing.work)
+        return product_in(self.eight, x, self.weight, self.bias, self.slicing.work)
 
 
 class RowParallel(nn.Module):
@@ -154,14 +157,15 @@ class RowParallel(nn.Module):
     def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
         self.slicing, group = slicing, slicing.group
+        self.eight = replace(slicing.eight, inputs=group) if slicing.eight else None
         self.weight = sliced(nn.Parameter(torch.empty(outputs, inputs // group.size)), 1, group)
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         work = self.slicing.work
         if self.slicing.group.size == 1:
-            return product(x, self.weight, self.bias, work)
-        y = leave(product(x, self.weight, None, work), self.slicing)
+            return product_in(self.eight, x, self.weight, self.bias, work)
+        y = leave(product_in(self.eight, x, self.weight, None, work), self.slicing)
         return y if self.bias is None else y.add_(self.bias)
 
 

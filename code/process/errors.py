@@ -114,7 +114,7 @@ def _problems(error: BaseException) -> list[str]:
     if isinstance(error, KeyboardInterrupt):
         return ["KeyboardInterrupt: ended by Control-C"]
     if isinstance(error, BrokenPipeError):  # as in `... | head`; libraries word it differently
-        return ["nobody reads what is printed any more, so training ends; print to a file"]
+        return ["training ends because nothing reads its output any more; print to a file"]
     if isinstance(error, OSError) and error.filename is not None:
         # A system error about a file is no bug in this program: file and reason are enough. The
         # place shows the file's purpose.

@@ -39,6 +39,7 @@ from parallel.tensor_parallel import (
 from parallel.vocabulary import VocabularyEmbedding, vocabulary_loss
 from process.profile_ranges import in_backward, named
 from training.dropout import Masks
+from training.eight_bits import eight_bits_of
 from training.rotary import turned_width, turns_of
 from training.router import Router, has_experts
 
@@ -147,7 +148,8 @@ class Stage(nn.Module):
         self.args, self.layout, self.piece, self.work = args, layout, piece, work
         self.samples = args.micro_batch_size
         hidden = args.hidden_size
-        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work)
+        eight = eight_bits_of(args, layout.context)
+        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work, eight)
         tied = not args.untie_embeddings_and_output_weights
         vocabulary = args.padded_vocab_size
         if piece.first or (piece.last and tied):

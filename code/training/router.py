@@ -202,6 +202,8 @@ class Routing:
         fields = {"load_balancing_loss": f"{balance:.6E}"} if _has_loss(args) else {}
         return {
             **fields,
+            "fewest tokens per expert": f"{used.min().item():.0f}",
+            "most tokens per expert": f"{used.max().item():.0f}",
             "busiest expert over mean": f"{busiest:.3f}",
             "bytes to experts": f"{numbers[-2].item():.0f}",
             "bytes from experts": f"{numbers[-1].item():.0f}",

@@ -36,33 +36,33 @@ TRUTH = Truth()
 CONFIGURED: dict[str, list[Row]] = {
     "data": [
         ("--data", TEXT, None, "folder with train, valid and stats"),
-        ("--channels", Whole(len(FIELDS), 1000), None, "fields of a file that are used"),
+        ("--channels", Whole(len(FIELDS), 1000), None, "number of fields to use from a file"),
         ("--crop-height", NUMBER, None, "rows of a piece (0: all)"),
         ("--crop-width", NUMBER, None, "columns of a piece (0: all)"),
-        ("--train-samples", NUMBER, None, "pairs to learn from (0: all)"),
-        ("--valid-samples", NUMBER, None, "pairs to judge by (0: all)"),
+        ("--train-samples", NUMBER, None, "training pairs (0: all)"),
+        ("--valid-samples", NUMBER, None, "validation pairs (0: all)"),
         ("--loader", OneOf(("torch", "dali")), "torch", "dali: on the GPU, where installed"),
         ("--num-workers", Whole(0, 256), 0, "processes that read ahead, per rank (0: none)"),
-        ("--prefetch", Whole(1, 100), 2, "batches that each of them reads ahead"),
-        ("--pin-memory", TRUTH, True, "batches where a GPU can fetch them while it computes"),
+        ("--prefetch", Whole(1, 100), 2, "batches that each process reads ahead"),
+        ("--pin-memory", TRUTH, True, "let a GPU copy batches while it computes"),
         ("--persistent-workers", TRUTH, True, "keep the workers from epoch to epoch"),
     ],
     "model": [
         ("--patch-size", Whole(1, 256), None, "points of a patch in each direction"),
-        ("--embed-dim", SIZE, None, "width of a patch within the model"),
+        ("--embed-dim", SIZE, None, "width of a patch in the model"),
         ("--depth", Whole(1, 10_000), None, "layers"),
         ("--num-heads", SIZE, None, "attention heads"),
         ("--mlp-ratio", Whole(1, 64), None, "width inside the MLP over that of the model"),
-        ("--forecast", OneOf(("state", "change")), "state", "change: is added to the fields now"),
+        ("--forecast", OneOf(("state", "change")), "state", "change: difference to now"),
     ],
     "training": [
         ("--epochs", COUNT, None, "passes over the training pairs"),
         ("--global-batch-size", SIZE, None, "samples per step, of all ranks together"),
-        ("--lr", Real(above=0, most=100), None, "highest learning rate, for a batch of ..."),
-        ("--lr-batch-size", SIZE, None, "... so many samples"),
-        ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "how it grows with the batch"),
-        ("--warmup-iters", NUMBER, 0, "steps until it is reached; then a cosine down to 0"),
-        ("--seed", Whole(0, 2**32 - 1), 1, "of weights, order and pieces"),
+        ("--lr", Real(above=0, most=100), None, "highest learning rate, at --lr-batch-size"),
+        ("--lr-batch-size", SIZE, None, "batch size to which --lr belongs"),
+        ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "growth with the batch size"),
+        ("--warmup-iters", NUMBER, 0, "steps of warm-up; then a cosine to 0"),
+        ("--seed", Whole(0, 2**32 - 1), 1, "seed of weights, order and pieces"),
     ],
     "parallel": [
         ("--tensor-model-parallel-size", SIZE, 1, "ranks that share every matrix"),
@@ -70,22 +70,22 @@ CONFIGURED: dict[str, list[Row]] = {
         ("--rank-order", TEXT, "tp-cp-dp", "axes, fastest first, such as cp-tp-dp"),
     ],
     "speed": [
-        ("--amp-mode", OneOf(("none", "fp16", "bf16")), "none", "halves where they are enough"),
-        ("--tf32", TRUTH, True, "products of floats with 10 bits, on GPUs that can"),
+        ("--amp-mode", OneOf(("none", "fp16", "bf16")), "none", "half precision in the layers"),
+        ("--tf32", TRUTH, True, "matmuls with 10 bits of mantissa, on GPUs"),
         ("--fused-optimizer", TRUTH, False, "one kernel for all parameters"),
-        ("--torch-compile", TRUTH, False, "kernels made for the layers"),
-        ("--cuda-graphs", TRUTH, False, "a step recorded once, then repeated (one GPU)"),
-        ("--ddp-bucket-mb", Whole(1, 10_000), 25, "gradients that DDP sends at once"),
+        ("--torch-compile", TRUTH, False, "compile the layers"),
+        ("--cuda-graphs", TRUTH, False, "record a step once and repeat it (one GPU)"),
+        ("--ddp-bucket-mb", Whole(1, 10_000), 25, "MiB of gradients per message of DDP"),
     ],
 }
 OTHERS: dict[str, list[Row]] = {
     "run": [
-        ("--config", TEXT, "tiny", "a configuration of configurations.yaml"),
-        ("--config-file", TEXT, str(FILE), "another file of such"),
+        ("--config", TEXT, "tiny", "name of a configuration"),
+        ("--config-file", TEXT, str(FILE), "file with configurations"),
         ("--tensorboard-dir", TEXT, None, "folder of the scalars"),
         ("--profile", ON, False, "record PyTorch profiler traces"),
         ("--profile-step-start", COUNT, 10, "first step that is recorded"),
-        ("--profile-step-end", COUNT, 12, "first step that is not"),
+        ("--profile-step-end", COUNT, 12, "first step after the recording"),
         ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
         ("--profile-dir", TEXT, None, "folder of the traces"),
         *DISTRIBUTED,
@@ -120,7 +120,7 @@ def read(path: Path, name: str) -> dict[str, Any]:
         raise ArgumentsError([f"--config-file {path} cannot be read: {error}"]) from error
     except yaml.YAMLError as error:
         where = " ".join(str(error).split())
-        raise ArgumentsError([f"--config-file {path} is no YAML: {where}"]) from error
+        raise ArgumentsError([f"--config-file {path} is not valid YAML: {where}"]) from error
     if not isinstance(known, dict) or not all(isinstance(v, dict) for v in known.values()):
         raise ArgumentsError([f"--config-file {path}: give configurations, each with its keys"])
     if name not in known:
@@ -152,7 +152,7 @@ def _contradictions(args: argparse.Namespace, ranks: int) -> list[str]:
     found = []
     missing = [f"--{name.replace('_', '-')}" for name in ROWS if getattr(args, name) is None]
     if missing:
-        return [f"--config {args.config} does not say {', '.join(missing)}, and no flag does"]
+        return [f"--config {args.config} has no value for {', '.join(missing)}; give these flags"]
     found += sharing_problems(args, ranks)
     if args.embed_dim % args.num_heads:
         found.append(f"--embed-dim {args.embed_dim} is no multiple of --num-heads {args.num_heads}")

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 def check_possible(device: torch.device) -> None:
     if device.type != "cuda":
-        raise ArgumentsError([f"--loader dali needs a GPU, and this rank has {device}: take torch"])
+        raise ArgumentsError(
+            [f"--loader dali needs a GPU, and this rank has {device}; use --loader torch"]
+        )
     try:
         importlib.import_module("nvidia.dali")
     except ImportError as error:
         raise ArgumentsError(
-            ["--loader dali: NVIDIA DALI is not installed here; `pip install "
-             "nvidia-dali-cuda120`, or take --loader torch"]
+            ["--loader dali needs NVIDIA DALI: `pip install nvidia-dali-cuda120`, or use "
+             "--loader torch"]
         ) from error  # fmt: skip
 
 

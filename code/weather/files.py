@@ -17,7 +17,7 @@ import numpy as np
 from process.errors import DataError
 
 MAKE = "python code/make_weather.py --out {}"
-CURE = f"copy it anew, or make weather in another folder with `{MAKE.format('FOLDER')}`"
+CURE = f"copy it again, or make weather in another folder with `{MAKE.format('FOLDER')}`"
 
 
 def years_in(folder: Path) -> list[Path]:
@@ -25,8 +25,8 @@ def years_in(folder: Path) -> list[Path]:
     found = sorted(folder.glob("*.h5"))
     if not found:
         raise DataError(
-            f"no yearly files (*.h5) in {folder}; `{MAKE.format(folder.parent)}` makes some, and "
-            "--data takes a folder that has train, valid and stats"
+            f"no yearly files (*.h5) in {folder}; make some with `{MAKE.format(folder.parent)}`, "
+            "or give --data a folder with train, valid and stats"
         )
     return found
 
@@ -37,8 +37,8 @@ def shape_of(path: Path) -> tuple[int, int, int, int]:
         shape: tuple[int, ...] = file["fields"].shape
     if len(shape) != 4 or shape[0] < 2:
         raise DataError(
-            f"{path}: `fields` has the shape {shape}; a year is [times, fields, height, width], "
-            "with two times at least"
+            f"{path}: `fields` has the shape {shape} instead of [times, fields, height, width] "
+            "with at least two times"
         )
     return shape[0], shape[1], shape[2], shape[3]
 
@@ -47,12 +47,12 @@ def opened(path: Path) -> h5py.File:
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        why = "is no HDF5 file, or only a part of one" if path.is_file() else "does not exist"
+        why = "is not an HDF5 file, or is incomplete" if path.is_file() else "does not exist"
         raise DataError(f"{path} {why} ({error}); {CURE}") from error
     if not isinstance(file.get("fields"), h5py.Dataset):
         names = ", ".join(file) or "nothing"
         file.close()
-        raise DataError(f"{path} has no dataset `fields`, which holds the weather; it has {names}")
+        raise DataError(f"{path} has no dataset `fields` for the weather, only {names}")
     return file
 
 
@@ -72,7 +72,8 @@ def statistics_of(folder: Path, fields: int) -> tuple[np.ndarray, np.ndarray]:
     )
     if not (stds > 0).all():
         raise DataError(
-            f"{folder}/stats/global_stds.npy: a field that never changes cannot be scaled"
+            f"{folder}/stats/global_stds.npy has a zero: a field that never changes cannot be "
+            "scaled"
         )
     return means, stds
 
@@ -81,9 +82,7 @@ def _numbers(path: Path, fields: int) -> np.ndarray:
     try:
         values = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        why = (
-            "does not exist" if not path.is_file() else "is no file of numpy, or only a part of one"
-        )
+        why = "does not exist" if not path.is_file() else "is not a NumPy file, or is incomplete"
         raise DataError(f"{path} {why}; {CURE}") from error
     if values.size < fields or not np.isfinite(values).all():
         raise DataError(f"{path}: {values.size} numbers for {fields} fields, or some that are none")

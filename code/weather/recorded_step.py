@@ -22,19 +22,18 @@ WARM_UP_STEPS = 3
 def check_possible(args: argparse.Namespace, device: torch.device, ranks: int) -> None:
     if device.type != "cuda":
         raise ArgumentsError(
-            [f"--cuda-graphs true records what CUDA starts on a GPU, and the device of this rank "
-             f"is {device}: leave it out"]
+            [f"--cuda-graphs true needs a GPU, and this rank has {device}; leave it out"]
         )  # fmt: skip
     found = []
     if ranks > 1:
-        found.append(f"--cuda-graphs true is for one rank, and there are {ranks}: leave it out")
+        found.append(f"--cuda-graphs true needs one rank, and this run has {ranks}; leave it out")
     if args.amp_mode == "fp16":
         found.append(
-            "--cuda-graphs true with --amp-mode fp16: the loss scale asks after each step whether "
-            "a gradient overflowed, which no graph can; take bf16"
+            "--cuda-graphs true cannot check for overflows, as --amp-mode fp16 does after each "
+            "step; use bf16"
         )
     if args.torch_compile:
-        found.append("--cuda-graphs true and --torch-compile true: give one of the two")
+        found.append("choose one of --cuda-graphs true and --torch-compile true")
     if found:
         raise ArgumentsError(found)
 

@@ -37,8 +37,8 @@ def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
     if args.global_batch_size % data:
         fitting = args.global_batch_size // data * data or data
         found.append(
-            f"--global-batch-size {args.global_batch_size} cannot be shared evenly by {data} data "
-            f"ranks; {fitting} can"
+            f"--global-batch-size {args.global_batch_size} cannot be divided by {data} data "
+            f"ranks; use {fitting}"
         )
     return found
 
@@ -50,9 +50,9 @@ def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
     if patches % context:
         fitting = [str(n) for n in range(1, ranks + 1) if not (patches % n or ranks % n)]
         raise LayoutError(
-            [f"--context-parallel-size {context}: {pairs.rows} × {pairs.columns} points are "
-             f"{patches} patches, which so many ranks cannot share evenly; {', '.join(fitting)} "
-             "can, or take pieces of another --crop-height and --crop-width"]
+            [f"--context-parallel-size {context} cannot share the {patches} patches of "
+             f"{pairs.rows} × {pairs.columns} points evenly; use {', '.join(fitting)}, or "
+             "another --crop-height and --crop-width"]
         )  # fmt: skip
 
 

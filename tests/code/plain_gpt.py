@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from fake_quantisation import Eight, FakeQuantised
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -48,10 +49,18 @@ class Shape:
     ffn: int | None = None
     mixture: Mixture | None = None
     qk_norm: bool = False
+    eight: Eight | None = None  # linear layers in eight bits
 
     @property
     def key_heads(self) -> int:
         return self.groups or self.heads
+
+    def linear(self, inputs: int, outputs: int) -> nn.Linear:
+        if self.eight is None:
+            return nn.Linear(inputs, outputs, bias=self.bias)
+        layer = FakeQuantised(inputs, outputs, bias=self.bias)
+        layer.eight = self.eight
+        return layer
 
     def norm(self, width: int | None = None) -> nn.Module:
         width = width or self.hidden
@@ -77,8 +86,8 @@ class PlainAttention(nn.Module):
         self.shape, hidden = shape, shape.hidden
         self.width = hidden // shape.heads
         keys = 2 * shape.key_heads * self.width
-        self.qkv = nn.Linear(hidden, hidden + keys, bias=shape.bias)
-        self.out = nn.Linear(hidden, hidden, bias=shape.bias)
+        self.qkv = shape.linear(hidden, hidden + keys)
+        self.out = shape.linear(hidden, hidden)
         if shape.qk_norm:
             self.query_norm, self.key_norm = shape.norm(self.width), shape.norm(self.width)
 
@@ -164,10 +173,10 @@ class PlainLayer(nn.Module):
         self.swiglu, self.has_mlp = shape.swiglu, bool(ffn)
         if not ffn:
             return
-        self.up = nn.Linear(hidden, ffn, bias=shape.bias)
+        self.up = shape.linear(hidden, ffn)
         if shape.swiglu:
-            self.gate = nn.Linear(hidden, ffn, bias=shape.bias)
-        self.down = nn.Linear(ffn, hidden, bias=shape.bias)
+            self.gate = shape.linear(hidden, ffn)
+        self.down = shape.linear(ffn, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm_1(x))

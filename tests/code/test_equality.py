@@ -9,6 +9,7 @@ import numpy as np
 import one_run
 import pytest
 import torch
+from fake_quantisation import Eight
 from plain_gpt import Mixture, PlainGPT, Shape
 
 from flags.ranges import pattern_of
@@ -104,7 +105,8 @@ OF_THE_MODEL = (
     "moe_ffn_hidden_size",
     "moe_shared_expert_intermediate_size", "moe_router_topk", "moe_router_score_function",
     "moe_router_pre_softmax", "moe_router_enable_expert_bias", "moe_router_bias_update_rate",
-    "moe_router_load_balancing_type", "moe_aux_loss_coeff", "micro_batch_size",
+    "moe_router_load_balancing_type", "moe_aux_loss_coeff", "micro_batch_size", "fp8_format",
+    "fp8_recipe", "num_layers", "hidden_size", "seq_length", "max_position_embeddings",
 )  # fmt: skip
 
 
@@ -143,8 +145,13 @@ def shape_of(args):
         bias=not args.disable_bias_linear,
         ffn=args.ffn_hidden_size,
         qk_norm=args.qk_layernorm,
+        eight=eight_of(args) if args.fp8_format else None,
         mixture=mixture_of(args) if args.num_experts else None,
     )
+
+
+def eight_of(args):
+    return Eight(args.fp8_recipe, args.fp8_format == "hybrid", args.micro_batch_size)
 
 
 def mixture_of(args):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -134,6 +135,9 @@ def test_the_log_and_the_diaries_say_where_rows_went(worlds, tmp_path):
     assert tokens.sum((0, 2)).tolist() == [2 * 8 * 16] * 4  # two experts for each token
     busiest = (tokens.sum(0).max(1) / tokens.sum(0).mean(1)).max()
     assert fields["busiest expert over mean"] == f"{busiest:.3f}"
+    whole = tokens.sum(0)
+    assert fields["fewest tokens per expert"] == str(whole.min())
+    assert fields["most tokens per expert"] == str(whole.max())
     leaving = tokens[0, :, 2:].sum() + tokens[1, :, :2].sum()  # rank 0 has experts 0 and 1
     sent = leaving * 32 * 4
     assert fields["bytes to experts"] == fields["bytes from experts"].rstrip(" |") == str(sent)
@@ -141,6 +145,18 @@ def test_the_log_and_the_diaries_say_where_rows_went(worlds, tmp_path):
     assert 1.0 <= float(fields["load_balancing_loss"]) < 2.0
     assert log.world.expert == 2
     assert len(log.iterations) == 1
+
+
+def test_a_profile_names_the_rows_of_each_expert_and_the_bytes(worlds, tmp_path):
+    flags = f"{MIXTRAL} {experts(2)} --train-iters 2 --profile --profile-dir {tmp_path}"
+    program(worlds, 2, f"{flags} --profile-step-start 1 --profile-step-end 2 --diary", tmp_path)
+    [trace] = tmp_path.glob("rank0*.json.gz")
+    events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
+    names = [event.get("name", "") for event in events]
+    rows = [name.split()[1:-1] for name in names if name.startswith("experts: ")]
+    assert {len(counts) for counts in rows} == {2}
+    assert len(rows) == 4 * 4  # layers and micro-batches
+    assert any(re.fullmatch(r"all-to-all of \d+ bytes", name) for name in names)
 
 
 def read_diary(folder, rank):
@@ -165,7 +181,7 @@ def test_a_bias_spreads_the_rows(worlds):
         (f"{FOUR} --moe-router-enable-expert-bias", "needs --moe-router-score-function sigmoid"),
         (f"{FOUR} --tensor-model-parallel-size 2", "needs --sequence-parallel"),
         (f"{FOUR} --use-torch-fsdp2", "use --use-distributed-optimizer"),
-        (f"{FOUR} --torch-compile", "leave it out with --num-experts"),
+        (f"{FOUR} --torch-compile", "leave out --torch-compile"),
         (f"{FOUR} --moe-layer-freq [0]*1+[1]*2", "for each of --num-layers 4"),
         (f"{FOUR} --moe-layer-freq [0]*4", "leave out --num-experts"),
         (f"{FOUR} --moe-layer-freq [2]", "such as [0]*1+[1]*3"),

@@ -74,7 +74,10 @@ def test_a_micro_batch_has_the_length_of_its_own_gradient_and_the_batch_that_of_
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--micro-batch-size", "7"), "--batch-size 64 is no multiple of 1 ranks × micro-batch 7"),
+        (
+            ("--micro-batch-size", "7"),
+            "--batch-size 64 is not a multiple of 1 ranks",
+        ),
         (("--optimizer", "sgd", "--lr", "16", "--batch-size", "16", "--width", "64"), "Lower --lr"),
     ],
 )

@@ -90,9 +90,9 @@ def test_a_half_written_checkpoint_is_never_chosen(worlds, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "inside", "told"),
     [
-        ("--finetune", [], "--finetune trains saved weights on, and there is no checkpoint in"),
-        ("--no-load-optim", [], "--no-load-optim trains saved weights on"),
-        ("", ["config.json", "model.safetensors"], "but config.json, model.safetensors; give"),
+        ("--finetune", [], "--finetune needs saved weights, and"),
+        ("--no-load-optim", [], "--no-load-optim needs saved weights"),
+        ("", ["config.json", "model.safetensors"], "only config.json, model.safetensors; give"),
     ],
 )
 def test_who_waits_for_weights_does_not_get_random_ones(worlds, tmp_path, flags, inside, told):

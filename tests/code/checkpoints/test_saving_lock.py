@@ -41,7 +41,7 @@ def test_a_second_job_is_refused_on_every_rank_until_the_first_is_dead(worlds, t
     folder = tmp_path / "shared"
     argv = [*one_run.MODEL, "--train-iters", "1", "--save", str(folder)]
     said = worlds(2).run(one_run.refusal, argv)
-    owner = f"job 77 (first), host {socket.gethostname()}, process {other_job.pid}, is saving to"
+    owner = f"job 77 (first), host {socket.gethostname()}, process {other_job.pid}, is already"
     assert said[0].startswith(owner)
     assert said[1] == said[0]
     assert [path.name for path in folder.iterdir()] == [NAME]
@@ -58,7 +58,7 @@ def test_a_second_job_is_refused_on_every_rank_until_the_first_is_dead(worlds, t
 def test_a_released_lock_is_free_and_leaves_nothing(tmp_path):
     for _ in range(2):
         lock = SavingLock(tmp_path / "made" / "for it")
-        with pytest.raises(CheckpointError, match=f"process {os.getpid()}, is saving to"):
+        with pytest.raises(CheckpointError, match=f"process {os.getpid()}, is already saving to"):
             SavingLock(lock.path.parent)
         lock.release()
         assert list(lock.path.parent.iterdir()) == []
@@ -83,7 +83,7 @@ def test_a_lock_on_a_file_that_is_gone_does_not_count(tmp_path, monkeypatch):
 
 def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match=r"nothing can be saved to .*: Not a directory"):
+    with pytest.raises(CheckpointError, match=r"cannot save to .*: Not a directory"):
         SavingLock(tmp_path / "file" / "folder")
 
 
@@ -93,4 +93,4 @@ def test_without_locks_of_the_file_system_the_job_trains_and_is_told(tmp_path, m
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     SavingLock(tmp_path).release()
-    assert "without locks" in capsys.readouterr().out
+    assert "has no locks" in capsys.readouterr().out

@@ -16,7 +16,7 @@ import torch
 
 import preprocess_data
 from dataset.indexed_data import IndexedText, check_present, split_shares, write_indexed
-from dataset.samples import Blend, Loader, RandomSamples, Samples
+from dataset.samples import Blend, Loader, RandomSamples, Samples, make_loaders
 from dataset.tokenizer_files import vocabulary_size
 from parallel.layout import Group
 from process.errors import DataError
@@ -41,12 +41,15 @@ def test_shares_are_of_documents(tmp_path):
 
 @pytest.mark.parametrize(
     ("raw", "told"),
-    [(b"MMIDIDX" + b"\0" * 30, "cut short"), (b"something else altogether" * 3, "not an index")],
+    [
+        (b"MMIDIDX" + b"\0" * 30, "incomplete or damaged"),
+        (b"something else altogether" * 3, "not an index"),
+    ],
 )
 def test_a_damaged_file_is_told(tmp_path, raw, told):
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
     whole = (tmp_path / "t.idx").read_bytes()
-    (tmp_path / "t.idx").write_bytes(whole[:40] if told == "cut short" else raw)
+    (tmp_path / "t.idx").write_bytes(whole[:40] if told == "incomplete or damaged" else raw)
     with pytest.raises(DataError, match=told):
         IndexedText.open(str(tmp_path / "t"))
 
@@ -54,7 +57,7 @@ def test_a_damaged_file_is_told(tmp_path, raw, told):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("t.bin", "takes the name without its end"),
+        ("t.bin", "without the ending"),
         ("nowhere", "sample_text.py"),
         ("x" * 5000, r"no data at .*x… \(.* letters\)\.bin .*sample_text.py"),
     ],
@@ -85,7 +88,7 @@ def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
     assert size(vocab_file="vocab.json") == 8
     assert size(tokenizer_model="added.json") == 6
     assert size(tokenizer_model="listed.json") == 2
-    with pytest.raises(DataError, match=r"is no tokenizer\.json"):
+    with pytest.raises(DataError, match=r"is not a tokenizer\.json"):
         size(tokenizer_model="other.json")
     for flag in ("vocab_file", "tokenizer_model"):
         with pytest.raises(DataError, match=r"no vocabulary at .*/none\.json"):
@@ -101,7 +104,7 @@ def at(file, place, value, whence=0):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, and its index tells of 6 tokens"),
+        (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, but its index lists 6 tokens"),
         (lambda t: at(Path(f"{t}.idx"), 34, -3), "documents do not follow each other"),
         (lambda t: at(Path(f"{t}.idx"), -8, 10**6, 2), "documents do not follow each other"),
     ],
@@ -120,8 +123,19 @@ def test_a_token_that_the_vocabulary_does_not_have_is_told(token):
     tokens = np.arange(100, dtype=np.int32)
     tokens[40] = token
     one = loader(Samples(tokens, 8, seed=1, name="train"), Group([0], 0), vocabulary=250)
-    with pytest.raises(DataError, match=f"the data has token {token} .*the vocabulary 0 to 249"):
+    with pytest.raises(DataError, match=f"the data has token {token} .*vocabulary has 0 to 249"):
         one.batch(0, 6)
+
+
+def test_such_a_token_is_found_when_the_text_is_opened(tmp_path):
+    """Not only when its sample is read, perhaps days later."""
+    tokens = np.arange(100)
+    tokens[97] = 251
+    write_indexed(tmp_path / "t", [tokens], np.uint16)
+    args = SimpleNamespace(eval_iters=0, mock_data=False, data_path=[str(tmp_path / "t")],
+                           vocab_size=250, split="1", seq_length=8, seed=1)  # fmt: skip
+    with pytest.raises(DataError, match=r"token 251 \(in .*t\.bin\)"):
+        make_loaders(args, None, torch.device("cpu"))
 
 
 def loader(samples, data, context=None, micro=2, length=8, vocabulary=1000):
@@ -172,7 +186,7 @@ def test_a_text_with_a_tiny_share_is_read_all_the_same():
     blend = Blend([large, small], [9996, 4])
     seen = [int(blend.sample(number)[0]) for number in range(20_000)]
     assert seen.count(4) == pytest.approx(8, abs=2)
-    with pytest.raises(DataError, match="would be less than one sample"):
+    with pytest.raises(DataError, match="would provide less than one sample"):
         Blend([large, small], [1e9, 1])
     Blend([large, small], [1, 0])
 

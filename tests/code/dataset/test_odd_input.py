@@ -70,7 +70,7 @@ def test_swapped_or_foreign_tokenizer_files_are_told(tmp_path, files, capsys):
     foreign = tmp_path / "foreign.txt"
     foreign.write_text("#version: 0.2\nquite unknown\n")
     for first, second, told in (
-        (merges, vocabulary, "--vocab-file and --merge-file swapped?"),
+        (merges, vocabulary, "Did you swap --vocab-file and --merge-file?"),
         (vocabulary, vocabulary, "does not belong to"),
         (vocabulary, str(foreign), "does not belong to"),
     ):

@@ -31,13 +31,13 @@ def test_older_spellings_mean_what_they_meant_and_are_noted():
     text = "\n".join(args.notes)
     assert "--activations-checkpoint-method is called --recompute-granularity full" in text
     assert "--profile-execution is called --profile today" in text
-    assert "--data-impl changes nothing" in text
+    assert "--data-impl has no effect" in text
 
 
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ("--torch-compile --hidden-dropout 0.1", "dropout sets a seed for every mask; choose one"),
+        ("--torch-compile --hidden-dropout 0.1", "dropout sets a seed for every mask"),
         ("--hidden-size 100 --num-attention-heads 3", "cannot be split"),
         ("--profile --profile-step-start 5 --profile-step-end 5", "must lie before"),
         ("--cuda-graphs", "--cuda-graphs needs --torch-compile"),
@@ -45,7 +45,7 @@ def test_older_spellings_mean_what_they_meant_and_are_noted():
         ("--num-query-groups 2", "no effect without --group-query-attention"),
         ("--group-query-attention --num-query-groups 3", "equal groups; use one of 1, 2, 4"),
         ("--position-embedding-type rope --rotary-percent 0.1", "an even number from 2 to 32"),
-        ("--swiglu --hidden-size 16", "makes an MLP of width 0"),
+        ("--swiglu --hidden-size 16", "gives an MLP of width 0"),
     ],
 )
 def test_values_that_cannot_work_are_told(flags, told):

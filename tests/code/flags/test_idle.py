@@ -11,13 +11,16 @@ from process.errors import ArgumentsError
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ("--finetune", "--finetune needs --load: training would begin with random weights"),
+        ("--finetune", "--finetune needs --load: training would start from random weights"),
         ("--use-pytorch-profiler", "needs --profile"),
         ("--memory-snapshot-path x.pickle", "needs --record-memory-history"),
         ("--use-tp-pp-dp-mapping --rank-order cp-tp-dp-pp", "choose one of the two"),
-        ("--torch-compile --pipeline-schedule zero-bubble", "choose one of it"),
-        ("--profile --train-iters 10", "nothing would be; give 9 or less"),
-        ("--record-memory-history --train-iters 1", "one step cannot be recorded"),
+        (
+            "--torch-compile --pipeline-schedule zero-bubble",
+            "choose one of --pipeline-schedule zero-bubble",
+        ),
+        ("--profile --train-iters 10", "nothing to record in --train-iters 10; give 9 or less"),
+        ("--record-memory-history --train-iters 1", "train for 2 steps or more"),
     ],
 )
 def test_what_would_never_come_is_refused(flags, told):
@@ -39,7 +42,7 @@ def test_what_would_never_come_is_refused(flags, told):
 )
 def test_what_has_no_effect_is_taken_with_a_note(flags, idle):
     [note] = parse_arguments(flags.split()).notes
-    assert note.startswith(f"{idle} changes nothing here: it needs ")
+    assert note.startswith(f"{idle} has no effect: it needs ")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +62,7 @@ def test_what_has_an_effect_is_not_noted(flags):
 def test_a_flag_that_is_given_twice_is_told():
     args = parse_arguments(["--lr", "1e-3", "--bf16", "--seed=2", "--lr=2e-3", "--bf16"])
     assert args.lr == 2e-3
-    assert args.notes == ["--lr 1e-3 is not used: --lr 2e-3 follows it"]
+    assert args.notes == ["--lr 1e-3 is ignored, because --lr 2e-3 follows it"]
 
 
 def test_what_a_terminal_would_obey_is_spelt_out_and_cut():

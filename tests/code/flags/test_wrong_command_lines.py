@@ -129,6 +129,7 @@ def test_values_that_do_not_go_together_are_refused(flags, told):
         ("--micro_batch_size 2", "write --micro-batch-size"),
         ("--learning-rate 1e-4", "here it is --lr"),
         ("--nproc_per_node 2", "give it before the program's name"),
+        ("--multi-latent-attention", "--group-query-attention also keeps fewer"),
         ("--ep 8", "here it is --expert-model-parallel-size"),
         ("--hiden-size 64", "nearest to --hiden-size: --hidden-size"),
         ("--bf16 true", "'true'; no flag before it takes it"),

@@ -65,7 +65,7 @@ def test_the_first_step_of_a_warm_up_changes_nothing(worlds):
     [
         ("--min-lr 2 --lr 1", "--min-lr 2 is above --lr 1, the highest rate; give 1 or less"),
         ("--lr-warmup-fraction 0.1 --lr-warmup-iters 1", "choose one of --lr-warmup-fraction"),
-        ("--lr-warmup-iters 10 --train-iters 10", "leaves none of --lr-decay-iters 10"),
+        ("--lr-warmup-iters 10 --train-iters 10", "leaves no decay in --lr-decay-iters 10"),
         ("--lr-decay-style WSD", "go together"),
         ("--lr-decay-style WSD --lr-warmup-iters 4 --lr-wsd-decay-iters 7", "at most 6 of"),
     ],

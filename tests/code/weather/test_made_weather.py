@@ -75,8 +75,8 @@ def test_a_second_call_keeps_what_is_there(hasty, tmp_path, capsys):
 
 def test_other_flags_do_not_mix_into_a_folder(hasty, tmp_path):
     main(["--out", str(tmp_path), *SHORT])
-    with pytest.raises(DataError, match=r"made with other flags .*--seed 1"):
+    with pytest.raises(DataError, match=r"computed with other flags .*--seed 1"):
         main(["--out", str(tmp_path), *SHORT, "--seed", "2"])
     (tmp_path / "train" / "2001.h5").unlink()
-    with pytest.raises(DataError, match="has other years, or only some"):
+    with pytest.raises(DataError, match="has other years, or not all"):
         main(["--out", str(tmp_path), *SHORT])

@@ -15,10 +15,10 @@ RECORDED = ["--cuda-graphs", "true"]
 @pytest.mark.parametrize(
     ("flags", "device", "ranks", "told"),
     [
-        ([], "cpu", 1, "on a GPU, and the device of this rank is cpu"),
-        ([], "cuda", 2, "is for one rank, and there are 2"),
-        (["--amp-mode", "fp16"], "cuda", 1, "which no graph can; take bf16"),
-        (["--torch-compile", "true"], "cuda", 1, "give one of the two"),
+        ([], "cpu", 1, "needs a GPU, and this rank has cpu"),
+        ([], "cuda", 2, "needs one rank, and this run has 2"),
+        (["--amp-mode", "fp16"], "cuda", 1, "use bf16"),
+        (["--torch-compile", "true"], "cuda", 1, "choose one of --cuda-graphs true"),
     ],
 )
 def test_where_no_graph_can_be_recorded_a_sentence_says_why(flags, device, ranks, told):

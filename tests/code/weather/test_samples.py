@@ -89,7 +89,7 @@ def test_files_of_the_whole_planet_need_no_latitudes(tmp_path):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda w: (w / "valid" / "2003.h5").unlink(), r"no yearly files .* makes some"),
+        (lambda w: (w / "valid" / "2003.h5").unlink(), r"no yearly files .* make some with"),
         (lambda w: np.save(w / "stats" / "global_stds.npy", np.zeros(20)), "never changes"),
     ],
 )

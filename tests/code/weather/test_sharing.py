@@ -83,7 +83,7 @@ def test_an_overflow_in_one_slice_skips_the_step_on_all_ranks(fused, worlds, wea
     [
         (sizes(tensor=3), 4, "tensor 3 × context 1 × pipeline 1 = 3 devices; start 3, 6"),
         (f"{sizes(tensor=4)} --num-heads 6 --embed-dim 48", 4, "use a multiple of 4 \\(4 or 8\\)"),
-        (f"{sizes(tensor=2)} --global-batch-size 3", 4, "evenly by 2 data ranks; 2 can"),
+        (f"{sizes(tensor=2)} --global-batch-size 3", 4, "divided by 2 data ranks; use 2"),
     ],
 )
 def test_a_layout_that_does_not_fit_is_refused_with_a_cure(flags, ranks, told):

@@ -98,7 +98,7 @@ def test_the_learning_rate_grows_with_the_batch_as_asked(scaling, rate):
     ("flags", "ranks", "told"),
     [
         (["--config", "large"], 1, "--config large: configurations.yaml has base, short"),
-        (["--global-batch-size", "6"], 4, "shared evenly by 4 data ranks; 4 can"),
+        (["--global-batch-size", "6"], 4, "divided by 4 data ranks; use 4"),
         (["--crop-width", "30"], 1, "no multiple of --patch-size 4"),
         (["--config-file", "/nowhere.yaml"], 1, "cannot be read"),
     ],
@@ -112,7 +112,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(flags, ranks, told):
     ("text", "told"),
     [
         ("tiny: {depth: many, widht: 3}", r"depth many: give .*there is no key widht"),
-        ("tiny: {depth: 2}", "does not say --data"),
+        ("tiny: {depth: 2}", "has no value for --data"),
     ],
 )
 def test_a_configuration_file_with_mistakes_is_told_in_words(text, told, tmp_path):
