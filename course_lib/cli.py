@@ -26,7 +26,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("submits a recipe or a script, unless it has run already"),
     ),
     "runs": ("lab.commands.jobs:runs", N_("lists the runs of this workspace")),
-    "queue": ("lab.commands.jobs:queue", N_("lists your jobs that have not ended")),
     "log": ("lab.commands.jobs:log", N_("prints the log of a run; -f follows it")),
     "cancel": ("lab.commands.jobs:cancel", N_("ends runs of this workspace")),
     "clean": ("lab.commands.jobs:clean", N_("lists runs to delete, and deletes them with --yes")),

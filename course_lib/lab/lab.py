@@ -27,7 +27,7 @@ from course_lib.lab.recorded.recording_index import (
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
 from course_lib.lab.runs.run import Run
-from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
+from course_lib.lab.runs.tables import RUN_COLUMNS, run_row
 from course_lib.lab.workspace import Workspace, find
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
@@ -187,17 +187,6 @@ class Lab:
             Run(self.jobs, record) for record in runs_elsewhere(self.workspace, recipe, self.site)
         ]
 
-    def queue(self) -> pd.DataFrame:
-        """Return your jobs that have not ended, and mark the jobs of this workspace."""
-        import pandas as pd
-
-        return pd.DataFrame(self.queue_rows(), columns=QUEUE_COLUMNS)
-
-    def queue_rows(self) -> list[dict[str, Any]]:
-        marks = {record.mark for record in self.jobs.registry.all()}
-        rows = [row for row in self.jobs.rows() if not row.status.ended]
-        return [queue_row(row, row.comment in marks) for row in rows]
-
     def cancel(self, which: Which | Unfinished | Iterable[Which | Unfinished]) -> None:
         """Cancel runs of this workspace, and no other job."""
         if isinstance(which, str) or not isinstance(which, Iterable):
@@ -308,7 +297,7 @@ def _new_run(jobs: Jobs, wanted: Submission, lock: int) -> Record:
     recipe, site = wanted.recipe, wanted.site
     budgets.budget(jobs.registry.workspace, jobs.records()).admit(recipe)
     prepare_data(recipe, site, jobs.say)
-    jobs.say(f"{recipe.name}: {budgets.cost(recipe, site)}")
+    jobs.say(f"{recipe.name}: {budgets.cost(recipe)}")
     record = submit(jobs, wanted, lock)
     jobs.say(
         _(

@@ -89,12 +89,11 @@ def test_nodes_with_networks_of_their_own_are_told_too(fake):
 
 def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
     text = site.preset_path(cluster).read_text(encoding="utf-8")
-    wrong = f'fill_in = ["account"]\npartition = "nowhere"\nscratch = "/no/such"\n{text}'
+    wrong = f'fill_in = ["account"]\npartition = "nowhere"\n{text}'
     code, told = doctor("-q", toml=wrong)
     assert code == 1
-    for part in ("account still to be filled in", "scratch /no/such"):
-        assert part in told
-    assert told.count("→") >= 2
+    assert "account still to be filled in" in told
+    assert told.count("→") >= 1
     assert "✓" not in told
 
 
@@ -127,11 +126,6 @@ def test_a_workspace_that_cannot_be_written_is_a_fault(tmp_path):
     (finding,) = machine.folder(Workspace(tmp_path / "file"))
     assert finding.level == "bad"
     assert "COURSE_WORKSPACE" in finding.cure
-
-
-def test_a_scratch_that_is_not_there_is_a_fault():
-    (finding,) = machine.scratch(site.preset("slurm").but(scratch="/no/such/place"))
-    assert finding.level == "bad"
 
 
 def test_the_report_counts_what_stops_a_job():

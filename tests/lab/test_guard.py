@@ -8,7 +8,6 @@ import pytest
 
 from course_lib.lab.errors import BudgetError, LabError
 from course_lib.lab.job.recipes import shell
-from course_lib.lab.runs.budget import cost
 from course_lib.lab.runs.clean import select
 
 from .conftest import PATIENCE_S
@@ -26,11 +25,6 @@ def test_the_cost_is_said_before_anything_is_submitted(lab, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "costly: at most 4 devices × 30 min = 2.00 device-hours"
     assert "submitted" in lines[1]
-
-
-def test_a_price_is_added_where_it_is_known(lab):
-    site = lab.site.but(price_per_device_hour=1.5, currency="EUR")
-    assert cost(devices(), site).endswith("2.00 device-hours = 3.00 EUR")
 
 
 def test_a_run_over_the_budget_is_refused_with_what_would_fit(lab):

@@ -26,14 +26,14 @@ from course_lib.lab.queue.slurm import (
 
 
 def queue_line(**changes):
-    given = {"id": "12", "state": "RUNNING", "reason": "None", "elapsed": "0:07", "limit": "5:00",
-             "count": "2", "nodes": "node[1-2]", "comment": "course:ab", "name": "dp4"}  # fmt: skip
+    given = {"id": "12", "state": "RUNNING", "reason": "None", "elapsed": "0:07",
+             "nodes": "node[1-2]", "comment": "course:ab", "name": "dp4"}  # fmt: skip
     return UNIT.join((given | changes).values())
 
 
 def test_a_line_of_the_queue_is_read_field_by_field():
     row = parse_queue_line(queue_line())
-    assert (row.job_id, row.name, row.comment, row.node_count) == (12, "dp4", "course:ab", 2)
+    assert (row.job_id, row.name, row.comment) == (12, "dp4", "course:ab")
     assert row.status == Status("RUNNING", "None", None, 7.0, "node[1-2]", "squeue")
 
 

@@ -78,7 +78,6 @@ def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
     return findings + _all(
         lambda: cluster.site_file(site, place),
         lambda: cluster.commands(site),
-        lambda: machine.scratch(site),
     )
 
 

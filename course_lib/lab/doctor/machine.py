@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
-from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace
 from course_lib.words import _, language
 
@@ -69,19 +67,6 @@ def fonts() -> Iterator[Finding]:
         yield fair(
             _("no font for Korean here: figures show boxes in the place of letters"),
             _("install one, such as the package fonts-noto-cjk or fonts-nanum"),
-        )
-
-
-def scratch(site: Site) -> Iterator[Finding]:
-    if not site.scratch:
-        return
-    if not os.access(site.scratch, os.W_OK):
-        cure = _("correct `scratch` in site.toml, or make the folder")
-        yield bad(_("scratch {scratch} cannot be written", scratch=site.scratch), cure)
-    else:
-        free_gib = shutil.disk_usage(site.scratch).free / GIB
-        yield good(
-            _("scratch {scratch}, {free_gib:.0f} GiB free", scratch=site.scratch, free_gib=free_gib)
         )
 
 

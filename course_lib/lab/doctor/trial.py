@@ -55,7 +55,7 @@ def job(site: Site, nodes: int = 2, *, leave_it: bool = True) -> Iterator[Findin
             lab.cancel(run)
         yield bad(
             str(error),
-            _("`course log {job_id} -f` follows it; `course queue` says why", job_id=run.job_id),
+            _("`course log {job_id} -f` follows it; `course runs` says why", job_id=run.job_id),
         )
         return
     yield from _judge(run, nodes, site.box)

@@ -47,7 +47,6 @@ class Site:
 
     name: str
     title: str = ""
-    documentation: str = ""
     box: bool = False
     account: str = ""
     partition: str = ""
@@ -69,9 +68,6 @@ class Site:
     venv: str = ""
     host_suffix: str = ""
     interface: str = ""
-    scratch: str = ""
-    price_per_device_hour: float = 0.0
-    currency: str = ""
     link_gbit: float = 0.0
     device_memory_gib: float = 0.0
     workspace: str = ""
@@ -142,9 +138,8 @@ SECTIONS = {
     "devices": ("ask", "kind", "device", "gres_type", "cpus_per_device",
                 "device_memory_gib"),
     "nodes": ("threads_per_process",),
-    "setup": ("login_shell", "commands", "container", "environment", "venv", "scratch"),
+    "setup": ("login_shell", "commands", "container", "environment", "venv"),
     "network": ("host_suffix", "interface", "link_gbit"),
-    "price": ("price_per_device_hour", "currency"),
 }  # fmt: skip
 
 

@@ -99,11 +99,6 @@ class Jobs:
                 table |= self._judge(open_records)
         return {token: status or Status() for token, status in table.items()}
 
-    def rows(self) -> list[QueueRow]:
-        with self._lock:
-            self._look(self.fresh_s)
-            return list(self._rows.values())
-
     def forget(self) -> None:
         """Make the next query go to Slurm, after a submission, release or cancellation."""
         self._asked_at_s = -1e9

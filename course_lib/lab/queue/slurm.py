@@ -15,7 +15,7 @@ from course_lib.words import N_, _
 
 UNIT = "\x1f"
 TIMEOUT_S = 60
-QUEUE_FORMAT = UNIT.join(["%i", "%T", "%r", "%M", "%l", "%D", "%N", "%k", "%j"])
+QUEUE_FORMAT = UNIT.join(["%i", "%T", "%r", "%M", "%N", "%k", "%j"])
 ACCOUNTING_FIELDS = "JobIDRaw,State,ExitCode,ElapsedRaw,NodeList,Reason,JobName"
 DROPPED = re.compile(
     r"(SLURM|SLURMD|SRUN|SQUEUE|SINFO|SACCT|SCANCEL|SALLOC|PMI|PMIX|JPY|PYDEVD|TORCHELASTIC)_\w*"
@@ -71,8 +71,6 @@ class QueueRow:
 
     job_id: int
     status: Status
-    time_limit: str
-    node_count: int
     comment: str
     name: str
 
@@ -167,10 +165,10 @@ class Slurm:
 
 def parse_queue_line(line: str) -> QueueRow | None:
     """Read a line of squeue. Return None for a continuation of a job name with a line break."""
-    parts = line.split(UNIT, 8)
-    if len(parts) != 9 or not (number := re.match(r"\d+", parts[0])):
+    parts = line.split(UNIT, 6)
+    if len(parts) != 7 or not (number := re.match(r"\d+", parts[0])):
         return None
-    state, reason, elapsed, limit, count, nodes, comment, name = parts[1:]
+    state, reason, elapsed, nodes, comment, name = parts[1:]
     empty = ("", "(null)", "n/a", "N/A")
     return QueueRow(
         job_id=int(number[0]),
@@ -178,8 +176,6 @@ def parse_queue_line(line: str) -> QueueRow | None:
             state=normal(state), reason=reason, elapsed_s=seconds(elapsed),
             nodes="" if nodes in empty else nodes, source="squeue",
         ),
-        time_limit=limit,
-        node_count=int(count) if count.isdecimal() else 0,
         comment="" if comment in empty else comment,
         name=name,
     )  # fmt: skip

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from course_lib.lab.errors import BudgetError
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED, Record
 from course_lib.lab.workspace import Workspace, plain, write_atomically
 from course_lib.plan.numbers import real
@@ -102,20 +101,15 @@ def set_limit(workspace: Workspace, device_hours: float | None) -> None:
     write_atomically(path, f"device_hours = {hours}\n")
 
 
-def cost(recipe: Recipe, site: Site | None = None) -> str:
-    """Return `at most 4 devices × 10 min = 0.67 device-hours`, with the price if it is known."""
-    text = _(
+def cost(recipe: Recipe) -> str:
+    """Return `at most 4 devices × 10 min = 0.67 device-hours`."""
+    return _(
         "at most {devices} device{s} × {minutes} min = {device_hours:.2f} device-hours",
         devices=recipe.devices,
         s="" if recipe.devices == 1 else "s",
         minutes=recipe.time_limit_minutes,
         device_hours=recipe.device_hours,
     )
-    if site and site.price_per_device_hour:
-        text += (
-            f" = {recipe.device_hours * site.price_per_device_hour:.2f} {site.currency}".rstrip()
-        )
-    return text
 
 
 def _limit(workspace: Workspace) -> float | None:

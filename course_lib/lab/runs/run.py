@@ -19,7 +19,6 @@ from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.slurm import ENDED_BADLY, ENDED_WELL, UNKNOWN, Status
 from course_lib.lab.recorded.machine import recorded_words
-from course_lib.lab.runs.compare import Comparison, compare
 from course_lib.lab.watching import progress, watch
 from course_lib.lab.workspace import RunPaths, plain
 from course_lib.mistakes.arguments import explained_methods
@@ -53,7 +52,7 @@ RECORDED = {
 
 
 @answers_misspelt
-@explained_methods("run", "require", "wait", "watch", "compare", "stacks", "tail", "cancel")
+@explained_methods("run", "require", "wait", "watch", "stacks", "tail", "cancel")
 class Run:
     """A submitted run. `state` is Slurm's word, and `reason` explains it. `log`, `memory`,
     `profile`, `links`, `nccl` and `monitor` return the run's records as data."""
@@ -175,10 +174,6 @@ class Run:
         from course_lib.lab.runs.stacks import ask_stacks
 
         return ask_stacks(self, wait_s)
-
-    def compare(self, other: Run) -> Comparison:
-        """Compare recipe, script and results field by field, and show the differences."""
-        return compare(self, other)
 
     @property
     def deleted(self) -> bool:
