@@ -104,7 +104,7 @@ def test_states_of_real_queues_and_job_records_are_known(shared):
      ("ReqNodeNotAvail, UnavailableNodes:cs[100,101]", "down, reserved"),
      ("Nodes required for job are DOWN, DRAINED or reserved", "down or reserved"),
      ("QOSMaxGRESPerUser", "as much running"), ("AssocGrpGRESMinutes", "too few device-hours"),
-     ("JobArrayTaskLimit", "array"), ("SomethingNew", "SomethingNew")],
+     ("SomethingNew", "SomethingNew")],
 )  # fmt: skip
 def test_reasons_become_words(reason, part):
     assert part in explain(reason)

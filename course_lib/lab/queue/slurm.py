@@ -238,17 +238,13 @@ STATES = {
     "RUNNING": N_("running"),
     "COMPLETING": N_("ending; its last processes are being cleared away"),
     "SUSPENDED": N_("suspended by the cluster"),
-    "STOPPED": N_("stopped by a signal, its devices kept"),
     "REQUEUED": N_("back in the queue"),
     "COMPLETED": N_("completed"),
     "FAILED": N_("failed: its script ended with an error"),
     "CANCELLED": N_("cancelled"),
     "TIMEOUT": N_("ended by its time limit"),
-    "DEADLINE": N_("ended by its deadline"),
     "OUT_OF_MEMORY": N_("ended by the node: it used more memory than it was given"),
     "NODE_FAIL": N_("lost: one of its nodes stopped answering"),
-    "BOOT_FAIL": N_("lost: its nodes did not start"),
-    "LAUNCH_FAILED": N_("its first process could not be started on the node"),
     "PREEMPTED": N_("ended to make room for a job of higher priority"),
     UNKNOWN: N_("not known to Slurm any more, and it left no exit code"),
 }
@@ -264,11 +260,8 @@ REASONS = {
     "PartitionNodeLimit": N_("it asks for more nodes than its partition lends"),
     "PartitionTimeLimit": N_("it asks for more time than its partition lends"),
     "PartitionDown": N_("its partition takes no jobs at the moment"),
-    "PartitionInactive": N_("its partition starts no jobs at the moment"),
     "ReqNodeNotAvail": N_("nodes that it needs are down, reserved or not there"),
     "Reservation": N_("its reservation has not begun"),
-    "Licenses": N_("a licence that it needs is in use"),
-    "NodeDown": N_("a node that it needs is down"),
     "BadConstraints": N_("no node has what it asks for; cancel it and ask for something else"),
     "InvalidAccount": N_("its account does not exist or may not use this partition"),
     "InvalidQOS": N_("its QOS does not exist or is not open to its account"),
@@ -283,7 +276,6 @@ FAMILIES = (
         re.compile(r"Nodes required for job are DOWN"),
         N_("nodes that it needs are down or reserved"),
     ),
-    (re.compile(r"JobArrayTaskLimit"), N_("as many of its array's tasks run as may run at once")),
 )
 
 
