@@ -114,7 +114,7 @@ class Lab:
         if self.site.missing:
             raise SiteError(
                 _(
-                    "site {name}: {missing} still to be filled in; write it into {site_file}",
+                    "site {name} still needs {missing}; write it into {site_file}",
                     name=self.site.name,
                     missing=", ".join(self.site.missing),
                     site_file=self.workspace.site_file,
@@ -162,7 +162,7 @@ class Lab:
             return Run(self.jobs, (here or records)[-1])
         names = sorted({record.name for record in kept})
         known = (
-            _("there are: {names}", names=", ".join(names))
+            _("this workspace has: {names}", names=", ".join(names))
             if names
             else _("nothing was submitted yet")
         )
@@ -205,8 +205,8 @@ class Lab:
         except UnknownRunError as error:
             raise UnknownRunError(
                 _(
-                    "{error}. The lab cancels only what this workspace submitted; for "
-                    "another job of yours: scancel {which}",
+                    "{error}. The lab cancels only jobs of this workspace. To cancel a "
+                    "different job of yours, run scancel {which}",
                     error=error,
                     which=which,
                 )
@@ -280,7 +280,7 @@ def _already(run: Run) -> str:
     """Return a sentence for a run that is returned instead of a new submission."""
     status = run.status
     text = _(
-        "{name}: job {job_id} is of the same recipe, and is returned ({words})",
+        "{name}: job {job_id} has the same recipe and is returned ({words})",
         name=run.name,
         job_id=run.job_id,
         words=status.words,
@@ -288,7 +288,7 @@ def _already(run: Run) -> str:
     if run.origin:
         return f"{text}; {run.origin}"
     if status.ended or status.state == UNKNOWN:
-        text += _("; submit(…, again=True) runs it once more")
+        text += _("; submit(…, again=True) runs it again")
     return text
 
 

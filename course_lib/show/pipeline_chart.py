@@ -51,7 +51,7 @@ def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> 
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
     table = source.reindex(columns=COLUMNS).fillna({"chunk": 0})
     if table.empty:
-        raise ArgumentError(_("this schedule holds no work to draw"))
+        raise ArgumentError(_("this schedule has no work to draw"))
     table[["start", "end"]] -= table["start"].min()
     share = 100 * bubble(table)
     stages = sorted(table["stage"].unique())
@@ -75,8 +75,9 @@ def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> 
         _key(page.figure, table)
         return page.picture(
             _(
-                "Chart of a pipeline, {value}: {stages} stages, {nunique} micro-batches, "
-                "{end} long; {share:.1f} % of the stages' time is bubble.",
+                "Chart of a pipeline, {value}: {stages} stages, {nunique} "
+                "micro-batches, {end} long. The bubble takes {share:.1f} % of the "
+                "stages' time.",
                 value=title or _("as given"),
                 stages=len(stages),
                 nunique=table["micro_batch"].nunique(),
@@ -137,8 +138,8 @@ def measured(source: Any, step: int | None = None) -> pd.DataFrame:
     if rows.empty:
         raise ArgumentError(
             _(
-                "no forward or backward of a micro-batch was recorded{value}; run the "
-                "job with the profiler or the memory trace on",
+                "the run recorded no forward or backward of a micro-batch{value}; use "
+                "profile=True or memory=True in the recipe",
                 value=_(" in step {step}", step=step) if step is not None else "",
             )
         )

@@ -77,8 +77,8 @@ def test_any_word_anywhere_is_answered_in_words(course, line):
         (["run", "00", "98"], "'98' begins no lesson"),
         (["budget", "nan"], "a number from 0"),
         (["budget", "-3"], "a number from 0"),
-        (["budget", ""], "no number of device-hours"),
-        (["runs", "-n", "0"], "no whole number from 1"),
+        (["budget", ""], "not a number of device-hours"),
+        (["runs", "-n", "0"], "not a whole number from 1"),
     ],
 )
 def test_the_sentence_says_what_would_work(course, words, part):

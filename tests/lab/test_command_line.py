@@ -190,7 +190,7 @@ def test_a_site_is_chosen_and_completed(course, lab):
     assert "juwels-booster" in course("site", "list")[1]
     code, out, _ = course("site", "use", "leonardo")
     assert code == 0
-    assert "fill in: account" in out
+    assert "fill in account" in out
     path = lab.workspace.folder / "site.toml"
     path.write_text(path.read_text().replace('account = ""', 'account = "mine"'))
     assert "* leonardo" in course("site", "list")[1]

@@ -31,7 +31,7 @@ def test_on_a_sound_machine_a_job_would_run(doctor):
     code, text = doctor()
     assert code == 0, text
     assert text.endswith("A job would run.\n")
-    assert "the cluster would take a job on 2 nodes" in text
+    assert "the cluster would accept a job on 2 nodes" in text
 
 
 def test_figures_in_korean_need_a_font_for_it(monkeypatch):
@@ -48,7 +48,7 @@ def test_figures_in_korean_need_a_font_for_it(monkeypatch):
 def test_a_test_job_looks_from_inside(doctor):
     code, text = doctor("--run")
     assert code == 0, text
-    assert "names, shared folder and torch are in order" in text
+    assert "names, shared folder and torch work" in text
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_flat_mode_is_told_with_its_reason_and_stops_no_job(doctor, flat_box):
     why = "flat mode: all nodes share the network of this machine: box.toml says mode = 'flat'"
     cure = lines[lines.index(f"! {why}") + 1]
     assert cure.startswith("  → say mode = 'auto' there; until then all lessons run")
-    assert "a job ran on node1, node2: names, shared folder and torch are in order" in text
+    assert "a job ran on node1, node2: names, shared folder and torch work" in text
 
 
 def test_names_that_flat_mode_cannot_give_are_told_and_stop_no_job(doctor, flat_box, fake):
@@ -92,7 +92,7 @@ def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
     wrong = f'fill_in = ["account"]\npartition = "nowhere"\n{text}'
     code, told = doctor("-q", toml=wrong)
     assert code == 1
-    assert "account still to be filled in" in told
+    assert "still needs account" in told
     assert told.count("→") >= 1
     assert "✓" not in told
 

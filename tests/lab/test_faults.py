@@ -37,7 +37,7 @@ def test_commands_say_that_the_disk_of_the_workspace_is_full(cluster, tmp_path, 
     said = done.stdout + done.stderr
     for line in ("runs 0", "printed before\nlog 0", "submit 2", "again 0"):
         assert line in done.stdout, said
-    assert f"the disk that holds {folder}" in said
+    assert f"the disk of {folder}" in said
     assert "Traceback" not in said
 
 

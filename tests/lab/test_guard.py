@@ -119,7 +119,7 @@ def test_a_run_folder_that_was_swapped_for_a_link_is_left_alone(lab, done, tmp_p
     elsewhere = tmp_path / "elsewhere"
     done.folder.rename(elsewhere)
     done.folder.symlink_to(elsewhere)
-    assert "left alone: done" in repr(lab.clean("done", yes=True))
+    assert "not deleted: done" in repr(lab.clean("done", yes=True))
     assert (elsewhere / "out.log").exists()
 
 

@@ -96,7 +96,7 @@ def test_jobs_that_the_workspace_did_not_submit_are_never_cancelled(lab, tmp_pat
 
 
 def test_a_run_that_is_not_there_is_answered_with_those_that_are(lab, done):
-    with pytest.raises(UnknownRunError, match="there are: done"):
+    with pytest.raises(UnknownRunError, match="this workspace has: done"):
         lab.run("dnoe")
 
 
@@ -118,7 +118,7 @@ def forgotten(tmp_path, fake_slurm):
 def test_a_job_that_nobody_knows_is_unknown_and_no_crash(forgotten, monkeypatch):
     monkeypatch.setattr("course_lib.lab.watching.watch.PATIENCE_WITH_UNKNOWN_S", 0.2)
     assert forgotten.wait() == "UNKNOWN"
-    assert "not known to Slurm any more" in forgotten.error
+    assert "Slurm no longer lists the job" in forgotten.error
     assert not forgotten.ended
 
 
@@ -132,7 +132,7 @@ def test_the_exit_code_that_the_script_left_decides_when_slurm_has_forgotten(
 
 ENDINGS = [
     ("TIMEOUT", "ended by its time limit"),
-    ("OUT_OF_MEMORY", "ended by the node: it used more memory than it was given"),
+    ("OUT_OF_MEMORY", "stopped, because it used more memory than it requested"),
     ("NODE_FAIL", "lost: one of its nodes stopped answering"),
     ("PREEMPTED", "ended to make room for a job of higher priority"),
 ]
@@ -187,7 +187,7 @@ def test_a_run_of_another_place_is_never_cancelled_by_its_number(lab, done, tmp_
         lab.open(copy).cancel()
     lab.jobs.registry.update(done._record, cluster="another", final=None)
     (done.folder / "exit_code").unlink()
-    with pytest.raises(LabError, match=r"cancel it where it runs"):
+    with pytest.raises(LabError, match=r"on the cluster where it runs"):
         lab.cancel("done")
 
 

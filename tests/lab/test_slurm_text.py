@@ -103,7 +103,7 @@ def test_states_of_real_queues_and_job_records_are_known(shared):
     [("Resources", "in use"), ("Priority", "come first"), ("(Dependency)", "another job"),
      ("ReqNodeNotAvail, UnavailableNodes:cs[100,101]", "down, reserved"),
      ("Nodes required for job are DOWN, DRAINED or reserved", "down or reserved"),
-     ("QOSMaxGRESPerUser", "as much running"), ("AssocGrpGRESMinutes", "too few device-hours"),
+     ("QOSMaxGRESPerUser", "limit of its QOS"), ("AssocGrpGRESMinutes", "too few device-hours"),
      ("SomethingNew", "SomethingNew")],
 )  # fmt: skip
 def test_reasons_become_words(reason, part):

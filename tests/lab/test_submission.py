@@ -118,7 +118,7 @@ def test_what_a_cancelled_run_left_is_no_result(lab):
         assert str(caught.value) == run.error
     assert run.error == (
         f"long (job {run.job_id}) was cancelled and has no result. Run the cell that submits it "
-        "once more; it makes a new run"
+        "again to make a new run"
     )
     assert run.tail().startswith("begun")
 

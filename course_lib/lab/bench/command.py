@@ -19,10 +19,12 @@ from course_lib.plan import CLUSTERS, PlanError
 from course_lib.words import N_, _
 
 EPILOG = N_(
-    "examples\n  course bench --tag 175                            plan, and show the published "
-    "result\n  course bench --tag box                            run here, with a small model\n"
-    "  course bench --tag 13 --tensor 4 --pipeline 2     plan a different layout\n  course bench "
-    "--tag 13 --jube > gpt-13.xml         print the same as a JUBE workflow"
+    "examples\n  course bench --tag 175                            plan, "
+    "and show the published result\n  course bench --tag "
+    "box                            run here, with a small model\n  course "
+    "bench --tag 13 --tensor 4 --pipeline 2     plan a different layout\n  "
+    "course bench --tag 13 --jube > gpt-13.xml         print the case as a "
+    "JUBE workflow"
 )
 
 
@@ -40,7 +42,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--tag", choices=list(CASES), help=_("billions of parameters, or box"))
     for name in FREE:
         options.add_argument(
-            flag_of(name), type=int, default=0, metavar="N", help=_("instead of the default")
+            flag_of(name), type=int, default=0, metavar="N", help=_("replace the default value")
         )
     machines = ", ".join(CLUSTERS)
     options.add_argument(

@@ -12,8 +12,9 @@ from course_lib.lab.lab import Lab
 from course_lib.words import N_, _
 
 WHAT = N_(
-    "WHAT is one of\n  a file   recipe.toml (each run folder has one), or a batch script\n"
-    "  a run    name or job id of a run, to submit its recipe again"
+    "WHAT is one of\n  a file   recipe.toml (each run folder has one), or a "
+    "batch script\n  a run    name or job id of a run, to use its recipe "
+    "again"
 )
 
 
@@ -25,7 +26,7 @@ def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def add_site(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--site", help=_("preset to use instead of the workspace's site.toml"))
+    options.add_argument("--site", help=_("use this preset instead of the workspace's site.toml"))
 
 
 def recipe_of(what: str, lab: Lab) -> Recipe:
@@ -60,5 +61,5 @@ def which(word: str) -> str | int:
 def count(word: str) -> int:
     """Read a count from an option: a whole number from 1."""
     if not word.isdecimal() or len(word) > 9 or int(word) < 1:
-        raise argparse.ArgumentTypeError(_("{word!r} is no whole number from 1", word=word))
+        raise argparse.ArgumentTypeError(_("{word!r} is not a whole number from 1", word=word))
     return int(word)

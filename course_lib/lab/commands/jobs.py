@@ -44,7 +44,9 @@ def submit(argv: list[str]) -> int:
     options.add_argument("what", help=_("see below"))
     options.add_argument("--again", action="store_true", help=_("submit even if it has run before"))
     options.add_argument(
-        "--watch", action="store_true", help=_("wait for its end; exit code 1 if it fails")
+        "--watch",
+        action="store_true",
+        help=_("wait for the end; the exit code is 1 if the run fails"),
     )
     add_site(options)
     given = options.parse_args(argv)
@@ -69,7 +71,7 @@ def runs(argv: list[str]) -> int:
 
 
 def log(argv: list[str]) -> int:
-    options = parser("log", _("Prints the log of a run; exit code 1 if the run failed."))
+    options = parser("log", _("Prints the log of a run. The exit code is 1 if the run failed."))
     options.add_argument("run", help=_("name or job id"))
     options.add_argument(
         "-n", "--lines", type=count, default=0, help=_("print only the last LINES lines")
@@ -141,7 +143,10 @@ def budget(argv: list[str]) -> int:
             limit = None if given.hours == "none" else float(given.hours)
         except ValueError:
             options.error(
-                _('{hours!r} is no number of device-hours; use 20 or "none"', hours=given.hours)
+                _(
+                    '{hours!r} is not a number of device-hours; use a number such as 20, or "none"',
+                    hours=given.hours,
+                )
             )
         lab.set_budget(limit)
     print(lab.budget.words)

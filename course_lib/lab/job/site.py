@@ -107,7 +107,10 @@ class Site:
             for name in ("link_gbit", "device_memory_gib"):
                 if getattr(self, name):
                     problems.append(
-                        _("{name} can be chosen on the box only; a real cluster has its", name=name)
+                        _(
+                            "{name} can be set on the box only; a real cluster has a fixed value",
+                            name=name,
+                        )
                     )
         return problems
 
@@ -115,7 +118,9 @@ class Site:
         problems = name_problems(self.environment, (*self.directives, *self.skip))
         known = {entry.name for entry in fields(self)}
         problems += [
-            _("fill_in: {key!r} is no field", key=key) for key in self.fill_in if key not in known
+            _("fill_in: {key!r} is not a field of a site", key=key)
+            for key in self.fill_in
+            if key not in known
         ]
         return problems
 
@@ -160,7 +165,7 @@ def from_toml(text: str, source: str = "site.toml") -> Site:
     if unknown:
         raise SiteError(
             _(
-                "{source} has {unknown}; known are: {known}",
+                "{source} has unknown fields: {unknown}. The known are: {known}",
                 source=source,
                 unknown=", ".join(unknown),
                 known=", ".join(sorted(known)),
@@ -181,7 +186,7 @@ def presets() -> list[str]:
 def preset_path(name: str) -> Path:
     if name not in presets():
         raise SiteError(
-            _("no site preset {name!r}; there are: {value}", name=name, value=", ".join(presets()))
+            _("no site preset {name!r}; use one of {value}", name=name, value=", ".join(presets()))
         )
     return PRESETS / f"{name}.toml"
 
@@ -199,7 +204,7 @@ def _expand(value: Any, source: str) -> Any:
         if left := VALUE_OF.search(text):
             raise SiteError(
                 _(
-                    "{source}: {value!r} uses {left}, which is not set here; set it",
+                    "{source}: {value!r} uses {left}, which is not set; set this variable first",
                     source=source,
                     value=value,
                     left=left[0],

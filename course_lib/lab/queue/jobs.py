@@ -68,7 +68,7 @@ class Jobs:
             raise LabError(
                 _(
                     "{job} was not submitted from here to this cluster, where its number "
-                    "may be another's job; cancel it where it runs",
+                    "may belong to a different job. Cancel it on the cluster where it runs",
                     job=job,
                 )
             )

@@ -64,8 +64,8 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
     except KeyboardInterrupt:
         view.close(
             _(
-                "{name}: no longer watched, the job goes on; run.watch() comes back to it, "
-                "run.cancel() ends it",
+                "{name} is no longer watched, but the job continues. run.watch() shows "
+                "it again; run.cancel() ends it",
                 name=run.name,
             ),
             run.status,
@@ -98,8 +98,9 @@ def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:
             )
             raise StillRunningError(
                 _(
-                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is {words}. It "
-                    "goes on; run.watch() shows it, run.cancel() ends it",
+                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is "
+                    "{words}. The job continues; run.watch() shows it, and run.cancel() "
+                    "ends it",
                     name=run.name,
                     job_id=run.job_id,
                     timeout_s=timeout_s,

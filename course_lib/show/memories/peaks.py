@@ -37,7 +37,7 @@ def memory_kinds(
     scale, unit = tables.byte_scale(max(sums))
     parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
     with sheet(height_in=1.6 + 0.7 * len(bars)) as page:
-        title = _("What the peak is made of") if at_peak else _("What stays for the whole run")
+        title = _("Memory at the peak") if at_peak else _("Memory that stays for the whole run")
         axes = page.axes(_("memory ({unit})", unit=unit), "", title)
         left = np.zeros(len(bars))
         for position, part in enumerate(parts):

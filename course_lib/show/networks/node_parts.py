@@ -28,9 +28,7 @@ def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
     width = DRAWN + GAP
     adapters = _("each device has its own adapter")
     with sheet(height_in=5.6) as page:
-        axes = bare(
-            page.axes(title=_("Two nodes of {name}, seen from the inside", name=cluster.name))
-        )
+        axes = bare(page.axes(title=_("Inside two nodes of {name}", name=cluster.name)))
         for place in range(2):
             _node(axes, place * width, _("node {place}", place=place + 1), cluster.devices_per_node)
         _network(axes, width)
@@ -52,10 +50,10 @@ def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
         axes.set_ylim(0.0, 6.0)
         return page.picture(
             _(
-                "Drawing of two nodes of {name}. In each, devices hang on one NVLink "
-                "switch, and by PCIe on the processor and on network adapters. Adapters "
-                "of the same number share a leaf switch, a rail; a spine joins the "
-                "leaves; {adapters}. {values}.",
+                "Drawing of two nodes of {name}. In each node, the devices share one "
+                "NVLink switch. PCIe connects them to the processor and to network "
+                "adapters. Adapters with the same number share a leaf switch, called a "
+                "rail. A spine switch connects the leaves, and {adapters}. {values}.",
                 name=cluster.name,
                 adapters=adapters,
                 values="; ".join(speeds.values()),

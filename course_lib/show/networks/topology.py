@@ -52,9 +52,7 @@ def topology(
         matrix = matrix.matrix()
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
-        raise ArgumentError(
-            _("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
-        )
+        raise ArgumentError(_("this transport matrix is empty; run the job with NCCL_DEBUG=INFO"))
     links = list(links_of(matrix))
     hosts = hosts_of(ranks, nodes, links)
     notes = [_("Simulated: {simulated}", simulated=simulated)] if simulated else []

@@ -42,7 +42,7 @@ def predicted(
     if not names:
         raise ArgumentError(
             _(
-                "nothing is both predicted ({predicted}) and measured ({measured})",
+                "no name is both in predicted, with {predicted}, and in measured, with {measured}",
                 predicted=listed(predicted),
                 measured=listed(measured),
             )
@@ -97,7 +97,7 @@ def guess(
     """
     if guess not in (None, ...) and real(guess) is None:
         raise ArgumentError(
-            _("the guess {guess!r} is not a number; give one such as 3 or 2.5", guess=guess)
+            _("the guess {guess!r} is not a number; use a number such as 3 or 2.5", guess=guess)
         )
     points = np.atleast_1d(tables.numbers(np.atleast_1d(np.asarray(measured, dtype=float))))
     middle = float(np.median(points)) if len(points) else float("nan")
@@ -157,10 +157,10 @@ def guesses(kept: pd.DataFrame) -> Picture:
     tables.require(kept, ["lesson", "times_off", "is_right"], "guesses")
     lessons = sorted(set(kept["lesson"]))
     if not lessons:
-        raise ArgumentError(_("no guess has met its measurement yet: do a lesson, and come back"))
+        raise ArgumentError(_("no guess has a measurement yet; run a lesson first"))
     middles, said = [], []
     with sheet(height_in=3.8) as page:
-        axes = page.axes(_("lesson"), _("times too much or too little"), _("Your guesses"))
+        axes = page.axes(_("lesson"), _("factor by which guesses are wrong"), _("Your guesses"))
         for place, lesson in enumerate(lessons):
             rows = kept[kept["lesson"] == lesson]
             off = tables.numbers(rows["times_off"].dropna())
@@ -194,7 +194,7 @@ def _count_above(axes: Axes, place: int, choices: list[bool], narrow: bool) -> N
     text = _("{choices} of {choices2}\nchosen right", choices=sum(choices), choices2=len(choices))
     if narrow:
         text = f"{sum(choices)}/{len(choices)}"
-        axes.set_title(_("at the top: chosen right/choices"), **AT_RIGHT)
+        axes.set_title(_("at the top: right choices/all choices"), **AT_RIGHT)
     axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
 
 

@@ -129,7 +129,7 @@ def test_a_file_elsewhere_or_of_another_kind_is_refused(made, name):
     file = made.pack()
     manifest, files = made.parts(file)
     manifest["runs"][0]["files"][0][0] = name
-    with pytest.raises(RecordingError, match="is no file of a run"):
+    with pytest.raises(RecordingError, match="is not a file of a run"):
         Recording(made.forged(file, manifest, files))
 
 
