@@ -91,10 +91,9 @@ class Workspace:
             except OSError as error:
                 raise LabError(
                     _(
-                        "{path} cannot be locked ({strerror}), because its file system does "
-                        "not support locks. Two notebooks could then submit the same run "
-                        "twice. Set COURSE_WORKSPACE to a folder on a different file system, "
-                        "such as scratch",
+                        "{path} cannot be locked ({strerror}), because its file system does not "
+                        "support locks. Two notebooks could then submit the same run twice. Set "
+                        "COURSE_WORKSPACE to a folder on a different file system, such as scratch",
                         path=path,
                         strerror=error.strerror,
                     )
@@ -161,9 +160,8 @@ def writing(path: Path) -> Iterator[None]:
 def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _(
-            "the disk of {path} is full, or your quota is used up. Free some "
-            "space; `course clean` lists runs that you can delete. Running jobs "
-            "continue",
+            "the disk of {path} is full, or your quota is used up. Free some space; `course "
+            "clean` lists runs that you can delete. Running jobs continue",
             path=path,
         )
     return _(

@@ -80,9 +80,8 @@ def why_missing(name: str) -> str:
     if name not in LEFT:
         return ""
     return _(
-        "{name} does not exist yet, because the cell that makes it stopped "
-        "before ({left}). Correct that cell and run it. Then run this cell "
-        "again.",
+        "{name} does not exist yet, because the cell that makes it stopped before ({left}). "
+        "Correct that cell and run it. Then run this cell again.",
         name=name,
         left=LEFT[name],
     )
@@ -101,9 +100,8 @@ def refuse_outdated() -> None:
         return
     raise OutdatedError(
         _(
-            "{name} is out of date, because the last run of its cell stopped "
-            "before ({left}). Correct that cell and run it. Then run this cell "
-            "again.",
+            "{name} is out of date, because the last run of its cell stopped before ({left}). "
+            "Correct that cell and run it. Then run this cell again.",
             name=name,
             left=LEFT[name],
         )

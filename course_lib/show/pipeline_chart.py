@@ -75,9 +75,8 @@ def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> 
         _key(page.figure, table)
         return page.picture(
             _(
-                "Chart of a pipeline, {value}: {stages} stages, {nunique} "
-                "micro-batches, {end} long. The bubble takes {share:.1f} % of the "
-                "stages' time.",
+                "Chart of a pipeline, {value}: {stages} stages, {nunique} micro-batches, {end} "
+                "long. The bubble takes {share:.1f} % of the stages' time.",
                 value=title or _("as given"),
                 stages=len(stages),
                 nunique=table["micro_batch"].nunique(),

@@ -98,7 +98,7 @@ def test_parts_of_runs_can_go_alone(lab, done):
 
 def test_parts_that_lie_elsewhere_or_prove_a_run_are_refused(lab, done):
     for part in ("..", "/etc", "a/b", "recipe.toml", "exit_code", "."):
-        with pytest.raises(LabError, match="not a part"):
+        with pytest.raises(LabError, match="cannot be deleted alone"):
             lab.clean("done", only=part, yes=True)
     assert (done.folder / "recipe.toml").exists()
 
@@ -125,7 +125,7 @@ def test_a_run_folder_that_was_swapped_for_a_link_is_left_alone(lab, done, tmp_p
 
 def test_a_folder_without_a_recipe_is_not_proven_to_be_ours(lab, done):
     (done.folder / "recipe.toml").unlink()
-    assert "cannot prove" in repr(lab.clean("done", yes=True))
+    assert "may not have made" in repr(lab.clean("done", yes=True))
     assert done.folder.exists()
 
 

@@ -137,7 +137,7 @@ def test_a_command_that_is_not_there_is_said_to_be_missing():
 
 def test_sbatch_that_names_no_job_is_an_error(fake):
     fake("sbatch", "cat >/dev/null; echo welcome")
-    with pytest.raises(SlurmError, match="named no job id"):
+    with pytest.raises(SlurmError, match="printed no job id"):
         Slurm().submit("#!/bin/sh\n", [], {}, folder=None)
 
 

@@ -135,7 +135,7 @@ def test_the_frames_of_loss_scaling_say_and_count_what_patience_and_window_do():
     frames = moving.loss_scaling(6, start_power=14, window=3, patience=2).frames
     assert "keeps the scale. The remaining patience is 1 of 2" in frames[0].text
     assert "halves the scale" in frames[1].text
-    assert "good step 3 in a row: the scale doubles" in frames[4].text
+    assert "good step 3 in a row, so the scale doubles" in frames[4].text
     drawn = [[thing.text for thing in frame.scene.things] for frame in frames]
     assert "0 of 2 → ÷2" in drawn[1]
     assert "3 of 3 → ×2" in drawn[4]

@@ -19,12 +19,10 @@ from course_lib.plan import CLUSTERS, PlanError
 from course_lib.words import N_, _
 
 EPILOG = N_(
-    "examples\n  course bench --tag 175                            plan, "
-    "and show the published result\n  course bench --tag "
-    "box                            run here, with a small model\n  course "
-    "bench --tag 13 --tensor 4 --pipeline 2     plan a different layout\n  "
-    "course bench --tag 13 --jube > gpt-13.xml         print the case as a "
-    "JUBE workflow"
+    "examples\n  course bench --tag 175                            plan, and show the published "
+    "result\n  course bench --tag box                            run here, with a small model\n  "
+    "course bench --tag 13 --tensor 4 --pipeline 2     plan a different layout\n  course bench "
+    "--tag 13 --jube > gpt-13.xml         print the case as a JUBE workflow"
 )
 
 

@@ -21,9 +21,8 @@ FAILURES = (
             "host. A host has a different name in the fast network."
         ),
         N_(
-            "Use the host's name in the fast network. On JUWELS Booster, append an "
-            "i to the host name. Tell torchrun which node is the host with "
-            "--rdzv-conf is_host=1."
+            "Use the host's name in the fast network. On JUWELS Booster, append an i to the host "
+            "name. Tell torchrun which node is the host with --rdzv-conf is_host=1."
         ),
     ),
     (

@@ -12,9 +12,8 @@ from course_lib.lab.lab import Lab
 from course_lib.words import N_, _
 
 WHAT = N_(
-    "WHAT is one of\n  a file   recipe.toml (each run folder has one), or a "
-    "batch script\n  a run    name or job id of a run, to use its recipe "
-    "again"
+    "WHAT is one of\n  a file   recipe.toml (each run folder has one), or a batch script\n  a "
+    "run    name or job id of a run, to use its recipe again"
 )
 
 

@@ -142,9 +142,8 @@ class RecordingIndex:
             other = ", ".join(sorted(_other_files(same[-1].run, files)))
             raise NoRecordingError(
                 _(
-                    "{name} was recorded with the solution's text of {other}, which "
-                    "differs from yours. Nothing runs here. To run your own program, use "
-                    "the box or a cluster",
+                    "{name} was recorded with the solution's text of {other}, which differs from "
+                    "yours. Nothing runs here. To run your own program, use the box or a cluster",
                     name=recipe.name,
                     other=other,
                 )

@@ -57,10 +57,9 @@ class Budget:
         )
         raise BudgetError(
             _(
-                "{name} could cost {recipe}. Only {left:.2f} of {limit:.2f} "
-                "device-hours are left, because {used:.2f} are used and unfinished "
-                "jobs reserve {reserved:.2f}. Nothing was submitted; {way}, or raise "
-                "the limit with lab.set_budget(…)",
+                "{name} could cost {recipe}. Only {left:.2f} of {limit:.2f} device-hours are "
+                "left, because {used:.2f} are used and unfinished jobs reserve {reserved:.2f}. "
+                "Nothing was submitted; {way}, or raise the limit with lab.set_budget(…)",
                 name=recipe.name,
                 recipe=cost(recipe),
                 left=max(self.left, 0),

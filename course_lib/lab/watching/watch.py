@@ -98,9 +98,8 @@ def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:
             )
             raise StillRunningError(
                 _(
-                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is "
-                    "{words}. The job continues; run.watch() shows it, and run.cancel() "
-                    "ends it",
+                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is {words}. "
+                    "The job continues; run.watch() shows it, and run.cancel() ends it",
                     name=run.name,
                     job_id=run.job_id,
                     timeout_s=timeout_s,

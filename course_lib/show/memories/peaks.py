@@ -18,10 +18,9 @@ def memory_parts(
     predicted: Mapping[str, float],
     measured: Mapping[str, float],
     limit_bytes: float | None = None,
-    names: tuple[str, str] = ("predicted", "measured"),
 ) -> Picture:
     """Draw the parts of the peak in bytes, predicted beside measured."""
-    return memory_kinds(dict(zip(names, (predicted, measured), strict=True)), limit_bytes)
+    return memory_kinds({"predicted": predicted, "measured": measured}, limit_bytes)
 
 
 def memory_kinds(

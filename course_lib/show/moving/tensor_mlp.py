@@ -35,61 +35,28 @@ class MlpState:
 
 def simulate() -> list[MlpState]:
     told = (
-        (
-            _("cut"),
-            "X A B",
-            _(
-                "Every rank has all of X, its own columns of A, and the rows of B "
-                "with the same numbers."
-            ),
-        ),
-        (
-            _("first matmul"),
-            "Z",
-            _("Z = X A. Each rank computes its own columns, and nothing is sent."),
-        ),
-        (
-            _("activation"),
-            "Y",
-            _("It acts on each number alone, so each rank needs only its own columns."),
-        ),
-        (
-            _("second matmul"),
-            "P",
-            _("P = Y B. Every rank gets the full shape, but only a partial sum."),
-        ),
-        (
-            "all-reduce",
-            "out",
-            _(
-                "The all-reduce adds the partial sums. It is the only communication of "
-                "the forward pass."
-            ),
-        ),
-        (
-            _("backward begins"),
-            "dout dP",
-            _("The gradient of the output is the same on all ranks."),
-        ),
-        (
-            _("backward through the second matmul"),
-            "dB dY",
-            _(
-                "Each rank computes the gradients of its rows of B and its columns of "
-                "Y, without communication."
-            ),
-        ),
-        (
-            _("backward through the first matmul"),
-            "dZ dA dX",
-            _("Each rank computes the gradients of its columns of A, and a partial sum for X."),
-        ),
-        (
-            _("all-reduce of the input's gradient"),
-            "dX",
-            _("It is the only communication of the backward pass."),
-        ),
-    )
+        (_("cut"), "X A B",
+         _("Every rank has all of X, its own columns of A, and the rows of B "
+           "with the same numbers.")),
+        (_("first matmul"), "Z",
+         _("Z = X A. Each rank computes its own columns, and nothing is sent.")),
+        (_("activation"), "Y",
+         _("It acts on each number alone, so each rank needs only its own columns.")),
+        (_("second matmul"), "P",
+         _("P = Y B. Every rank gets the full shape, but only a partial sum.")),
+        ("all-reduce", "out",
+         _("The all-reduce adds the partial sums. It is the only communication of "
+           "the forward pass.")),
+        (_("backward begins"), "dout dP",
+         _("The gradient of the output is the same on all ranks.")),
+        (_("backward through the second matmul"), "dB dY",
+         _("Each rank computes the gradients of its rows of B and its columns of Y, "
+           "without communication.")),
+        (_("backward through the first matmul"), "dZ dA dX",
+         _("Each rank computes the gradients of its columns of A, and a partial sum for X.")),
+        (_("all-reduce of the input's gradient"), "dX",
+         _("It is the only communication of the backward pass.")),
+    )  # fmt: skip
     states: list[MlpState] = []
     here: set[str] = set()
     for moment, names, text in told:

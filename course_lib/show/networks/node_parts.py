@@ -16,7 +16,7 @@ from course_lib.words import _
 DRAWN = 4
 GAP = 1.3
 ROWS = {"spine": 5.6, "leaf": 4.65, "adapter": 3.55, "host": 2.6, "device": 1.6, "switch": 0.7}
-ROADS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
+COLOURS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
 
 
 def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
@@ -44,7 +44,9 @@ def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
                 "NET: adapter, leaf, adapter: {gb_per_s:.3g} GB/s", gb_per_s=cluster.across.gb_per_s
             ),
         }
-        handles = [Line2D([], [], color=ROADS[road], lw=3, label=speeds[road]) for road in ROADS]
+        handles = [
+            Line2D([], [], color=COLOURS[link], lw=3, label=speeds[link]) for link in COLOURS
+        ]
         page.figure.legend(handles=handles, loc="outside lower center", ncols=1)
         axes.set_xlim(-0.6, 2 * DRAWN + GAP - 0.4)
         axes.set_ylim(0.0, 6.0)
@@ -99,10 +101,10 @@ def _network(axes: Axes, width: float) -> None:
 
 
 def _line(
-    axes: Axes, start: tuple[float, float], end: tuple[float, float], road: str, width: float
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], link: str, width: float
 ) -> None:
     xs, ys = zip(start, end, strict=True)
-    axes.add_line(Line2D(xs, ys, color=ROADS[road], lw=width, zorder=1))
+    axes.add_line(Line2D(xs, ys, color=COLOURS[link], lw=width, zorder=1))
 
 
 def _box(axes: Axes, x: float, row: str, width: float, text: str) -> None:
