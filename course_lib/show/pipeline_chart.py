@@ -22,15 +22,12 @@ _NUMBER = re.compile(r"\d+")
 _LIGHT = {"forward": "#7fb8dc", "backward": "#f4cd7e", "input": "#a9d8f3", "weight": "#7cc4b2"}
 
 
-def schedule(
-    name: str, stages: int = 4, micro_batches: int = 8, backward: float = 2.0, send: float = 0.0
-) -> Picture:
+def schedule(name: str, stages: int = 4, micro_batches: int = 8) -> Picture:
     """Draw the schedule "naive", "gpipe", "1f1b", "interleaved" or "zero-bubble".
 
-    One forward pass takes 1 unit of time.
+    A backward pass takes twice as long as a forward pass. Messages take no time.
     """
-    durations = {"backward": backward, "input": backward / 2, "weight": backward / 2}
-    table = timed(orders(name, stages, micro_batches), durations, send)
+    table = timed(orders(name, stages, micro_batches))
     of_one = _("{name} with 1 micro-batch", name=name)
     title = (
         of_one

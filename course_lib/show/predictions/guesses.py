@@ -168,7 +168,7 @@ def guesses(kept: pd.DataFrame) -> Picture:
             middles.append(float(np.median(off)) if len(off) else float("nan"))
             choices = [bool(right) for right in rows["is_right"].dropna()]
             if choices:
-                _count_above(axes, place, choices, len(lessons) > ROOM_FOR_WORDS)
+                _count_above(axes, place, choices)
             said.append(
                 _(
                     "{lesson}: {off} numbers, {choices} choices",
@@ -182,24 +182,19 @@ def guesses(kept: pd.DataFrame) -> Picture:
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
         axes.set_ylim(0.85, max([4.0, *kept["times_off"].dropna()]) * 2)
-        size = None if len(lessons) <= ROOM_FOR_WORDS else 9
-        axes.set_xticks(range(len(lessons)), lessons, fontsize=size)
+        axes.set_xticks(range(len(lessons)), lessons, fontsize=9)
         legend_below(axes)
         return page.picture(
             _("Factor by which guesses missed, by lesson. {said}.", said="; ".join(said))
         )
 
 
-def _count_above(axes: Axes, place: int, choices: list[bool], narrow: bool) -> None:
-    text = _("{choices} of {choices2}\nchosen right", choices=sum(choices), choices2=len(choices))
-    if narrow:
-        text = f"{sum(choices)}/{len(choices)}"
-        axes.set_title(_("at the top: right choices/all choices"), **AT_RIGHT)
+def _count_above(axes: Axes, place: int, choices: list[bool]) -> None:
+    axes.set_title(_("at the top: right choices/all choices"), **AT_RIGHT)
+    text = f"{sum(choices)}/{len(choices)}"
     axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
 
 
-# With more lessons, only two numbers fit above each column, and one line explains them.
-ROOM_FOR_WORDS = 7
 AT_RIGHT: dict[str, Any] = {"loc": "right", "fontsize": 9, "fontweight": "normal"}
 BELOW_TOP: dict[str, Any] = {
     "xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5,
