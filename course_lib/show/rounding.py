@@ -55,10 +55,7 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
         axes.minorticks_off()
         legend_below(axes)
         return page.picture(
-            _(
-                "Line chart of the rounding error by the size of the number. {said}.",
-                said="; ".join(said),
-            )
+            _("Rounding error by the size of the number. {said}.", said="; ".join(said))
         )
 
 

@@ -68,8 +68,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
         tell(_("gather {name} again", name=name), text, layer, True, "in")
         gradients[layer] = WHOLE
         text = _(
-            "Every rank holds the gradients of a whole layer, all different. At "
-            "this moment the layer needs most memory."
+            "Every rank holds the gradients of a whole layer, all different. Memory peaks here."
         )
         tell(_("backward {name}", name=name), text, layer, True)
         gradients[layer] = SHARD_ONLY

@@ -36,9 +36,7 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
         np.fill_diagonal(values, np.nan)
     finite = values[np.isfinite(values)]
     if not finite.size:
-        raise ArgumentError(
-            _("this link matrix has no number; check that measure_links.py finished")
-        )
+        raise ArgumentError(_("this link matrix has no number; check that measure_links.py ended"))
     time_like = unit.endswith("s") and "/" not in unit
     with sheet(height_in=5.2, width_in=6.6) as page:
         axes = page.axes(_("destination rank"), _("source rank"), title or _heat_title(time_like))

@@ -73,12 +73,7 @@ def layouts(found: Found) -> Picture:
     """Draw each layout as a point. No layout beats one on the frontier in both time and memory."""
     points = found.points()
     if not len(points):
-        raise ArgumentError(
-            _(
-                "the search found no layout that divides the devices; found.refused "
-                "gives the reasons"
-            )
-        )
+        raise ArgumentError(_("no layout divides the devices; found.refused gives the reasons"))
     capacity_gib = (found.fitting or found.overflowing)[0].capacity_gib
     near = points[points.device_gib <= MOST_MEMORY * capacity_gib]
     near = near[near.iteration_s <= MOST_TIME * points.iteration_s.min()]

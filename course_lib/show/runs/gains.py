@@ -47,9 +47,7 @@ def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
         axes.set_xlim(left=0)
         axes.grid(axis="y", visible=False)
         legend_below(axes)
-        return page.picture(
-            _("Bars of the speed relative to the first version. {said}.", said="; ".join(said))
-        )
+        return page.picture(_("Bars of the speed after each change. {said}.", said="; ".join(said)))
 
 
 def _bars(

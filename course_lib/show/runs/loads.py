@@ -28,9 +28,7 @@ def monitor(recorded: Any) -> Picture:
         _("network (MB/s)"): list(_network(recorded)),
     }
     if not any(panels.values()):
-        raise ArgumentError(
-            _("this run has no load data; run the job with monitor=True in its recipe")
-        )
+        raise ArgumentError(_("this run has no load data; use monitor=True in its recipe"))
     said = []
     with sheet(height_in=5.6) as page:
         axes_list = page.panels(3, 1, sharex=True)
