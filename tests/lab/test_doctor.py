@@ -69,7 +69,7 @@ def test_flat_mode_is_told_with_its_reason_and_stops_no_job(doctor, flat_box):
     why = "flat mode: all nodes share the network of this machine: box.toml says mode = 'flat'"
     cure = lines[lines.index(f"! {why}") + 1]
     assert cure.startswith("  → say mode = 'auto' there; until then all lessons run")
-    assert "a job ran on node1, node2: names, shared folder and torch work" in text
+    assert "a job ran on node1, node2, and host names, shared folder and torch work" in text
 
 
 def test_names_that_flat_mode_cannot_give_are_told_and_stop_no_job(doctor, flat_box, fake):

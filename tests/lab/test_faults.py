@@ -16,13 +16,15 @@ from course_lib.lab.workspace import Workspace
 FULL = r"""
 mount -t tmpfs -o size=400k tmpfs "$COURSE_WORKSPACE"
 course() { "$1" -m course_lib.cli "${@:2}"; }
-course "$1" submit --watch shell one 'commands=echo printed before'
+script() { printf '#!/bin/bash\n%s\n' "$2" > "${COURSE_WORKSPACE%/*}/$1.sbatch"; }
+script one 'echo printed before'; script two 'echo printed after'
+course "$1" submit --watch "${COURSE_WORKSPACE%/*}/one.sbatch"
 cat /dev/zero > "$COURSE_WORKSPACE/filler" 2>/dev/null
 course "$1" runs; echo "runs $?"
 course "$1" log one; echo "log $?"
-course "$1" submit shell two commands=true; echo "submit $?"
+course "$1" submit "${COURSE_WORKSPACE%/*}/two.sbatch"; echo "submit $?"
 rm "$COURSE_WORKSPACE/filler"
-course "$1" submit --watch shell two 'commands=echo printed after'; echo "again $?"
+course "$1" submit --watch "${COURSE_WORKSPACE%/*}/two.sbatch"; echo "again $?"
 """
 
 
