@@ -17,7 +17,7 @@ USAGE_ERROR, INTERRUPTED = 2, 130
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": (
         "lab.doctor.command",
-        N_("finds what is wrong on this machine and cluster, and says how to fix it"),
+        N_("finds problems of this machine and cluster, and shows how to solve them"),
     ),
     "site": ("lab.commands.site", N_("lists, shows and chooses descriptions of clusters")),
     "plan": (
@@ -30,7 +30,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("submits a recipe or a script, unless it has run already"),
     ),
     "runs": ("lab.commands.jobs:runs", N_("lists the runs of this workspace")),
-    "queue": ("lab.commands.jobs:queue", N_("lists your jobs that have not ended")),
     "log": ("lab.commands.jobs:log", N_("prints the log of a run; -f follows it")),
     "cancel": ("lab.commands.jobs:cancel", N_("ends runs of this workspace")),
     "clean": ("lab.commands.jobs:clean", N_("lists runs to delete, and deletes them with --yes")),
@@ -57,9 +56,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("publish.recording", N_("packs runs into files, to replay them elsewhere")),
     "lessons": (
         "classroom.lessons",
-        N_("copies new versions of the lessons, and keeps those you changed"),
+        N_("copies new versions of the lessons, and keeps notebooks that you changed"),
     ),
-    "progress": ("teach.progress", N_("shows which exercises are solved")),
+    "progress": ("teach.progress", N_("shows which exercises you have solved")),
     "share": ("classroom.command:share", N_("starts or stops sharing your progress")),
     "class": (
         "classroom.command",
@@ -155,7 +154,7 @@ def suggestion(word: str) -> str:
 def overview() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name.ljust(width)}  {what}" for name, (_unused, what) in COMMANDS.items()]
-    more = _("course COMMAND --help tells more.")
+    more = _("course COMMAND --help explains a command.")
     return "\n".join([_("usage: course COMMAND …"), "", *lines, "", more])
 
 

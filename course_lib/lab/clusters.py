@@ -39,7 +39,7 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
         chosen, why = site, _("{value}, as asked", value=site.title or site.name)
     elif site == RECORDED:
         chosen = recorded(workspace)
-        why = _("recorded runs stand in for jobs, as asked: nothing runs here")
+        why = _("recorded runs replace jobs, as asked; nothing runs here")
     elif site:
         chosen = sites.preset(site)
         why = _("{title}, as asked", title=chosen.title)

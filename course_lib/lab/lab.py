@@ -27,7 +27,7 @@ from course_lib.lab.recorded.recording_index import (
 from course_lib.lab.runs import budget as budgets
 from course_lib.lab.runs.budget import Budget
 from course_lib.lab.runs.run import Run
-from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, queue_row, run_row
+from course_lib.lab.runs.tables import RUN_COLUMNS, run_row
 from course_lib.lab.workspace import Workspace, find
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import shown
@@ -114,7 +114,7 @@ class Lab:
         if self.site.missing:
             raise SiteError(
                 _(
-                    "site {name}: {missing} still to be filled in; write it into {site_file}",
+                    "site {name} still needs {missing}; write it into {site_file}",
                     name=self.site.name,
                     missing=", ".join(self.site.missing),
                     site_file=self.workspace.site_file,
@@ -162,7 +162,7 @@ class Lab:
             return Run(self.jobs, (here or records)[-1])
         names = sorted({record.name for record in kept})
         known = (
-            _("there are: {names}", names=", ".join(names))
+            _("this workspace has: {names}", names=", ".join(names))
             if names
             else _("nothing was submitted yet")
         )
@@ -187,17 +187,6 @@ class Lab:
             Run(self.jobs, record) for record in runs_elsewhere(self.workspace, recipe, self.site)
         ]
 
-    def queue(self) -> pd.DataFrame:
-        """Return your jobs that have not ended, and mark the jobs of this workspace."""
-        import pandas as pd
-
-        return pd.DataFrame(self.queue_rows(), columns=QUEUE_COLUMNS)
-
-    def queue_rows(self) -> list[dict[str, Any]]:
-        marks = {record.mark for record in self.jobs.registry.all()}
-        rows = [row for row in self.jobs.rows() if not row.status.ended]
-        return [queue_row(row, row.comment in marks) for row in rows]
-
     def cancel(self, which: Which | Unfinished | Iterable[Which | Unfinished]) -> None:
         """Cancel runs of this workspace, and no other job."""
         if isinstance(which, str) or not isinstance(which, Iterable):
@@ -216,8 +205,8 @@ class Lab:
         except UnknownRunError as error:
             raise UnknownRunError(
                 _(
-                    "{error}. The lab cancels only what this workspace submitted; for "
-                    "another job of yours: scancel {which}",
+                    "{error}. The lab cancels only jobs of this workspace. To cancel a "
+                    "different job of yours, run scancel {which}",
                     error=error,
                     which=which,
                 )
@@ -291,7 +280,7 @@ def _already(run: Run) -> str:
     """Return a sentence for a run that is returned instead of a new submission."""
     status = run.status
     text = _(
-        "{name}: job {job_id} is of the same recipe, and is returned ({words})",
+        "{name}: job {job_id} has the same recipe and is returned ({words})",
         name=run.name,
         job_id=run.job_id,
         words=status.words,
@@ -299,7 +288,7 @@ def _already(run: Run) -> str:
     if run.origin:
         return f"{text}; {run.origin}"
     if status.ended or status.state == UNKNOWN:
-        text += _("; submit(…, again=True) runs it once more")
+        text += _("; submit(…, again=True) runs it again")
     return text
 
 
@@ -308,7 +297,7 @@ def _new_run(jobs: Jobs, wanted: Submission, lock: int) -> Record:
     recipe, site = wanted.recipe, wanted.site
     budgets.budget(jobs.registry.workspace, jobs.records()).admit(recipe)
     prepare_data(recipe, site, jobs.say)
-    jobs.say(f"{recipe.name}: {budgets.cost(recipe, site)}")
+    jobs.say(f"{recipe.name}: {budgets.cost(recipe)}")
     record = submit(jobs, wanted, lock)
     jobs.say(
         _(

@@ -50,7 +50,10 @@ def case_of(seed: Any) -> BlindCase:
     number = whole(seed)
     if number is None or number < 0:
         raise RecipeError(
-            _("seed {seed} is not a whole number from 0 on; any such has a case", seed=shown(seed))
+            _(
+                "seed {seed} is not a whole number from 0; every whole number from 0 has a case",
+                seed=shown(seed),
+            )
         )
     kind = KINDS[(number * STRIDE + 3) % len(KINDS)]
     drawn = random.Random(f"mystery {number}")

@@ -91,10 +91,9 @@ class Workspace:
             except OSError as error:
                 raise LabError(
                     _(
-                        "{path} cannot be locked ({strerror}): its file system does not lock "
-                        "files, so two notebooks could submit the same run twice. Set "
-                        "COURSE_WORKSPACE to a folder on another one, such as your scratch "
-                        "space",
+                        "{path} cannot be locked ({strerror}), because its file system does not "
+                        "support locks. Two notebooks could then submit the same run twice. Set "
+                        "COURSE_WORKSPACE to a folder on a different file system, such as scratch",
                         path=path,
                         strerror=error.strerror,
                     )
@@ -121,7 +120,10 @@ def programs_folder() -> Path:
         if (folder / "pretrain_gpt.py").exists() or (folder / "README.md").exists():
             return folder
     raise LabError(
-        _("the programs of the course are not beside {package}; install it again", package=PACKAGE)
+        _(
+            "the programs of the course are missing beside {package}; install the course again",
+            package=PACKAGE,
+        )
     )
 
 
@@ -158,13 +160,13 @@ def writing(path: Path) -> Iterator[None]:
 def _why_not(path: Path, error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return _(
-            "the disk that holds {path} is full, or your share of it: free some space "
-            "(`course clean` shows which runs could go). Jobs that run go on",
+            "the disk of {path} is full, or your quota is used up. Free some space; `course "
+            "clean` lists runs that you can delete. Running jobs continue",
             path=path,
         )
     return _(
-        "{value} cannot write to {path} ({strerror}); work in a folder of your own, "
-        "or name one with COURSE_WORKSPACE",
+        "{value} cannot write to {path} ({strerror}); work in a folder of your "
+        "own, or set COURSE_WORKSPACE to one",
         value=account(),
         path=path,
         strerror=error.strerror,
@@ -182,7 +184,7 @@ def _is_checkout(folder: Path) -> bool:
 def plain(path: Path) -> Path:
     """Return the path of a regular file. Pipes and devices count as missing; they may never end."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise FileNotFoundError(errno.ENOENT, _("it is no plain file"), str(path))
+        raise FileNotFoundError(errno.ENOENT, _("it is not a regular file"), str(path))
     return path
 
 

@@ -59,11 +59,9 @@ def explained(
             except AS_OF_PYTHON as error:
                 found = wrong(args, named)
                 if whatever and not found:
-                    given = ", ".join(map(what_it_is, (*args, *named.values()))) or _(
-                        "what it found"
-                    )
+                    given = ", ".join(map(what_it_is, (*args, *named.values()))) or _("its data")
                     found = _(
-                        "{call} could not make sense of {what}; %tb shows where it gave up",
+                        "{call} could not use {what}; %tb shows the line that failed",
                         call=call,
                         what=given,
                     )

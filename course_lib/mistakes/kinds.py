@@ -63,7 +63,7 @@ INSTEAD = {
     ("Layout", ""): N_("plan.Layout(tensor=2, …) makes one"),
     ("Cluster", ""): N_("plan.cluster(…) finds the machine of a name"),
     ("Estimate", ""): N_("plan.predict(model, layout, cluster) makes one"),
-    ("Path", "Run"): N_("a run has read its own: run.log, run.memory, run.profile …"),
+    ("Path", "Run"): N_("a run has its own records: run.log, run.memory, run.profile …"),
     ("Lab", ""): N_("Lab() makes one"),
 }  # fmt: skip
 
@@ -115,7 +115,7 @@ def _with_article(name: str) -> str:
 def what_it_is(value: Any) -> str:
     """Describe a value for an error message."""
     if value is ...:
-        return _("..., a gap that is still to be filled in")
+        return _("..., a gap that you still have to fill in")
     if value is None or isinstance(value, str | int | float | bool | list | tuple | dict):
         return (
             _("the text {value}", value=_short(value)) if isinstance(value, str) else _short(value)
@@ -140,7 +140,7 @@ def _written(value: Any) -> str:
     try:
         return repr(value)
     except ValueError:  # an int with thousands of digits
-        return _("an {name} too long to be written", name=type(value).__name__)
+        return _("an {name} that is too long to show", name=type(value).__name__)
 
 
 def _short(value: Any) -> str:
@@ -151,7 +151,7 @@ def _short(value: Any) -> str:
 def way_out(kinds: list[str], value: Any) -> str:
     """Say which call makes a value of these types; empty if none is known."""
     if value is None and any(kind == known for kind in kinds for known, _unused in INSTEAD):
-        return _("a call that only shows something, such as run.watch(), gives back None")
+        return _("a call that only shows something, such as run.watch(), returns None")
     given = (type(value).__name__, "")
     found = (INSTEAD.get((kind, one)) for one in given for kind in kinds)
     return next(filter(None, found), "")

@@ -80,8 +80,8 @@ def why_missing(name: str) -> str:
     if name not in LEFT:
         return ""
     return _(
-        "{name} does not exist yet: the cell that makes it stopped before ({left}). "
-        "Mend that cell and run it, then this one.",
+        "{name} does not exist yet, because the cell that makes it stopped before ({left}). "
+        "Correct that cell and run it. Then run this cell again.",
         name=name,
         left=LEFT[name],
     )
@@ -100,8 +100,8 @@ def refuse_outdated() -> None:
         return
     raise OutdatedError(
         _(
-            "{name} is not of the last run of its cell, which stopped before ({left}). "
-            "Mend that cell and run it, then this one.",
+            "{name} is out of date, because the last run of its cell stopped before ({left}). "
+            "Correct that cell and run it. Then run this cell again.",
             name=name,
             left=LEFT[name],
         )

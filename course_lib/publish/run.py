@@ -191,7 +191,7 @@ def main(argv: list[str] | None = None) -> int:
                 results.append(run_lesson(path, workspace.resolve()))
     except KeyboardInterrupt:
         _tell(results, workspace)
-        print(f"stopped in {paths[len(results)].stem}; a job of it may still run: course queue")
+        print(f"stopped in {paths[len(results)].stem}; a job of it may still run: course runs")
         return STOPPED
     _tell(results, workspace)
     return int(any(result.failure for result in results))

@@ -22,15 +22,12 @@ _NUMBER = re.compile(r"\d+")
 _LIGHT = {"forward": "#7fb8dc", "backward": "#f4cd7e", "input": "#a9d8f3", "weight": "#7cc4b2"}
 
 
-def schedule(
-    name: str, stages: int = 4, micro_batches: int = 8, backward: float = 2.0, send: float = 0.0
-) -> Picture:
+def schedule(name: str, stages: int = 4, micro_batches: int = 8) -> Picture:
     """Draw the schedule "naive", "gpipe", "1f1b", "interleaved" or "zero-bubble".
 
-    One forward pass takes 1 unit of time.
+    A backward pass takes twice as long as a forward pass. Messages take no time.
     """
-    durations = {"backward": backward, "input": backward / 2, "weight": backward / 2}
-    table = timed(orders(name, stages, micro_batches), durations, send)
+    table = timed(orders(name, stages, micro_batches))
     of_one = _("{name} with 1 micro-batch", name=name)
     title = (
         of_one
@@ -51,7 +48,7 @@ def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> 
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
     table = source.reindex(columns=COLUMNS).fillna({"chunk": 0})
     if table.empty:
-        raise ArgumentError(_("this schedule holds no work to draw"))
+        raise ArgumentError(_("this schedule has no work to draw"))
     table[["start", "end"]] -= table["start"].min()
     share = 100 * bubble(table)
     stages = sorted(table["stage"].unique())
@@ -75,8 +72,8 @@ def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> 
         _key(page.figure, table)
         return page.picture(
             _(
-                "Chart of a pipeline, {value}: {stages} stages, {nunique} micro-batches, "
-                "{end} long; {share:.1f} % of the stages' time is bubble.",
+                "Chart of a pipeline, {value}: {stages} stages, {nunique} micro-batches, {end} "
+                "long. The bubble takes {share:.1f} % of the stages' time.",
                 value=title or _("as given"),
                 stages=len(stages),
                 nunique=table["micro_batch"].nunique(),
@@ -137,8 +134,8 @@ def measured(source: Any, step: int | None = None) -> pd.DataFrame:
     if rows.empty:
         raise ArgumentError(
             _(
-                "no forward or backward of a micro-batch was recorded{value}; run the "
-                "job with the profiler or the memory trace on",
+                "the run recorded no forward or backward of a micro-batch{value}; use "
+                "profile=True or memory=True in the recipe",
                 value=_(" in step {step}", step=step) if step is not None else "",
             )
         )

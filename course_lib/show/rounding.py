@@ -26,8 +26,8 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
         )
     said = []
     with sheet(height_in=4.0) as page:
-        title = _("What rounding does to numbers of any size")
-        axes = page.axes(_("size of the number"), _("largest error of rounding (%)"), title)
+        title = _("Rounding error by the size of the number")
+        axes = page.axes(_("size of the number"), _("largest rounding error (%)"), title)
         for position, (name, info) in enumerate(formats.items()):
             look = {"color": SERIES[position % 8], "ls": DASHES[position % len(DASHES)]}
             size = np.geomspace(SMALLEST, min(float(info.max), LARGEST), 2000)
@@ -55,7 +55,7 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
         axes.minorticks_off()
         legend_below(axes)
         return page.picture(
-            _("Error of rounding by size of the number. {said}.", said="; ".join(said))
+            _("Rounding error by the size of the number. {said}.", said="; ".join(said))
         )
 
 

@@ -25,8 +25,8 @@ def table_of(source: Any, attribute: str) -> pd.DataFrame:
             return table
     raise ArgumentError(
         _(
-            "a figure was given {source}; it takes a table, or something with a table "
-            "named .{attribute} (a run, or what read returned)",
+            "a figure needs a table, a run, or a result of read with a table "
+            ".{attribute}; it was given {source}",
             source=what_it_is(source),
             attribute=attribute,
         )

@@ -29,13 +29,13 @@ MAY_IMPORT = {
 # raises a number in a commit that says what the lines buy. Most rooms are still on their way down
 # to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000.
 MOST_LINES = {
-    "words": 210,
-    "mistakes": 630,
+    "words": 204,
+    "mistakes": 627,
     "box": 12_530,
     "plan": 6_230,
     "read": 9_620,
     "show": 5_010,
-    "lab": 9_310,
+    "lab": 9_140,
     "teach": 9_140,
     "publish": 3_910,
     "classroom": 1_610,

@@ -46,7 +46,7 @@ def test_a_value_of_a_wrong_kind_in_a_recipe_is_told_with_its_key(key, kind):
         return
     with pytest.raises(RecipeError) as told:
         Recipe.from_toml(text)
-    word = "a recipe has" if key in ("commands", "script") and kind == "text" else key
+    word = "a recipe needs" if key in ("commands", "script") and kind == "text" else key
     assert word in str(told.value)
     assert len(str(told.value)) < 600
 

@@ -20,21 +20,19 @@ WORDS = (
     "$(touch pwned)", "'", "--no-such", "=1", "[" * 3000, "{run}", "%s", "\x1b[2J",
 )  # fmt: skip
 LINES = (
-    "{}", "runs {}", "runs -n {}", "queue {}", "log {}", "log -n {}", "cancel {}", "clean {}",
+    "{}", "runs {}", "runs -n {}", "log {}", "log -n {}", "cancel {}", "clean {}",
     "clean --only {}", "budget {}", "site {}", "site show {}", "site use {}",
-    "render {}", "render gpt {}", "render gpt x {}", "render gpt x nodes={}",
-    "render gpt x heads={}", "render gpt x learning_rate={}", "render shell x commands={}",
-    "render links x sizes={}", "render --site {} shell x commands=true", "submit {}",
+    "render {}", "render --site {} x", "submit {}",
     "doctor {}", "doctor --site {}", "shell {}", "shell --site {}", "build {}", "run 00 x{}",
     "run nothing --workspace {}", "lessons {}",
     "progress {}", "progress --workspace {}", "progress --learner {}", "bench {}", "bench --tag {}",
-    "bench --tag 13 --tensor {}", "bench --tag 13 --machine {}", "bench --script --site {}",
+    "bench --tag 13 --tensor {}", "bench --tag 13 --machine {}", "bench --jube --site {}",
 )  # fmt: skip
 
 
 @pytest.fixture
 def course(tmp_path, monkeypatch, capsys, fake_slurm):
-    """`course("queue")` → exit code and all that was said; fails on a traceback."""
+    """`course("runs")` → exit code and all that was said; fails on a traceback."""
     fake_slurm()
     workspace = tmp_path / "workspace"
     workspace.mkdir()
@@ -72,15 +70,15 @@ def test_any_word_anywhere_is_answered_in_words(course, line):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["que"], "did you mean `course queue`?"),
+        (["bud"], "did you mean `course budget`?"),
         (["sumbit"], "did you mean `course submit`?"),
         (["no-such-thing-at-all"], "usage: course COMMAND"),
         (["run", ""], "begins no lesson; there are: 00, 01, 02"),
         (["run", "00", "98"], "'98' begins no lesson"),
         (["budget", "nan"], "a number from 0"),
         (["budget", "-3"], "a number from 0"),
-        (["budget", ""], "no number of device-hours"),
-        (["runs", "-n", "0"], "no whole number from 1"),
+        (["budget", ""], "not a number of device-hours"),
+        (["runs", "-n", "0"], "not a whole number from 1"),
     ],
 )
 def test_the_sentence_says_what_would_work(course, words, part):
@@ -151,5 +149,5 @@ def test_ctrl_c_is_130_and_says_nothing(monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "call", interrupt)
-    assert cli.main(["queue"]) == 130
+    assert cli.main(["runs"]) == 130
     assert capsys.readouterr().err == ""

@@ -137,7 +137,7 @@ def test_a_case_with_gaps_runs_nothing_and_says_what_is_missing(lab, capsys):
 
 
 def test_what_is_fixed_cannot_be_changed():
-    with pytest.raises(RecipeError, match="layers: not free in this benchmark; free are nodes"):
+    with pytest.raises(RecipeError, match="the benchmark fixes layers; you can change nodes"):
         bench.case("175").but(layers=48)
 
 

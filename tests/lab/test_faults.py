@@ -16,13 +16,15 @@ from course_lib.lab.workspace import Workspace
 FULL = r"""
 mount -t tmpfs -o size=400k tmpfs "$COURSE_WORKSPACE"
 course() { "$1" -m course_lib.cli "${@:2}"; }
-course "$1" submit --watch shell one 'commands=echo printed before'
+script() { printf '#!/bin/bash\n%s\n' "$2" > "${COURSE_WORKSPACE%/*}/$1.sbatch"; }
+script one 'echo printed before'; script two 'echo printed after'
+course "$1" submit --watch "${COURSE_WORKSPACE%/*}/one.sbatch"
 cat /dev/zero > "$COURSE_WORKSPACE/filler" 2>/dev/null
 course "$1" runs; echo "runs $?"
 course "$1" log one; echo "log $?"
-course "$1" submit shell two commands=true; echo "submit $?"
+course "$1" submit "${COURSE_WORKSPACE%/*}/two.sbatch"; echo "submit $?"
 rm "$COURSE_WORKSPACE/filler"
-course "$1" submit --watch shell two 'commands=echo printed after'; echo "again $?"
+course "$1" submit --watch "${COURSE_WORKSPACE%/*}/two.sbatch"; echo "again $?"
 """
 
 
@@ -37,7 +39,7 @@ def test_commands_say_that_the_disk_of_the_workspace_is_full(cluster, tmp_path, 
     said = done.stdout + done.stderr
     for line in ("runs 0", "printed before\nlog 0", "submit 2", "again 0"):
         assert line in done.stdout, said
-    assert f"the disk that holds {folder}" in said
+    assert f"the disk of {folder}" in said
     assert "Traceback" not in said
 
 

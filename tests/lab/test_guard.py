@@ -8,7 +8,6 @@ import pytest
 
 from course_lib.lab.errors import BudgetError, LabError
 from course_lib.lab.job.recipes import shell
-from course_lib.lab.runs.budget import cost
 from course_lib.lab.runs.clean import select
 
 from .conftest import PATIENCE_S
@@ -26,11 +25,6 @@ def test_the_cost_is_said_before_anything_is_submitted(lab, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "costly: at most 4 devices × 30 min = 2.00 device-hours"
     assert "submitted" in lines[1]
-
-
-def test_a_price_is_added_where_it_is_known(lab):
-    site = lab.site.but(price_per_device_hour=1.5, currency="EUR")
-    assert cost(devices(), site).endswith("2.00 device-hours = 3.00 EUR")
 
 
 def test_a_run_over_the_budget_is_refused_with_what_would_fit(lab):
@@ -104,7 +98,7 @@ def test_parts_of_runs_can_go_alone(lab, done):
 
 def test_parts_that_lie_elsewhere_or_prove_a_run_are_refused(lab, done):
     for part in ("..", "/etc", "a/b", "recipe.toml", "exit_code", "."):
-        with pytest.raises(LabError, match="not a part"):
+        with pytest.raises(LabError, match="cannot be deleted alone"):
             lab.clean("done", only=part, yes=True)
     assert (done.folder / "recipe.toml").exists()
 
@@ -125,13 +119,13 @@ def test_a_run_folder_that_was_swapped_for_a_link_is_left_alone(lab, done, tmp_p
     elsewhere = tmp_path / "elsewhere"
     done.folder.rename(elsewhere)
     done.folder.symlink_to(elsewhere)
-    assert "left alone: done" in repr(lab.clean("done", yes=True))
+    assert "not deleted: done" in repr(lab.clean("done", yes=True))
     assert (elsewhere / "out.log").exists()
 
 
 def test_a_folder_without_a_recipe_is_not_proven_to_be_ours(lab, done):
     (done.folder / "recipe.toml").unlink()
-    assert "cannot prove" in repr(lab.clean("done", yes=True))
+    assert "may not have made" in repr(lab.clean("done", yes=True))
     assert done.folder.exists()
 
 

@@ -85,7 +85,7 @@ def test_a_file_with_gaps_names_its_lines_and_runs_nothing(lab, capsys):
     run = lab.submit(trial.recipe("x", "work/gaps.py", "ring"))
     assert isinstance(run, Unfinished)
     assert [line.partition(" of")[0] for line in run.missing] == ["line 4", "line 5", "line 6"]
-    assert "nothing is submitted" in capsys.readouterr().out
+    assert "Nothing is submitted" in capsys.readouterr().out
 
 
 def test_code_printing_without_end_ends_the_job_and_leaves_a_small_log(lab):

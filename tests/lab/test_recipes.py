@@ -52,7 +52,7 @@ def test_a_recipe_carries_its_model_and_layout_also_through_its_file(given):
 
 def test_a_recipe_of_another_program_carries_none():
     for ask in (gpt.model, gpt.layout):
-        with pytest.raises(RecipeError, match=r"recipe y does not say its .*again=True"):
+        with pytest.raises(RecipeError, match=r"recipe y has no .*again=True"):
             ask(shell.recipe("y", "true"))
 
 
@@ -71,7 +71,7 @@ def test_flags_of_the_model_change_the_model_and_those_of_the_layout_are_refused
     assert recipe.flags["--max-position-embeddings"] == "256"
     with pytest.raises(RecipeError, match="does not divide layers 5"):
         gpt.recipe("x", gpus_per_node=2, pipeline=2, num_layers=5)
-    with pytest.raises(RecipeError, match=r"bf16 belongs to the layout: give it as precision="):
+    with pytest.raises(RecipeError, match=r"bf16 belongs to the layout; give it as precision="):
         gpt.recipe("x", bf16=True)
 
 
@@ -141,7 +141,7 @@ def test_the_program_takes_every_flag(given, arguments):
         ({"gpus_per_node": 8, "tensor": 8}, ["tensor 8", "heads 4"]),
         ({"precision": "fp8"}, ["fp8", "bf16"]),
         ({"zero": 2}, ["zero 2", "0, 1 or 3"]),
-        ({"zero": 3, "gpus_per_node": 2, "pipeline": 2}, ["zero 3", "use zero 1 or pipeline 1"]),
+        ({"zero": 3, "gpus_per_node": 2, "pipeline": 2}, ["zero 3", "Use zero 1 or pipeline 1"]),
         ({"device_memory_gib": -1}, ["device_memory_gib -1", "above 0"]),
         ({"model": "tinny"}, ["tinny", "tiny"]),
         ({"iterations": 0}, ["iterations 0"]),

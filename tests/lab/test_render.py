@@ -266,7 +266,7 @@ def test_numbers_reach_a_script_as_python_writes_them(value, text):
 
 @pytest.mark.parametrize("value", ["4", True, None, float("nan")])
 def test_what_is_no_number_cannot_stand_in_for_one(value):
-    with pytest.raises(TypeError, match="no number"):
+    with pytest.raises(TypeError, match="is not a number"):
         quote.number(value)
 
 

@@ -20,7 +20,6 @@ def test_every_preset_is_whole(name):
     assert preset.name == name
     assert preset.title
     if name not in ("box", "slurm"):
-        assert preset.documentation.startswith("http")
         assert preset.missing == ["account"]
 
 
@@ -65,15 +64,15 @@ def test_names_of_directives_and_variables_are_checked():
 def test_home_and_variables_are_filled_in_when_the_file_is_read(monkeypatch):
     monkeypatch.setenv("PROJECT", "/p/deep learning")
     monkeypatch.setenv("HOME", "/home/learner")
-    found = site.from_toml('[setup]\nvenv = "~/venv"\nscratch = "${PROJECT}/$USER"\n')
+    found = site.from_toml('[setup]\nvenv = "~/venv"\ncontainer = ["${PROJECT}/$USER"]\n')
     assert found.venv == "/home/learner/venv"
-    assert found.scratch.startswith("/p/deep learning/")
+    assert found.container[0].startswith("/p/deep learning/")
 
 
 def test_a_variable_that_is_not_set_is_an_error_and_no_empty_text(monkeypatch):
     monkeypatch.delenv("NO_SUCH_THING", raising=False)
     with pytest.raises(SiteError, match=r"\$NO_SUCH_THING"):
-        site.from_toml('[setup]\nscratch = "$NO_SUCH_THING/x"\n')
+        site.from_toml('[setup]\nvenv = "$NO_SUCH_THING/x"\n')
 
 
 def test_a_real_cluster_cannot_be_given_another_link():

@@ -64,7 +64,7 @@ def test_an_interrupt_ends_the_watching_and_not_the_job(lab, capsys, monkeypatch
 
     monkeypatch.setattr(run, "pause", interrupt)
     run.watch()
-    assert "no longer watched, the job goes on" in capsys.readouterr().out
+    assert "no longer watched, but the job continues" in capsys.readouterr().out
     assert not run.ended
     run.cancel()
 

@@ -133,9 +133,9 @@ def test_patience_forgives_the_first_overflow_until_the_scale_has_doubled():
 
 def test_the_frames_of_loss_scaling_say_and_count_what_patience_and_window_do():
     frames = moving.loss_scaling(6, start_power=14, window=3, patience=2).frames
-    assert "the scale stays, since patience is left (1 of 2)" in frames[0].text
-    assert "the scale is halved" in frames[1].text
-    assert "good step 3 in a row: the scale doubles" in frames[4].text
+    assert "keeps the scale. The remaining patience is 1 of 2" in frames[0].text
+    assert "halves the scale" in frames[1].text
+    assert "good step 3 in a row, so the scale doubles" in frames[4].text
     drawn = [[thing.text for thing in frame.scene.things] for frame in frames]
     assert "0 of 2 → ÷2" in drawn[1]
     assert "3 of 3 → ×2" in drawn[4]
@@ -250,7 +250,7 @@ def test_what_is_strong_lies_in_front_and_arrows_over_all():
         (lambda: moving.collective("gather"), "use one of all-reduce, all-gather"),
         (lambda: moving.collective("all-reduce", 4, "star"), "use one of ring, tree"),
         (lambda: moving.collective("all-reduce", 64), "use 2 to 8"),
-        (lambda: moving.fsdp_step(9), "use 2–4"),
+        (lambda: moving.fsdp_step(9), "use 2 to 4 ranks"),
         (lambda: moving.pipeline(8, 64), "use fewer micro-batches"),
     ],
 )

@@ -66,7 +66,7 @@ def test_steps_may_be_given_as_pairs_from_generators():
 
 
 def test_a_trace_without_micro_batches_says_what_to_switch_on():
-    with pytest.raises(ValueError, match="with the profiler or the memory trace on"):
+    with pytest.raises(ValueError, match="use profile=True or memory=True"):
         measured(pd.DataFrame({"rank": [], "name": [], "begin_us": [], "end_us": []}))
 
 

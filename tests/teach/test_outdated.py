@@ -37,6 +37,6 @@ def test_a_check_never_judges_the_run_of_before_when_its_cell_has_stopped(tmp_pa
         *["NotYet"] * len(STOPPED), "passed",
     ]  # fmt: skip
     for check, named in zip(checks[:-1], STOPPED.values(), strict=True):
-        assert "local_run is not of the last run of its cell" in check["evalue"]
+        assert "local_run is out of date" in check["evalue"]
         assert named in check["evalue"]
     assert [one.attempts for one in standings(tmp_path / "workspace")] == [1]

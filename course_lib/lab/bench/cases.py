@@ -43,7 +43,7 @@ class Case:
         if self.layout.devices % self.devices_per_node:
             raise RecipeError(
                 _(
-                    "{devices} devices do not fill nodes of {devices_per_node}",
+                    "{devices} devices do not fill whole nodes of {devices_per_node} devices",
                     devices=self.layout.devices,
                     devices_per_node=self.devices_per_node,
                 )
@@ -73,7 +73,7 @@ class Case:
         if wrong := sorted(set(changes) - set(FREE)):
             raise RecipeError(
                 _(
-                    "{wrong}: not free in this benchmark; free are {free}",
+                    "the benchmark fixes {wrong}; you can change {free}",
                     wrong=", ".join(wrong),
                     free=", ".join(FREE),
                 )
@@ -98,8 +98,8 @@ class Case:
             raise RecipeError(
                 _(
                     "tensor {chosen} × pipeline {chosen2} = {ranks} does not divide the "
-                    "{devices} devices of {value} nodes × {devices_per_node}; nodes × "
-                    "devices must be tensor × pipeline × data",
+                    "{devices} devices of {value} nodes × {devices_per_node}. The number "
+                    "of devices must be tensor × pipeline × data",
                     chosen=chosen["tensor"],
                     chosen2=chosen["pipeline"],
                     ranks=ranks,
@@ -155,7 +155,7 @@ def case(tag: str | Case) -> Case:
         return tag
     if tag not in CASES:
         raise RecipeError(
-            _("no benchmark {tag!r}; there are: {cases}", tag=tag, cases=", ".join(CASES))
+            _("no benchmark {tag!r}; use one of {cases}", tag=tag, cases=", ".join(CASES))
         )
     return CASES[tag]
 

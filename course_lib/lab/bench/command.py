@@ -6,7 +6,6 @@ import argparse
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from course_lib.lab import bench
 from course_lib.lab.bench.cases import CASES, FREE, Case, case
@@ -19,16 +18,11 @@ from course_lib.lab.lab import Lab
 from course_lib.plan import CLUSTERS, PlanError
 from course_lib.words import N_, _
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 EPILOG = N_(
-    "examples\n  course bench --tag 175                                plan, and show "
-    "the published result\n  course bench --tag box                                run "
-    "here, with a small model\n  course bench --tag 13 --tensor 4 --pipeline "
-    "2         plan another layout\n  course bench --tag 175 --script --site "
-    "juwels-booster --partition booster --account me\n  course bench --tag 13 --jube > "
-    "gpt-13.xml             the same as a JUBE workflow"
+    "examples\n  course bench --tag 175                            plan, and show the published "
+    "result\n  course bench --tag box                            run here, with a small model\n  "
+    "course bench --tag 13 --tensor 4 --pipeline 2     plan a different layout\n  course bench "
+    "--tag 13 --jube > gpt-13.xml         print the case as a JUBE workflow"
 )
 
 
@@ -46,38 +40,24 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--tag", choices=list(CASES), help=_("billions of parameters, or box"))
     for name in FREE:
         options.add_argument(
-            flag_of(name), type=int, default=0, metavar="N", help=_("instead of the default")
+            flag_of(name), type=int, default=0, metavar="N", help=_("replace the default value")
         )
     machines = ", ".join(CLUSTERS)
     options.add_argument(
         "--machine", default="", help=_("machine to plan for: {machines}", machines=machines)
     )
     add_site(options)
-    options.add_argument("--partition", default="", help=_("if the default one is too small"))
-    options.add_argument("--account", default="", help=_("account to charge, if required"))
     options.add_argument("--program", default=gpt.PROGRAM, help=_("path of Megatron-LM's program"))
     options.add_argument("--submit", action="store_true", help=_("submit the job, and wait"))
     options.add_argument("--log", type=Path, help=_("copy the log of the run to this file"))
-    what = options.add_mutually_exclusive_group()
-    what.add_argument("--script", action="store_true", help=_("print the job script"))
-    what.add_argument("--jube", action="store_true", help=_("print a JUBE file"))
-    what.add_argument(
-        "--rules", action="store_true", help=_("print what may change and what often fails")
-    )
+    options.add_argument("--jube", action="store_true", help=_("print a JUBE file"))
     options.set_defaults(tag="box")
     return options
 
 
 def _answer(one: Case, given: argparse.Namespace) -> int:
-    if given.rules:
-        print(bench.rules().to_string(), end="\n\n")
-        print(_paragraphs(bench.failures()))
-    elif given.jube:
+    if given.jube:
         print(bench.jube(one, given.site or "", given.program), end="")
-    elif given.script:
-        site = given.site or Lab(quiet=True).site
-        more = {name: getattr(given, name) for name in ("program", "partition", "account")}
-        print(bench.script(one, site, **more), end="")
     elif one.tag == "box" or given.submit:
         return _run(one, given)
     else:
@@ -118,10 +98,3 @@ def _plan(one: Case, machine: str) -> None:
 
 def _print(results: Iterable[Result]) -> None:
     print(bench.table(results).to_string())
-
-
-def _paragraphs(table: pd.DataFrame) -> str:
-    return "\n".join(
-        _("{seen}\n    why:   {why}\n    cure:  {cure}", seen=seen, why=why, cure=cure)
-        for seen, why, cure in table.to_numpy()
-    )

@@ -141,8 +141,8 @@ def measured(tag: str | Case, done: Run) -> Result:
     if not len(times_ms):
         raise LabError(
             _(
-                "{log_file} has fewer than two lines with a time per iteration, too few "
-                "for a rate; run more iterations, or log more often",
+                "{log_file} has fewer than two lines with a time per iteration. Run "
+                "more iterations, or log more often",
                 log_file=done.log_file,
             )
         )

@@ -17,42 +17,47 @@ FAILURES = (
     (
         "RendezvousConnectionError: the connection to the C10d store has failed",
         N_(
-            "a launcher cannot reach MASTER_ADDR, or takes itself for another host: its "
-            "name in the fast network is not its own host name"
+            "A launcher cannot reach MASTER_ADDR, or does not recognise its own "
+            "host. A host has a different name in the fast network."
         ),
         N_(
-            "give the name or address in the fast network (on JUWELS Booster the host's "
-            "name with an i behind it), and tell torchrun which node is the host: "
-            "--rdzv-conf is_host=1"
+            "Use the host's name in the fast network. On JUWELS Booster, append an i to the host "
+            "name. Tell torchrun which node is the host with --rdzv-conf is_host=1."
         ),
     ),
     (
         "client socket cannot be initialized … (errno: 97 - Address family not supported)",
-        N_("IPv6 is tried first and is not there; IPv4 follows"),
-        N_("nothing: a warning, the run goes on"),
+        N_("The library tries IPv6 first, which the node does not have, and then IPv4."),
+        N_("Do nothing. This is a warning, and the run continues."),
     ),
     (
-        N_("no line for minutes, devices at 100 %"),
-        N_("a hang: a collective that not all ranks entered, seen in training of large models"),
+        N_("No log line for minutes, devices at 100 %"),
         N_(
-            "look where each rank stands (lesson 16); CUDA_LAUNCH_BLOCKING=1 was the "
-            "remedy in BLOOM's training, but only with NCCL 2.12.7 or older"
+            "The job hangs, because some ranks did not enter a collective. This "
+            "happens in training of large models."
+        ),
+        N_(
+            "Look at the stack of each rank (lesson 16). CUDA_LAUNCH_BLOCKING=1 "
+            "helped in BLOOM's training, but only with NCCL 2.12.7 or older."
         ),
     ),
     (
-        N_("a hang from the first iteration on, with CUDA_LAUNCH_BLOCKING=1"),
-        N_("NCCL after 2.12.7: its streams wait for each other when every launch blocks"),
-        N_("unset CUDA_LAUNCH_BLOCKING"),
+        N_("A hang from the first iteration on, with CUDA_LAUNCH_BLOCKING=1"),
+        N_("In NCCL after 2.12.7, streams wait for each other if every launch blocks."),
+        N_("Unset CUDA_LAUNCH_BLOCKING."),
     ),
     (
-        N_("Unknown error or a stuck start while kernels are compiled"),
-        N_("all ranks compile into one folder, or a lock of an earlier, killed job lies there"),
-        N_("build once before the launch; remove the lock"),
+        N_("An unknown error or a hang while kernels are compiled"),
+        N_("All ranks compile into the same folder, or a killed job left a lock in it."),
+        N_("Build once before the launch, and remove the lock."),
     ),
     (
         N_("OutOfMemoryError in the first iteration"),
-        N_("the layout does not fit: with 8 × 8 of 384 devices, 175 B leaves little of 40 GiB"),
-        N_("plan first; more pipeline or tensor ranks, or recompute more"),
+        N_(
+            "The layout does not fit. With tensor 8 × pipeline 8 on 384 devices, "
+            "the 175 B model leaves little of 40 GiB."
+        ),
+        N_("Plan first. Use more pipeline or tensor ranks, or recompute more."),
     ),
 )
 
@@ -67,7 +72,7 @@ def rules() -> pd.DataFrame:
         {CASES[tag].title: row for tag, row in zip(("13", "175"), rows, strict=True)}
     )
     table["rule"] = [FIXED if name in FIXED_NAMES else FREE for name in table.index]
-    table.loc["precision", "rule"] = _("no lower than 16 bits")
+    table.loc["precision", "rule"] = _("at least 16 bits")
     return table.rename_axis("parameter")
 
 
@@ -83,7 +88,7 @@ def _values(one: Case) -> dict[str, object]:
         "heads": one.model.heads,
         "sequence": one.model.sequence,
         "tokens to report": "20 million",
-        "accepted (s)": f"≤ {limit_s:g}" if limit_s else _("not judged"),
+        "accepted (s)": f"≤ {limit_s:g}" if limit_s else _("no limit"),
         "precision": layout.precision,
         "nodes": one.nodes,
         "tensor": layout.tensor,
@@ -99,4 +104,4 @@ def failures() -> pd.DataFrame:
     """Return known failures at this size, with symptom, cause and cure."""
     import pandas as pd
 
-    return pd.DataFrame(FAILURES, columns=[_("what one sees"), "why", _("what helps")])
+    return pd.DataFrame(FAILURES, columns=[_("symptom"), "why", _("cure")])

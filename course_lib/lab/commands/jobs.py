@@ -19,7 +19,7 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.lab import Lab
 from course_lib.lab.queue.slurm import UNKNOWN
 from course_lib.lab.runs.run import Run
-from course_lib.lab.runs.tables import QUEUE_COLUMNS, RUN_COLUMNS, plain
+from course_lib.lab.runs.tables import RUN_COLUMNS, plain
 from course_lib.read.prefix import visible
 from course_lib.words import _
 
@@ -28,7 +28,7 @@ GLANCE_S = 0.3
 
 def render(argv: list[str]) -> int:
     options = parser("render", _("Prints the batch script exactly as it would be submitted."), WHAT)
-    options.add_argument("what", nargs="+", help=_("see below"))
+    options.add_argument("what", help=_("see below"))
     add_site(options)
     given = options.parse_args(argv)
     lab = Lab(site=given.site, quiet=True)
@@ -41,10 +41,12 @@ def submit(argv: list[str]) -> int:
         "submit",
         _("Submits a recipe. A recipe that has already run here is not submitted again."), WHAT,
     )  # fmt: skip
-    options.add_argument("what", nargs="+", help=_("see below"))
+    options.add_argument("what", help=_("see below"))
     options.add_argument("--again", action="store_true", help=_("submit even if it has run before"))
     options.add_argument(
-        "--watch", action="store_true", help=_("wait for its end; exit code 1 if it fails")
+        "--watch",
+        action="store_true",
+        help=_("wait for the end; the exit code is 1 if the run fails"),
     )
     add_site(options)
     given = options.parse_args(argv)
@@ -68,16 +70,8 @@ def runs(argv: list[str]) -> int:
     return 0
 
 
-def queue(argv: list[str]) -> int:
-    options = parser("queue", _("Lists your unfinished jobs, and the reason why each job waits."))
-    options.parse_args(argv)
-    rows = Lab(quiet=True).queue_rows()
-    print(plain(QUEUE_COLUMNS, rows) if rows else _("no jobs in the queue"))
-    return 0
-
-
 def log(argv: list[str]) -> int:
-    options = parser("log", _("Prints the log of a run; exit code 1 if the run failed."))
+    options = parser("log", _("Prints the log of a run. The exit code is 1 if the run failed."))
     options.add_argument("run", help=_("name or job id"))
     options.add_argument(
         "-n", "--lines", type=count, default=0, help=_("print only the last LINES lines")
@@ -149,7 +143,10 @@ def budget(argv: list[str]) -> int:
             limit = None if given.hours == "none" else float(given.hours)
         except ValueError:
             options.error(
-                _('{hours!r} is no number of device-hours; use 20 or "none"', hours=given.hours)
+                _(
+                    '{hours!r} is not a number of device-hours; use a number such as 20, or "none"',
+                    hours=given.hours,
+                )
             )
         lab.set_budget(limit)
     print(lab.budget.words)

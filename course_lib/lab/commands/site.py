@@ -46,12 +46,17 @@ def _show(given: Namespace) -> int:
 def _use(given: Namespace) -> int:
     target = find().site_file
     if target.exists():
-        raise SiteError(_("{target} exists; rename or remove it first", target=target))
+        raise SiteError(_("{target} already exists; rename or remove it first", target=target))
     with writing(target):
         shutil.copyfile(sites.preset_path(given.name), target)
     print(_("{target} is now {title}", target=target, title=sites.preset(given.name).title))
     if missing := sites.load(target).missing:
-        print(_("fill in: {missing}; then `course doctor` checks it", missing=", ".join(missing)))
+        print(
+            _(
+                "Now fill in {missing}, and run `course doctor` to check the file",
+                missing=", ".join(missing),
+            )
+        )
     return 0
 
 
@@ -61,6 +66,10 @@ def _path(given: Namespace) -> Path:
     path = find().site_file
     if not path.exists():
         raise SiteError(
-            _("there is no {path}; `course site use NAME` makes one, `list` lists names", path=path)
+            _(
+                "{path} does not exist. `course site use NAME` creates it, and `course "
+                "site list` shows the names",
+                path=path,
+            )
         )
     return path

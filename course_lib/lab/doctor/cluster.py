@@ -27,26 +27,26 @@ def site_file(site: Site, place: Workspace) -> Iterator[Finding]:
         cure = _("write it into {site_file}", site_file=place.site_file)
         if not place.site_file.exists():
             cure = _(
-                "`course site use {name}` makes {site_file}, where it belongs",
+                "`course site use {name}` creates {site_file}; write it there",
                 name=site.name,
                 site_file=place.site_file,
             )
         yield bad(
             _(
-                "site {name}: {missing} still to be filled in",
+                "site {name} still needs {missing}",
                 name=site.name,
                 missing=", ".join(site.missing),
             ),
             cure,
         )
     elif not site.box:
-        yield good(_("site {name} says all that it has to", name=site.name))
+        yield good(_("site {name} is complete", name=site.name))
 
 
 def commands(site: Site) -> Iterator[Finding]:
     missing = [name for name in COMMANDS if shutil.which(name) is None]
     if missing:
-        cure = _("log in to a node that has them (`module load slurm` on some clusters)")
+        cure = _("log in to a node with these commands; on some clusters, run `module load slurm`")
         yield bad(_("not on the PATH: {missing}", missing=", ".join(missing)), cure)
         return
     version = Slurm().call("sinfo", "--version").strip()
@@ -69,11 +69,11 @@ def network() -> Iterator[Finding]:
     if told := FLAT.search(done.stderr):
         yield fair(told["why"], f"{told['cure']}; {FLAT_MEANS}")
     elif done.returncode == 0:
-        yield good(_("the nodes of the box have networks and host names of their own"))
+        yield good(_("each node of the box has its own network and host name"))
 
 
 FLAT = re.compile(r"(?P<why>flat mode: .*)\. Cure: (?P<cure>.*)\.")
-FLAT_MEANS = N_("until then all lessons run, but the link cannot be slowed or measured")
+FLAT_MEANS = N_("until then all lessons run, but the bandwidth of the link cannot be limited")
 
 
 def pace() -> Iterator[Finding]:
@@ -83,7 +83,9 @@ def pace() -> Iterator[Finding]:
         if told["factor"] == "1":
             share = _("computes at the rate of a core")
         why, _unused, since = told["why"].partition("; ")
-        text = _("a device slot {share}, whatever its neighbours do ({why})", share=share, why=why)
+        text = _(
+            "a device slot {share}, even if other slots are idle ({why})", share=share, why=why
+        )
         yield fair(text, since) if since else good(text)
 
 
@@ -98,4 +100,4 @@ def would_run(site: Site) -> Iterator[Finding]:
     except LabError as error:
         yield bad(_("the cluster would refuse a job: {error}", error=error), "")
     else:
-        yield good(_("the cluster would take a job on {wanted} nodes", wanted=NODES_ASKED))
+        yield good(_("the cluster would accept a job on {wanted} nodes", wanted=NODES_ASKED))

@@ -57,7 +57,10 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
     except LabError as error:
         return [
             *findings,
-            bad(str(error), _("`course site show` prints it, `site list` lists others")),
+            bad(
+                str(error),
+                _("`course site show` prints the file, and `course site list` shows the presets"),
+            ),
         ]
     findings.append(good(_("the cluster: {why}", why=choice.why)))
     if choice.site.recorded:
@@ -78,7 +81,6 @@ def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
     return findings + _all(
         lambda: cluster.site_file(site, place),
         lambda: cluster.commands(site),
-        lambda: machine.scratch(site),
     )
 
 
@@ -96,12 +98,12 @@ def recorded(place: workspace.Workspace) -> Iterator[Finding]:
             )
         )
     for words in index.refused:
-        yield bad(words, _("get it again from where it came"))
+        yield bad(words, _("download or copy the file again"))
 
 
 def _trial(site: Site, findings: list[Finding]) -> list[Finding]:
     if any(finding.level == "bad" for finding in findings):
-        return [bad(_("the test job was not sent"), _("cure the faults above first"))]
+        return [bad(_("the test job was not submitted"), _("solve the problems above first"))]
     return _all(lambda: trial.job(site))
 
 

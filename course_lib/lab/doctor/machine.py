@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
-from course_lib.lab.job.site import Site
 from course_lib.lab.workspace import Workspace
 from course_lib.words import _, language
 
@@ -27,7 +25,7 @@ def packages() -> Iterator[Finding]:
     if missing:
         yield bad(
             _("not installed: {missing}", missing=", ".join(missing)),
-            _("make setup, or pip install ."),
+            _("run `make setup` or `pip install .`"),
         )
     if torch := _version("torch"):
         yield good(f"torch {torch}")
@@ -42,7 +40,7 @@ def folder(place: Workspace) -> Iterator[Finding]:
         with place.locked():
             pass
     except Exception as error:  # all failures get the same answer
-        cure = _("work in a folder of your own, or name one with COURSE_WORKSPACE")
+        cure = _("work in a folder of your own, or set COURSE_WORKSPACE to one")
         yield bad(
             _("workspace {target} cannot be written: {error}", target=target, error=error), cure
         )
@@ -50,9 +48,11 @@ def folder(place: Workspace) -> Iterator[Finding]:
     free_gib = shutil.disk_usage(target).free / GIB
     text = _("workspace {target}, {free_gib:.1f} GiB free", target=target, free_gib=free_gib)
     if free_gib < SPACE_NEEDED_GIB:
-        yield bad(text, _("`course clean` shows what old runs would free"))
+        yield bad(text, _("`course clean` shows how much space old runs use"))
     elif free_gib < SPACE_WISHED_GIB:
-        yield fair(text, _("checkpoints may not fit; `course clean` shows what can go"))
+        yield fair(
+            text, _("checkpoints may not fit; `course clean` lists runs that you can delete")
+        )
     else:
         yield good(text)
 
@@ -64,24 +64,11 @@ def fonts() -> Iterator[Finding]:
     from course_lib.show.style import fonts_with_korean
 
     if found := fonts_with_korean():
-        yield good(_("figures write Korean in {found}", found=found[0]))
+        yield good(_("figures use the Korean font {found}", found=found[0]))
     else:
         yield fair(
-            _("no font for Korean here: figures show boxes in the place of letters"),
-            _("install one, such as the package fonts-noto-cjk or fonts-nanum"),
-        )
-
-
-def scratch(site: Site) -> Iterator[Finding]:
-    if not site.scratch:
-        return
-    if not os.access(site.scratch, os.W_OK):
-        cure = _("correct `scratch` in site.toml, or make the folder")
-        yield bad(_("scratch {scratch} cannot be written", scratch=site.scratch), cure)
-    else:
-        free_gib = shutil.disk_usage(site.scratch).free / GIB
-        yield good(
-            _("scratch {scratch}, {free_gib:.0f} GiB free", scratch=site.scratch, free_gib=free_gib)
+            _("no Korean font is installed, so figures show boxes instead of letters"),
+            _("install a font, such as the package fonts-noto-cjk or fonts-nanum"),
         )
 
 

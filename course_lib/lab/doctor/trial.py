@@ -24,18 +24,18 @@ srun bash -c '
 """
 CURES = {
     "name": N_(
-        "nodes do not find each other by this name; set host_suffix in site.toml, or ask "
-        "the administrators"
+        "nodes cannot reach each other by this name; set host_suffix in "
+        "site.toml, or ask the administrators"
     ),
     "folder": N_(
         "the workspace must lie on a file system that all nodes share; set COURSE_WORKSPACE"
     ),
-    "torch": N_("load the software in site.toml: [setup] commands, venv or container"),
+    "torch": N_("load the software with commands, venv or container in [setup] of site.toml"),
 }
 
 CURE_OF_THE_BOX = N_(
-    "install a C compiler (cc), with which the box makes names known to programs in "
-    "flat mode; programs of the course do without"
+    "install a C compiler (cc), so that the box can give nodes host names "
+    "in flat mode. The course's own programs do not need it"
 )
 
 
@@ -55,7 +55,10 @@ def job(site: Site, nodes: int = 2, *, leave_it: bool = True) -> Iterator[Findin
             lab.cancel(run)
         yield bad(
             str(error),
-            _("`course log {job_id} -f` follows it; `course queue` says why", job_id=run.job_id),
+            _(
+                "`course log {job_id} -f` follows the job, and `course runs` shows why it waits",
+                job_id=run.job_id,
+            ),
         )
         return
     yield from _judge(run, nodes, site.box)
@@ -71,16 +74,18 @@ def _judge(run: Run, nodes: int, box: bool) -> Iterator[Finding]:
     seen = [run.folder / f"seen-by-{number}" for number in range(nodes)]
     if not all(path.exists() for path in seen) and not stopped:
         there = sum(path.exists() for path in seen)
-        yield bad(_("the files of only {value} nodes are seen here", value=there), CURES["folder"])
+        yield bad(
+            _("this machine sees the files of only {value} nodes", value=there), CURES["folder"]
+        )
     elif not run.ok:
         yield bad(
             _("the test job: {reason}\n{value}", reason=run.reason, value=run.tail(5)),
-            _("see its lines above"),
+            _("read the log lines above"),
         )
     elif not stopped:
         hosts = ", ".join(sorted(line.split()[1] for line in here))
-        what = _("shared folder and torch") if told else _("names, shared folder and torch")
-        yield good(_("a job ran on {hosts}: {what} are in order", hosts=hosts, what=what))
+        what = _("shared folder and torch") if told else _("host names, shared folder and torch")
+        yield good(_("a job ran on {hosts}, and {what} work", hosts=hosts, what=what))
 
 
 def _fault(line: str, box: bool) -> Finding:

@@ -87,8 +87,8 @@ def find_file(file: str, site: Site) -> Path:
             return path
     raise RecipeError(
         _(
-            "there is no file {file} in {workspace}: run the cell that writes it (its "
-            "first line is %%writefile), or give the path of another file",
+            "there is no file {file} in {workspace}. Run the cell that begins with "
+            "%%writefile, or give the path of a different file",
             file=file,
             workspace=site.workspace,
         )
@@ -182,7 +182,7 @@ def prepare_data(recipe: Recipe, site: Site, say: Callable[[str], None]) -> None
     if done.returncode:
         raise LabError(
             _(
-                "the sample text could not be made: {problem}\n  asked: {command}",
+                "the sample text could not be made: {problem}\n  command: {command}",
                 problem=done.stderr.strip()[-500:],
                 command=" ".join(command),
             )

@@ -32,7 +32,10 @@ def word(value: object) -> Quoted:
     text = str(value)
     if "\0" in text:
         raise RecipeError(
-            _("{text!r} holds a NUL byte, which no program can be given; remove it", text=text)
+            _(
+                "{text!r} contains a NUL byte; remove it, because no argument can contain one",
+                text=text,
+            )
         )
     return Quoted(shlex.quote(text))
 
@@ -57,7 +60,7 @@ def number(value: object) -> Quoted:
     """Format a number that the course computed. A text here would be an error in the course."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
-        raise TypeError(_("{value!r} is no number", value=value))
+        raise TypeError(_("{value!r} is not a number", value=value))
     return Quoted(f"{value:g}" if isinstance(value, float) else str(value))
 
 
@@ -67,8 +70,8 @@ def directive(value: object) -> Quoted:
     if CONTROL.search(text):
         raise RecipeError(
             _(
-                "{text!r} cannot stand in an #SBATCH line, which ends where the line "
-                "ends; remove the line break or control character",
+                "{text!r} cannot be part of an #SBATCH line; remove the line break or "
+                "control character",
                 text=text,
             )
         )

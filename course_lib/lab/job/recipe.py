@@ -143,7 +143,7 @@ class Recipe:
     def from_dict(cls, table: Mapping[str, Any]) -> Recipe:
         """Read the table that `to_dict` wrote. Values from a later version are ignored."""
         if not isinstance(table, Mapping):
-            raise RecipeError(_("recipe = {table} is no table", table=reprlib.repr(table)))
+            raise RecipeError(_("recipe = {table} is not a table", table=reprlib.repr(table)))
         values = {"name": "", **_known(cls, table)}
         for name, kind in (("model", Model), ("layout", Layout)):
             if name in values:
@@ -220,7 +220,11 @@ def _made(kind: type, name: str, table: Any) -> Any:
     """Make a model or a layout from a file's table."""
     if not isinstance(table, Mapping):
         raise RecipeError(
-            _("{name} = {table} is no table: [recipe.{name}]", name=name, table=reprlib.repr(table))
+            _(
+                "{name} = {table} is not a table such as [recipe.{name}]",
+                name=name,
+                table=reprlib.repr(table),
+            )
         )
     try:
         return kind(**_known(kind, table))
@@ -238,8 +242,8 @@ def _name_problems(recipe: Recipe) -> list[str]:
         works = re.sub(r"[^\w.+-]+", "-", str(recipe.name)).strip("-.+")[:48]
         problems.append(
             _(
-                "name {name!r} would name a job and a folder: use letters, digits, `-`, "
-                '`_`, `.` and `+`, at most 48, such as "{works}"',
+                "name {name!r} cannot name a job and its folder. Use at most 48 "
+                'letters, digits, `-`, `_`, `.` and `+`, such as "{works}"',
                 name=recipe.name,
                 works=works or "run1",
             )
@@ -262,7 +266,7 @@ def _size_problems(recipe: Recipe) -> list[str]:
             )
         )
     if recipe.program and recipe.gpus_per_node == 0:
-        problems.append(_("gpus_per_node 0 leaves the program no process; use 1 or more"))
+        problems.append(_("with gpus_per_node 0, the program has no process; use 1 or more"))
     return problems
 
 
@@ -271,10 +275,14 @@ def _what_problems(recipe: Recipe) -> list[str]:
     if len(given) != 1:
         found = " and ".join(given) or _("none of them")
         return [
-            _("a recipe has a program, or commands, or a script; this one has {found}", found=found)
+            _(
+                "a recipe needs either a program, or commands, or a script; this "
+                "recipe has {found}",
+                found=found,
+            )
         ]
     if any("\0" in text for text in (*recipe.arguments, *recipe.environment.values())):
-        return [_("a value holds a NUL byte, which no program can be given; remove it")]
+        return [_("a value contains a NUL byte; remove it, because no argument can contain one")]
     return []
 
 
@@ -284,7 +292,7 @@ def read_text(path: Path, kind: type[LabError]) -> str:
     except UnicodeDecodeError as error:
         raise kind(
             _(
-                "{path} cannot be read: it is no text (byte {start} is not UTF-8)",
+                "{path} cannot be read: byte {start} is not UTF-8 text",
                 path=path,
                 start=error.start,
             )
@@ -351,13 +359,13 @@ KINDS_OF_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 def name_problems(environment: Iterable[str], directives: Iterable[str]) -> list[str]:
     """Return problems with names that no variable or no long option of sbatch can have."""
     return [
-        _("environment: {key!r} is no variable name", key=key)
+        _("environment: {key!r} is not a variable name", key=key)
         for key in environment
         if not VARIABLE.fullmatch(key)
     ] + [
         _(
-            "directives or skip: {key!r} is no long option of sbatch; write it without dashes in "
-            'front, such as "constraint"',
+            "directives or skip: {key!r} is not a long option of sbatch. Write it "
+            'without leading dashes, such as "constraint"',
             key=key,
         )
         for key in directives

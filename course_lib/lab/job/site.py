@@ -47,7 +47,6 @@ class Site:
 
     name: str
     title: str = ""
-    documentation: str = ""
     box: bool = False
     account: str = ""
     partition: str = ""
@@ -69,9 +68,6 @@ class Site:
     venv: str = ""
     host_suffix: str = ""
     interface: str = ""
-    scratch: str = ""
-    price_per_device_hour: float = 0.0
-    currency: str = ""
     link_gbit: float = 0.0
     device_memory_gib: float = 0.0
     workspace: str = ""
@@ -111,7 +107,10 @@ class Site:
             for name in ("link_gbit", "device_memory_gib"):
                 if getattr(self, name):
                     problems.append(
-                        _("{name} can be chosen on the box only; a real cluster has its", name=name)
+                        _(
+                            "{name} can be set on the box only; a real cluster has a fixed value",
+                            name=name,
+                        )
                     )
         return problems
 
@@ -119,7 +118,9 @@ class Site:
         problems = name_problems(self.environment, (*self.directives, *self.skip))
         known = {entry.name for entry in fields(self)}
         problems += [
-            _("fill_in: {key!r} is no field", key=key) for key in self.fill_in if key not in known
+            _("fill_in: {key!r} is not a field of a site", key=key)
+            for key in self.fill_in
+            if key not in known
         ]
         return problems
 
@@ -142,9 +143,8 @@ SECTIONS = {
     "devices": ("ask", "kind", "device", "gres_type", "cpus_per_device",
                 "device_memory_gib"),
     "nodes": ("threads_per_process",),
-    "setup": ("login_shell", "commands", "container", "environment", "venv", "scratch"),
+    "setup": ("login_shell", "commands", "container", "environment", "venv"),
     "network": ("host_suffix", "interface", "link_gbit"),
-    "price": ("price_per_device_hour", "currency"),
 }  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def from_toml(text: str, source: str = "site.toml") -> Site:
     if unknown:
         raise SiteError(
             _(
-                "{source} has {unknown}; known are: {known}",
+                "{source} has unknown fields: {unknown}. The known are: {known}",
                 source=source,
                 unknown=", ".join(unknown),
                 known=", ".join(sorted(known)),
@@ -186,7 +186,7 @@ def presets() -> list[str]:
 def preset_path(name: str) -> Path:
     if name not in presets():
         raise SiteError(
-            _("no site preset {name!r}; there are: {value}", name=name, value=", ".join(presets()))
+            _("no site preset {name!r}; use one of {value}", name=name, value=", ".join(presets()))
         )
     return PRESETS / f"{name}.toml"
 
@@ -204,7 +204,7 @@ def _expand(value: Any, source: str) -> Any:
         if left := VALUE_OF.search(text):
             raise SiteError(
                 _(
-                    "{source}: {value!r} uses {left}, which is not set here; set it",
+                    "{source}: {value!r} uses {left}, which is not set; set this variable first",
                     source=source,
                     value=value,
                     left=left[0],

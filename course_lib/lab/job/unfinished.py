@@ -17,7 +17,7 @@ class Unfinished:
 
     def __repr__(self) -> str:
         return _(
-            "{name}: still to fill in: {missing}; nothing is submitted",
+            "{name}: still to fill in: {missing}. Nothing is submitted",
             name=self.name,
             missing=", ".join(self.missing),
         )

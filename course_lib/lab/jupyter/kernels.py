@@ -73,9 +73,8 @@ def sockets_folder() -> Path:
             return _made_in(base)
     raise LabError(
         _(
-            "no private folder for the sockets of kernels could be made in {candidates}. "
-            "It needs a short path on a local disk where you may write; TMPDIR names "
-            "another one",
+            "no private folder for the sockets of kernels could be made in "
+            "{candidates}. Set TMPDIR to a folder with a short path on a local disk",
             candidates=", ".join(candidates),
         )
     )

@@ -68,7 +68,7 @@ class Jobs:
             raise LabError(
                 _(
                     "{job} was not submitted from here to this cluster, where its number "
-                    "may be another's job; cancel it where it runs",
+                    "may belong to a different job. Cancel it on the cluster where it runs",
                     job=job,
                 )
             )
@@ -98,11 +98,6 @@ class Jobs:
                 self._look(max_age_s)
                 table |= self._judge(open_records)
         return {token: status or Status() for token, status in table.items()}
-
-    def rows(self) -> list[QueueRow]:
-        with self._lock:
-            self._look(self.fresh_s)
-            return list(self._rows.values())
 
     def forget(self) -> None:
         """Make the next query go to Slurm, after a submission, release or cancellation."""

@@ -115,7 +115,11 @@ def recorded(folder: Path) -> Record:
     paths = RunPaths(folder.resolve())
     if not paths.recipe.is_file():
         raise UnknownRunError(
-            _("{folder} is no run folder: it has no {name}", folder=folder, name=paths.recipe.name)
+            _(
+                "{folder} is not a run folder, because it has no {name}",
+                folder=folder,
+                name=paths.recipe.name,
+            )
         )
     text = read_text(paths.recipe, RecipeError)
     recipe = Recipe.from_toml(text, str(paths.recipe))

@@ -15,7 +15,7 @@ from course_lib.words import N_, _
 
 UNIT = "\x1f"
 TIMEOUT_S = 60
-QUEUE_FORMAT = UNIT.join(["%i", "%T", "%r", "%M", "%l", "%D", "%N", "%k", "%j"])
+QUEUE_FORMAT = UNIT.join(["%i", "%T", "%r", "%M", "%N", "%k", "%j"])
 ACCOUNTING_FIELDS = "JobIDRaw,State,ExitCode,ElapsedRaw,NodeList,Reason,JobName"
 DROPPED = re.compile(
     r"(SLURM|SLURMD|SRUN|SQUEUE|SINFO|SACCT|SCANCEL|SALLOC|PMI|PMIX|JPY|PYDEVD|TORCHELASTIC)_\w*"
@@ -33,25 +33,22 @@ DEFAULTS_OF_THE_USER = {
 HINTS = (
     (
         "invalid account",
-        N_(
-            "ask which account to use with `sacctmgr show associations user=$USER`, then "
-            "write it into site.toml"
-        ),
+        N_("`sacctmgr show associations user=$USER` lists your accounts; write one into site.toml"),
     ),
     ("invalid partition", N_("`sinfo` lists the partitions; write one into site.toml")),
-    ("invalid qos", N_("write a QOS of yours into site.toml, or leave it out")),
+    ("invalid qos", N_("write a QOS that you may use into site.toml, or remove `qos`")),
     (
         "invalid generic resource",
         N_(
-            "this cluster asks for devices in another way: set `ask` in site.toml to gres, "
-            "gpus-per-task or none"
+            "this cluster uses a different option for devices; set `ask` in "
+            "site.toml to gres, gpus-per-task or none"
         ),
     ),
     (
         "configuration is not available",
         N_(
-            "too few nodes that work have so many devices or cores; `sinfo -N -o '%N %t %c %G'` "
-            "shows what they have"
+            "too few working nodes have this many devices or cores; `sinfo -N -o "
+            "'%N %t %c %G'` shows the nodes"
         ),
     ),
     (
@@ -71,8 +68,6 @@ class QueueRow:
 
     job_id: int
     status: Status
-    time_limit: str
-    node_count: int
     comment: str
     name: str
 
@@ -101,7 +96,7 @@ class Slurm:
                 cwd=folder, check=False,
             )  # fmt: skip
         except FileNotFoundError as error:
-            hint = _("Slurm's commands are not on the PATH; `course doctor` tells more")
+            hint = _("Slurm's commands are not on the PATH; run `course doctor`")
             raise SlurmError(command, 127, _("command not found"), hint) from error
         except OSError as error:
             said = _("cannot be started: {strerror}", strerror=error.strerror)
@@ -130,7 +125,7 @@ class Slurm:
         for line in reversed(said.splitlines()):
             if found := re.fullmatch(r"\s*(\d+)(;\S*)?\s*", line):
                 return int(found[1])
-        raise SlurmError(command, 0, said, _("sbatch named no job id; see what it said above"))
+        raise SlurmError(command, 0, said, _("sbatch printed no job id; read its output above"))
 
     def test(self, text: str, environment: Mapping[str, str], folder: Path | None = None) -> None:
         """Raise a SlurmError if the cluster would never run this script. Slurm would accept such a
@@ -167,10 +162,10 @@ class Slurm:
 
 def parse_queue_line(line: str) -> QueueRow | None:
     """Read a line of squeue. Return None for a continuation of a job name with a line break."""
-    parts = line.split(UNIT, 8)
-    if len(parts) != 9 or not (number := re.match(r"\d+", parts[0])):
+    parts = line.split(UNIT, 6)
+    if len(parts) != 7 or not (number := re.match(r"\d+", parts[0])):
         return None
-    state, reason, elapsed, limit, count, nodes, comment, name = parts[1:]
+    state, reason, elapsed, nodes, comment, name = parts[1:]
     empty = ("", "(null)", "n/a", "N/A")
     return QueueRow(
         job_id=int(number[0]),
@@ -178,8 +173,6 @@ def parse_queue_line(line: str) -> QueueRow | None:
             state=normal(state), reason=reason, elapsed_s=seconds(elapsed),
             nodes="" if nodes in empty else nodes, source="squeue",
         ),
-        time_limit=limit,
-        node_count=int(count) if count.isdecimal() else 0,
         comment="" if comment in empty else comment,
         name=name,
     )  # fmt: skip
@@ -238,42 +231,39 @@ ENDED = ENDED_WELL | ENDED_BADLY
 
 STATES = {
     "PENDING": N_("waiting in the queue"),
-    "CONFIGURING": N_("its nodes are being made ready"),
+    "CONFIGURING": N_("Slurm is preparing its nodes"),
     "RUNNING": N_("running"),
-    "COMPLETING": N_("ending; its last processes are being cleared away"),
+    "COMPLETING": N_("ending; Slurm is removing its last processes"),
     "SUSPENDED": N_("suspended by the cluster"),
-    "STOPPED": N_("stopped by a signal, its devices kept"),
     "REQUEUED": N_("back in the queue"),
     "COMPLETED": N_("completed"),
     "FAILED": N_("failed: its script ended with an error"),
     "CANCELLED": N_("cancelled"),
     "TIMEOUT": N_("ended by its time limit"),
-    "DEADLINE": N_("ended by its deadline"),
-    "OUT_OF_MEMORY": N_("ended by the node: it used more memory than it was given"),
+    "OUT_OF_MEMORY": N_("stopped, because it used more memory than it requested"),
     "NODE_FAIL": N_("lost: one of its nodes stopped answering"),
-    "BOOT_FAIL": N_("lost: its nodes did not start"),
-    "LAUNCH_FAILED": N_("its first process could not be started on the node"),
     "PREEMPTED": N_("ended to make room for a job of higher priority"),
-    UNKNOWN: N_("not known to Slurm any more, and it left no exit code"),
+    UNKNOWN: N_("unknown: Slurm no longer lists the job, and the job wrote no exit code"),
 }
 
 REASONS = {
     "Resources": N_("nodes or devices that it needs are in use; it is next when they are free"),
     "Priority": N_("jobs before it in the queue come first"),
     "Dependency": N_("it waits for another job to end"),
-    "DependencyNeverSatisfied": N_("the job it waits for did not end as asked; cancel it"),
-    "JobHeldUser": N_("it is held by its owner; `scontrol release` lets it go"),
-    "JobHeldAdmin": N_("it is held by an administrator; ask them"),
-    "BeginTime": N_("its start time has not come"),
-    "PartitionNodeLimit": N_("it asks for more nodes than its partition lends"),
-    "PartitionTimeLimit": N_("it asks for more time than its partition lends"),
-    "PartitionDown": N_("its partition takes no jobs at the moment"),
-    "PartitionInactive": N_("its partition starts no jobs at the moment"),
-    "ReqNodeNotAvail": N_("nodes that it needs are down, reserved or not there"),
+    "DependencyNeverSatisfied": N_(
+        "the job that it depends on did not end as required; cancel this job"
+    ),
+    "JobHeldUser": N_("its owner holds it; `scontrol release` releases it"),
+    "JobHeldAdmin": N_("an administrator holds it; ask the administrators"),
+    "BeginTime": N_("its start time is in the future"),
+    "PartitionNodeLimit": N_("it requests more nodes than its partition allows"),
+    "PartitionTimeLimit": N_("it requests more time than its partition allows"),
+    "PartitionDown": N_("its partition does not run jobs at the moment"),
+    "ReqNodeNotAvail": N_("nodes that it needs are down, reserved or unavailable"),
     "Reservation": N_("its reservation has not begun"),
-    "Licenses": N_("a licence that it needs is in use"),
-    "NodeDown": N_("a node that it needs is down"),
-    "BadConstraints": N_("no node has what it asks for; cancel it and ask for something else"),
+    "BadConstraints": N_(
+        "no node has the features that it requests; cancel it and change the request"
+    ),
     "InvalidAccount": N_("its account does not exist or may not use this partition"),
     "InvalidQOS": N_("its QOS does not exist or is not open to its account"),
 }
@@ -281,13 +271,15 @@ REASONS = {
 FAMILIES = (
     (re.compile(r"Assoc.*(Minutes|RunMins|Mins)"), N_("its account has too few device-hours left")),
     (re.compile(r"QOS.*(Minutes|RunMins|Mins)"), N_("its QOS has too few device-hours left")),
-    (re.compile(r"QOS.*(PerUser|PerAccount)"), N_("you have as much running as its QOS allows")),
-    (re.compile(r"(QOS|Assoc).*(Limit|Grp|Max)"), N_("a limit of its account or QOS is reached")),
+    (
+        re.compile(r"QOS.*(PerUser|PerAccount)"),
+        N_("your running jobs have reached the limit of its QOS"),
+    ),
+    (re.compile(r"(QOS|Assoc).*(Limit|Grp|Max)"), N_("its account or QOS has reached a limit")),
     (
         re.compile(r"Nodes required for job are DOWN"),
         N_("nodes that it needs are down or reserved"),
     ),
-    (re.compile(r"JobArrayTaskLimit"), N_("as many of its array's tasks run as may run at once")),
 )
 
 

@@ -87,12 +87,17 @@ def pack(
             break
     else:
         raise LabError(
-            _("{name}: logs and recipes of its runs have more than 3 MiB", name=target.name)
+            _(
+                "{name}: the logs and recipes of these runs take more than 3 MiB; "
+                "record fewer runs",
+                name=target.name,
+            )
         )
     write_bytes_atomically(target, content)
     left_out = sum(len(run.left_out) for run in manifest.runs)
     return _(
-        "{path}: {runs} runs, {size_mib:.2f} MiB; {left_out} files left out for their size",
+        "{path}: {runs} runs, {size_mib:.2f} MiB; {left_out} files were too "
+        "large and are not included",
         path=target,
         runs=len(manifest.runs),
         size_mib=len(content) / 2**20,

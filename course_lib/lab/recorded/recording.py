@@ -141,7 +141,9 @@ class Recording:
         try:
             size = plain(self.path).stat().st_size
             if size > LARGEST_FILE_BYTES:
-                raise self._refused(_("it has {size} bytes, a recording at most 16 MiB", size=size))
+                raise self._refused(
+                    _("it has {size} bytes, and a recording may have at most 16 MiB", size=size)
+                )
             with (
                 lzma.open(self.path) as file,
                 tarfile.open(fileobj=_Limited(file), mode="r|") as archive,  # type: ignore[call-overload]
@@ -154,13 +156,13 @@ class Recording:
 
     def _check_names(self, run: RecordedRun) -> None:
         if run.recipe.get("name") != run.name or not PART.fullmatch(run.folder) or run.job_id < 0:
-            raise self._refused(_("a run has the name {name!r}", name=run.name[:80]))
+            raise self._refused(_("a run has the wrong name {name!r}", name=run.name[:80]))
         if run.status.get("state") not in ENDED:
             raise self._refused(_("{folder} had not ended", folder=run.folder))
         names = [file.path for file in run.files]
         for name in names:
             if not may_be_recorded(name):
-                raise self._refused(_("{name!r} is no file of a run", name=name[:80]))
+                raise self._refused(_("{name!r} is not a file of a run", name=name[:80]))
         if len(set(names)) < len(names):
             raise self._refused(f"two files of {run.folder} have one name")
         if not all(0 <= file.size_bytes <= LARGEST_PART_BYTES for file in run.files):
@@ -177,7 +179,7 @@ class Recording:
 
     def _refused(self, why: str) -> RecordingError:
         return RecordingError(
-            _("{name} is no recording that can be used: {why}", name=self.path.name, why=why)
+            _("{name} cannot be used as a recording: {why}", name=self.path.name, why=why)
         )
 
 

@@ -103,7 +103,12 @@ class RecordingIndex:
             )
             lines = [_("there are no recorded runs in {places}", places=places), *self.refused]
             raise NoRecordingError(
-                "\n".join([*lines, _("`course record` makes them, or somebody hands them out")])
+                "\n".join(
+                    [
+                        *lines,
+                        _("`course record` makes recordings, or your instructor provides them"),
+                    ]
+                )
             )
         texts = Counter(
             json.dumps({n: v for n, v in found.run.site.items() if n not in CHOSEN}, sort_keys=True)
@@ -137,9 +142,8 @@ class RecordingIndex:
             other = ", ".join(sorted(_other_files(same[-1].run, files)))
             raise NoRecordingError(
                 _(
-                    "{name}: it was recorded with another text of {other}. Nothing runs "
-                    "here: what you write yourself needs the box or a cluster. The text "
-                    "that was recorded is that of the solution",
+                    "{name} was recorded with the solution's text of {other}, which differs from "
+                    "yours. Nothing runs here. To run your own program, use the box or a cluster",
                     name=recipe.name,
                     other=other,
                 )
@@ -164,7 +168,7 @@ class RecordingIndex:
             "{name}: no run of this recipe was recorded, and nothing runs here.", name=recipe.name
         )
         if recipe.name in known:
-            line += _(" {name} was recorded with other values.", name=recipe.name)
+            line += _(" {name} was recorded with different values.", name=recipe.name)
         more = f", and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
         named = f"Recorded are: {', '.join(known[:MOST_NAMED])}{more}."
         return "\n".join([line, named, *self.refused])
@@ -212,7 +216,7 @@ class NoSlurm(Slurm):
 
     def call(self, *words: str, **more: Any) -> str:
         raise LabError(
-            _("{words}: nothing runs here, the runs of this lab were recorded", words=words[0])
+            _("{words}: nothing runs here, because this lab uses recorded runs", words=words[0])
         )
 
     def cluster(self) -> str:

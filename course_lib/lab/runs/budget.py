@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from course_lib.lab.errors import BudgetError
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED, Record
 from course_lib.lab.workspace import Workspace, plain, write_atomically
 from course_lib.plan.numbers import real
@@ -54,14 +53,13 @@ class Budget:
         way = (
             _("ask for at most {minutes} minutes, or fewer devices", minutes=minutes)
             if minutes
-            else _("cancel a job that is not needed")
+            else _("cancel a job that you do not need")
         )
         raise BudgetError(
             _(
-                "{name} could cost {recipe}, and {left:.2f} of the workspace's "
-                "{limit:.2f} device-hours are left ({used:.2f} used, {reserved:.2f} "
-                "reserved by jobs that have not ended). Nothing was submitted: {way}, or "
-                "raise the limit with lab.set_budget(…)",
+                "{name} could cost {recipe}. Only {left:.2f} of {limit:.2f} device-hours are "
+                "left, because {used:.2f} are used and unfinished jobs reserve {reserved:.2f}. "
+                "Nothing was submitted; {way}, or raise the limit with lab.set_budget(…)",
                 name=recipe.name,
                 recipe=cost(recipe),
                 left=max(self.left, 0),
@@ -94,28 +92,23 @@ def set_limit(workspace: Workspace, device_hours: float | None) -> None:
     if hours is None or hours < 0:
         raise BudgetError(
             _(
-                "a budget of {device_hours!r} device-hours cannot be; use a number from "
-                "0, or None to lift the limit",
+                "{device_hours!r} is not a number of device-hours; use a number from "
+                "0, or None to remove the limit",
                 device_hours=device_hours,
             )
         )
     write_atomically(path, f"device_hours = {hours}\n")
 
 
-def cost(recipe: Recipe, site: Site | None = None) -> str:
-    """Return `at most 4 devices × 10 min = 0.67 device-hours`, with the price if it is known."""
-    text = _(
+def cost(recipe: Recipe) -> str:
+    """Return `at most 4 devices × 10 min = 0.67 device-hours`."""
+    return _(
         "at most {devices} device{s} × {minutes} min = {device_hours:.2f} device-hours",
         devices=recipe.devices,
         s="" if recipe.devices == 1 else "s",
         minutes=recipe.time_limit_minutes,
         device_hours=recipe.device_hours,
     )
-    if site and site.price_per_device_hour:
-        text += (
-            f" = {recipe.device_hours * site.price_per_device_hour:.2f} {site.currency}".rstrip()
-        )
-    return text
 
 
 def _limit(workspace: Workspace) -> float | None:
@@ -123,15 +116,15 @@ def _limit(workspace: Workspace) -> float | None:
     try:
         hours = real(tomllib.loads(plain(path).read_text(encoding="utf-8"))["device_hours"])
         if hours is None or hours < 0:
-            raise ValueError(_("no number of hours"))
+            raise ValueError(_("not a number of hours"))
         return hours
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BudgetError(
             _(
-                "{path} does not say how many device-hours may be spent; it should hold "
-                "one line such as `device_hours = 20.0`",
+                "{path} does not contain a limit of device-hours; it should hold one "
+                "line such as `device_hours = 20.0`",
                 path=path,
             )
         ) from error

@@ -47,7 +47,7 @@ class Cleaning:
     def words(self, what_deletes: str) -> str:
         deleted = _("deleted") if self.done else _("would delete")
         lines = [f"{deleted} {_label(target)}" for target in self.targets]
-        lines += [_("left alone: {text}", text=text) for text in self.refused]
+        lines += [_("not deleted: {text}", text=text) for text in self.refused]
         if not self.targets:
             lines.append(_("nothing to delete"))
         elif not self.done:
@@ -148,14 +148,14 @@ def _not_ours(workspace: Workspace, run: Run) -> str:
     try:
         mode = folder.lstat().st_mode
     except FileNotFoundError:
-        return _("its folder is gone already")
+        return _("its folder is already deleted")
     if not run.ended and run.state != "UNKNOWN":
         return _("it has not ended ({reason})", reason=run.reason)
     if not stat.S_ISDIR(mode) or folder.resolve().parent != workspace.runs.resolve():
         return _("{folder} is a link or lies outside {runs}", folder=folder, runs=workspace.runs)
     if not recipe.is_file():
         return _(
-            "{folder} has no {name}, so the course cannot prove that it made it",
+            "{folder} has no {name}, so the course may not have made this folder",
             folder=folder,
             name=recipe.name,
         )
@@ -168,9 +168,8 @@ def _parts(run: Run, only: Sequence[str]) -> list[Target]:
         if name in proofs or Path(name).name != name or name in ("", ".", "..") or "\0" in name:
             raise LabError(
                 _(
-                    "only={name!r} is not a part that can be deleted alone; use names "
-                    'within a run folder such as "checkpoints", "profile", "memory", '
-                    '"tensorboard"',
+                    "only={name!r} cannot be deleted alone; use a name in a run folder, "
+                    'such as "checkpoints", "profile", "memory" or "tensorboard"',
                     name=name,
                 )
             )

@@ -19,7 +19,6 @@ from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
 from course_lib.lab.queue.slurm import ENDED_BADLY, ENDED_WELL, UNKNOWN, Status
 from course_lib.lab.recorded.machine import recorded_words
-from course_lib.lab.runs.compare import Comparison, compare
 from course_lib.lab.watching import progress, watch
 from course_lib.lab.workspace import RunPaths, plain
 from course_lib.mistakes.arguments import explained_methods
@@ -34,7 +33,7 @@ GLANCE_S = 0.1
 
 
 LAST_LINES, LONG_LINE_BYTES = 15, 400
-ASK = N_("a run whose recipe has {0}=True, as run.recipe.but({0}=True), and that gets so far")
+ASK = N_("submit run.recipe.but({0}=True); a run that fails early may not write it")
 # Records by name in the run folder: their label, and which runs write them.
 RECORDED = {
     "memory": (N_("memory trace"), ASK.format("memory")),
@@ -43,17 +42,17 @@ RECORDED = {
     "flight": (
         N_("flight record"),
         N_(
-            'a run that fails, and whose recipe has environment={"TORCH_FR_BUFFER_SIZE": "200"}: '
-            "each rank writes it when it gives up"
+            'submit a recipe with environment={"TORCH_FR_BUFFER_SIZE": "200"}; '
+            "each rank writes the record when the run fails"
         ),
     ),
     "monitor": ("load", ASK.format("monitor")),
-    "links": (N_("times of links"), N_("a run of links.recipe(…)")),
+    "links": (N_("times of links"), N_("submit a links.recipe(…)")),
 }
 
 
 @answers_misspelt
-@explained_methods("run", "require", "wait", "watch", "compare", "stacks", "tail", "cancel")
+@explained_methods("run", "require", "wait", "watch", "stacks", "tail", "cancel")
 class Run:
     """A submitted run. `state` is Slurm's word, and `reason` explains it. `log`, `memory`,
     `profile`, `links`, `nccl` and `monitor` return the run's records as data."""
@@ -176,10 +175,6 @@ class Run:
 
         return ask_stacks(self, wait_s)
 
-    def compare(self, other: Run) -> Comparison:
-        """Compare recipe, script and results field by field, and show the differences."""
-        return compare(self, other)
-
     @property
     def deleted(self) -> bool:
         return not self.folder.is_dir()
@@ -223,7 +218,7 @@ class Run:
             return _(
                 "The last lines of {log_file}:{indented}", log_file=self.log_file, indented=indented
             )
-        return _("It printed nothing ({log_file}).", log_file=self.log_file)
+        return _("It printed nothing to {log_file}.", log_file=self.log_file)
 
     @property
     def error(self) -> str:
@@ -249,7 +244,7 @@ class Run:
     def _was_cancelled(self) -> str:
         return _(
             "{name} (job {job_id}) was cancelled and has no result. Run the cell "
-            "that submits it once more; it makes a new run",
+            "that submits it again to make a new run",
             name=self.name,
             job_id=self.job_id,
         )
@@ -309,8 +304,9 @@ class Run:
         if self.deleted:
             raise DeletedRunError(
                 _(
-                    "{name} (job {job_id}) was deleted, {name2} with it: {folder} is "
-                    "gone. Run the cell that submits it once more; it makes a new run",
+                    "{name} (job {job_id}) was deleted together with {name2}, because "
+                    "{folder} does not exist any more. Run the cell that submits it again "
+                    "to make a new run",
                     name=self.name,
                     job_id=self.job_id,
                     name2=path.name,
@@ -345,11 +341,11 @@ class Run:
             reason=self.reason,
         )
         if not self.ended:
-            return NotRecordedError(_("{text}. run.wait() waits for its end", text=text))
+            return NotRecordedError(_("{text}. Wait for its end with run.wait()", text=text))
         if how:
-            return NotRecordedError(_("{text}. One is left by {how}", text=text, how=how))
+            return NotRecordedError(_("{text}. To get one, {how}", text=text, how=how))
         return NotRecordedError(
-            _("{text}. Run the cell that submits it once more; it makes a new run", text=text)
+            _("{text}. Run the cell that submits it again to make a new run", text=text)
         )
 
     def _reader(self, name: str, path: Path) -> Any:

@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from course_lib.lab.queue.records import Record
-from course_lib.lab.queue.slurm import QueueRow, Status
+from course_lib.lab.queue.slurm import Status
 
 RUN_COLUMNS = [
     "name", "job_id", "state", "reason", "site", "devices", "submitted", "elapsed_s",
     "device_hours", "folder",
 ]  # fmt: skip
-QUEUE_COLUMNS = ["job_id", "name", "state", "reason", "elapsed_s", "time_limit", "nodes", "course"]
 
 
 def run_row(record: Record, status: Status) -> dict[str, Any]:
@@ -27,19 +26,6 @@ def run_row(record: Record, status: Status) -> dict[str, Any]:
         "elapsed_s": status.elapsed_s,
         "device_hours": round(record.device_hours, 4) if status.ended else None,
         "folder": "" if record.cleaned else f"runs/{record.folder}",
-    }
-
-
-def queue_row(row: QueueRow, ours: bool) -> dict[str, Any]:
-    return {
-        "job_id": row.job_id,
-        "name": row.name,
-        "state": row.status.state,
-        "reason": row.status.words,
-        "elapsed_s": row.status.elapsed_s,
-        "time_limit": row.time_limit,
-        "nodes": row.status.nodes or row.node_count,
-        "course": ours,
     }
 
 

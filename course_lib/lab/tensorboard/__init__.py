@@ -58,12 +58,12 @@ class Link:
     def __repr__(self) -> str:
         if self.url:
             return _(
-                "{title}: {url} on the address of your Jupyter server",
+                "{title}: open {url} at the address of your Jupyter server",
                 title=self.title,
                 url=self.url,
             )
         return _(
-            "{title}: open this notebook in JupyterLab, whose launcher shows it too",
+            "{title}: open this notebook in JupyterLab, or click the icon in its launcher",
             title=self.title,
         )
 

@@ -18,7 +18,9 @@ from course_lib.words import _
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_lib.lab.tensorboard")
     parser.add_argument("--socket", required=True, help=_("path of the Unix socket to listen on"))
-    parser.add_argument("--parent", type=int, default=os.getppid(), help=_("exit when it exits"))
+    parser.add_argument(
+        "--parent", type=int, default=os.getppid(), help=_("exit when this process exits")
+    )
     options = parser.parse_args(arguments)
     exit_with(options.parent)
     runs = find().runs

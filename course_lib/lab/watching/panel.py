@@ -50,8 +50,8 @@ class Panel:
             layout=widgets.Layout(max_width="46em"),
         )
         words = _(
-            "{name} (job {job_id}) had not ended when this notebook was saved; "
-            "run.watch() shows how it went on",
+            "{name} (job {job_id}) was not finished when this notebook was saved; "
+            "run.watch() shows its state now",
             name=run.name,
             job_id=run.job_id,
         )

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.slurm import UNKNOWN, Status
@@ -21,6 +21,7 @@ from course_lib.words import _
 
 if TYPE_CHECKING:
     from course_lib.lab.runs.run import Run
+    from course_lib.lab.watching.panel import Panel
 
 
 REFRESH_S = 0.5
@@ -42,14 +43,16 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-class View(Protocol):
+class View:
+    """A view of a run in progress. This one shows nothing."""
+
     def show(self, status: Status, progress: Progress) -> None: ...
     def close(self, line: str, status: Status, progress: Progress) -> None: ...
 
 
 def watch(run: Run, timeout_s: float | None = None) -> None:
     """Show a panel in a notebook or a changing line in a terminal. One line remains at the end."""
-    view: View = LastLine()
+    view: View | Panel = LastLine()
     if in_notebook() and not is_plain():
         from course_lib.lab.watching.panel import Panel
 
@@ -61,8 +64,8 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
     except KeyboardInterrupt:
         view.close(
             _(
-                "{name}: no longer watched, the job goes on; run.watch() comes back to it, "
-                "run.cancel() ends it",
+                "{name} is no longer watched, but the job continues. run.watch() shows "
+                "it again; run.cancel() ends it",
                 name=run.name,
             ),
             run.status,
@@ -72,10 +75,10 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
 
 def wait(run: Run, timeout_s: float | None = None) -> Status:
     """Wait like `watch`, with one line instead of the panel, or none for a short wait."""
-    return _follow(run, Silent() if is_plain() else OneLine(run), timeout_s)
+    return _follow(run, View() if is_plain() else OneLine(run), timeout_s)
 
 
-def _follow(run: Run, view: View, timeout_s: float | None) -> Status:
+def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:
     """Read the log twice a second, and query Slurm less and less often."""
     follower = Follower(run.log_file)
     start_s = asked_s = time.monotonic()
@@ -95,8 +98,8 @@ def _follow(run: Run, view: View, timeout_s: float | None) -> Status:
             )
             raise StillRunningError(
                 _(
-                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is {words}. It "
-                    "goes on; run.watch() shows it, run.cancel() ends it",
+                    "{name} (job {job_id}) has not ended after {timeout_s:g} s: it is {words}. "
+                    "The job continues; run.watch() shows it, and run.cancel() ends it",
                     name=run.name,
                     job_id=run.job_id,
                     timeout_s=timeout_s,
@@ -113,20 +116,12 @@ def _follow(run: Run, view: View, timeout_s: float | None) -> Status:
     return status
 
 
-class Silent:
-    def show(self, status: Status, progress: Progress) -> None:
-        pass
-
-    def close(self, line: str, status: Status, progress: Progress) -> None:
-        pass
-
-
-class LastLine(Silent):
+class LastLine(View):
     def close(self, line: str, status: Status, progress: Progress) -> None:
         print(line)
 
 
-class OneLine:
+class OneLine(View):
     """One line that changes in place and shows the run's progress and times."""
 
     def __init__(self, run: Run, patience_s: float = PATIENCE_S):

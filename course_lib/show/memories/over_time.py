@@ -129,8 +129,8 @@ def memory_compare(runs: Mapping[str, Any], rank: int = 0, by: str = "time") -> 
 
 X_LABELS = {
     "time": N_("time ({unit})"),
-    "share": N_("share of what was recorded (%)"),
-    "event": N_("blocks taken or given back, one after the other"),
+    "share": N_("share of the recorded memory (%)"),
+    "event": N_("allocations and frees, in order"),
 }
 
 

@@ -18,10 +18,9 @@ def memory_parts(
     predicted: Mapping[str, float],
     measured: Mapping[str, float],
     limit_bytes: float | None = None,
-    names: tuple[str, str] = ("predicted", "measured"),
 ) -> Picture:
     """Draw the parts of the peak in bytes, predicted beside measured."""
-    return memory_kinds(dict(zip(names, (predicted, measured), strict=True)), limit_bytes)
+    return memory_kinds({"predicted": predicted, "measured": measured}, limit_bytes)
 
 
 def memory_kinds(
@@ -37,7 +36,7 @@ def memory_kinds(
     scale, unit = tables.byte_scale(max(sums))
     parts = list(dict.fromkeys(part for bar in bars.values() for part in bar))
     with sheet(height_in=1.6 + 0.7 * len(bars)) as page:
-        title = _("What the peak is made of") if at_peak else _("What stays for the whole run")
+        title = _("Memory at the peak") if at_peak else _("Memory that stays for the whole run")
         axes = page.axes(_("memory ({unit})", unit=unit), "", title)
         left = np.zeros(len(bars))
         for position, part in enumerate(parts):

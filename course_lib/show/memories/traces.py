@@ -23,13 +23,15 @@ def timelines_of(memory: Any) -> list[Any]:
         if not hasattr(line, "bytes_by_category"):
             raise ArgumentError(
                 _(
-                    "a memory figure was given {line}; it takes what read.memory "
-                    "returned, or one rank of it",
+                    "a memory figure takes the result of read.memory, or one of its ranks; "
+                    "it was given {line}",
                     line=what_it_is(line),
                 )
             )
     if not found:
-        raise ArgumentError(_("this memory trace holds no rank: did the job write memory/rank0…?"))
+        raise ArgumentError(
+            _("this memory trace has no rank; check that the job wrote memory/rank0…")
+        )
     return found
 
 

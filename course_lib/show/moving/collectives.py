@@ -22,10 +22,10 @@ COLUMN, ROW, CELL = 2.6, 0.72, 1.55
 MOST_RANKS = 8
 ADDING, COPYING = VERMILION, INK
 AIM = {
-    "all-reduce": N_("everybody ends with the sum of all"),
-    "all-gather": N_("everybody ends with the parts of all"),
+    "all-reduce": N_("every rank ends with the sum"),
+    "all-gather": N_("every rank ends with the parts of all ranks"),
     "reduce-scatter": N_("rank r ends with part r of the sum"),
-    "all-to-all": N_("rank r ends with part r of everybody"),
+    "all-to-all": N_("rank r ends with part r of every rank"),
 }
 Piece = frozenset[int]
 # held[rank][part] is the empty set if a rank holds nothing of that part.
@@ -176,7 +176,7 @@ def _frame(name: str, steps: list[Step], number: int) -> Frame:
         begin = f"{_('Nothing has been sent.')} {AIM[name].capitalize()}."
         return Frame(_("before"), begin, _scene(name, step))
     most = max(step.sent)
-    what = _("adds what comes to what it has") if step.sends[0].adds else _("keeps what comes")
+    what = _("adds the message to its own part") if step.sends[0].adds else _("keeps the message")
     size = (
         _("the whole")
         if len(step.held[0]) == 1
@@ -189,7 +189,7 @@ def _frame(name: str, steps: list[Step], number: int) -> Frame:
             size=size,
             what=what,
         ),
-        _("So far the busiest rank has sent {most} of the message.", most=_fraction(most)),
+        _("So far, the busiest rank has sent {most} of the message.", most=_fraction(most)),
     ]
     if number == len(steps) - 1:
         text.append(_("Done: {aim}.", aim=AIM[name]))

@@ -69,7 +69,7 @@ def simulate(ranks: int) -> list[DdpState]:
             averaged.add(reducing)
         states.append(_moment(states[0], held, averaged, computing, reducing))
     after = tuple(w - RATE * g for w, g in zip(WEIGHTS, mean, strict=True))
-    text = _("Every rank takes the same step with the same average: the weights stay equal.")
+    text = _("Every rank takes the same step with the same average, so the weights stay equal.")
     done = replace(states[-1], moment=_("optimizer step"), text=text, weights=(after,) * ranks)
     states.append(replace(done, reducing=None))
     return states
@@ -78,7 +78,7 @@ def simulate(ranks: int) -> list[DdpState]:
 def _before_backward(ranks: int) -> list[DdpState]:
     begin = DdpState(
         _("same weights, different data"),
-        _("Rank 0 broadcast its weights once, at the start. Every rank has other samples."),
+        _("Rank 0 broadcast its weights once, at the start. Every rank has different samples."),
         (WEIGHTS,) * ranks,
         ((None,) * len(WEIGHTS),) * ranks,
     )
@@ -99,7 +99,7 @@ def _moment(
         moment.append(_("backward of layer {computing}", computing=computing + 1))
         text.append(
             _(
-                "The gradients of layer {computing} differ: each rank saw other data.",
+                "The gradients of layer {computing} differ, because each rank saw different data.",
                 computing=computing + 1,
             )
         )

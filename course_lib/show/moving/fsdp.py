@@ -60,7 +60,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
         tell(_("gather {name}", name=name), text, layer, True, "in")
         text = _("Every rank computes {name} on its own samples.", name=name)
         tell(_("forward {name}", name=name), text, layer, True)
-        text = _("What belongs to others is thrown away again.")
+        text = _("Every rank frees the parts of the other ranks.")
         tell(_("free {name}", name=name), text, layer)
     for layer in reversed(range(layers)):
         name = _("layer {layer}", layer=layer + 1)
@@ -68,15 +68,15 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
         tell(_("gather {name} again", name=name), text, layer, True, "in")
         gradients[layer] = WHOLE
         text = _(
-            "A whole layer of gradients on every rank, all different: the layer's fullest moment."
+            "Every rank holds the gradients of a whole layer, all different. Memory peaks here."
         )
         tell(_("backward {name}", name=name), text, layer, True)
         gradients[layer] = SHARD_ONLY
         text = _(
-            "A reduce-scatter leaves every rank the average of its own part; the rest is freed."
+            "After a reduce-scatter, every rank has the average of its own part and frees the rest."
         )
         tell(_("reduce-scatter {name}", name=name), text, layer, travels="out")
-    tell(_("optimizer step"), _("Every rank updates its own shards, and only those."))
+    tell(_("optimizer step"), _("Every rank updates only its own shards."))
     return states
 
 
@@ -85,7 +85,8 @@ def fsdp_step(ranks: int = 3, layers: int = 3) -> Story:
     if not (2 <= ranks <= 4 and 1 <= layers <= 4):
         raise ArgumentError(
             _(
-                "{ranks} ranks × {layers} layers do not fit; use 2–4 and 1–4",
+                "{ranks} ranks × {layers} layers do not fit the picture; use 2 to 4 "
+                "ranks and 1 to 4 layers",
                 ranks=ranks,
                 layers=layers,
             )

@@ -91,8 +91,8 @@ def _frame(state: ScalerState, window: int, patience: int) -> Frame:
     title, happened = _words(state, power, window, patience)
     unscaled = sum(share for p, share in GRADIENTS.items() if p < SMALLEST_POWER)
     lost = _(
-        "{lost_percent:.0f} % are too small and become zero; without scaling it "
-        "would be {unscaled} %. Skipped so far: {skipped}.",
+        "{lost_percent:.0f} % of the gradients are too small and become zero, "
+        "and without scaling {unscaled} %. Skipped so far: {skipped}.",
         lost_percent=state.lost_percent,
         unscaled=unscaled,
         skipped=state.skipped,
@@ -108,12 +108,16 @@ def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[
     scaled = two_to(power)
     if not state.overflow:
         said = [
-            _("Scaled by {scaled}, all gradients are finite: the step is taken.", scaled=scaled)
+            _(
+                "Scaled by {scaled}, all gradients are finite, so the optimizer takes the step.",
+                scaled=scaled,
+            )
         ]
         if state.factor > 1:
             said += [
                 _(
-                    "It is good step {window} in a row: the scale doubles, patience is restored.",
+                    "This is good step {window} in a row, so the scale doubles and the "
+                    "patience is reset.",
                     window=window,
                 )
             ]
@@ -122,7 +126,7 @@ def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[
         said = [
             _(
                 "Scaled by {scaled}, the largest gradients exceed {largest:.0f} and "
-                "become infinite: the iteration is skipped, and the scale is halved.",
+                "become infinite. The program skips the iteration and halves the scale.",
                 scaled=scaled,
                 largest=LARGEST,
             )
@@ -131,8 +135,8 @@ def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[
         said = [
             _(
                 "Scaled by {scaled}, the largest gradients exceed {largest:.0f} and "
-                "become infinite: the iteration is skipped, and the scale stays, since "
-                "patience is left ({patience_left} of {patience}).",
+                "become infinite. The program skips the iteration, but keeps the "
+                "scale. The remaining patience is {patience_left} of {patience}.",
                 scaled=scaled,
                 largest=LARGEST,
                 patience_left=state.patience_left,

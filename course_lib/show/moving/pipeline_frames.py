@@ -30,8 +30,8 @@ def pipeline(stages: int = 4, micro_batches: int = 4, schedule: str = "gpipe") -
     if len(states) > MOST_FRAMES:
         raise ArgumentError(
             _(
-                "{stages} stages × {micro_batches} micro-batches make {states} frames; "
-                "nobody steps through more than {most_frames}, use fewer micro-batches",
+                "{stages} stages × {micro_batches} micro-batches make {states} frames, "
+                "but at most {most_frames} fit; use fewer micro-batches",
                 stages=stages,
                 micro_batches=micro_batches,
                 states=len(states),
@@ -65,7 +65,7 @@ def _frame(table: pd.DataFrame, state: Moment, share: float, last: bool) -> Fram
     units = "1 micro-batch" if most == 1 else _("{most} micro-batches", most=most)
     text.append(_("The fullest stage holds the activations of {units}.", units=units))
     if last:
-        text.append(_("In all, {share:.0f} % of the stages' time was spent waiting.", share=share))
+        text.append(_("In total, the stages waited {share:.0f} % of the time.", share=share))
     return Frame(_("time {time:g}", time=state.time), " ".join(text), _scene(table, state))
 
 

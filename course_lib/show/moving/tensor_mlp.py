@@ -35,21 +35,27 @@ class MlpState:
 
 def simulate() -> list[MlpState]:
     told = (
-        (_("cut"), "X A B", _("Every rank has all of X, its own columns of A, and the rows of B "
-         "with the same numbers.")),
-        (_("first product"), "Z", _("Z = X A: each rank gets its own columns, nothing is sent.")),
-        (_("activation"), "Y", _("It acts on every number alone, so columns can be kept apart.")),
-        (_("second product"), "P", _("P = Y B: full shape on every rank, but only a partial sum.")),
-        ("all-reduce", "out", _("The only communication of the forward pass: the partial sums are "
-         "added up.")),
-        (_("backward begins"), "dout dP", _("The gradient of the output is the same on all "
-         "ranks.")),
-        (_("back through the second product"), "dB dY",
-         _("Gradients of B's own rows and of Y's own columns: local.")),
-        (_("back through the first product"), "dZ dA dX",
-         _("Gradients of A's own columns; for X each rank finds a partial sum.")),
+        (_("cut"), "X A B",
+         _("Every rank has all of X, its own columns of A, and the rows of B "
+           "with the same numbers.")),
+        (_("first matmul"), "Z",
+         _("Z = X A. Each rank computes its own columns, and nothing is sent.")),
+        (_("activation"), "Y",
+         _("It acts on each number alone, so each rank needs only its own columns.")),
+        (_("second matmul"), "P",
+         _("P = Y B. Every rank gets the full shape, but only a partial sum.")),
+        ("all-reduce", "out",
+         _("The all-reduce adds the partial sums. It is the only communication of "
+           "the forward pass.")),
+        (_("backward begins"), "dout dP",
+         _("The gradient of the output is the same on all ranks.")),
+        (_("backward through the second matmul"), "dB dY",
+         _("Each rank computes the gradients of its rows of B and its columns of Y, "
+           "without communication.")),
+        (_("backward through the first matmul"), "dZ dA dX",
+         _("Each rank computes the gradients of its columns of A, and a partial sum for X.")),
         (_("all-reduce of the input's gradient"), "dX",
-         _("The only communication of the backward pass.")),
+         _("It is the only communication of the backward pass.")),
     )  # fmt: skip
     states: list[MlpState] = []
     here: set[str] = set()
@@ -65,7 +71,7 @@ def tensor_parallel_mlp(ranks: int = 2) -> Story:
     if ranks not in (2, 3, 4):
         raise ArgumentError(_("{ranks} ranks do not fit the picture; use 2, 3 or 4", ranks=ranks))
     frames = tuple(Frame(state.moment, state.text, _scene(state, ranks)) for state in simulate())
-    return Story(_("A perceptron cut over {ranks} ranks", ranks=ranks), frames, is_told=True)
+    return Story(_("A perceptron split over {ranks} ranks", ranks=ranks), frames, is_told=True)
 
 
 def _scene(state: MlpState, ranks: int) -> Scene:

@@ -36,7 +36,7 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
         np.fill_diagonal(values, np.nan)
     finite = values[np.isfinite(values)]
     if not finite.size:
-        raise ArgumentError(_("this link matrix holds no number; did measure_links.py finish?"))
+        raise ArgumentError(_("this link matrix has no number; check that measure_links.py ended"))
     time_like = unit.endswith("s") and "/" not in unit
     with sheet(height_in=5.2, width_in=6.6) as page:
         axes = page.axes(_("destination rank"), _("source rank"), title or _heat_title(time_like))
@@ -51,8 +51,8 @@ def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Pict
         low, high = (tables.quantity(float(f(finite)), unit) for f in (np.min, np.max))
         return page.picture(
             _(
-                "Heat map of {unit} between {shape} ranks: lowest {low}, highest {high}, "
-                "a spread of {max:.1f} times.",
+                "Heat map of {unit} between {shape} ranks: lowest {low}, highest "
+                "{high}, with a ratio of {max:.1f}.",
                 unit=unit,
                 shape=values.shape[0],
                 low=low,
@@ -123,7 +123,7 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
 def _extremes(fits: pd.DataFrame) -> dict[str, tuple[int, int]]:
     single = fits[fits["kind"] == "point_to_point"].sort_values("bandwidth_gb_s")
     if single.empty:
-        raise ArgumentError(_("these links hold no fitted pair; measure more than one size"))
+        raise ArgumentError(_("these links have no fitted pair; measure more than one size"))
     ends = {"slowest": single.iloc[0], "fastest": single.iloc[-1]}
     return {
         f"{name} ({int(row.source)} → {int(row.destination)})": (
@@ -144,7 +144,7 @@ def _fitted(
     ]
     if row.empty:
         axes.plot([], [], color=colour, label=name)
-        return _("{name} has no fit", name=name)
+        return _("{name} has no fitted line", name=name)
     alpha_us, bandwidth_gb_s = float(row["alpha_us"].iloc[0]), float(row["bandwidth_gb_s"].iloc[0])
     sizes = np.geomspace(x.min(), x.max(), 60)
     words = f"α {tables.quantity(alpha_us, 'µs')}, {tables.quantity(bandwidth_gb_s, 'GB/s')}"

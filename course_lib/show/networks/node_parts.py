@@ -16,7 +16,7 @@ from course_lib.words import _
 DRAWN = 4
 GAP = 1.3
 ROWS = {"spine": 5.6, "leaf": 4.65, "adapter": 3.55, "host": 2.6, "device": 1.6, "switch": 0.7}
-ROADS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
+COLOURS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
 
 
 def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
@@ -28,9 +28,7 @@ def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
     width = DRAWN + GAP
     adapters = _("each device has its own adapter")
     with sheet(height_in=5.6) as page:
-        axes = bare(
-            page.axes(title=_("Two nodes of {name}, seen from the inside", name=cluster.name))
-        )
+        axes = bare(page.axes(title=_("Inside two nodes of {name}", name=cluster.name)))
         for place in range(2):
             _node(axes, place * width, _("node {place}", place=place + 1), cluster.devices_per_node)
         _network(axes, width)
@@ -46,16 +44,18 @@ def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:
                 "NET: adapter, leaf, adapter: {gb_per_s:.3g} GB/s", gb_per_s=cluster.across.gb_per_s
             ),
         }
-        handles = [Line2D([], [], color=ROADS[road], lw=3, label=speeds[road]) for road in ROADS]
+        handles = [
+            Line2D([], [], color=COLOURS[link], lw=3, label=speeds[link]) for link in COLOURS
+        ]
         page.figure.legend(handles=handles, loc="outside lower center", ncols=1)
         axes.set_xlim(-0.6, 2 * DRAWN + GAP - 0.4)
         axes.set_ylim(0.0, 6.0)
         return page.picture(
             _(
-                "Drawing of two nodes of {name}. In each, devices hang on one NVLink "
-                "switch, and by PCIe on the processor and on network adapters. Adapters "
-                "of the same number share a leaf switch, a rail; a spine joins the "
-                "leaves; {adapters}. {values}.",
+                "Drawing of two nodes of {name}. In each node, the devices share one "
+                "NVLink switch. PCIe connects them to the processor and to network "
+                "adapters. Adapters with the same number share a leaf switch, called a "
+                "rail. A spine switch connects the leaves, and {adapters}. {values}.",
                 name=cluster.name,
                 adapters=adapters,
                 values="; ".join(speeds.values()),
@@ -101,10 +101,10 @@ def _network(axes: Axes, width: float) -> None:
 
 
 def _line(
-    axes: Axes, start: tuple[float, float], end: tuple[float, float], road: str, width: float
+    axes: Axes, start: tuple[float, float], end: tuple[float, float], link: str, width: float
 ) -> None:
     xs, ys = zip(start, end, strict=True)
-    axes.add_line(Line2D(xs, ys, color=ROADS[road], lw=width, zorder=1))
+    axes.add_line(Line2D(xs, ys, color=COLOURS[link], lw=width, zorder=1))
 
 
 def _box(axes: Axes, x: float, row: str, width: float, text: str) -> None:

@@ -56,14 +56,14 @@ def _check(kind: str, members: Groups) -> None:
         if twice:
             raise ArgumentError(
                 _(
-                    "rank {twice} is in two {kind} groups; every rank is in exactly one",
+                    "rank {twice} is in two {kind} groups; put every rank into exactly one",
                     twice=min(twice),
                     kind=kind,
                 )
             )
         seen |= set(group)
     if not seen:
-        raise ArgumentError(_("there is no rank in the {kind} groups", kind=kind))
+        raise ArgumentError(_("the {kind} groups contain no rank", kind=kind))
 
 
 def _panel(

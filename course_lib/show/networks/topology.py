@@ -38,7 +38,6 @@ BETWEEN_ONE_BY_ONE = 24
 def topology(
     matrix: pd.DataFrame | Any,
     nodes: Mapping[Any, str] | pd.DataFrame | None = None,
-    names: Mapping[Any, str] | None = None,
 ) -> Picture:
     """Draw a transport matrix (source × destination, "" if the two have no link).
 
@@ -52,9 +51,7 @@ def topology(
         matrix = matrix.matrix()
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
-        raise ArgumentError(
-            _("this transport matrix is empty: was the job run with NCCL_DEBUG=INFO?")
-        )
+        raise ArgumentError(_("this transport matrix is empty; run the job with NCCL_DEBUG=INFO"))
     links = list(links_of(matrix))
     hosts = hosts_of(ranks, nodes, links)
     notes = [_("Simulated: {simulated}", simulated=simulated)] if simulated else []
@@ -64,7 +61,7 @@ def topology(
     said = f"{note}\n{said_of(ranks, hosts, links)}"
     shown = set(ranks[:MOST_DRAWN])
     links = [link for link in links if shown.issuperset((link.first, link.second))]
-    return _drawn(ranks[:MOST_DRAWN], hosts, links, names or {}, (note, said))
+    return _drawn(ranks[:MOST_DRAWN], hosts, links, (note, said))
 
 
 def _members(log: Any) -> pd.DataFrame:
@@ -74,8 +71,7 @@ def _members(log: Any) -> pd.DataFrame:
 
 
 def _drawn(
-    ranks: list[Any], hosts: dict[Any, str], links: list[Link], names: Mapping[Any, str],
-    words: tuple[str, str],
+    ranks: list[Any], hosts: dict[Any, str], links: list[Link], words: tuple[str, str]
 ) -> Picture:  # fmt: skip
     note, said = words
     places, boxes = place(ranks, hosts)
@@ -93,7 +89,7 @@ def _drawn(
             for rank, place in places.items()
         }
         _draw_links(axes, links, hosts, circles, patches)
-        _draw_ranks(axes, circles, names)
+        _draw_ranks(axes, circles)
         axes.set_xlim(-margin, width + margin)
         axes.set_ylim(-0.6, height + 0.3)
         axes.set_aspect("equal")
@@ -112,18 +108,18 @@ def _draw_links(
         if hosts[link.first] == hosts[link.second]:
             _draw_link(axes, link, circles, inside=True, crowded=crowded, few=few)
     if len(between) > BETWEEN_ONE_BY_ONE:
-        _draw_roads(axes, between, hosts, nodes)
+        _draw_bundles(axes, between, hosts, nodes)
         return
     for link in between:
         _draw_link(axes, link, circles, inside=False, crowded=crowded, few=few)
 
 
-def _draw_ranks(axes: Axes, circles: Mapping[Any, Circle], names: Mapping[Any, str]) -> None:
+def _draw_ranks(axes: Axes, circles: Mapping[Any, Circle]) -> None:
     size = 12 if len(circles) <= 16 else 8.5
     for rank, circle in circles.items():
         axes.add_patch(circle)
         axes.annotate(
-            names.get(rank, str(rank)), circle.center, ha="center", va="center", zorder=5,
+            str(rank), circle.center, ha="center", va="center", zorder=5,
             fontsize=size, fontweight="bold",
         )  # fmt: skip
 
@@ -140,7 +136,7 @@ def _draw_nodes(axes: Axes, boxes: Mapping[str, Any]) -> dict[str, FancyBboxPatc
     return patches
 
 
-def _draw_roads(
+def _draw_bundles(
     axes: Axes, between: list[Link], hosts: Mapping[Any, str], patches: Mapping[str, FancyBboxPatch]
 ) -> None:
     """Draw one line per pair of nodes and transport. More links make a thicker line.

@@ -72,7 +72,7 @@ def hosts_of(
         for one, other in ((link.first, link.second), (link.second, link.first)):
             if one in known:
                 known.setdefault(other, known[one])
-    return {rank: known.get(rank, _("another node")) for rank in ranks}
+    return {rank: known.get(rank, _("a different node")) for rank in ranks}
 
 
 def links_of(matrix: pd.DataFrame) -> Iterator[Link]:

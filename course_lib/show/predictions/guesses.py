@@ -42,7 +42,7 @@ def predicted(
     if not names:
         raise ArgumentError(
             _(
-                "nothing is both predicted ({predicted}) and measured ({measured})",
+                "no name is both in predicted, with {predicted}, and in measured, with {measured}",
                 predicted=listed(predicted),
                 measured=listed(measured),
             )
@@ -97,7 +97,7 @@ def guess(
     """
     if guess not in (None, ...) and real(guess) is None:
         raise ArgumentError(
-            _("the guess {guess!r} is not a number; give one such as 3 or 2.5", guess=guess)
+            _("the guess {guess!r} is not a number; use a number such as 3 or 2.5", guess=guess)
         )
     points = np.atleast_1d(tables.numbers(np.atleast_1d(np.asarray(measured, dtype=float))))
     middle = float(np.median(points)) if len(points) else float("nan")
@@ -157,10 +157,10 @@ def guesses(kept: pd.DataFrame) -> Picture:
     tables.require(kept, ["lesson", "times_off", "is_right"], "guesses")
     lessons = sorted(set(kept["lesson"]))
     if not lessons:
-        raise ArgumentError(_("no guess has met its measurement yet: do a lesson, and come back"))
+        raise ArgumentError(_("no guess has a measurement yet; run a lesson first"))
     middles, said = [], []
     with sheet(height_in=3.8) as page:
-        axes = page.axes(_("lesson"), _("times too much or too little"), _("Your guesses"))
+        axes = page.axes(_("lesson"), _("factor by which guesses are wrong"), _("Your guesses"))
         for place, lesson in enumerate(lessons):
             rows = kept[kept["lesson"] == lesson]
             off = tables.numbers(rows["times_off"].dropna())
@@ -168,7 +168,7 @@ def guesses(kept: pd.DataFrame) -> Picture:
             middles.append(float(np.median(off)) if len(off) else float("nan"))
             choices = [bool(right) for right in rows["is_right"].dropna()]
             if choices:
-                _count_above(axes, place, choices, len(lessons) > ROOM_FOR_WORDS)
+                _count_above(axes, place, choices)
             said.append(
                 _(
                     "{lesson}: {off} numbers, {choices} choices",
@@ -182,24 +182,19 @@ def guesses(kept: pd.DataFrame) -> Picture:
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
         axes.set_ylim(0.85, max([4.0, *kept["times_off"].dropna()]) * 2)
-        size = None if len(lessons) <= ROOM_FOR_WORDS else 9
-        axes.set_xticks(range(len(lessons)), lessons, fontsize=size)
+        axes.set_xticks(range(len(lessons)), lessons, fontsize=9)
         legend_below(axes)
         return page.picture(
             _("Factor by which guesses missed, by lesson. {said}.", said="; ".join(said))
         )
 
 
-def _count_above(axes: Axes, place: int, choices: list[bool], narrow: bool) -> None:
-    text = _("{choices} of {choices2}\nchosen right", choices=sum(choices), choices2=len(choices))
-    if narrow:
-        text = f"{sum(choices)}/{len(choices)}"
-        axes.set_title(_("at the top: chosen right/choices"), **AT_RIGHT)
+def _count_above(axes: Axes, place: int, choices: list[bool]) -> None:
+    axes.set_title(_("at the top: right choices/all choices"), **AT_RIGHT)
+    text = f"{sum(choices)}/{len(choices)}"
     axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
 
 
-# With more lessons, only two numbers fit above each column, and one line explains them.
-ROOM_FOR_WORDS = 7
 AT_RIGHT: dict[str, Any] = {"loc": "right", "fontsize": 9, "fontweight": "normal"}
 BELOW_TOP: dict[str, Any] = {
     "xytext": (0, -4), "textcoords": "offset points", "ha": "center", "va": "top", "fontsize": 8.5,

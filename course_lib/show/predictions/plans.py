@@ -45,7 +45,7 @@ def goodput_curve(
     y = [100 * goodput(nodes, failures, float(one)).useful for one in x]
     with sheet(height_in=3.6) as page:
         axes = page.axes(_("seconds of training between checkpoints"), _("kept work (%)"),
-                         _("Save too often, or lose too much"))  # fmt: skip
+                         _("Kept work by the time between checkpoints"))  # fmt: skip
         axes.plot(x, y, color=SERIES[0], label=_("predicted"))
         axes.axvline(
             best, color=VERMILION, linestyle=":", label=_("best by Daly: {best:.1f} s", best=best)
@@ -73,7 +73,7 @@ def layouts(found: Found) -> Picture:
     """Draw each layout as a point. No layout beats one on the frontier in both time and memory."""
     points = found.points()
     if not len(points):
-        raise ArgumentError(_("the search found no layout that divides; found.refused says why"))
+        raise ArgumentError(_("no layout divides the devices; found.refused gives the reasons"))
     capacity_gib = (found.fitting or found.overflowing)[0].capacity_gib
     near = points[points.device_gib <= MOST_MEMORY * capacity_gib]
     near = near[near.iteration_s <= MOST_TIME * points.iteration_s.min()]
@@ -87,7 +87,7 @@ def layouts(found: Found) -> Picture:
         axes.plot(fitting.device_gib, fitting.iteration_s, "o", color=BLUE, ms=4, label=_("fits"))
         axes.plot(
             frontier.device_gib, frontier.iteration_s, "D-", color=VERMILION, ms=6,
-            drawstyle="steps-post", label=_("frontier: none is both faster and smaller"),
+            drawstyle="steps-post", label=_("frontier: no layout is both faster and smaller"),
         )  # fmt: skip
         axes.axvline(capacity_gib, color=INK, lw=1.2, ls=":", label=_("the device is full"))
         for row in frontier.tail(1).itertuples():
@@ -107,9 +107,9 @@ def _said(points: pd.DataFrame, capacity_gib: float) -> str:
     fitting = points[points.fits]
     best = fitting.nsmallest(1, "iteration_s")
     ending = (
-        _("none of them fits")
+        _("no layout fits")
         if best.empty
-        else _("the fastest is {iloc}", iloc=best.layout.iloc[0])
+        else _("the fastest layout is {iloc}", iloc=best.layout.iloc[0])
     )
     return _(
         "Scatter chart of {points} layouts, memory against time: {fitting} fit in "

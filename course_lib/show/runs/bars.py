@@ -122,7 +122,7 @@ def _column_of_time(table: pd.DataFrame, asked: str) -> str:
     tables.require(table, ["name", column], "operators")
     if not usable and not tables.numbers(table[column]).any():
         raise ArgumentError(
-            _("this table holds no time (a CPU run has no kernels); use the operators")
+            _("this table has no time, because a CPU run has no kernels; use the operators")
         )
     return column
 
@@ -141,7 +141,7 @@ def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFr
     rows = pd.concat(parts)
     if rows.empty:
         raise ArgumentError(
-            _("this profile holds no step{value}", value=f" {step}" if step is not None else "")
+            _("this profile has no step{value}", value=f" {step}" if step is not None else "")
         )
     return rows.head(32)
 

@@ -57,7 +57,7 @@ def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
     """Draw differences from the first run on a logarithmic axis, to show rounding errors."""
     (name, first), *others = found.items()
     if not others:
-        raise ArgumentError(_("difference=True compares runs: give two or more"))
+        raise ArgumentError(_("difference=True compares runs; give two runs or more"))
     said = []
     for position, (other, table) in enumerate(others, start=1):
         both = first.merge(table, on="iteration", suffixes=("", "_other"))
@@ -76,7 +76,7 @@ def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
     axes.set(ylabel=_("difference"), yscale="log", ylim=(1e-7, 1))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_title(_("How far the curves are apart (0 is not drawn)"), fontsize=11)
+    axes.set_title(_("Difference of the curves (0 is not drawn)"), fontsize=11)
     return ", ".join(said)
 
 
@@ -84,7 +84,7 @@ def throughput(*runs: Any, unit: str = "samples") -> Picture:
     """Draw the speed of each logged interval; `unit` is "samples", "tflops" or "ms"."""
     names = {
         "samples": (_("samples per second"), _("Throughput")),
-        "tflops": (_("TFLOP/s per device"), _("Achieved arithmetic")),
+        "tflops": (_("TFLOP/s per device"), _("Achieved FLOP/s")),
         "ms": (_("ms per iteration"), _("Time per iteration")),
     }
     tables.one_of(unit, names, "show.throughput", "unit")
@@ -207,7 +207,7 @@ def _speed(table: pd.DataFrame, unit: str) -> np.ndarray[Any, Any]:
         return tables.numbers(table[column[unit]])
     tables.require(table, ["elapsed_ms", "global_batch_size"], "throughput")
     if unit == "tflops":
-        raise ArgumentError(_("this log prints no TFLOPs; use unit='samples' or unit='ms'"))
+        raise ArgumentError(_("this log has no TFLOP/s; use unit='samples' or unit='ms'"))
     per_s = tables.numbers(table["global_batch_size"]) * 1000 / tables.numbers(table["elapsed_ms"])
     return np.asarray(per_s)
 

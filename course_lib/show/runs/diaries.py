@@ -12,12 +12,12 @@ from course_lib.show.style import DASHES, SERIES, legend_below, sheet
 from course_lib.words import N_, _
 
 TITLES = {
-    "own_ms": (N_("own time of a step (ms)"), N_("What each rank does between its messages")),
-    "step_ms": (N_("time of a step (ms)"), N_("Steps as each rank sees them")),
-    "memory_mib": (N_("memory (MiB)"), N_("What each rank holds")),
+    "own_ms": (N_("own time of a step (ms)"), N_("Time of each rank between its messages")),
+    "step_ms": (N_("time of a step (ms)"), N_("Time of a step on each rank")),
+    "memory_mib": (N_("memory (MiB)"), N_("Memory of each rank")),
     "loss": (
         N_("loss of its own tokens (nats)"),
-        N_("Loss of each rank before anything is summed"),
+        N_("Loss of each rank before the sum"),
     ),
     "grad_norm": (N_("norm of the gradient"), N_("Norm of the summed gradient")),
 }

@@ -29,14 +29,14 @@ def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
     if not (isinstance(table, pd.DataFrame) and len(table) and 0 < len(table.columns) <= 4):
         raise ArgumentError(
             _(
-                "show.gains takes a table with a row for each change and a column for "
-                "each of one to four machines"
+                "show.gains needs a table with one row per change and one to four "
+                "columns, one per machine"
             )
         )
     columns = {str(name): tables.numbers(table[name]) for name in table.columns}
     rows = [str(name) for name in table.index]
     with sheet(height_in=1.4 + 0.5 * max(len(rows), 2)) as page:
-        axes = page.axes(_("times as fast as at first"), "", _("What each step gave"))
+        axes = page.axes(_("speed relative to the first version"), "", _("Speed after each change"))
         said = [
             f"{name}: {_bars(axes, rows, values, (place, len(columns)), name, unit)}"
             for place, (name, values) in enumerate(columns.items())
@@ -47,7 +47,7 @@ def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
         axes.set_xlim(left=0)
         axes.grid(axis="y", visible=False)
         legend_below(axes)
-        return page.picture(_("Bars, times as fast as at first. {said}.", said="; ".join(said)))
+        return page.picture(_("Bars of the speed after each change. {said}.", said="; ".join(said)))
 
 
 def _bars(

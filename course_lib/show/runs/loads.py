@@ -28,7 +28,7 @@ def monitor(recorded: Any) -> Picture:
         _("network (MB/s)"): list(_network(recorded)),
     }
     if not any(panels.values()):
-        raise ArgumentError(_("nothing was monitored; run the job with monitor=True in its recipe"))
+        raise ArgumentError(_("this run has no load data; use monitor=True in its recipe"))
     said = []
     with sheet(height_in=5.6) as page:
         axes_list = page.panels(3, 1, sharex=True)
@@ -44,7 +44,7 @@ def monitor(recorded: Any) -> Picture:
                 )
                 for name, _unused, y in lines
             ]
-        axes_list[-1].set_xlabel(_("time since the first look (s)"))
+        axes_list[-1].set_xlabel(_("time since the first measurement (s)"))
         axes_list[0].set_title(_("Load while the job ran"))
         return page.picture(_("Three line charts over time. {said}.", said="; ".join(said[:16])))
 

@@ -27,7 +27,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
     if spans.empty:
         raise ArgumentError(
             _(
-                "this profile holds no range to draw{value}",
+                "this profile has no range to draw{value}",
                 value="" if step is None else _(" in step {step}", step=step),
             )
         )

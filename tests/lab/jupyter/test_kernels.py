@@ -119,7 +119,7 @@ def test_where_the_path_would_be_too_long_for_a_socket_a_shorter_one_is_taken(
 
 def test_where_no_folder_can_be_private_no_kernel_starts_and_the_reason_is_said(fresh):
     fresh.setattr(kernels.os, "getuid", lambda: 4711)  # as if all belonged to somebody else
-    with pytest.raises(LabError, match="TMPDIR names another one"):
+    with pytest.raises(LabError, match="Set TMPDIR to a folder"):
         kernels.sockets_folder()
 
 

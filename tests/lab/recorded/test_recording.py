@@ -129,7 +129,7 @@ def test_a_file_elsewhere_or_of_another_kind_is_refused(made, name):
     file = made.pack()
     manifest, files = made.parts(file)
     manifest["runs"][0]["files"][0][0] = name
-    with pytest.raises(RecordingError, match="is no file of a run"):
+    with pytest.raises(RecordingError, match="is not a file of a run"):
         Recording(made.forged(file, manifest, files))
 
 
@@ -138,7 +138,7 @@ def test_a_run_whose_folder_would_lie_elsewhere_is_refused(made, name):
     file = made.pack()
     manifest, files = made.parts(file)
     manifest["runs"][0]["name"] = manifest["runs"][0]["recipe"]["name"] = name
-    with pytest.raises(RecordingError, match="no recording that can be used"):
+    with pytest.raises(RecordingError, match="cannot be used as a recording"):
         Recording(made.forged(file, manifest, files)).check()
 
 
@@ -147,11 +147,11 @@ def test_a_file_that_was_cut_off_or_changed_is_refused_wherever(made):
     content = file.read_bytes()
     for length in [0, 10, 90, len(content) // 2, len(content) - 40]:
         file.write_bytes(content[:length])
-        with pytest.raises(RecordingError, match="no recording that can be used"):
+        with pytest.raises(RecordingError, match="cannot be used as a recording"):
             Recording(file).check()
     for place in range(5, len(content), max(len(content) // 60, 1)):
         file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(RecordingError, match="no recording that can be used"):
+        with pytest.raises(RecordingError, match="cannot be used as a recording"):
             Recording(file).check()
 
 
@@ -199,7 +199,7 @@ def test_a_member_that_is_no_plain_file_of_its_name_writes_nothing(made, tmp_pat
     file.write_bytes(lzma.compress(packed.getvalue()))
     target = tmp_path / "out"
     recording = Recording(file)
-    with pytest.raises(RecordingError, match="no recording that can be used"):
+    with pytest.raises(RecordingError, match="cannot be used as a recording"):
         recording.unpack(recording.manifest.runs[0], target)
     assert not target.exists()
 
@@ -249,7 +249,7 @@ def test_a_recipe_or_state_that_no_run_has_is_refused(made):
 def test_what_is_no_recording_is_refused_in_words(tmp_path, content):
     file = tmp_path / "x.runs"
     file.write_bytes(content)
-    with pytest.raises(RecordingError, match="no recording that can be used"):
+    with pytest.raises(RecordingError, match="cannot be used as a recording"):
         Recording(file)
 
 

@@ -174,9 +174,8 @@ def layout(of: Recipe) -> Layout:
 def _unknown(recipe: Recipe, what: str) -> RecipeError:
     return RecipeError(
         _(
-            "the recipe {name} does not say its {what}: gpt.recipe(…) made none such, or "
-            "an earlier version of the course did; make it anew, submit(…, again=True) "
-            "runs it once more",
+            "the recipe {name} has no {what}. Make it again with gpt.recipe(…), "
+            "and run it again with submit(…, again=True)",
             name=recipe.name,
             what=what,
         )
@@ -187,8 +186,8 @@ def _refuse_layout_flags(flags: Mapping[str, Any]) -> None:
     """Refuse flags that would contradict the recipe's layout."""
     clashes = [
         _(
-            "{flag} belongs to the layout: give it as {layout_by_flag}=…, so that the "
-            "layout is checked",
+            "{flag} belongs to the layout; give it as {layout_by_flag}=…, so that "
+            "the course checks the layout",
             flag=flag,
             layout_by_flag=LAYOUT_BY_FLAG[flag],
         )
@@ -231,12 +230,12 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
             )
         )
     if given["zero"] == 2:
-        raise RecipeError(_("zero 2 is not among the layouts of the program; use 0, 1 or 3"))
+        raise RecipeError(_("the program does not support zero 2; use 0, 1 or 3"))
     if given["zero"] == 3 and given["pipeline"] > 1:
         raise RecipeError(
             _(
-                "zero 3 gathers every layer for each micro-batch, and a pipeline of "
-                "{given} would do so again and again; use zero 1 or pipeline 1",
+                "zero 3 gathers every layer for each micro-batch, which is slow in a "
+                "pipeline of {given} stages. Use zero 1 or pipeline 1",
                 given=given["pipeline"],
             )
         )

@@ -92,8 +92,8 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
     ):
         raise RecipeError(
             _(
-                "model {name} is not one that the program trains: it has token "
-                "embeddings, {positions} positions, and heads that share the hidden size",
+                "the program cannot train model {name}. It supports token embeddings, "
+                "{positions} positions, and heads that divide the hidden size",
                 name=shape.name,
                 positions=" or ".join(POSITIONS),
             )
@@ -204,8 +204,8 @@ def looking_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     if whole(first) is None or whole(end) is None or not 1 <= first < end <= iterations + 1:
         problems.append(
             _(
-                "steps {first} to {end} cannot be recorded in a run of {iterations} "
-                "iterations; use {default}",
+                "a run of {iterations} iterations cannot record steps {first} to "
+                "{end}; use {default}",
                 first=first,
                 end=end,
                 iterations=iterations,

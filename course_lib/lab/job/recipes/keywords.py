@@ -105,7 +105,8 @@ def check_known(
         ending = _("; did you mean {found}?", found=" or ".join(found)) if found else ""
         problems.append(
             _(
-                "gpt.recipe has no argument {name}, nor has the program such a flag{ending}",
+                "gpt.recipe has no argument {name}, and the program has no flag of "
+                "this name{ending}",
                 name=name,
                 ending=ending,
             )

@@ -73,7 +73,7 @@ def _refused(flags: Mapping[str, Any], layout: Layout) -> list[str]:
     if layout.zero == 3 and not flags.get("untie_embeddings_and_output_weights"):
         found.append(
             _(
-                "zero 3 with an output matrix that is the word embedding's; give "
+                "zero 3 with an output matrix that is also the token embedding; give "
                 "untie_embeddings_and_output_weights=True, or use zero 1"
             )
         )
@@ -83,8 +83,8 @@ def _refused(flags: Mapping[str, Any], layout: Layout) -> list[str]:
     if strange := [flag for flag in given if flag in known_flags()["ours"]]:
         found.append(
             _(
-                "{strange}, which only the course's program knows; leave it out or use the "
-                "course's program",
+                "{strange}, which is a flag of the course's program only; leave it out "
+                "or use the course's program",
                 strange=", ".join(strange),
             )
         )
