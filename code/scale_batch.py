@@ -5,7 +5,8 @@
 
 The model is train_letters.py's, which predicts the next letter. Every run trains on --samples
 samples, so a four times larger batch makes a quarter of the steps. After the warm-up the learning
-rate is constant, so that any two moments of two runs can be compared.
+rate decays linearly to zero, as in real trainings. It can also stay constant (--lr-decay-style), so
+that any two moments of two runs can be compared.
 
 A gradient is a mean over random samples: the true gradient plus noise. With --micro-batch-size the
 program prints squared lengths of gradients: of the micro-batches (`small`), and of their mean over
@@ -49,7 +50,11 @@ def rate_of(args: argparse.Namespace, seen: int) -> float:
     """Return the rate of the step after `seen` samples. The warm-up counts samples too, so that it
     is the same part of the training for every batch size."""
     highest = scaled_rate(args.lr, args.lr_scaling, args.batch_size, args.lr_batch_size)
-    return highest * min((seen + args.batch_size) / max(args.warmup_samples, 1), 1.0)
+    if seen + args.batch_size < args.warmup_samples:
+        return highest * (seen + args.batch_size) / args.warmup_samples
+    if args.lr_decay_style == "constant":
+        return highest
+    return highest * (args.samples - seen) / max(args.samples - args.warmup_samples, 1)
 
 
 def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
@@ -180,6 +185,7 @@ FLAGS = [
     ("--lr", Real(above=0, most=100), 1e-3, "learning rate at --lr-batch-size"),
     ("--lr-batch-size", SIZE, 16, "batch size to which --lr belongs"),
     ("--lr-scaling", OneOf(tuple(BATCH_SCALING)), "none", "growth with the batch size"),
+    ("--lr-decay-style", OneOf(("linear", "constant")), "linear", "rate after the warm-up"),
     ("--warmup-samples", NUMBER, 0, "samples before the full learning rate"),
     ("--no-broadcast", ON, False, "start with different weights on each rank"),
     ("--width", SIZE, 64, "width of the layers"),

@@ -29,14 +29,20 @@ from course_lib import Lab, check, claim, predict, program, show
 lab = Lab()
 text = lab.work / "library.txt"
 text.write_text("".join(map(inspect.getsource, (argparse, ast, difflib, inspect, typing))))
-SAMPLES, BATCH, RATE = 65_536, 16, 2e-3
+SAMPLES, BATCH, RATE = 65_536, 16, 4e-3
+SEEDS = (1, 2, 3)
 
 
-def training(name, times=1, scaling="sqrt", **more):
-    """A run with `times` the batch of 16 and a scaled rate; 65,536 samples, unless `more` differs."""
+def training(name, times=1, **more):
+    """A run with `times` the batch of 16; 65,536 samples, unless `more` differs."""
     more = {"samples": SAMPLES, "warmup_samples": 4096, "lr": RATE, "width": 64} | more
-    return program.recipe(
-        name, "scale_batch.py", text=str(text), batch_size=times * BATCH, lr_scaling=scaling, **more
+    return program.recipe(name, "scale_batch.py", text=str(text), batch_size=times * BATCH, **more)
+
+
+def constant(name, times=1, **more):
+    """A run whose rate stays constant after the warm-up and grows as the root of the batch."""
+    return training(
+        name, times, **{"lr": 2e-3, "lr_scaling": "sqrt", "lr_decay_style": "constant"} | more
     )
 
 
@@ -55,16 +61,17 @@ def lines(runs):
 # ## Which learning rate suits 16 times the batch?
 #
 # The program `code/scale_batch.py` trains the model of lesson 02 with Adam. It sees sixteen letters of a Python
-# program and guesses the next. Unless stated otherwise, a run takes 65,536 samples. The **validation loss** is
+# program and guesses the next. A run takes 65,536 samples. The rate grows from 0 during the first 4,096 samples,
+# which is the **warm-up**, and then decays linearly to 0, as in many trainings today. The **validation loss** is
 # the loss on 2,048 samples of text that is not used for training. A loss of *x* **nats** equals guessing among
 # e<sup>*x*</sup> equally likely letters.
 #
-# With batches of 16, a run makes 4,096 steps, and a learning rate of 0.002 works well. With batches of 256, a run
-# makes only 256 steps, so each step should go 16 times as far. But the noise in the mean of 16 times as many
-# samples is only √16 = 4 times smaller.
+# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, and
+# twice as much is worse. With batches of 256, a run makes only 256 steps, so each step should go 16 times as far.
+# But the noise in the mean of 16 times as many samples is only √16 = 4 times smaller.
 #
-# **Predict.** Which learning rate ends with the lowest validation loss: the same rate, 4 times the rate, or 16
-# times the rate? After a warm-up, each rate stays constant.
+# **Predict.** Which rate ends with the lowest validation loss for batches of 256: `"the same"` rate of 0.004,
+# `"4 times"` this rate, or `"16 times"`?
 
 # %% id="rate-guess"
 ### BEGIN SOLUTION
@@ -73,37 +80,59 @@ guess_rate = "16 times"
 ### END SOLUTION
 
 # %% id="rate-run"
-RATES = {"the same": "none", "4 times": "sqrt", "16 times": "linear"}
+RATES = {"the same": 1, "4 times": 4, "16 times": 16}
 best_rate = predict("12: best learning rate for 16 times the batch", guess_rate, choices=[*RATES])
-small = finished({"batch 16": training("b16")})
+TRIED = {16: (0.5, 1, 2), 256: (1, 2, 4, 8, 16)}  # batch: factors of the rate
 by_rate = finished(
     {
-        f"batch 256, rate {times}": training(f"b256-{scaling}", 16, scaling, micro_batch_size=64)
-        for times, scaling in RATES.items()
+        (batch, times, seed): training(
+            f"b{batch}-{times:g}-seed{seed}", batch // BATCH, lr=times * RATE, seed=seed
+        )
+        for batch, factors in TRIED.items()
+        for times in factors
+        for seed in SEEDS
     }
 )
 show.lines(
-    lines(small | by_rate),
+    lines(
+        {"batch 16": by_rate[16, 1, 1]}
+        | {f"batch 256, rate {name}": by_rate[256, times, 1] for name, times in RATES.items()}
+    ),
     x="consumed_samples",
     y="validation_loss",
     title="Sixteen times the batch, three rates",
 )
 
 # %% id="rate-see"
-ends = {
-    name: table["validation_loss"].tail(4).mean() for name, table in lines(small | by_rate).items()
-}
-lowest = min(RATES, key=lambda times: ends[f"batch 256, rate {times}"])
-best_rate.compare(lowest)
-pd.Series(ends, name="validation loss at the end").round(3).to_frame()
+losses = {run: table["validation_loss"].iloc[-1] for run, table in lines(by_rate).items()}
+ends = (
+    pd.Series(losses).rename_axis(["batch", "times the rate", "seed"]).groupby(level=[0, 1]).mean()
+)
+best_rate.compare(min(RATES, key=lambda name: ends[256, RATES[name]]))
+ends.unstack("batch").rename(columns="batch {}".format).round(3)
 
 # %% id="rate-claim" tags=["claim"]
-best = ends["batch 256, rate 4 times"]
-claim("same rate minus 4 times", ends["batch 256, rate the same"] - best, least=0.05, unit="nats")
-claim("16 times minus 4 times", ends["batch 256, rate 16 times"] - best, least=0.05, unit="nats")
-claim("batch of 256 minus batch of 16", best - ends["batch 16"], least=0.03, most=0.2, unit="nats")
+best = ends[256, 4]
+claim("same rate minus 4 times", ends[256, 1] - best, least=0.05, unit="nats")
+claim("16 times minus 4 times", ends[256, 16] - best, least=0.1, unit="nats")
+claim(
+    "best rate of 256 over best rate of 16",
+    ends[256].idxmin() / ends[16].idxmin(),
+    least=2,
+    most=8,
+    unit="times",
+)
+claim(
+    "batch of 256 minus batch of 16, each at its best rate",
+    ends[256].min() - ends[16].min(),
+    least=0.03,
+    most=0.2,
+    unit="nats",
+)
 
 # %% [markdown] id="rate-explain"
+# *Validation loss at the end, the mean of three seeds. Initial weights and the order of samples are random.*
+#
 # **Explain.** The best of the three is 4 times the rate. The mean of 16 times as many samples has 4 times less
 # noise, and Adam divides each step by the size of past gradients. If gradients are mostly noise, this division
 # alone lets the large batch move 4 times as far per step. The steps must go 16 times as far, so a factor of 4 is
@@ -111,37 +140,34 @@ claim("batch of 256 minus batch of 16", best - ends["batch 16"], least=0.03, mos
 #
 # The rule for Adam is therefore the **root**, rate ∝ √batch, which [Malladi and others
 # (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD divides by nothing, so its rule is
-# *linear*. If you use the linear rule with Adam, you get the curve of 16 times the rate.
+# *linear*. If you use the linear rule with Adam, you get the row of 16 times the rate.
 #
-# **This result depends on the constant rate.** Real trainings let the rate decay, for example [linearly to
-# zero](https://arxiv.org/abs/2502.15938) (2025). We repeated the experiment with a linear decay and two seeds on
-# the box in November 2026. With decay, 16 times the rate ended lowest of the three: 2.41, against 2.44 for 4
-# times and 2.66 for the same rate. The best rates were larger for both batches: 2 times the old rate for batches
-# of 16, and 8 times for batches of 256. The factor between these two is 4 again.
+# **Compare optimum with optimum.** The rule relates the best rate of one batch to the best rate of another. If
+# your small batch trains with half its best rate, the linear rule can look better than the root. The table shows
+# this: 8 times the rate is 16 times the half rate, and it ends lower than 2 times the rate, which is 4 times the
+# half rate. So tune the small batch first.
 #
 # **The root is disputed, too.** [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best
 # rate first rises with the batch and then falls. Begin with a rule, and then tune the rate for your batch and
 # your schedule.
 #
-# All runs had a **warm-up**: the rate grew from 0 over the first 4,096 samples. At the beginning, Adam has seen
-# few gradients and divides by a poor estimate. What does it cost to leave out the warm-up at the largest rate?
-# Initial weights and the order of samples are random, so you train three seeds each:
+# At the beginning, Adam has seen few gradients and divides by a poor estimate. What does it cost to leave out the
+# warm-up, at 8 times the rate?
 
 # %% id="warm-run"
-SEEDS = (1, 2, 3)
-ways = {"warm-up": {}, "no warm-up": {"warmup_samples": 0}}
 starts = finished(
     {
-        f"{way}, seed {seed}": training(
-            f"b256-{way.replace(' ', '-')}-{seed}", 16, "linear", seed=seed, **how
-        )
-        for way, how in ways.items()
+        seed: training(f"b256-cold-{seed}", 16, lr=8 * RATE, seed=seed, warmup_samples=0)
         for seed in SEEDS
     }
 )
-ends |= {name: table["validation_loss"].tail(4).mean() for name, table in lines(starts).items()}
 by_seed = pd.DataFrame(
-    {way: {seed: ends[f"{way}, seed {seed}"] for seed in SEEDS} for way in ways}
+    {
+        "warm-up": {seed: losses[256, 8, seed] for seed in SEEDS},
+        "no warm-up": {
+            seed: table["validation_loss"].iloc[-1] for seed, table in lines(starts).items()
+        },
+    }
 ).rename_axis("seed")
 by_seed.round(3)
 
@@ -150,20 +176,23 @@ cold = by_seed["no warm-up"].mean() - by_seed["warm-up"].mean()
 claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="nats")
 
 # %% [markdown] id="warm-explain"
-# *Validation loss at the end.* Without a warm-up the mean loss is higher, but the difference varies much between
-# seeds. If you compare two trainings by one seed each, you also compare their luck.
+# Without a warm-up the mean loss is higher, but the difference varies much between seeds. If you compare two
+# trainings by one seed each, you also compare their luck.
 #
-# Even the best of the three *rates* ends higher than batches of 16. Both rules assume gradients that are mostly
-# noise, so they fail when the batch has averaged the noise away. You will measure where this happens. LARS and
-# LAMB, optimizers for very large batches, fit the step of each layer to the size of its weights. They make large
-# rates safer, but samples that repeat each other still teach nothing new.
+# Even the best rate for batches of 256 ends higher than batches of 16. Both rules assume gradients that are
+# mostly noise, so they fail when the batch has averaged the noise away. You will measure where this happens. LARS
+# and LAMB, optimizers for very large batches, fit the step of each layer to the size of its weights. They make
+# large rates safer, but samples that repeat each other still teach nothing new.
 
 # %% [markdown] id="only-idea"
 # ## Does a larger rate help without a larger batch?
 #
-# **Predict.** You train with batches of 16 again, but with 16 times the rate. After 65,536 samples, has the model
-# learned `"more"` than with the rate of 0.002, `"less"`, or `"nothing but frequencies"`? The last answer means
-# that it knows only how often each letter comes.
+# From here on, the rate stays constant after the warm-up. So any two moments of two runs can be compared. The best
+# constant rate for batches of 16 is about 0.002.
+#
+# **Predict.** You train with batches of 16 again, but with 16 times this rate. After 65,536 samples, has the
+# model learned `"more"` than with the rate of 0.002, `"less"`, or `"nothing but frequencies"`? The last answer
+# means that it knows only how often each letter comes.
 
 # %% id="only-guess"
 ### BEGIN SOLUTION
@@ -174,9 +203,10 @@ guess_only = "more"
 # %% id="only-run"
 LEARNED = ("more", "less", "nothing but frequencies")
 only = predict("12: only the rate grows, 16 times", guess_only, choices=LEARNED)
+small = finished({"batch 16": constant("b16")})
 only_rate = finished(
     {
-        f"batch 16, rate {times} times": training(f"b16-{times}", lr=times * RATE)
+        f"batch 16, rate {times} times": constant(f"b16-{times}", lr=times * 2e-3)
         for times in (4, 16)
     }
 )
@@ -228,7 +258,7 @@ claim(
 # training **diverge**:
 
 # %% id="only-sgd"
-diverged = lab.submit(training("sgd", optimizer="sgd", lr=64))
+diverged = lab.submit(constant("sgd", optimizer="sgd", lr=64))
 diverged.wait()
 print(diverged.tail(1) if diverged.ok else diverged.failure)
 
@@ -258,10 +288,11 @@ guess_samples = 1
 
 # %% id="same-run"
 more_samples = predict("12: samples with 64 times the batch", guess_samples, unit="times")
-by_batch = {16: small["batch 16"], 256: by_rate["batch 256, rate 4 times"]} | finished(
+by_batch = {16: small["batch 16"]} | finished(
     {
-        64: training("b64", 4),
-        1024: training("b1024", 64, samples=2 * SAMPLES, lines=64),
+        64: constant("b64", 4),
+        256: constant("b256", 16, micro_batch_size=64),
+        1024: constant("b1024", 64, samples=2 * SAMPLES, lines=64),
     }
 )
 by_batch = dict(sorted(by_batch.items()))
@@ -322,8 +353,8 @@ claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, u
 # $$\operatorname{tr}\Sigma = \frac{|g_b|^2 - |g_B|^2}{1/b - 1/B} \qquad\qquad |G|^2 = \frac{B\,|g_B|^2 - b\,|g_b|^2}{B - b}$$
 #
 # Several devices give you both. A rank's gradient belongs to a small batch before the all-reduce and to a large
-# batch after it. With accumulation, you can use one micro-batch and the sum of all. The three runs that compared
-# rates had micro-batches of 64 in batches of 256, and logged the mean of both squared lengths.
+# batch after it. With accumulation, you can use one micro-batch and the sum of all. The run with batches of 256 had
+# micro-batches of 64, and logged the mean of both squared lengths.
 #
 # The ratio **tr(Σ) / |G|²** is a number of samples, called the **simple noise scale**. In a batch of this size,
 # the noise is as long as the gradient.
@@ -490,8 +521,8 @@ without = predict("12: the loss without the broadcast", guess_begin, choices=END
 two_ranks = {"samples": SAMPLES // 2, "gpus_per_node": 2}
 beginnings = finished(
     {
-        "weights of rank 0": training("begin-one", 4, **two_ranks),
-        "own weights": training("begin-own", 4, no_broadcast=True, **two_ranks),
+        "weights of rank 0": constant("begin-one", 4, **two_ranks),
+        "own weights": constant("begin-own", 4, no_broadcast=True, **two_ranks),
     }
 )
 show.lines(
@@ -592,7 +623,7 @@ guess_course = "it falls, then stays"
 # %% id="over-run"
 COURSES = ("it falls", "it falls, then stays", "it falls, then rises")
 course = predict("12: validation loss with few letters", guess_course, choices=COURSES)
-few = lab.submit(training("few-letters", 4, train_letters=6000)).require()
+few = lab.submit(constant("few-letters", 4, train_letters=6000)).require()
 seen = few.log.iterations
 show.lines(
     {
@@ -669,7 +700,7 @@ check.ex12_cost(steps_needed, times_the_tokens)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 12.3** — Train with **16 times** the batch of the first run, on all **four** devices of both nodes,
-# > for the same number of samples. Scale Adam's rate by the root rule. Fill the gaps.
+# > for the same number of samples and with a decay. Scale Adam's rate by the root rule. Fill the gaps.
 
 # %% id="ex3-gap" tags=["exercise"]
 sixteen = program.recipe(
@@ -695,7 +726,7 @@ sixteen_run = lab.submit(sixteen)
 sixteen_run.watch()
 
 # %% id="ex3-check" tags=["check"]
-check.ex12_sixteen(sixteen_run, small["batch 16"])
+check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # The batch size counts the samples of all ranks, so each rank has 64. More devices do not change what is learned:
@@ -710,8 +741,8 @@ check.ex12_sixteen(sixteen_run, small["batch 16"])
 # %% [markdown] id="home"
 # ## To take home
 #
-# - With *k* times the batch and a constant rate, Adam wants √*k* times the rate and SGD *k* times, both with a
-#   warm-up. With a decay, tune the rate again.
+# - With *k* times the batch, Adam wants √*k* times the best rate and SGD *k* times, both with a warm-up. Tune the
+#   small batch first, and the schedule together with the rate.
 # - This holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it, a larger batch costs samples and saves few
 #   steps.
 # - You can measure the noise scale during any training. Average the squared gradient lengths of two batch sizes
@@ -736,8 +767,9 @@ check.ex12_sixteen(sixteen_run, small["batch 16"])
 # - Zhang and others (2024), [How Does Critical Batch Size Scale in
 #   Pre-training?](https://arxiv.org/abs/2410.21676)
 # - Merrill and others (2025), [Critical Batch Size Revisited](https://arxiv.org/abs/2505.23971).
-# - Bergsma and others (2025), [Straight to Zero](https://arxiv.org/abs/2502.15938).
+# - Bergsma and others (2025), [Straight to Zero](https://arxiv.org/abs/2502.15938), on linear decay.
 
 # %% id="clean"
-done = {**by_rate, **starts, **only_rate, **beginnings, 64: by_batch[64], 1024: by_batch[1024]}
-lab.clean(*done.values(), diverged, shared, few, yes=True)
+kept = by_rate.pop((16, 1, 1))  # for the check of exercise 12.3
+of_all = (by_rate, starts, only_rate, beginnings, by_batch)
+lab.clean(*(run for runs in of_all for run in runs.values()), diverged, shared, few, yes=True)

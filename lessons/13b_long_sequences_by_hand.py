@@ -5,7 +5,7 @@
 # little, because it splits attention into no more parts than there are heads. **Context parallelism** splits the
 # sequence itself: each rank holds some of the positions, with all layers and all weights. Only attention has to
 # change. In this lesson you distribute the positions evenly, write the attention, and find gradients that need
-# one more sum. The sequences stay short here, so that four small devices finish in seconds.
+# one more sum. Most sequences stay short here, so that four small devices finish in seconds.
 #
 # | | |
 # |---|---|
@@ -19,7 +19,7 @@ import re
 
 import pandas as pd
 
-from course_lib import Lab, check, claim, plan, predict, program, show, trial
+from course_lib import Lab, check, claim, gpt, plan, predict, program, show, trial
 
 lab = Lab()
 
@@ -365,6 +365,76 @@ claim(
 # some heads, and reverses this after attention. Ulysses sends less per rank the more ranks there are, but it
 # cannot use more ranks than heads.
 
+# %% [markdown] id="long-idea"
+# ## A sequence that does not fit on one device
+#
+# A model of 2.4 million weights trains on sequences of 4,096 tokens. Weights, gradients and Adam's numbers need 36
+# MiB, however long the sequence is. The cell below computes what one sequence needs: activations and logits grow with
+# the number of tokens. Each device has 256 MiB.
+
+# %% id="long-plan"
+LONG, MIB = 4096, 256
+long_model = plan.preset("tiny").but(sequence=LONG)
+needs = plan.predict(long_model, plan.Layout(precision="fp32"), plan.box(), "course")
+memory = needs.table().query("of == 'memory'").set_index("part")["value"] * 1024
+memory.rename("MiB on one device").round().to_frame()
+
+# %% [markdown] id="long-predict"
+# **Predict.** Which runs fit in 256 MiB: on `"one device"`, with `"context 4"` on four devices, `"both"`, or
+# `"neither"`? With context 4, each rank has a quarter of the tokens.
+
+# %% id="long-guess"
+### BEGIN SOLUTION
+### GAP guess_long = ...  # "one device", "context 4", "both" or "neither"
+guess_long = "neither"
+### END SOLUTION
+
+# %% id="long-run"
+long_fits = predict(
+    "13b: sequences of 4,096 tokens in 256 MiB",
+    guess_long,
+    choices=("one device", "context 4", "both", "neither"),
+)
+
+
+def long_run(name, **spread):
+    return gpt.recipe(
+        name, model="tiny", seq_length=LONG, iterations=3, device_memory_gib=MIB / 1024, **spread
+    )
+
+
+long_runs = {
+    "one device": lab.submit(long_run("long-alone")),
+    "context 4": lab.submit(long_run("long-context", nodes=2, gpus_per_node=2, context=4)),
+}
+
+# %% id="long-see"
+for name, run in long_runs.items():
+    print(f"{name}: {run.wait()}")
+    print(*re.findall(r"^.*OutOfMemoryError.*$", run.text, re.MULTILINE)[:1], sep="\n")
+fitting = [name for name, run in long_runs.items() if run.ok]
+long_fits.compare("both" if fitting[1:] else [*fitting, "neither"][0])
+
+# %% id="long-claim" tags=["claim"]
+of_context = re.findall(r"max allocated: ([\d.]+)", long_runs["context 4"].text)
+claim("number of the two runs that fit in 256 MiB", len(fitting), least=1, most=1)
+claim(
+    "with context 4, most memory of a rank compared with the plan for one device",
+    max(map(float, of_context)) / needs.allocated_gib / 1024,
+    least=0.35,
+    most=0.75,
+    unit="times",
+)
+
+# %% [markdown] id="long-explain"
+# **Explain.** One device stops with an out-of-memory error, and four devices train. Context parallelism splits the
+# activations and the logits by four. The memory of a rank falls to more than a quarter, because weights and Adam's
+# numbers stay whole. Every rank also needs room for the keys and values that it gathers from the other ranks.
+#
+# Recomputing activations (lesson 09) or tensor parallelism would help here as well. With a million tokens, even the
+# activations of one layer do not fit on one device. Tensor ranks split them too, but a model cannot have more tensor
+# ranks than heads.
+
 # %% [markdown] id="weather-idea"
 # ## Which kind of parallelism makes a model fit?
 #
@@ -477,4 +547,4 @@ check.ex13b_shared(shared, cuts["tensor 4"])
 # - Meta, 2024, Llama 3: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783)
 
 # %% id="clean"
-lab.clean(timed, compared, made, *cuts.values(), shared, yes=True)
+lab.clean(timed, compared, made, *long_runs.values(), *cuts.values(), shared, yes=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from course_lib.plan.layout_search import Choice, search
     from course_lib.plan.nccl_logs import NcclCluster, nccl_log
-    from course_lib.plan.page import page
+    from course_lib.plan.notebook_page import page
     from course_lib.plan.scale import campaign, campaigns, checkpoint_s, scale_out
     from course_lib.plan.schedules.measured import bubbles
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
@@ -56,7 +56,7 @@ _LATE = {
     "shapes.hugging_face": "from_hf",
     "shapes.parameter_counts": "active_parameters on_rank parameters",
     "shapes.ranks": "groups",
-    "page": "page",
+    "notebook_page": "page",
     "scale": "campaign campaigns checkpoint_s scale_out",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
     "code_bases": "STACKS Stack",

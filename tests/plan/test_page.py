@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from course_lib import plan
-from course_lib.plan.page import machine, page, planned, usual_batch
+from course_lib.plan.notebook_page import machine, page, planned, usual_batch
 
 
 def choices():

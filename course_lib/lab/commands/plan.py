@@ -12,7 +12,7 @@ from course_lib.lab.commands.common import add_site, count, parser
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.lab import Lab
-from course_lib.plan.page import machine, usual_batch
+from course_lib.plan.notebook_page import machine, usual_batch
 from course_lib.plan.shapes.layout import PRECISIONS
 from course_lib.words import N_, _
 
