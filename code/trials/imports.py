@@ -1,10 +1,11 @@
-"""Refusal of imports in a learner's file: modules with the course's own answers."""
+"""Refusal of imports in a learner's file: modules with the course's own answers, and their text."""
 
 from __future__ import annotations
 
 import builtins
 import functools
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 CODE = Path(__file__).resolve().parents[1]
 LIBRARY = "course_lib"
 # Given to the learner: the program of lesson 02b with its model and data.
-GIVEN = ("summary", "train_summary")
+GIVEN = ("summary", "train_summary", "train_summary.py")
+# Beginnings of the names of files of Python's own library.
+PYTHONS_OWN = ("<frozen", str(Path(os.__file__).parent))
 
 
 class CourseImport(ImportError):
@@ -22,8 +25,9 @@ class CourseImport(ImportError):
 
 
 def refuse_course_imports(folder: Path) -> None:
-    """Refuse, from now on, imports from files in this folder: by `import`, importlib, or text for
-    exec. The course's own modules can still import each other."""
+    """Refuse, from now on, that files in this folder import modules of the course or read their
+    text, for exec or by runpy. The course's own modules can still import each other."""
+    sys.addaudithook(functools.partial(_refuse_reading, str(folder)))
     for place, name in ((builtins, "__import__"), (importlib, "import_module")):
         setattr(place, name, _refusing(getattr(place, name), str(folder)))
 
@@ -37,6 +41,20 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
         return module
 
     return call
+
+
+def _refuse_reading(folder: str, event: str, arguments: tuple[Any, ...]) -> None:
+    """Raise an error if a file in the folder opens a program of the course, also by a library."""
+    if event != "open" or not isinstance(arguments[0], str | Path):
+        return
+    path = Path(os.path.abspath(arguments[0]))  # noqa: PTH100 - does not touch the disk
+    if CODE not in path.parents or path.parts[len(CODE.parts)] in GIVEN:
+        return
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(PYTHONS_OWN):
+        frame = frame.f_back
+    if _asks(frame, folder):
+        raise CourseImport(str(path.relative_to(CODE)))
 
 
 def _is_of_the_course(module: Any) -> bool:

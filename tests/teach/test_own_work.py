@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from course_lib.lab.workspace import programs_folder
 from course_lib.teach.checks import lesson02, lesson02b, lesson13, lesson13b
 
 from .finished_runs import hint_of
@@ -11,11 +12,15 @@ from .own_trials import program_of, swapped
 from .versions import layers, rings
 
 RING = "def ring_all_reduce(tensor):\n    {load}\n    ring(tensor, range(dist.get_world_size()))\n"
+SOURCE = str(programs_folder() / "links" / "collectives.py")
 IMPORTS = {
     "from": "from links.collectives import ring",
     "import": "import links.collectives as own; ring = own.ring",
     "importlib": "import importlib; ring = importlib.import_module('links.collectives').ring",
     "a text": "names = {}; exec('from links.collectives import ring', names); ring = names['ring']",
+    "runpy": f"import runpy; ring = runpy.run_path({SOURCE!r})['ring']",
+    "its text": f"names = {{}}; exec(open({SOURCE!r}).read(), names); ring = names['ring']",
+    "a path": f"import pathlib; text = pathlib.Path({SOURCE!r}).read_text(); ring = None",
     "the library": "from course_lib.plan import groups",
 }
 
