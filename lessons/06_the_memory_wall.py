@@ -204,7 +204,7 @@ else:
     print(f"Even {broken_at} samples completed.")
 broken_log = broken.log_file if broken else "/dev/null"  # an empty log if no run failed
 
-# %% id="double-words"
+# %% id="double-words" tags=["plumbing"]
 if not broken:
     print("The logits of 64 samples alone take 256 MiB, so the limit was not enforced.")
     print("Some systems, such as macOS, cannot limit the memory of a process.")

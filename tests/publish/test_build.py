@@ -100,6 +100,16 @@ def test_magics_are_restored_and_printed_lines_become_the_compared_output(house)
     assert look.execution_count is not None
 
 
+def test_the_code_of_claims_is_folded_and_nothing_else(repository):
+    for lesson in map(read_lesson, sorted((repository / "lessons").glob("*.py"))):
+        notebook = json.loads(build.build_text(lesson, with_answers=True))
+        cells = {cell["id"]: cell["metadata"] for cell in notebook["cells"]}
+        folded = {name for name, metadata in cells.items() if "jupyter" in metadata}
+        assert all(cells[name]["jupyter"] == {"source_hidden": True} for name in folded)
+        assert {cell.id for cell in lesson.cells if "claim" in cell.tags} <= folded
+        assert not {cell.id for cell in lesson.cells if "exercise" in cell.tags} & folded
+
+
 def test_a_build_repeated_changes_nothing_and_check_sees_an_edit(house):
     build.write(house)
     assert build.differing(house) == []

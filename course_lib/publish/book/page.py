@@ -117,7 +117,8 @@ def _pieces(lesson: Lesson, cell: Cell, shown: Shown) -> Iterator[Piece]:
         yield Piece(new_code_cell(learner, id=f"{cell.id[:60]}-gap"))
         fold = GUESSED if GUESS.search(learner) else ANSWER
     outputs = [] if "exercise-only" in cell.tags else shown.outputs(cell.id, answer)
-    yield Piece(new_code_cell(answer, id=cell.id, outputs=outputs), fold)
+    metadata = {"tags": ["hide-input"]} if cell.is_folded else {}
+    yield Piece(new_code_cell(answer, id=cell.id, outputs=outputs, metadata=metadata), fold)
 
 
 def as_source(text: str) -> str:

@@ -80,10 +80,13 @@ def _notebook_cell(lesson: Lesson, cell: Cell, with_answers: bool) -> dict[str, 
     tags = [tag for tag in cell.tags if tag not in SOURCE_ONLY_TAGS]
     if printed:
         tags.append(COMPARED)
+    metadata: dict[str, object] = {"tags": tags} if tags else {}
+    if cell.is_folded:
+        metadata["jupyter"] = {"source_hidden": True}
     fields: dict[str, object] = {
         "cell_type": cell.kind,
         "id": cell.id,
-        "metadata": {"tags": tags} if tags else {},
+        "metadata": metadata,
         "source": source.splitlines(keepends=True),
     }
     if cell.kind == "code":

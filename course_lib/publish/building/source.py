@@ -29,6 +29,10 @@ class LessonError(LabError, ValueError):
     """Error in a lesson's source; the message names file and line."""
 
 
+# Tags of cells whose source is folded: their output matters, their code is not part of the lesson.
+FOLDED_TAGS = {"claim", "plumbing"}
+
+
 @dataclass(frozen=True)
 class Cell:
     id: str
@@ -37,6 +41,11 @@ class Cell:
     tags: tuple[str, ...]
     text: str
     line: int
+
+    @property
+    def is_folded(self) -> bool:
+        """Tell whether readers see only the output, until they unfold the source."""
+        return bool(FOLDED_TAGS & set(self.tags))
 
 
 @dataclass(frozen=True)
