@@ -311,12 +311,12 @@ guess_ratio = 2
 ratio_guess = predict(
     "00: bandwidth inside a node over that between nodes", guess_ratio, unit="times"
 )
-roads = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2, max_bytes=4 << 20))
-roads.wait()
-roads.links.roads
+link_run = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2, max_bytes=4 << 20))
+link_run.wait()
+link_run.links.table
 
 # %% id="link-see"
-measured = roads.links.roads.set_index("road")
+measured = link_run.links.table.set_index("link")
 inside, between = measured.loc["inside a node"], measured.loc["between the nodes"]
 ratio = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
 ratio_guess.compare(ratio)
@@ -332,7 +332,7 @@ if ratio < 1.5 and lab.site.box:
     print("The box runs in flat mode, as sinfo reports, so both nodes share one network.")
 elif ratio < 1.5:
     print("On this cluster both links have about the same bandwidth.")
-elif roads.links.backend == "nccl":
+elif link_run.links.backend == "nccl":
     print(
         "Inside a node, devices copy into each other's memory. Between nodes, they use the network."
     )

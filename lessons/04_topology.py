@@ -55,12 +55,12 @@ show.node(plan.CLUSTERS["selene"])
 # devices, with messages of up to 16 MiB (`16 << 20` bytes). You will need this measurement later.
 
 # %% id="roads-run"
-roads_recipe = links.recipe(
+links_recipe = links.recipe(
     "roads", nodes=2, gpus_per_node=2, max_bytes=16 << 20, environment={"NCCL_DEBUG": "INFO"}
 )
-roads = lab.submit(roads_recipe)
-roads.require()
-print(f"the four processes talked through {roads.links.backend}")
+link_run = lab.submit(links_recipe)
+link_run.require()
+print(f"the four processes talked through {link_run.links.backend}")
 
 # %% [markdown] id="backend-idea"
 # If the job printed `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it
@@ -70,8 +70,8 @@ print(f"the four processes talked through {roads.links.backend}")
 
 
 # %% id="log"
-if roads.links.backend == "nccl":
-    nccl_file = roads.log_file
+if link_run.links.backend == "nccl":
+    nccl_file = link_run.log_file
 else:
     nccl_file = lab.workspace.runs / "simulated-nccl.log"
     nccl_file.write_text(plan.nccl_log(nodes=2, devices_per_node=2, between="sockets"))
@@ -241,7 +241,7 @@ pd.DataFrame(
 # second. Dark is fast:
 
 # %% id="heat"
-show.link_heat(roads.links.bandwidth_gb_s)
+show.link_heat(link_run.links.bandwidth_gb_s)
 
 # %% [markdown] id="heat-explain"
 # Ranks 0 and 1 share a node, and ranks 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have
@@ -249,7 +249,7 @@ show.link_heat(roads.links.bandwidth_gb_s)
 
 
 # %% id="curve"
-show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
+show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
 
 # %% [markdown] id="curve-explain"
 # *Time of one message against its size. A point is the median of the messages that waited least for a processor,
@@ -273,16 +273,16 @@ show.link_curve(roads.links, pairs={"inside a node": (0, 1), "between the nodes"
 # last column is about the size at which the line bends:
 
 # %% id="roads"
-table = roads.links.roads.copy()
+table = link_run.links.table.copy()
 table["bend_at_kb"] = table["latency_ms"] * table["bandwidth_gb_s"] * 1e3
-table.round(3).rename(columns={"road": "link"})
+table.round(3)
 
 # %% id="roads-claim" tags=["claim"]
 inside, between = (
-    table.set_index("road").loc[road] for road in ("inside a node", "between the nodes")
+    table.set_index("link").loc[link] for link in ("inside a node", "between the nodes")
 )
 bandwidth = inside["bandwidth_gb_s"] / between["bandwidth_gb_s"]
-fit = roads.links.fits.set_index(["kind", "source", "destination"])["r2"]["point_to_point"]
+fit = link_run.links.fits.set_index(["kind", "source", "destination"])["r2"]["point_to_point"]
 claim("r² of the line inside a node", fit[0, 1], least=0.98)
 claim("r² of the line between the nodes", fit[1, 2], least=0.98)
 claim(
@@ -444,9 +444,9 @@ guess_all_reduce, guess_step = 4.0, 4.0
 
 # %% id="slow-run"
 all_reduce_guess = predict(
-    "04: all-reduce over a road four times slower", guess_all_reduce, unit="times"
+    "04: all-reduce over a link four times slower", guess_all_reduce, unit="times"
 )
-step_guess = predict("04: step over a road four times slower", guess_step, unit="times")
+step_guess = predict("04: step over a link four times slower", guess_step, unit="times")
 fast_run = lab.submit(dp4.but(name="fast-road"))
 fast_run.require()  # one after the other, so that no run disturbs another
 slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
@@ -626,7 +626,7 @@ lab_model_ms = ring_ms(4 * plan.parameters(plan.preset("lab")).total, 4, between
 ### END SOLUTION
 
 # %% id="ex3-check" tags=["check"]
-check.ex04_milliseconds(lab_model_ms, roads)
+check.ex04_milliseconds(lab_model_ms, link_run)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # The model is about 67 times as large as the small one. The time grows by the same factor, because latency
@@ -664,4 +664,4 @@ check.ex04_milliseconds(lab_model_ms, roads)
 # %% id="clean"
 for file in lab.workspace.runs.glob("*-nccl.log"):
     file.unlink()
-lab.clean(roads, ring, slow_ring, fast_run, slow_run, hierarchical, yes=True)
+lab.clean(link_run, ring, slow_ring, fast_run, slow_run, hierarchical, yes=True)

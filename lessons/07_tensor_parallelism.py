@@ -330,9 +330,9 @@ pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
 
 # %% id="between-road"
 far = lab.but(link_gbit=0.2) if lab.site.box else lab
-roads = far.submit(links.recipe("two-roads", nodes=2, gpus_per_node=1)).require()
-road = roads.links.roads.set_index("road").loc["between the nodes"]
-megabyte_ms = 1 / road["bandwidth_gb_s"]
+link_run = far.submit(links.recipe("two-roads", nodes=2, gpus_per_node=1)).require()
+link = link_run.links.table.set_index("link").loc["between the nodes"]
+megabyte_ms = 1 / link["bandwidth_gb_s"]
 print(f"a megabyte takes {megabyte_ms:.2f} ms between the nodes")
 
 # %% [markdown] id="between-predict"
@@ -501,4 +501,4 @@ check.ex07_sent(gigabytes_sent)
 # ## Clean up
 
 # %% id="clean"
-lab.clean(*every, one, roads, yes=True)
+lab.clean(*every, one, link_run, yes=True)

@@ -446,10 +446,10 @@ pd.Series(
 # %% id="site-run"
 probes = [lab.submit(recipe(f"probe2-{number}", iterations=24)) for number in (1, 2, 3)]
 probe8 = lab.submit(recipe("probe8", micro_batch=8, iterations=7))
-roads = lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10))
-for run in (*probes, probe8, roads):
+link_run = lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10))
+for run in (*probes, probe8, link_run):
     run.require()
-roads.links.roads
+link_run.links.table
 
 
 # %% id="site-calibrate"
@@ -469,7 +469,7 @@ else:
     known = HARDWARE if HARDWARE in plan.DEVICES else "A100-40GB"
     cluster = plan.cluster(known).but(nodes=2, devices_per_node=2)
 print(f"the planner starts from the figures of: {cluster.device.name}")
-cluster = plan.with_links(cluster, roads.links)
+cluster = plan.with_links(cluster, link_run.links)
 here = plan.calibrate(cluster, plan.STACKS["course"], [observed(*probes), observed(probe8)])
 print(f"an iteration on one device: {1e3 * seconds(*probes):.0f} ms with a micro-batch of 2")
 for part in ("gradients", "activations"):
@@ -728,4 +728,4 @@ else:
 # - Liang and others, 2025, Lumos: [arXiv 2504.09307](https://arxiv.org/abs/2504.09307)
 
 # %% id="clean"
-lab.clean(probe, *probes, probe8, roads, yes=True)
+lab.clean(probe, *probes, probe8, link_run, yes=True)

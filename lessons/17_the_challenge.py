@@ -264,7 +264,7 @@ guess_faster = 4
 
 # %% id="layout-run"
 faster = predict("17: an iteration on four devices, as planned", guess_faster, unit="times as fast")
-roads = lab.submit(
+link_run = lab.submit(
     links.recipe(
         "roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10, time_limit_minutes=2
     )
@@ -281,7 +281,7 @@ cluster = plan.box(processors=os.cpu_count())
 if known in plan.DEVICES:
     cluster = plan.cluster(known).but(nodes=2, devices_per_node=2)
 here = plan.calibrate(
-    plan.with_links(cluster, roads.links),
+    plan.with_links(cluster, link_run.links),
     plan.STACKS["course"],
     [observed(run) for run in probes.values()],
 )
@@ -700,4 +700,4 @@ check.ex17_mixture(total_billions, active_billions, mixture_plan)
 
 # %% id="clean"
 lab.set_budget(limit_before)
-lab.clean(*probes.values(), roads, rehearsal, yes=True)
+lab.clean(*probes.values(), link_run, rehearsal, yes=True)

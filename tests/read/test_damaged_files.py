@@ -163,7 +163,7 @@ def use_profile(path: Path) -> None:
 
 
 def use_links(path: Path) -> None:
-    ask(read.links(path), "latency_us bandwidth_gb_s fits roads all_reduce_ms")
+    ask(read.links(path), "latency_us bandwidth_gb_s fits table all_reduce_ms")
 
 
 def use_monitor(path: Path) -> None:

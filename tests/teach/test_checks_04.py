@@ -147,16 +147,16 @@ def test_roads_of_one_node_know_no_road_between_nodes(finished, roads):
     for rank in alone["ranks"]:
         rank["node"] = "node1"
     run = finished(links.recipe("roads", nodes=1, gpus_per_node=4), alone)
-    assert "knows no road between nodes" in hint_of(lesson04.ex04_milliseconds, 5.0, run)
+    assert "measured no link between nodes" in hint_of(lesson04.ex04_milliseconds, 5.0, run)
 
 
 def test_the_expected_factor_holds_against_all_kinds_of_answers(timed, ring):
     run = timed()
     wrong = {
-        2: "how often the ring goes round", 1: "no gain at all", 150: "Here 100 is: percent",
-        3: "Or did you count 6 steps against 2", 0.75: "lets the ring go round once",
-        2 / 3: "upside down", 1 / 3: "the part of the time that is saved",
-        1.2: "You answered 1.2. How often does everything cross",
+        2: "or of rounds of the ring", 1: "no gain at all", 150: "Here 100 is: percent",
+        3: "If you compared 6 steps with 2", 0.75: "You counted one round of the ring",
+        2 / 3: "upside down", 1 / 3: "the saved share of the time",
+        1.2: "You answered 1.2. Count how often all bytes cross",
     }  # fmt: skip
     check = lambda answer: lesson04.ex04_hierarchical(run, ring, answer)  # noqa: E731
     hold("expected_factor", check, 1.5, wrong, accepted=["1.5×"])
@@ -170,7 +170,7 @@ def test_milliseconds_hold_against_all_kinds_of_answers(roads):
         6 * STEP_MS / 1.048576: "a power of two has slipped in",
         6 * STEP_MS * 163.04 / 124.44: "the table of words twice",
         6 * STEP_MS * 85.06 / 124.44: "You left out the two tables",
-        6 * (0.05 + LAB_BYTES / 4 / 2e6): "the road inside a node",
+        6 * (0.05 + LAB_BYTES / 4 / 2e6): "the link inside a node",
         LAB_BYTES / 1e6: "the MB of its gradients",
         4 * STEP_MS: "every piece of it travels more than once",
         1.0: "The model has 124,439,808 parameters",

@@ -109,7 +109,7 @@ def test_a_picture_shows_how_the_guesses_became_better():
     predict("04: which", "a", choices=("a", "b")).compare("b")
     picture = show.guesses(guesses())
     assert "03: 1 numbers, 0 choices; 04: 1 numbers, 1 choices" in picture.alt
-    with pytest.raises(ArgumentError, match="do a lesson"):
+    with pytest.raises(ArgumentError, match="run a lesson first"):
         show.guesses(guesses().iloc[:0])
 
 

@@ -103,7 +103,7 @@ class Links:
         return table.rename_axis(index="source", columns="destination")
 
     @cached_property
-    def roads(self) -> pd.DataFrame:
+    def table(self) -> pd.DataFrame:
         """Return latency and bandwidth inside and between nodes: medians over the pairs, latency
         from the smallest message."""
         import pandas as pd
@@ -112,13 +112,13 @@ class Links:
         pairs = self.fits[self.fits["kind"] == "point_to_point"]
         near = pairs["source"].map(node) == pairs["destination"].map(node)
         rows = []
-        for road, chosen in (("inside a node", near), ("between the nodes", ~near)):
+        for link, chosen in (("inside a node", near), ("between the nodes", ~near)):
             if chosen.any():
                 found = pairs[chosen]
                 ends = zip(found["source"], found["destination"], strict=True)
                 latency_ms = float(np.median([self.latency_us.loc[pair] for pair in ends])) / 1e3
-                rows.append((road, latency_ms, float(found["bandwidth_gb_s"].median())))
-        return pd.DataFrame(rows, columns=["road", "latency_ms", "bandwidth_gb_s"])
+                rows.append((link, latency_ms, float(found["bandwidth_gb_s"].median())))
+        return pd.DataFrame(rows, columns=["link", "latency_ms", "bandwidth_gb_s"])
 
 
 def fit_line(sizes: Sequence[float] | Any, times: Sequence[float] | Any) -> tuple[float, ...]:

@@ -36,8 +36,8 @@ WHERE_TO_LOOK = {
         "What the nodes are called says nothing."
     ),
     "inside": N_(
-        "Only one of the four lines is about two ranks of the same node. What stands "
-        "behind its `via`, and what does the table of roads say of it?"
+        "Only one of the four lines is about two ranks of the same node. Read what "
+        "follows `via` in it, and compare it with the table of links."
     ),
     "between": N_("Three lines are about ranks of two nodes. What stands behind `via NET/`?"),
     "gpu_direct": N_(
@@ -140,26 +140,26 @@ def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
             _expected(float(ratio)),
             _("it was expected to be faster by so much"),
             hint=_(
-                "How often does everything cross the slow road in a ring of 4 devices, "
-                "and how often in a ring of 2, one of each node?"
+                "Count how often all bytes cross the slow link: in a ring of 4 devices, "
+                "and in a ring of 2 devices, one of each node."
             ),
         )
 
 
 def _expected(measured: float) -> Amount:
     right = RING / (2 * (NODES - 1) / NODES)
-    saved = _("That is the part of the time that is saved. How many times as fast is asked for.")
+    saved = _("This is the saved share of the time. The question is by what factor it is faster.")
     return Amount(
         right=right,
         slips={
-            2: _("That is how many devices share the road, or how often the ring goes round."),
+            2: _("This is the number of devices that share the link, or of rounds of the ring."),
             RING * 2: _(
-                "In the ring only one device of each node sends over the slow road at a "
-                "time. Or did you count 6 steps against 2? A step carries a quarter "
-                "there, and a half here."
+                "In the ring, only one device of each node sends over the slow link at a "
+                "time. If you compared 6 steps with 2: a step carries a quarter of the "
+                "bytes there, and half of them here."
             ),
             RING / 2: _(
-                "That lets the ring go round once. It does twice: to add up, and to hand out."
+                "You counted one round of the ring. It makes two: one adds up, one hands out."
             ),
             **dict.fromkeys((1 - 1 / right, 100 - 100 / right, 33), saved),
         },
@@ -172,39 +172,39 @@ def _expected(measured: float) -> Amount:
     )
 
 
-def ex04_milliseconds(answer: object, roads: Any) -> None:
+def ex04_milliseconds(answer: object, link_run: Any) -> None:
     """Check the ring formula for the gradients of the original lab's model on measured links."""
     with Checklist("04.3") as check:
         given = check.number(answer, "lab_model_ms")
-        check.started(roads, "measure_links.py", _("the run `roads`"))
-        table = check.left(roads, "links", _("the run `roads`")).roads.set_index("road")
+        check.started(link_run, "measure_links.py", _("the run `roads`"))
+        table = check.left(link_run, "links", _("the run `roads`")).table.set_index("link")
         check.that(
             "between the nodes" in table.index,
             _("the run `roads` had two nodes"),
-            hint=_("Its ranks were all on one node, so it knows no road between nodes."),
+            hint=_("Its ranks were all on one node, so it measured no link between nodes."),
         )
         model = plan.preset("lab")
         parameters = plan.parameters(model).total
         check.amount(
             given,
             _ring_time(parameters, model, table),
-            _("it is what the formula gives for your road between the nodes"),
+            _("it is what the formula gives for your link between the nodes"),
             hint=_(
                 "The model has {parameters:,} parameters. How many bytes are its "
-                "gradients, and which road does every step of the ring wait for?",
+                "gradients, and which link does every step of the ring wait for?",
                 parameters=parameters,
             ),
         )
 
 
-def _ring_time(parameters: int, model: plan.Model, roads: Any) -> Amount:
-    def ring_ms(numbers: float, road: str = "between the nodes") -> float:
-        latency_ms, bandwidth_gb_s = roads.loc[road, ["latency_ms", "bandwidth_gb_s"]]
+def _ring_time(parameters: int, model: plan.Model, links: Any) -> Amount:
+    def ring_ms(numbers: float, link: str = "between the nodes") -> float:
+        latency_ms, bandwidth_gb_s = links.loc[link, ["latency_ms", "bandwidth_gb_s"]]
         piece_ms = BYTES_PER_GRADIENT * numbers / DEVICES / (bandwidth_gb_s * 1e6)
         return float(2 * (DEVICES - 1) * (latency_ms + piece_ms))
 
     right, words = ring_ms(parameters), model.hidden * model.vocabulary
-    inside_ms = ring_ms(parameters, "inside a node") if "inside a node" in roads.index else right
+    inside_ms = ring_ms(parameters, "inside a node") if "inside a node" in links.index else right
     binary = _("Here 1 MB is 10⁶ bytes, and 1 GB 10⁹: a power of two has slipped in.")
     return Amount(
         right=right,
@@ -218,7 +218,7 @@ def _ring_time(parameters: int, model: plan.Model, roads: Any) -> Amount:
             ),
             **dict.fromkeys((ring_ms(parameters / 1.024**power) for power in (2, 3)), binary),
             inside_ms: _(
-                "That is the time over the road inside a node. Which link does every step wait for?"
+                "This is the time over the link inside a node. Which link does every step wait for?"
             ),
         },
         known={

@@ -47,21 +47,21 @@ def report(**more):
     } | more
 
 
-def test_roads_worked_out_by_hand(write, tmp_path):
+def test_latency_and_bandwidth_worked_out_by_hand(write, tmp_path):
     write("run/links.json", json.dumps(report()))
     links = read.links(tmp_path / "run")
     assert links.latency_us.loc[0, 1] == links.latency_us.loc[1, 0] == 11
     assert links.latency_us.loc[2, 0] == 110
     assert links.bandwidth_gb_s.loc[0, 1] == pytest.approx(10e6 / 10_010 / 1e3)
-    roads = links.roads.set_index("road")
-    assert roads.loc["inside a node"].tolist() == pytest.approx([0.011, 1.0])
-    assert roads.loc["between the nodes"].tolist() == pytest.approx([0.11, 0.1])
+    table = links.table.set_index("link")
+    assert table.loc["inside a node"].tolist() == pytest.approx([0.011, 1.0])
+    assert table.loc["between the nodes"].tolist() == pytest.approx([0.11, 0.1])
     fits = links.fits[links.fits["kind"] == "point_to_point"]
     assert len(fits) == 6
     assert (fits["r2"] > 0.999999).all()
 
 
-def test_a_road_on_which_large_messages_were_held_up_still_has_its_latency(write, tmp_path):
+def test_a_link_on_which_large_messages_were_held_up_still_has_its_latency(write, tmp_path):
     held_up = report()
     for one in held_up["samples"]:
         if one["size_bytes"] == 10_000_000:
@@ -69,7 +69,7 @@ def test_a_road_on_which_large_messages_were_held_up_still_has_its_latency(write
     write("run/links.json", json.dumps(held_up))
     links = read.links(tmp_path / "run")
     assert links.fits["alpha_us"].min() == 0, "their line leads below nothing"
-    assert links.roads["latency_ms"].tolist() == pytest.approx([0.011, 0.11])
+    assert links.table["latency_ms"].tolist() == pytest.approx([0.011, 0.11])
 
 
 def test_repeated_all_reduces(write):
@@ -108,7 +108,7 @@ def test_if_small_messages_took_longest_the_largest_message_tells_the_rate():
     assert beta == pytest.approx(2**22 / 1000 / 1e3)
 
 
-def test_what_a_buffer_swallows_does_not_make_the_road_look_wider():
+def test_what_a_buffer_swallows_does_not_make_the_link_look_wider():
     """Times of a link of 0.125 GB/s whose first 31 KB pass at once."""
     sizes = [1024 * 4**n for n in range(7)]
     times = [40 + max(size / 5, (size - 31_250) / 0.125) / 1e3 for size in sizes]
@@ -167,7 +167,7 @@ def test_measure_links_times_all_pairs(repository, tmp_path):
     assert off_diagonal.sum() == 6
     pairs = links.samples.groupby("kind")["size_bytes"].nunique()
     assert pairs["point_to_point"] == pairs["all_reduce"] == 4
-    assert links.roads["road"].tolist() == ["inside a node", "between the nodes"]
+    assert links.table["link"].tolist() == ["inside a node", "between the nodes"]
     assert (links.samples["time_us"] > 0).all()
 
 
@@ -250,7 +250,7 @@ def test_nothing_raises(tmp_path_factory, fields, noise):
         (folder / "links.json").write_bytes(content)
         links = read.links(folder)
         assert len(links.latency_us) == links.world_size
-        assert links.roads is not None
+        assert links.table is not None
         assert isinstance(links.all_reduce_ms, list)
         (folder / "monitor.jsonl").write_bytes(
             content + b"\n" + look(**{"unix_s": 5} | fields).encode()
