@@ -132,7 +132,7 @@ def test_a_run_that_was_cleaned_away_is_submitted_anew(lab, done):
 def test_a_run_that_was_cleaned_away_says_so_when_it_is_read(lab, done, part):
     lab.clean(done, yes=True)
     assert (done.deleted, done.ok, done.text, done.error) == (True, True, "", "")
-    with pytest.raises(DeletedRunError, match=r"done .* was deleted.*submits it once more"):
+    with pytest.raises(DeletedRunError, match=r"done .* was deleted.*submits it again"):
         getattr(done, part)
 
 
@@ -287,7 +287,7 @@ def test_a_job_taken_though_sbatch_timed_out_is_found_by_its_mark(tmp_path, fake
     """`Socket timed out` says nothing about whether the controller took the job."""
     late = 'cat >/dev/null; [ "$1" = --test-only ] || { echo "Socket timed out" >&2; exit 1; }'
     calls = fake_slurm(sbatch=late)
-    fields = "44 PENDING JobHeldUser 0:00 5:00 1 - %s hello".replace(" ", "\\037")
+    fields = "44 PENDING JobHeldUser 0:00 - %s hello".replace(" ", "\\037")
     mark = "$(grep -o 'course:[0-9a-f]*' \"$FAKE_CALLS\" | tail -1)"
     fake("squeue", f"printf '{fields}\\n' \"{mark}\"")
     lab = Lab(tmp_path / "w", site="slurm", quiet=True)
