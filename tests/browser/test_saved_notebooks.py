@@ -72,7 +72,7 @@ def saved(server, browser):
     page.run_all()
     page.cell("panel").get_by_text("running on node").wait_for()
     page.page.keyboard.press("Control+s")
-    wait_until(lambda: "had not ended" in page.file.read_text())
+    wait_until(lambda: "was not finished" in page.file.read_text())
     page.page.close()
     wait_until(lambda: list(server.runs.glob("slow-*/exit_code")))
 
