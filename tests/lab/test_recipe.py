@@ -10,6 +10,7 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_lib import gpt, plan
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
 
@@ -80,6 +81,17 @@ def test_a_recipe_survives_its_file(arguments, environment):
     text = tomli_w.dumps({"recipe": one.to_dict()})
     assert Recipe.from_toml(text) == one
     assert tomllib.loads(text)["recipe"]["name"] == "dp4"
+
+
+@pytest.mark.parametrize("name", ["mixtral-8x22b", "tiny"])
+def test_a_recipe_of_a_mixture_survives_its_file(name):
+    mixture = plan.preset(name).but(experts=plan.Experts(8, 2))
+    one = gpt.recipe("mix", model=mixture, nodes=2, gpus_per_node=2, expert=4, global_batch=8)
+    text = tomli_w.dumps({"recipe": one.to_dict()})
+    assert Recipe.from_toml(text) == one
+    assert one.but(iterations=3).model.experts == plan.Experts(8, 2)
+    with pytest.raises(RecipeError, match=r"model\.experts: per_token 9 is more than the 8"):
+        Recipe.from_toml(text.replace("per_token = 2", "per_token = 9"))
 
 
 def test_a_file_of_a_later_version_is_still_read():

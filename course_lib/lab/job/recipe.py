@@ -18,7 +18,7 @@ from course_lib.lab.workspace import plain
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import is_truth_value, shown
 from course_lib.mistakes.names import answers_misspelt
-from course_lib.plan import Layout, Model
+from course_lib.plan import Experts, Latent, Layout, Model, Patches
 from course_lib.plan.numbers import real, whole
 from course_lib.words import N_, _
 
@@ -31,7 +31,7 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 TABLES = ("environment", "directives")
 # Modules whose `recipe` function makes recipes. `Recipe.but` calls it again.
 MAKERS = ("fault", "gpt", "links", "program", "shell", "trial")
-
+PARTS_OF_MODEL = {"patches": Patches, "experts": Experts, "latent": Latent}
 
 LAUNCHERS = ("torchrun", "srun")
 # A letter has up to four bytes and a file name up to 255. Folders and records add up to 40 bytes.
@@ -202,8 +202,7 @@ def _kept(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """Convert a value to a form that a file can hold."""
     if is_dataclass(value):
-        return {entry.name: inner for entry in fields(value)
-                if (inner := getattr(value, entry.name)) is not None}  # fmt: skip
+        return _plain({entry.name: getattr(value, entry.name) for entry in fields(value)})
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, tuple):
@@ -226,8 +225,12 @@ def _made(kind: type, name: str, table: Any) -> Any:
                 table=reprlib.repr(table),
             )
         )
+    known = _known(kind, table)
+    for part, of in PARTS_OF_MODEL.items() if kind is Model else ():
+        if part in known:
+            known[part] = _made(of, f"{name}.{part}", known[part])
     try:
-        return kind(**_known(kind, table))
+        return kind(**known)
     except (TypeError, ValueError) as error:
         raise RecipeError(f"{name}: {error}") from error
 
