@@ -51,7 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "slides": ("publish.slides.command", N_("makes slides of the lessons, one deck for each part")),
     "timetable": (
         "publish.slides.timetable",
-        N_("prints plans for half a day, a day and four days"),
+        N_("prints plans for half a day, a day and five days"),
     ),
     "record": ("publish.recording", N_("packs runs into files, to replay them elsewhere")),
     "lessons": (

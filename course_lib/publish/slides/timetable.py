@@ -124,7 +124,7 @@ def _day(
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="course timetable",
-        description="Prints plans for a class of half a day, one day and four days.",
+        description="Prints plans for a class of half a day, one day and five days.",
     )
     parser.add_argument("--language", default=ENGLISH, choices=[ENGLISH, *LANGUAGES])
     language, clone = parser.parse_args(argv).language, PACKAGE.parent

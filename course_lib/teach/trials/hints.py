@@ -57,6 +57,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
     "context": {"sent": N_("keys and values travel, queries do not")},
+    "experts": {"sent": N_("each copy travels to its expert alone")},
     "schedule": {},
 }
 
@@ -380,6 +381,43 @@ HINTS: dict[str, Hints] = {
         ("sent", ""): N_(
             "Forward sends {sent:.3g} times what x has on all {size} ranks. Queries stay where "
             "they are: gather keys and values, and the positions they belong to."
+        ),
+    },
+    "experts": {
+        ("y", "not restored"): N_(
+            "the results are in the order in which the copies were sent, sorted by expert. Write "
+            "row n of them to row order[n]: restored[order] = results."
+        ),
+        ("y", "no weights"): N_("the results of a row are added up without their weights."),
+        ("y", "mean"): N_("it is the mean of a row's results. The router's weights differ."),
+        ("y", "weights not divided"): N_(
+            "the weights are the scores of all experts. Divide the chosen scores by their sum."
+        ),
+        ("y", "own experts"): N_(
+            "the copies were computed by experts of this rank, not by the chosen ones. Send each "
+            "copy to the rank of its expert."
+        ),
+        ("y", "first choice alone"): N_("it has the result of each row's first choice alone."),
+        ("y", "values"): N_(
+            "some copies were computed by a wrong expert, or their results went to a wrong row. "
+            "What arrives is sorted by sender, and for each sender by expert. Print the expert of "
+            "each row that arrives."
+        ),
+        ("sent", ""): N_(
+            "On {size} ranks a rank sends {sent:.3g} numbers in forward, and {needed:.3g} are "
+            "needed. Send each copy to the rank of its expert alone, and its result back."
+        ),
+        ("the gradient of x", "router alone"): N_(
+            "it comes through the router alone. The gradients of the copies have to return through "
+            "AllToAll.backward, and dist.all_to_all_single alone is unknown to autograd."
+        ),
+        ("the gradient of the router", "own"): N_(
+            "it is this rank's own. All ranks hold the router, and each has other rows: finish "
+            "adds up the gradients of all ranks."
+        ),
+        ("", "summed over ranks"): N_(
+            "the gradients of different experts were added up. All rows of an expert were on its "
+            "rank, so its gradient is complete after backward."
         ),
     },
     "schedule": {

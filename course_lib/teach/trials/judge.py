@@ -29,6 +29,8 @@ from course_lib.words import _
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 MESSAGES = ("send", "recv", "isend", "irecv")
+# Collectives whose sizes may differ between ranks.
+UNEVEN = ("all_to_all", "all_to_all_single")
 AGAIN = ", step 2"
 SHOWN_CALLS = 6
 
@@ -189,9 +191,10 @@ def _in_one_order(check: Checklist, trial: Trial, most: int) -> None:
         if size > most:
             break
         first, *others = [
-            [called(call) for call in calls if call["call"] not in MESSAGES]
+            [call["call"] if call["call"] in UNEVEN else called(call)
+             for call in calls if call["call"] not in MESSAGES]
             for calls in trial.at(size, case, "call")
-        ]
+        ]  # fmt: skip
         done = [bool(lines) for lines in trial.at(size, case, "result")]
         for rank, other in enumerate(others, 1):
             together = min(len(first), len(other))

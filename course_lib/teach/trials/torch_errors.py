@@ -97,6 +97,20 @@ RULES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
+        r"Split sizes doesn't match",
+        N_(
+            "The numbers of rows do not add up to the rows of the tensor. On the way back, what "
+            "was received is sent, and what was sent is received."
+        ),
+    ),
+    (
+        r"(Read error|Write error|Connection closed).*(remote worker|by peer)",
+        N_(
+            "The other rank ended the call: it sends another number of bytes than this rank "
+            "expects. Does each rank know what the other ranks send to it?"
+        ),
+    ),
+    (
         r"split_sizes|split_with_sizes|is invalid for input of size",
         N_(
             "The parts do not fit the bucket. Split it by p.numel() of the parameters that it was "

@@ -123,7 +123,7 @@ def test_the_page_that_leads_to_the_decks_is_korean_with_its_timetables(folder):
     index = (folder / "index.html").read_text(encoding="utf-8")
     assert '<html lang="ko">' in index
     assert english_in(index.partition("</style>")[2]) == []
-    for words in ("슬라이드", "나흘", "쉬는 시간", "“통신을 역전파 뒤에 숨기기”", "10분", "2일째"):
+    for words in ("슬라이드", "닷새", "쉬는 시간", "“통신을 역전파 뒤에 숨기기”", "10분", "2일째"):
         assert words in index
 
 

@@ -13,9 +13,9 @@ def plans(repository):
     return timetable.read(repository / "lessons", every), every
 
 
-def test_there_are_plans_for_half_a_day_a_day_and_four(repository):
+def test_there_are_plans_for_half_a_day_a_day_and_five(repository):
     told, _ = plans(repository)
-    assert [len(plan.days) for plan in told] == [1, 1, 4]
+    assert [len(plan.days) for plan in told] == [1, 1, 5]
     assert told[0].days[0][-1].begin <= "12:30"
 
 
@@ -31,7 +31,7 @@ def test_no_day_is_longer_than_people_can_listen(repository):
                 assert sitting <= 100, f"{plan.name}: no break before {entry.what}"
 
 
-def test_four_days_hold_every_lesson_once(repository):
+def test_five_days_hold_every_lesson_once(repository):
     told, every = plans(repository)
     taken = [entry.what for day in told[-1].days for entry in day if entry.lesson]
     assert sorted(taken) == sorted(lesson.title for lesson in every)

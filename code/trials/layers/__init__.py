@@ -1,0 +1,1 @@
+"""Tests of layers over ranks: columns and rows, tokens, positions, experts."""

@@ -1,0 +1,145 @@
+"""Test 13c.1: `Mixture(router, up, down)` has a share of the experts, and every rank its own rows.
+
+own = Mixture(router, up, down)        all of them whole; the rank keeps its experts
+y = own(x)                             x: the rows of this rank, y: their results
+y.backward(dy)
+own.finish()                           the router's gradient is that of all rows"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from process.own_program import KEPT
+from trials.layers.linear import AGAIN, CHANGED, gradient, gradients
+from trials.ranks import Ranks
+
+NAME = "Mixture"
+EXPERTS, CHOSEN, WIDTH, INNER = 12, 2, 6, 5
+# Rows of the ranks: the same number on each in the first step, then different ones.
+ROWS = {"": (7, 7, 7, 7), AGAIN: (5, 9, 1, 6)}
+# Most that may travel; if every rank got all rows, it would be twice as much on four ranks.
+MOST = 1.5
+
+
+def test(Mixture: Any, ranks: Ranks) -> None:
+    weights = ranks.draw((EXPERTS, WIDTH), (EXPERTS, WIDTH, INNER), (EXPERTS, INNER, WIDTH))
+    ranks.begin("wrapping")
+    with ranks.phase("wrapping"):
+        own = Mixture(*(weight.clone() for weight in weights))
+    KEPT.append(own)
+    for name, weight in zip(("up", "down"), weights[1:], strict=True):
+        slices = weight.chunk(ranks.size)
+        ranks.same(f"the experts' {name}", getattr(own, name), slices[ranks.rank], summands=slices,
+                   mistakes={"whole": weight})  # fmt: skip
+    for when, rows in ROWS.items():
+        step(own, weights, rows[: ranks.size], when, ranks)
+        with torch.no_grad():
+            for name in ("router", "up", "down"):
+                getattr(own, name).mul_(CHANGED)
+                getattr(own, name).grad = None
+        weights = [CHANGED * weight for weight in weights]
+
+
+def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks: Ranks) -> None:
+    """Check forward, the gradient of x, then the gradients of router and experts."""
+    rank, size = ranks.rank, ranks.size
+    every_x, every_dy = ranks.draw((sum(rows), WIDTH), (sum(rows), WIDTH))
+    x, dy = every_x.split(list(rows))[rank], every_dy.split(list(rows))[rank]
+    mine = x.clone().requires_grad_()
+    ranks.begin("forward" + when)
+    with ranks.phase("forward"):
+        y = own(mine)
+    ranks.all_waited_for()
+    ranks.same("y", y, mixture(x, *weights), mistakes=wrong_results(x, weights, size))
+    # The copies for the experts travel, and their results. Numbers of rows are few.
+    _, chosen = chosen_by(every_x, weights[0])
+    here = (chosen * size // EXPERTS == rank).sum().item()
+    needed = (here + CHOSEN * len(x)) * WIDTH * (size - 1) / size
+    sent = ranks.calls.sent()
+    ranks.holds("sent", sent <= MOST * needed + EXPERTS * size, sent=sent, needed=needed)
+    ranks.begin("backward" + when)
+    with ranks.phase("backward"):
+        y.backward(dy.clone())
+    ranks.all_waited_for()
+    by_rank = [
+        gradients(mixture, (rows_of, *weights), grads)
+        for rows_of, grads in zip(
+            every_x.split(list(rows)), every_dy.split(list(rows)), strict=True
+        )
+    ]
+    ranks.same("the gradient of x", mine.grad, by_rank[rank][0],
+               mistakes={"router alone": through_router(x, weights, dy)})  # fmt: skip
+    ranks.begin("after finish" + when)
+    with ranks.phase("finish"):
+        own.finish()
+    ranks.all_waited_for()
+    summands = [one[1] for one in by_rank]
+    ranks.same("the gradient of the router", gradient(own, "router"), sum_of(summands),
+               summands=summands)  # fmt: skip
+    for place, name in ((2, "up"), (3, "down")):
+        slices = sum_of([one[place] for one in by_rank]).chunk(size)
+        mistakes = {"summed over ranks": sum_of(slices)} if size > 1 else {}
+        ranks.same(f"the gradient of {name}", gradient(own, name), slices[rank],
+                   mistakes=mistakes)  # fmt: skip
+
+
+def sum_of(summands: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(summands)).sum(0)
+
+
+def mixture(x: Tensor, router: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """Compute every expert for every row, and keep the chosen ones."""
+    weights, chosen = chosen_by(x, router)
+    results = each_expert(x, up, down)[torch.arange(len(x))[:, None], chosen]
+    return (weights[:, :, None] * results).sum(1)
+
+
+def chosen_by(x: Tensor, router: Tensor) -> tuple[Tensor, Tensor]:
+    weights, chosen = (x @ router.T).softmax(1).topk(CHOSEN, 1)
+    return weights / weights.sum(1, keepdim=True), chosen
+
+
+def each_expert(x: Tensor, up: Tensor, down: Tensor) -> Tensor:
+    """Map [rows, width] to [rows, experts, width]."""
+    return torch.einsum("rei,eiw->rew", torch.einsum("rw,ewi->rei", x, up).relu(), down)
+
+
+def through_router(x: Tensor, weights: list[Tensor], dy: Tensor) -> Tensor:
+    """Return the gradient of x if none comes back from the experts."""
+    results = each_expert(x, *weights[1:]).detach()
+
+    def alone(rows: Tensor) -> Tensor:
+        shares, chosen = chosen_by(rows, weights[0])
+        return (shares[:, :, None] * results[torch.arange(len(x))[:, None], chosen]).sum(1)
+
+    (found,) = gradients(alone, (x,), dy)
+    return found
+
+
+def wrong_results(x: Tensor, weights: list[Tensor], size: int) -> dict[str, Tensor]:
+    """Return the results of the likely mistakes."""
+    router, up, down = weights
+    shares, chosen = chosen_by(x, router)
+    raw = (x @ router.T).softmax(1).gather(1, chosen)
+    rows, results = torch.arange(len(x))[:, None], each_expert(x, up, down)
+    right = results[rows, chosen]
+    order = chosen.flatten().argsort(stable=True)
+    here = EXPERTS // size
+    own = chosen % here + here * torch.distributed.get_rank()
+    in_order = right.flatten(0, 1)[order].view_as(right)
+
+    def together(of_rows: Tensor, by: Tensor) -> Tensor:
+        return (by[:, :, None] * of_rows).sum(1)
+
+    return {
+        "not restored": together(in_order, shares),
+        "no weights": right.sum(1),
+        "mean": right.mean(1),
+        "weights not divided": together(right, raw),
+        "own experts": together(results[rows, own], shares),
+        "first choice alone": right[:, 0],
+    }
