@@ -200,7 +200,8 @@ show.predicted(theory, measured, unit="% of the time", what="bubble")
 show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 
 # %% [markdown] id="measure-explain"
-# *The same step of 1F1B as it really ran. Numbers are micro-batches.*
+# *The same step of 1F1B as it really ran. Numbers are micro-batches. On the box, a pass includes the sleep that keeps
+# the slot's pace (lesson 00).*
 #
 # **Explain.** If you guessed nearly 4 times as fast, you expected eight micro-batches to hide the waiting. But the
 # bubble is as long as *p* − 1 = 3 of them. Three units of eleven are lost, so four devices do the work of 2.9.
