@@ -6,6 +6,7 @@ python images/many_processes.py
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from overview import BLUE, GREEN, INK, ORANGE, PAPER, SOFT, arrow, box, head, words
 
@@ -23,6 +24,25 @@ def picture(title: str, height: int, parts: list[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'font-family="Helvetica, Arial, sans-serif">\n{body}\n</svg>\n'
     )
+
+
+def stripes(colour: str, ground: str = PAPER, turn: int = 45) -> str:
+    """A hatching for boxes; `fill=striped(colour)` uses it."""
+    return (
+        f'<pattern id="stripes-{colour[1:]}" width="9" height="9" patternUnits="userSpaceOnUse" '
+        f'patternTransform="rotate({turn})"><rect width="9" height="9" fill="{ground}"/>'
+        f'<rect width="3" height="9" fill="{colour}"/></pattern>'
+    )
+
+
+def striped(colour: str) -> str:
+    return f"url(#stripes-{colour[1:]})"
+
+
+def on_paper(x: int, y: int, text: str, wide: int, **style: Any) -> list[str]:
+    """Words in the middle of a hatched box, with paper behind them."""
+    ground = f'<rect x="{x - wide // 2}" y="{y - 15}" width="{wide}" height="20" fill="{PAPER}"/>'
+    return [ground, words(x, y, text, anchor="middle", **style)]
 
 
 def cross(x: int, y: int, half: int) -> str:
