@@ -373,6 +373,8 @@ next_stage.compare(f"rank {after}")
 # axis have neighbouring numbers, so they sit on the same node. Ranks that are neighbours in the last axis are
 # furthest apart. If you expected rank 5, you forgot the data axis, which lies between the two.
 #
+# ![The eight ranks as corners of a box. Node 1 is the upper floor with ranks 0 to 3, and node 2 is the lower floor with ranks 4 to 7. Hatched bands connect rank 3 with rank 2 in the tensor group, with rank 1 in the data group, and with rank 7 on the other floor in the pipeline group.](../images/rank_grid.svg)
+#
 # Every order in practice has tensor parallelism first. The other two axes differ. Megatron-LM uses `tp-…-dp-pp` and
 # sends the few messages of the pipeline over the slowest links. A published run of 405 billion parameters put data
 # last ([Llama 3, 2024](https://arxiv.org/abs/2407.21783)). The copies of a sharded model can exchange their data
