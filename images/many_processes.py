@@ -6,6 +6,7 @@ python images/many_processes.py
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from overview import BLUE, GREEN, INK, ORANGE, PAPER, SOFT, arrow, box, head, words
 
@@ -25,6 +26,25 @@ def picture(title: str, height: int, parts: list[str]) -> str:
     )
 
 
+def stripes(colour: str, ground: str = PAPER, turn: int = 45) -> str:
+    """A hatching for boxes; `fill=striped(colour)` uses it."""
+    return (
+        f'<pattern id="stripes-{colour[1:]}" width="9" height="9" patternUnits="userSpaceOnUse" '
+        f'patternTransform="rotate({turn})"><rect width="9" height="9" fill="{ground}"/>'
+        f'<rect width="3" height="9" fill="{colour}"/></pattern>'
+    )
+
+
+def striped(colour: str) -> str:
+    return f"url(#stripes-{colour[1:]})"
+
+
+def on_paper(x: int, y: int, text: str, wide: int, **style: Any) -> list[str]:
+    """Words in the middle of a hatched box, with paper behind them."""
+    ground = f'<rect x="{x - wide // 2}" y="{y - 15}" width="{wide}" height="20" fill="{PAPER}"/>'
+    return [ground, words(x, y, text, anchor="middle", **style)]
+
+
 def cross(x: int, y: int, half: int) -> str:
     """A cross on paper colour, so that it interrupts the arrow below it."""
     left, right, top, bottom = x - half, x + half, y - half, y + half
@@ -39,20 +59,25 @@ def login_and_compute() -> str:
     parts = [
         box(20, 70, 160, 110, SOFT),
         words(100, 130, "the internet", size=17, anchor="middle", font_weight="bold"),
-        box(330, 50, 250, 150, SOFT),
+        box(330, 50, 250, 226, SOFT),
         words(455, 80, "login node", size=17, anchor="middle", font_weight="bold"),
         words(455, 105, "you, your notebook, sbatch", size=14, anchor="middle"),
         box(390, 125, 130, 50, PAPER, GREEN),
         words(455, 155, "letters.txt", size=14, anchor="middle", font_family="monospace"),
         arrow("M180,150 L386,150", GREEN),
         words(255, 140, "1. fetch", size=14, anchor="middle", fill=GREEN),
+        box(370, 200, 170, 54, PAPER, ORANGE),
+        words(455, 232, "python train.py", size=14, anchor="middle", font_family="monospace"),
+        cross(540, 227, 12),
+        words(604, 226, "no training on the login node:", size=15, fill=ORANGE, font_weight="bold"),
+        words(604, 246, "all users share its processors", size=14, fill=ORANGE),
     ]
     for index in range(2):
         y = 50 + 80 * index
         parts += [
             box(760, y, 210, 66, SOFT),
             words(865, y + 28, f"compute node{index + 1}", size=16, anchor="middle"),
-            words(865, y + 50, "your job", size=13, anchor="middle"),
+            words(865, y + 50, "your job: train.py", size=13, anchor="middle"),
         ]
     parts += [
         arrow("M520,160 L756,160", GREEN),
@@ -62,7 +87,7 @@ def login_and_compute() -> str:
         cross(558, 18, 12),
         words(700, 42, "not allowed", size=15, anchor="middle", fill=ORANGE, font_weight="bold"),
     ]
-    return picture("The login node reaches the internet, and compute nodes do not", 220, parts)
+    return picture("The login node reaches the internet, and compute nodes do not", 296, parts)
 
 
 def rendezvous() -> str:

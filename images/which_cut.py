@@ -16,10 +16,24 @@ LADDER = [
         ["Copy it: data parallelism", "one all-reduce of the gradients per step (03)"],
     ),
     (
+        ["Is one sample too long for a device,", "even with recomputation?"],
+        [
+            "Context parallelism: split the sequence",
+            "keys and values are gathered per layer (13b)",
+        ],
+    ),
+    (
         ["Do the activations take", "most of the memory?"],
         [
             "Smaller micro-batches, 16 bits, recomputation",
             "they cost time or care, no messages (10, 08, 09)",
+        ],
+    ),
+    (
+        ["Does the model have experts, which", "hold most of its parameters?"],
+        [
+            "Expert parallelism: distribute the experts",
+            "two all-to-alls per layer and pass (17)",
         ],
     ),
     (

@@ -15,6 +15,11 @@
 # The grey fields are Python cells. **Shift+Enter** runs a cell and goes to the next one. Run the cells from top to
 # bottom. Lines that begin with `!` are shell commands, which also work in a terminal (*File → New → Terminal*).
 
+# %% [markdown] id="parts"
+# Every cluster has the same parts:
+#
+# ![You submit a job on the login node. It waits in the queue and starts on the compute nodes. Each compute node has two device slots, and a link connects the nodes. The output goes to a file that all nodes see.](../images/cluster.svg)
+
 # %% id="begin"
 from course_lib import Lab, check, claim, links, predict, progress, share_progress, shell, show
 
@@ -26,10 +31,6 @@ lab
 # computers, the course uses them. Otherwise the course starts **the box**: two small nodes inside this machine, each
 # with its own network. Its commands have the names of Slurm's commands and answer in the same way. If your machine
 # does not allow separate networks, both nodes share one, and `sinfo` reports *flat mode*.
-#
-# Every cluster has the same parts:
-#
-# ![You submit a job on the login node. It waits in the queue and starts on the compute nodes. Each compute node has two device slots, and a link connects the nodes. The output goes to a file that all nodes see.](../images/cluster.svg)
 
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who needs help. Nothing is shared unless you agree with

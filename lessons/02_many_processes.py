@@ -58,7 +58,7 @@ print(first.tail(3) if first.ok else first.failure)
 # connections to the world, and a job that waits for a download holds devices that others need. If your first job did
 # train, the box runs in flat mode, or your cluster allows internet access.
 #
-# ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out.](../images/login_and_compute.svg)
+# ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out. So is a training on the login node, because all users share it.](../images/login_and_compute.svg)
 #
 # The solution is always to **fetch before the job**. You download on the login node, into a folder that the compute
 # nodes also see. Here a text that comes with Python will do:

@@ -121,7 +121,8 @@ share = 100 * sums["exposed_communication_us"] / sums["total_us"]
 share_guess.compare(share)
 
 # %% [markdown] id="breakdown-explain"
-# *Mean of the two recorded steps, one bar per rank, with the share of each part.*
+# *Mean of the two recorded steps, one bar per rank, with the share of each part. On the box, a slot that has computed
+# sleeps to keep its pace (lesson 00). This time is hatched and named "the box waits".*
 #
 # **Explain.** If you guessed a small share, you assumed that a training program mostly computes. The share depends on
 # the arithmetic between two exchanges and on the bandwidth of the link. The gradients have the same size however few

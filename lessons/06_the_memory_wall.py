@@ -664,13 +664,13 @@ for stage in shared:
 #
 # Which method helps with which problem? Ask these questions from the top:
 #
-# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Are the devices connected by a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
+# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Are the devices connected by a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #
 # *Numbers in parentheses are lessons. Large runs combine several methods and use the remaining devices for data
 # parallelism.*
 #
-# Two more methods are not in the figure. **Context parallelism** splits long sequences (lesson 13b). **Expert
-# parallelism** distributes the experts of a mixture-of-experts model.
+# **Context parallelism** splits long sequences (lesson 13b). **Expert parallelism** distributes the experts of a
+# mixture-of-experts model (lesson 17).
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises

@@ -200,7 +200,8 @@ show.predicted(theory, measured, unit="% of the time", what="bubble")
 show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 
 # %% [markdown] id="measure-explain"
-# *The same step of 1F1B as it really ran. Numbers are micro-batches.*
+# *The same step of 1F1B as it really ran. Numbers are micro-batches. On the box, a pass includes the sleep that keeps
+# the slot's pace (lesson 00).*
 #
 # **Explain.** If you guessed nearly 4 times as fast, you expected eight micro-batches to hide the waiting. But the
 # bubble is as long as *p* − 1 = 3 of them. Three units of eleven are lost, so four devices do the work of 2.9.
@@ -371,6 +372,8 @@ next_stage.compare(f"rank {after}")
 # **Explain.** Rank 3 shares its matrices with rank 2 and sends its activations to rank 7. Neighbours in the first
 # axis have neighbouring numbers, so they sit on the same node. Ranks that are neighbours in the last axis are
 # furthest apart. If you expected rank 5, you forgot the data axis, which lies between the two.
+#
+# ![The eight ranks as corners of a box. Node 1 is the upper floor with ranks 0 to 3, and node 2 is the lower floor with ranks 4 to 7. Hatched bands connect rank 3 with rank 2 in the tensor group, with rank 1 in the data group, and with rank 7 on the other floor in the pipeline group.](../images/rank_grid.svg)
 #
 # Every order in practice has tensor parallelism first. The other two axes differ. Megatron-LM uses `tp-…-dp-pp` and
 # sends the few messages of the pipeline over the slowest links. A published run of 405 billion parameters put data

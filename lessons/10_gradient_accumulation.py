@@ -262,6 +262,8 @@ claim("a mean over the batch gives one more", belief["batch"], least=8, most=14,
 # much. The log of a real training would show no problem, because its loss, also a mean of means, falls as
 # expected. In real data, short sequences are answers such as "yes" and "no", and training concentrates on them.
 #
+# ![Eight micro-batches as boxes: 64, 8, 8 and 8 tokens on rank 0, and 8, 64, 64 and 64 on rank 1. In a mean over the batch each token has one vote, and the four short sequences have 32 of 288 votes, 11 %. In a mean of means each micro-batch has one vote, and the short sequences have 4 of 8 votes, 50 %.](../images/token_votes.svg)
+#
 # Dividing by the tokens of the *rank* is half a cure. It is correct on one device, but DDP averages over ranks
 # with different numbers of tokens. Short sequences have 24 of 88 tokens on rank 0 and 8 of 200 on rank 1, on
 # average 16 %. The error usually shrinks with more sequences per rank.

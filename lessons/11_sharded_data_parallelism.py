@@ -581,7 +581,7 @@ check.ex11_tokens(tokens_needed)
 # fixed global batch make it more expensive, until each device has less than one sample. To choose, read the
 # figure from the top:
 #
-# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Do the devices sit on a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
+# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Do the devices sit on a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #
 # *The numbers in parentheses are lessons. ZeRO-1 goes with everything. ZeRO-3 and pipelines seldom go together,
 # because each micro-batch would gather all layers of its stage.*

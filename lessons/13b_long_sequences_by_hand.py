@@ -135,6 +135,11 @@ claim(
 # equally fast. The other ranks wait for rank 3, and no faster link helps them. Llama 3 splits its sequences into
 # [early and late pieces](https://arxiv.org/abs/2407.21783) too.
 #
+# ![Two triangles of squares, with eight rows of queries and eight columns of keys. Row n has n squares, because the nth eighth looks back at n eighths. In order, ranks 0 to 3 own two rows each from the top, which are 3, 7, 11 and 15 pairs. With early and late pieces each rank owns one row from the top and one from the bottom, which are 9 pairs for every rank.](../images/causal_pieces.svg)
+#
+# *A square is a pair of an eighth of the queries and an eighth of the keys. Its colour and hatching show the rank
+# that computes it.*
+#
 # > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. All
 # > ranks must have equally many positions and equally many positions to look back at. The length is a multiple of
 # > `2 * size`.

@@ -38,7 +38,7 @@ WORDS = {
     N_("measured"),
     N_("noise scale"), N_("optimizer"), N_("overlapped"), N_("parameters"), N_("predicted"),
     N_("steps per second"), N_("temporary"), N_("times as fast"), N_("train loss"),
-    N_("validation loss"), N_("workers"),
+    N_("the box waits"), N_("validation loss"), N_("workers"),
 }  # fmt: skip
 
 

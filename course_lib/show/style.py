@@ -37,6 +37,8 @@ SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BROWN, INK)
 # Dashes distinguish lines in black-and-white prints.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 
+# Sleep of a device slot that keeps its pace, in figures and in profiles.
+WAITS, PACE = "the box waits", "course::pace"
 CATEGORY = {
     "parameters": BLUE,
     "gradients": VERMILION,
@@ -50,6 +52,7 @@ CATEGORY = {
     "recorded": SKY,
     "before the record": GREY,
     "compute": BLUE,
+    WAITS: SKY,
     "kernel": BLUE,
     "communication": VERMILION,
     "exposed_communication": VERMILION,
@@ -69,6 +72,11 @@ CATEGORY = {
     "weight": GREEN,
     "bubble": FAINT,
 }
+# Hatching distinguishes parts of time in black-and-white prints.
+HATCH = {
+    WAITS: "\\\\\\", "communication": "//", "exposed_communication": "//", "idle": "..",
+    "data": "xx",
+}  # fmt: skip
 PHASE_TINT = {
     "forward": "#dcebf7",
     "backward": "#fde8d3",

@@ -325,6 +325,30 @@ def test_a_range_inside_another_lies_below_it_in_the_timeline():
     assert set(lanes[spans["name"] == "layers"]) == {2}
 
 
+@pytest.mark.parametrize(("language", "name"), [("en", "the box waits"), ("ko", "박스가 기다림")])
+def test_a_sleep_interrupts_its_range_in_the_timeline_and_is_hatched(language, name, monkeypatch):
+    monkeypatch.setenv("COURSE_LANGUAGE", language)
+    spans = example.spans()
+    spans.loc[len(spans)] = (0, 3, "course::pace", 1_006_100.0, 1_006_900.0)
+    figure = show.timeline(spans).figure
+    hatched = [bar for bar in figure.axes[0].collections if bar.get_hatch()]
+    (asleep,) = [bar for bar in hatched if len(bar.get_paths()) == 1 and bar.get_zorder() == 2]
+    assert asleep.get_paths()[0].get_extents().y0 == 0.6, "in the row of forward 0"
+    assert name in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_a_sleep_is_no_computing_in_the_bars_of_a_step():
+    table = pd.DataFrame(
+        {"rank": [0], "step": [1], "compute_us": 70e3, "pace_us": 30e3, "idle_us": 1e3}
+    )
+    picture = show.step_time(table)
+    assert "compute 56 %, the box waits 42 %" in picture.alt
+    (axes,) = picture.figure.axes
+    hatches = {bars.get_label(): bars[0].get_hatch() for bars in axes.containers}
+    assert hatches["the box waits"]
+    assert not hatches["compute"]
+
+
 def test_a_rank_without_a_host_is_in_the_node_whose_memory_reaches_it():
     """As in the log of one node, which names the ranks of others without their hosts."""
     alt = show.topology(example.transports(4, 2), {0: "a", 2: "b"}).alt

@@ -25,7 +25,7 @@ def test_a_figure_is_korean_where_korean_is_spoken(monkeypatch):
 def test_frames_of_a_moving_picture_are_korean_as_well(monkeypatch):
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     story = show.moving.ddp_step()
-    assert "레이어 2의 역전파, 레이어 3의 all-reduce" in story.caption(3)
+    assert "레이어 2의 역전파, 레이어 3의 all-reduce" in story.heading(3)
     assert "랭크 0" in story.stepper()
 
 
@@ -46,8 +46,8 @@ SMALL = re.compile(r"[a-z]{2,} [a-z]{2,}")
 def test_no_sentence_of_a_frame_stays_english(monkeypatch, story):
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     told = story()
-    captions = [told.caption(number) for number in range(len(told.frames))]
-    assert [words for words in captions if SMALL.search(re.sub("<[^>]+>", "", words))] == []
+    said = [f"{told.heading(number)}: {frame.text}" for number, frame in enumerate(told.frames)]
+    assert [words for words in said if SMALL.search(words)] == []
 
 
 def test_letters_of_korean_come_from_a_font_that_has_them(monkeypatch, recwarn, lacking):

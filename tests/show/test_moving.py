@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from html import escape
 from html.parser import HTMLParser
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -221,6 +222,11 @@ def test_a_stepper_is_whole_in_itself_and_small_and_its_controls_have_names(name
     page = Page(html)
     assert len(html) <= OUTPUT_LIMIT_BYTES
     assert page.unnamed == page.outside == []
+    figures = html.split("<figure")[1:]
+    for number, (frame, figure) in enumerate(zip(story.frames, figures, strict=True), start=1):
+        heading, picture_and_text = figure.split("</figcaption>")
+        assert heading.endswith(f"<b>{number} of {len(figures)}. {escape(frame.title)}</b>")
+        assert picture_and_text.index("<img") < picture_and_text.index(escape(frame.text))
     for frame, (source, alt) in zip(story.frames, page.pictures, strict=True):
         assert frame.text in alt
         drawn = ElementTree.fromstring(unquote(source.partition(",")[2]))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 STEP_COLUMNS = ("rank", "worker", "step", "total_us", *(f"{role}_us" for role in step_times.ROLES))
 OVERLAP = (
     "compute",
+    "pace",
     "communication",
     "exposed_communication",
     "overlapped",

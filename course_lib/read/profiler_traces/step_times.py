@@ -236,8 +236,12 @@ def is_communication(name: str) -> bool:
     return any(word in lower for word in ("nccl", "rccl", "oneccl", "ccl::", "all_reduce_kernel"))
 
 
+PACE = "course::pace"  # a slot's sleep that makes its computing as slow as its pace
+
+
 def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
-    """Return compute, communication and its exposed part, data loading, and idle time.
+    """Return compute, communication and its exposed part, data loading, and idle time. `pace` is
+    the part of compute in which a slot of the box slept to keep its pace.
 
     With a device, its activity counts; without one, the host's. On a host, an operator that calls a
     collective may be waiting for it, like tensor parallelism's sums. So during messages only the
@@ -253,13 +257,15 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
     loading = trace.of_name(is_data_loading) & ~kinds.kernel
     compute &= ~loading
     calling = compute & _calls_a_collective(trace) & (not device)
-    chosen = (compute & ~calling, communication, loading, calling)
+    pace = kinds.operator & trace.of_name(PACE.__eq__)
+    chosen = (compute & ~calling, communication, loading, calling, pace)
     timeline = Timeline([steps.ranges, *(ranges_of(trace, item) for item in chosen)])
-    _, busy, talking, data, may_wait = timeline.covered
+    _, busy, talking, data, may_wait, asleep = timeline.covered
     if not device:
         busy = (busy | (may_wait & ~talking)) & ~data
     pieces = {
         "compute": busy,
+        "pace": busy & asleep,
         "communication": talking,
         "exposed_communication": talking & ~busy,
         "overlapped": talking & busy,
@@ -311,14 +317,15 @@ def spans_of(part: Worker, start: float) -> list[tuple[Any, ...]]:
     annotated = trace.of_category("user_annotation") | part.kinds.step
     kernels = part.kinds.kernel & trace.of_name(is_communication)
     steps = part.steps.ranges
-    for row in np.flatnonzero(annotated | kernels | part.kinds.collective).tolist():
+    pace = part.kinds.operator & trace.of_name(PACE.__eq__)
+    for row in np.flatnonzero(annotated | kernels | part.kinds.collective | pace).tolist():
         begin, name = float(trace.start_us[row]), trace.names[trace.name[row]]
         if part.kinds.step[row]:
             category = "step"
         elif kernels[row] or part.kinds.collective[row]:
             category = "communication"
         else:
-            category = "range"
+            category = "pace" if pace[row] else "range"
         place = int(np.searchsorted(steps.start, begin, "right")) - 1
         inside = place >= 0 and begin < steps.end[place]
         step = int(part.steps.names[place]) if inside else None

@@ -21,14 +21,7 @@ from course_lib.show.memories.traces import (
     zero_us,
 )
 from course_lib.show.picture import Picture
-from course_lib.show.style import (
-    DASHES,
-    INK,
-    SERIES,
-    colour,
-    legend_below,
-    sheet,
-)
+from course_lib.show.style import DASHES, INK, SERIES, colour, legend_below, sheet
 from course_lib.words import N_, _
 
 

@@ -118,15 +118,14 @@ class Story:
         return stepper(
             self.title,
             [
-                (image(frame.scene, self._words(number)), self.caption(number))
+                (self.heading(number), image(frame.scene, self._words(number)), escape(frame.text))
                 for number, frame in enumerate(self.frames)
             ],
         )
 
-    def caption(self, number: int) -> str:
-        frame = self.frames[number]
+    def heading(self, number: int) -> str:
         where = _("{number} of {frames}", number=number + 1, frames=len(self.frames))
-        return f"<b>{where}. {escape(frame.title)}</b><br>{escape(frame.text)}"
+        return f"{where}. {escape(self.frames[number].title)}"
 
 
 def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[Axes]:
@@ -141,9 +140,10 @@ def _canvas(page: Sheet, rows: int, columns: int, head_in: float = 0.3) -> list[
     ]
 
 
-def stepper(title: str, frames: Sequence[tuple[str, str]]) -> str:
-    """Return frames with controls as HTML; `frames` holds a picture and a caption each.
+def stepper(title: str, frames: Sequence[tuple[str, str, str]]) -> str:
+    """Return frames with controls as HTML; `frames` holds a heading, a picture and a text each.
 
+    Only the heading is above its picture, so that the pictures of all frames have one place.
     The controls are hidden until the script has run. The arrow keys move the slider, because
     JupyterLab does not handle keys pressed in a slider.
     """
@@ -156,9 +156,9 @@ def stepper(title: str, frames: Sequence[tuple[str, str]]) -> str:
         'style="flex:1 1 auto;min-width:6em">'
     )
     figures = "".join(
-        f'<figure style="margin:0.5em 0">{picture}<figcaption style="line-height:1.5">{caption}'
-        "</figcaption></figure>"
-        for picture, caption in frames
+        f'<figure style="margin:0.5em 0"><figcaption style="padding:4px 0"><b>{heading}</b>'
+        f'</figcaption>{picture}<p style="line-height:1.5">{text}</p></figure>'
+        for heading, picture, text in frames
     )
     return (
         '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'

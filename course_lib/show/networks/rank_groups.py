@@ -92,8 +92,7 @@ def _square(axes: Axes, x: float, y: float, rank: int, group: int | None) -> Any
     box = Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fc=paint, hatch=hatch, ec=PAPER, lw=0)
     axes.add_patch(box)
     ground = {"facecolor": paint, "edgecolor": "none", "pad": 1.5}
-    text = str(rank) if group is None else f"{rank}"
     axes.text(
-        x + 0.5, y + 0.5, text, ha="center", va="center", fontweight="bold",
+        x + 0.5, y + 0.5, str(rank), ha="center", va="center", fontweight="bold",
         color=readable_on(paint), bbox=ground,
     )  # fmt: skip

@@ -17,14 +17,7 @@ from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.networks.places import RADIUS, place
 from course_lib.show.networks.transports import Link, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
-from course_lib.show.style import (
-    INK,
-    PAPER,
-    QUIET,
-    bare,
-    sheet,
-    shorten,
-)
+from course_lib.show.style import INK, PAPER, QUIET, bare, sheet, shorten
 from course_lib.words import _
 
 MOST_DRAWN = 64

@@ -9,17 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from course_lib.show.style import (
-    BLUE,
-    BROWN,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    listed,
-)
+from course_lib.show.style import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, listed
 from course_lib.words import _
 
 INSIDE = ("P2P", "SHM", "NVLS")

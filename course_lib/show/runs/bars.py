@@ -15,6 +15,10 @@ from course_lib.show.picture import Picture
 from course_lib.show.style import (
     BLUE,
     GREEN,
+    HATCH,
+    PACE,
+    SKY,
+    WAITS,
     colour,
     legend_below,
     listed,
@@ -24,9 +28,8 @@ from course_lib.show.style import (
 )
 from course_lib.words import _
 
-_HATCH = {"communication": "//", "exposed_communication": "//", "idle": "..", "data": "xx"}
 _STEP_PARTS = (
-    *("kernel", "compute", "memcpy", "memset"),
+    *("kernel", "compute", WAITS, "memcpy", "memset"),
     *("communication", "exposed_communication", "overlapped"),
     *("runtime", "data", "dataloader", "cpu", "other", "idle"),
 )
@@ -38,6 +41,9 @@ def step_time(*profiles: Any, step: int | None = None) -> Picture:
     Takes `profile.step_time` (the profiler tab's categories) or `profile.overlap`.
     """
     rows = _step_rows(tables.named(profiles, "step_time"), step)
+    if "pace_us" in rows:  # a part of compute
+        rows["compute_us"] -= rows["pace_us"]
+        rows[f"{WAITS}_us"] = rows["pace_us"]
     parts = [part for part in _STEP_PARTS if f"{part}_us" in rows and rows[f"{part}_us"].any()]
     if "overlapped_us" in rows:  # overlapped time is already in computation and communication
         parts = [part for part in parts if part not in {"overlapped", "communication"}]
@@ -65,7 +71,7 @@ def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -
         width = values[:, position]
         paint = colour(part, position)
         axes.barh(
-            names, width, left=left, color=paint, hatch=_HATCH.get(part), height=0.72,
+            names, width, left=left, color=paint, hatch=HATCH.get(part), height=0.72,
             label=part.replace("_", " "),
         )  # fmt: skip
         for row in np.flatnonzero(width / whole.max() > 0.06).tolist():
@@ -100,6 +106,9 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
         names = [shorten(name, 44, end=22) for name in best.index]
         colours = [GREEN if name in marked else BLUE for name in best.index]
         bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours)
+        for row in np.flatnonzero(best.index == PACE):
+            bars[row].set(facecolor=SKY, hatch=HATCH[WAITS])
+            names[row] = f"{_(WAITS)} ({PACE})"
         axes.set_yticks(range(len(best)), names, fontsize=9.5)
         axes.bar_label(bars, [f" {100 * v / grouped.sum():.1f} %" for v in best], fontsize=9.5)
         axes.invert_yaxis()

@@ -15,10 +15,7 @@ TITLES = {
     "own_ms": (N_("own time of a step (ms)"), N_("Time of each rank between its messages")),
     "step_ms": (N_("time of a step (ms)"), N_("Time of a step on each rank")),
     "memory_mib": (N_("memory (MiB)"), N_("Memory of each rank")),
-    "loss": (
-        N_("loss of its own tokens (nats)"),
-        N_("Loss of each rank before the sum"),
-    ),
+    "loss": (N_("loss of its own tokens (nats)"), N_("Loss of each rank before the sum")),
     "grad_norm": (N_("norm of the gradient"), N_("Norm of the summed gradient")),
 }
 

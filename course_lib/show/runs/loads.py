@@ -39,8 +39,8 @@ def monitor(recorded: Any) -> Picture:
                     "{name} {label}: mean {y}, highest {y2}",
                     name=name,
                     label=label,
-                    y=_mean(y),
-                    y2=_highest(y),
+                    y=_of_finite(np.mean, y),
+                    y2=_of_finite(np.max, y),
                 )
                 for name, _unused, y in lines
             ]
@@ -127,12 +127,9 @@ def _draw(axes: Axes, label: str, lines: list[Line]) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
-def _mean(y: Any) -> str:
-    return tables.quantity(float(np.nanmean(y))) if np.isfinite(y).any() else "unknown"
-
-
-def _highest(y: Any) -> str:
-    return tables.quantity(float(np.nanmax(y))) if np.isfinite(y).any() else "unknown"
+def _of_finite(statistic: Any, y: Any) -> str:
+    finite = y[np.isfinite(y)]
+    return tables.quantity(float(statistic(finite))) if len(finite) else "unknown"
 
 
 def _spark(values: Any) -> str:

@@ -12,7 +12,18 @@ from matplotlib.patches import Patch
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
-from course_lib.show.style import CATEGORY, SERIES, legend_below, readable_on, sheet, shorten
+from course_lib.show.style import (
+    CATEGORY,
+    HATCH,
+    PACE,
+    PAPER,
+    SERIES,
+    WAITS,
+    legend_below,
+    readable_on,
+    sheet,
+    shorten,
+)
 from course_lib.words import _
 
 MOST_BARS_A_LANE = 1500
@@ -51,7 +62,10 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
         panels[0].set_title(
             _("Timeline") if step is None else _("Timeline of recorded step {step}", step=step)
         )
-        handles = [Patch(color=paint, label=shorten(name, 30)) for name, paint in paints.items()]
+        handles = [
+            Patch(fc=paint, ec=PAPER, lw=0, hatch=HATCH.get(name), label=shorten(name, 30))
+            for name, paint in paints.items()
+        ]
         legend_below(panels[0], handles)
         return page.picture(
             _(
@@ -64,7 +78,8 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
 
 def _drawable(spans: pd.DataFrame) -> pd.DataFrame:
     times = {name: tables.numbers(spans[name]) for name in ("begin_us", "end_us")}
-    return spans.assign(**times).dropna(subset=list(times))
+    spans = spans.assign(**times, name=spans["name"].replace(PACE, WAITS))
+    return spans.dropna(subset=list(times))
 
 
 def _chosen(spans: pd.DataFrame, ranks: list[int] | None, step: int | None) -> pd.DataFrame:
@@ -82,7 +97,7 @@ def _kind(name: str) -> str:
 
 
 def _lanes(spans: pd.DataFrame) -> pd.Series:
-    """Place a range that lies inside another one lane below it."""
+    """Place a range that lies inside another one lane below it; a sleep interrupts its range."""
     lanes = pd.Series(0, index=spans.index)
     for _unused, mine in spans.groupby("rank"):
         ends: list[float] = []
@@ -92,7 +107,8 @@ def _lanes(spans: pd.DataFrame) -> pd.Series:
         ):
             while ends and ends[-1] <= begin:
                 ends.pop()
-            lanes[index] = len(ends)
+            asleep = bool(ends) and mine["name"][index] == WAITS
+            lanes[index] = len(ends) - asleep
             ends.append(end)
     return lanes.clip(upper=7)
 
@@ -104,6 +120,7 @@ def _paints(spans: pd.DataFrame) -> dict[str, str]:
     known: dict[str, str] = {}
     for name in names:  # if two kinds share a colour, the longer keeps it
         paint = CATEGORY.get(name.split(":")[0].split(" ")[0].lower(), "")
+        paint = CATEGORY.get(name, paint)
         known[name] = "" if paint in known.values() else paint
     free = [paint for paint in SERIES if paint not in known.values()] + list(SERIES)
     return {name: known[name] or free.pop(0) for name in names}
@@ -122,15 +139,18 @@ def _block(
         widths = np.maximum(longest["took"].to_numpy(), whole / 3000) / divisor
         paint = paints.get(kind, "#c9ccd1")
         bars = list(zip(starts, widths, strict=True))
+        asleep = kind == WAITS
         axes.broken_barh(
-            bars, (level - 0.4, 0.8), facecolors=paint, edgecolor="white", linewidth=0.3
-        )
-        for (start, width), name, took in zip(bars, longest["name"], longest["took"], strict=True):
-            if took / whole > 0.012 * min(len(str(name)), 12):
-                text = shorten(name, int(80 * took / whole) + 2)
+            bars, (level - 0.4, 0.8), facecolors=paint, edgecolor="white", linewidth=0.3,
+            hatch=HATCH.get(kind), zorder=2 if asleep else 1,
+        )  # fmt: skip
+        for start, name, took in zip(starts, longest["name"], longest["took"], strict=True):
+            if took / whole > 0.012 * min(len(str(name)), 12) and not asleep:
+                text = shorten(name, int(80 * took / whole) + 1)
                 axes.text(
-                    start + width / 2, level, text, ha="center", va="center", fontsize=8.5,
+                    start + whole / 200 / divisor, level, text, va="center", fontsize=8.5,
                     color=readable_on(paint), clip_on=True,
+                    bbox={"facecolor": paint, "edgecolor": "none", "pad": 0},
                 )  # fmt: skip
 
 

@@ -11,15 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from course_lib.show import tables
 from course_lib.show.picture import Picture, shown
-from course_lib.show.style import (
-    DASHES,
-    INK,
-    SERIES,
-    legend_below,
-    listed,
-    plain_ticks,
-    sheet,
-)
+from course_lib.show.style import DASHES, INK, SERIES, legend_below, listed, plain_ticks, sheet
 from course_lib.words import N_, _, label
 
 LOGS = ("", "x", "y", "xy")

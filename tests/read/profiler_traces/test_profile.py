@@ -77,6 +77,7 @@ def test_gpu_trace_worked_out_by_hand(write):
         "communication_us": 20,
         "exposed_communication_us": 20,
         "overlapped_us": 0,
+        "pace_us": 0,
         "idle_us": 40,
         "data_us": 0,
         "total_us": 100,
@@ -192,6 +193,19 @@ def test_two_ranks_worked_out_by_hand(write, tmp_path):
     assert "Ranks are out of step" in titles
     spans = profile.spans
     assert spans[spans["category"] == "communication"]["begin_us"].tolist() == [30, 50]
+
+
+def test_the_sleep_that_keeps_a_slots_pace_is_a_part_of_computing(write):
+    events = (
+        event("user_annotation", "ProfilerStep#0", 0, 100),
+        event("user_annotation", "forward 0", 10, 60),
+        event("cpu_op", "aten::mm", 10, 20),
+        event("cpu_op", "course::pace", 30, 40),
+    )
+    profile = read.profile(write("slot.json", trace(*events)))
+    assert (row(profile.overlap)["compute_us"], row(profile.overlap)["pace_us"]) == (60, 40)
+    spans = profile.spans[profile.spans["category"] == "pace"]
+    assert (spans["begin_us"].item(), spans["end_us"].item()) == (30, 70)
 
 
 def test_a_rank_that_idles_before_a_collective_is_named_and_not_the_network(write, tmp_path):
