@@ -35,12 +35,10 @@ lab
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who needs help. Nothing is shared unless you agree with
 # `share_progress(True)`. Then your instructors, and nobody else, see your lesson, your solved exercises and tries,
-# and the hint you met most often. They also see when you last ran a cell. You stop the sharing with
-# `share_progress(False)`.
+# the hint you met most often, and when you last ran a cell. You stop it with `share_progress(False)`.
 
 # %% id="share"
 share_progress()
-
 
 # %% [markdown] id="sinfo-idea"
 # ## Which machines does the cluster have?
@@ -83,11 +81,10 @@ else:
 # %% [markdown] id="pace-explain"
 # On GPUs the pace is always 1. Slots of the box share a few cores, so a slot would speed up whenever its neighbour
 # waited. GPUs do not do that. A slot with a pace above 1 therefore sleeps until its work has taken the intended
-# time. The box also reports its own `CPUS` and `MEMORY`, so that scripts can ask for as much as on a real cluster.
+# time.
 #
 # The slots compute thousands of times slower than GPUs, and their network is hundreds of times slower. Models and
-# batches are small in proportion, so that both take a visible time.
-
+# batches are small in proportion.
 
 # %% [markdown] id="first-idea"
 # ## Which part of a job script runs where?
@@ -142,7 +139,7 @@ claim(
 # **Explain.** The plain `echo` printed one line, and the four tasks printed one line each. If you guessed six, you
 # assumed that both nodes run the script. The *script* runs only once, on the first node of the job. The other nodes
 # wait until `srun` starts something there. `srun` starts its command once per **task** and gives each copy a number
-# in `SLURM_PROCID`. Tasks print independently, so their lines appear in any order.
+# in `SLURM_PROCID`. Their lines appear in any order.
 #
 # | word | meaning |
 # |---|---|
@@ -151,7 +148,6 @@ claim(
 # | device slot | a GPU or its substitute; a task may own several |
 # | job | what you submit: a script and its requirements |
 # | step | one call of `srun` inside a job |
-
 
 # %% [markdown] id="queue-idea"
 # ## What happens when the cluster is full?
@@ -178,13 +174,10 @@ sleepers = [
 # | `(Priority)` | another job is ahead of it |
 # | `(None)` | Slurm has not looked at the job yet |
 #
-# If the table is empty, the jobs have already finished.
-#
 # A small later job may start first if its **time limit** shows that it will end before the next job in line can
 # start. This is called **backfill**. A short, honest time limit therefore often gets you devices sooner.
 #
-# Jobs belong to the queue and not to your notebook. You can close the notebook and come back tomorrow. Only the box
-# stops while your laptop sleeps.
+# Jobs belong to the queue and not to your notebook. You can close the notebook and come back tomorrow.
 
 # %% id="queue-wait"
 for sleeper in sleepers:
@@ -195,7 +188,6 @@ lab.runs()
 # A finished job disappears from `squeue`. Use `sacct` to query it. The option `-X` prints one row per job and leaves
 # out its steps. If one job fills the cluster, the next job starts when that job has ended.
 
-
 # %% id="sacct"
 ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
 # !sacct -X -j {ids} --format=JobID,JobName,Submit,Start,Elapsed,State,ExitCode
@@ -203,8 +195,8 @@ ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
 # %% [markdown] id="cancel-idea"
 # ## How do you cancel a job?
 #
-# Suppose a job has asked for an hour, and you notice a mistake as soon as it starts. Cancel it. Its devices become
-# free for the next job, and nobody pays for the rest of the hour.
+# Suppose a job has asked for an hour, and you notice a mistake as soon as it starts. If you cancel it, its devices
+# become free for the next job.
 
 # %% id="cancel"
 long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_limit_minutes=60))
@@ -226,7 +218,6 @@ print(long_one.tail())
 # `lab.cancel` called `scancel` with the job's number. Slurm sent a signal to every process of the job, and a line in
 # the log reports it. A job that is cancelled while it waits has no log. A cancelled job has no result, so submitting
 # its recipe again starts a new job. `lab.cancel` cannot cancel jobs from outside this course.
-
 
 # %% [markdown] id="error-idea"
 # ## An error on purpose
@@ -272,7 +263,6 @@ print(typo.text)
 # ## Can you submit a job without the library?
 #
 # Yes. A job script is a text file, and `sbatch` accepts any such file:
-
 
 # %% id="own-script"
 mine = lab.workspace.folder / "mine.sh"
@@ -346,11 +336,10 @@ else:
 # network nearly keeps up with memory. The rows are alike only if both links are equally fast.
 #
 # The latencies differ by a smaller factor. They are nearly the same if both links lead through the operating system,
-# which takes most of that time. On most GPU nodes, devices write into each other's memory without it.
+# which takes most of that time.
 #
 # Most of this course follows from this table. Training on many devices is arithmetic that waits for data from other
 # devices, and the links decide how long it waits.
-
 
 # %% [markdown] id="differs"
 # ## What is different on a big cluster?

@@ -7,8 +7,8 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
-# | Minutes | 60 |
+# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; predict from FLOPs and bytes whether an operation waits for memory; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
+# | Minutes | 65 |
 # | Devices | 1 |
 # | Before | lesson 00; you have trained a model with PyTorch |
 
@@ -97,10 +97,8 @@ first.watch()
 # !grep -E "Memory|Time taken" "{first.log_file}" | grep -o "INFO.*"
 first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "validation_loss"]]
 
-
 # %% [markdown] id="first-words"
-# Samples per second is the measure of this lesson. Lesson 14 adds **MFU** (model FLOPs utilisation), the share of
-# the hardware's peak rate that a training reaches. Ignore the first epoch. The profiler works during it, and on a
+# Samples per second is the measure of this lesson. Ignore the first epoch. The profiler works during it, and on a
 # GPU memory is allocated then and libraries choose their kernels.
 #
 # What fills the time of a step? The program names its **ranges** with `record_function`, and the profiler recorded
@@ -131,14 +129,13 @@ claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=9
 
 # %% [markdown] id="first-explain"
 # **Explain.** Reading is one line, `for batch in loader`, but it is the longest range of the step. During `data` the
-# device does nothing, and you pay for this time as well. If you guessed about 10 %, you probably thought of the
-# model first. However fast the model becomes, a step cannot take less time than `data`. So begin with the largest
-# gap.
+# device does nothing, and you pay for this time as well. However fast the model becomes, a step cannot take less
+# time than `data`. So begin with the largest gap.
 #
-# The next figure adds a published training of the same kind, which NERSC measured in November 2024 on one A100
-# ([SC24 tutorial](https://github.com/NERSC/sc24-dl-tutorial)). It uses real weather (ERA5), 20 fields of 360 × 720
-# points, and 16 samples a step, and began at **8.8** samples per second. Each section adds a row. Published rows
-# keep all earlier changes, while your rows take back a change that does not help.
+# The lesson compares your run with a published one. NERSC measured it in November 2024 on one A100 ([SC24
+# tutorial](https://github.com/NERSC/sc24-dl-tutorial)), with real weather (ERA5), 20 fields of 360 × 720 points, and
+# 16 samples a step. It began at **8.8** samples per second. Each section prints a line with your speed and the
+# published speed, and one figure at the end shows all of them.
 
 
 # %% id="first-table"
@@ -147,25 +144,24 @@ def speed(run):
     return float(run.log.epochs["samples_per_second"].iloc[1:].max())
 
 
-results = {"as written": {"measured here": speed(first), "published, A100": 8.8}}
+results = {}
 
 
-def add(change, run=None, published=None):
-    """Add a row to the figure: your speed after this change, and the published speed."""
-    if run or published:
-        here = speed(run) if run else None
-        results[change] = {"measured here": here, "published, A100": published}
-    return show.gains(pd.DataFrame(results, dtype=float).T)
+def add(change, run=None, published=math.nan):
+    """Print your speed after this change and the published speed, and keep both for the figure."""
+    here = speed(run) if run else math.nan
+    results[change] = {"measured here": here, "published, A100": published}
+    print(f"{change} (samples per second): {here:.1f} here, {published:.1f} on the A100")
 
 
-add("as written")
+add("as written", first, 8.8)
 
 # %% [markdown] id="workers-idea"
 # ## How many loading processes do you need?
 #
-# The processor could read the next batch while the device computes. Threads help little, because Python's global
-# interpreter lock (**GIL**) and HDF5 both admit one thread at a time. PyTorch's `DataLoader` therefore starts
-# processes. With `num_workers=2`, two processes read, and each reads whole batches.
+# The processor could read the next batch while the device computes. Threads help little, because Python and HDF5
+# both admit one thread at a time (lesson 02). PyTorch's `DataLoader` therefore starts processes. With
+# `num_workers=2`, two processes read, and each reads whole batches.
 #
 # Reading a batch takes a time *R*, and computing with it takes *C*. You have just seen both. So far a step took
 # *R* + *C*. **Predict.** By what factor is training with 2 workers faster than without workers?
@@ -221,8 +217,7 @@ add("workers (2 here, 4 there)", by_workers[2], 12.6)
 add("DALI, on a GPU", published=13.2)
 
 # %% id="workers-claim" tags=["claim"]
-claim("two workers are faster than none", measured[2] / measured[0], least=1.2, unit="times")
-
+claim("by the law, two workers are faster than none", law(2) / law(0), least=1.2, unit="times")
 
 # %% [markdown] id="workers-explain"
 # **Explain.** With *n* workers, a new batch arrives every *R*/*n*. The device uses one batch every *C*. The slower
@@ -234,21 +229,19 @@ claim("two workers are faster than none", measured[2] / measured[0], least=1.2, 
 # you counted the main process as a worker. Once *R*/*n* is below *C*, more workers gain nothing and compete for
 # memory and cores. The published run was slower with 8 and 16 workers than with 4.
 #
-# The first batch of each epoch is still late, because no worker reads ahead across epochs. Your point may also lie
-# beside the law. It lies above if the profiler made *C* too large. It lies below if reading and computing compete
-# for few cores.
+# The first batch of each epoch is still late, because no worker reads ahead across epochs. Your point lies below the
+# law if reading and computing compete for few cores. On a busy machine, workers may even gain nothing.
 #
 # `code/weather/samples.py` uses three more options:
 #
-# - `persistent_workers=True` keeps the workers alive between epochs. Starting new ones takes seconds if they import
-#   large libraries.
+# - `persistent_workers=True` keeps the workers alive between epochs.
 # - `prefetch_factor=2` lets each worker keep two batches ready (**prefetch**). This smooths uneven reading but adds
 #   no speed.
 # - `pin_memory=True` is for GPUs. The system never moves **pinned memory**, so the GPU can copy a batch *while* it
 #   computes (`non_blocking=True`). Ordinary memory must be copied first.
 #
-# NVIDIA's loader DALI reads in C++ threads and can crop and scale on the GPU. It has no reader for HDF5, so
-# processes read these files. The published run reached **13.2** with DALI (here `--loader dali`, on a GPU only).
+# NVIDIA's loader DALI reads in C++ threads and can crop and scale on the GPU. The published run reached **13.2** with
+# DALI (here `--loader dali`, on a GPU only).
 
 # %% [markdown] id="file-idea"
 # ## Why is reading slow?
@@ -258,10 +251,8 @@ claim("two workers are faster than none", measured[2] / measured[0], least=1.2, 
 #
 # ![Two files as grids of fields and times. In the left one a chunk is one field at many times, and to read one time every chunk is unpacked. In the right one a chunk is one time, and only that is unpacked.](../images/file_in_pieces.svg)
 #
-# So the program unpacks 16 numbers for each number that it uses. HDF5 keeps a few MiB of unpacked chunks while a
-# dataset is open, but this program opens the dataset for each state. For ERA5 with its full 721 × 1440 points, a
-# single chunk of this kind has 66 MB. The plain files are neither compressed nor in chunks, and they take more disk
-# space.
+# So the program unpacks 16 numbers for each number that it uses. For ERA5 with its full 721 × 1440 points, a single
+# chunk of this kind has 66 MB. The plain files are neither compressed nor in chunks, and they take more disk space.
 #
 # **Predict.** Train on the plain files without workers. Compared with the archive and two workers, is this
 # `"slower"`, `"about as fast"` (within a tenth), or `"faster"`?
@@ -282,6 +273,18 @@ plain_files.compare(ENDS[0] if against < 0.9 else ENDS[1] if against <= 1.1 else
 add("plain files", plain)
 add("plain files, 2 workers", both)
 
+
+def tensors_read(run):
+    """Return how many tensors the main process itself makes of what it has read, per step."""
+    calls = run.profile.operators.set_index("name")["calls"]
+    return calls.get("aten::lift_fresh", 0) / run.profile.overlap["step"].nunique()
+
+
+by_itself = [tensors_read(run) for run in (plain, both)]
+print(
+    "tensors that the main process reads in a step: {:.0f}, with workers {:.0f}".format(*by_itself)
+)
+
 # %% id="file-claim" tags=["claim"]
 claim(
     "without workers, plain files are faster than the archive",
@@ -289,16 +292,16 @@ claim(
     least=1.4,
     unit="times",
 )
+claim("tensors that the main process reads in a step, without workers", by_itself[0], least=8)
+claim("tensors that the main process reads in a step, with two workers", by_itself[1], most=0)
 still, step_ms = medians(both)
 claim("with two workers, a step hardly waits", 100 * still["data"] / step_ms, most=20, unit="%")
 
 # %% [markdown] id="file-explain"
 # **Explain.** Two workers that unpack 16 times too much are two busy processes. It is cheaper not to do this work.
-# Here it took a large part of each step. On a shared file system it also slows down other users, because a thousand
-# processes ask for bytes that they throw away.
+# Here it took a large part of each step.
 #
-# With two workers on the plain files, the step hardly waits for data. Did it become *faster* as well? Compare the
-# last two rows of the figure:
+# With two workers on the plain files, the step hardly waits for data. Did it become *faster* as well?
 
 # %% id="file-kept"
 kept = {"num_workers": 2} if speed(both) > speed(plain) else {}
@@ -307,8 +310,8 @@ print(f"on plain files, two workers change the speed by a factor {speed(both) / 
 print(f"from here on, training uses {kept.get('num_workers', 0)} workers")
 
 # %% [markdown] id="file-rule"
-# If reading is cheap, workers have little to hide, and they take cores and time for handing batches over. So measure
-# the whole step and not only the waiting. On a GPU, which needs no core to compute, workers usually remain useful.
+# If reading is cheap, workers have little to hide, and they take cores and time for handing batches over. On a GPU,
+# which needs no core to compute, workers usually remain useful.
 #
 # > **Exercise 01.1** — The disk is full. Pack the files again, compressed, so that this training hardly waits
 # > without any worker. Fill in the shape of a chunk: times, fields, rows, columns.
@@ -329,17 +332,111 @@ check.ex01_chunks(fitted, first)
 # large map, also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small.
 # Each must be found separately and compresses badly.
 
+# %% [markdown] id="roof-idea"
+# ## Which operations wait for memory?
+#
+# Now the device computes nearly all the time. How fast could it compute? Its **peak** is the largest number of FLOP
+# (multiplications and additions) that it can do per second. The share of the peak that a training reaches, counting
+# only the FLOPs of the model, is its **MFU** (model FLOPs utilisation). Lesson 14 computes it.
+#
+# But a device also has to fetch its numbers. A GPU keeps them in **HBM** (high-bandwidth memory). The **arithmetic
+# intensity** of an operation is its FLOPs divided by the bytes that it moves to and from this memory. It limits the
+# speed:
+#
+# $$\text{attainable FLOP/s} = \min(\text{peak},\; \text{intensity} \times \text{bandwidth})$$
+#
+# Drawn over the intensity, this limit rises and then becomes flat, so it is called the **roofline**. An A100 with
+# 40 GB has a bandwidth of 1.555 TB/s. Its peak is 156 TFLOP/s for matrix multiplications (**matmuls**) in the format
+# TF32, which the next section explains ([NVIDIA,
+# 2020](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf)).
+# Both lines meet at 156 / 1.555 = 100 FLOP per byte. An operation with a lower intensity is bound by memory.
+#
+# Take the two operations at the heart of each layer, for 16 maps of 4,050 patches, with 4 bytes per number:
+#
+# - a **matmul** from *k* = 384 to *n* = 1,536 features, for *r* = 16 × 4,050 rows. It does 2 *r k n* FLOPs and moves
+#   *r k* + *k n* + *r n* numbers.
+# - an **element-wise** operation, GELU, on the *r n* results. It does about 10 FLOPs per number, reads the number and
+#   writes one.
+#
+# **Predict.** Which of the two is bound by memory on this A100: `"the matmul"`, `"GELU"`, `"both"` or `"neither"`?
+
+# %% id="roof-guess"
+### BEGIN SOLUTION
+### GAP guess_bound = ...  # one of the four
+guess_bound = "neither"
+### END SOLUTION
+
+# %% id="roof-see"
+BOUND = ("the matmul", "GELU", "both", "neither")
+bound = predict("01: bound by memory on an A100", guess_bound, choices=BOUND)
+PEAK, BANDWIDTH, GELU_FLOPS = 156e12, 1.555e12, 10
+
+
+def work(rows, k, n):
+    """Return FLOPs and bytes of the matmul, and of GELU on its results."""
+    matmul = (2 * rows * k * n, 4 * (rows * k + k * n + rows * n))
+    return pd.DataFrame(
+        {"matmul": matmul, "GELU": (GELU_FLOPS * rows * n, 8 * rows * n)}, index=["FLOPs", "bytes"]
+    ).T
+
+
+roof = work(16 * 4050, 384, 1536)
+roof["FLOP per byte"] = roof["FLOPs"] / roof["bytes"]
+roof["attainable TFLOP/s"] = (roof["FLOP per byte"] * BANDWIDTH).clip(upper=PEAK) / 1e12
+roof["ms"] = roof["FLOPs"] / roof["attainable TFLOP/s"] / 1e9
+slow = roof["FLOP per byte"] < PEAK / BANDWIDTH
+bound.compare(BOUND[{(1, 0): 0, (0, 1): 1, (1, 1): 2, (0, 0): 3}[tuple(slow.astype(int))]])
+roof[["FLOP per byte", "attainable TFLOP/s", "ms"]].round(2)
+
+# %% [markdown] id="roof-words"
+# Your profile contains both operations, in a smaller size: the matmuls are `aten::addmm`. How many FLOPs per second
+# did they reach here?
+
+# %% id="roof-run"
+ROWS, WIDE, POINTS = BATCH * (HEIGHT // 4) * (WIDTH // 4), 64, FIELDS * 4 * 4  # patches of 4 × 4
+layer = 2 * ROWS * WIDE * (3 * WIDE + WIDE + 2 * 4 * WIDE)  # attention's matmuls, then the MLP's
+flops = {
+    "aten::addmm": 2 * layer + 2 * 2 * ROWS * WIDE * POINTS,  # two layers; patches in and out
+    "aten::gelu": 2 * GELU_FLOPS * ROWS * 4 * WIDE,
+}
+seconds = read.profile.operators.set_index("name")[
+    "device_self_us" if on_gpu else "host_self_us"
+].div(1e6 * read.profile.overlap["step"].nunique())
+gflops = {name: count / seconds[name] / 1e9 for name, count in flops.items()}
+print({name: f"{rate:.1f} GFLOP/s" for name, rate in gflops.items()})
+
+# %% id="roof-claim" tags=["claim"]
+claim(
+    "GELU's time over the matmul's, on the A100 by the roofline",
+    roof.loc["GELU", "ms"] / roof.loc["matmul", "ms"],
+    least=0.9,
+    most=1.2,
+    unit="times",
+)
+claim(
+    "FLOP/s of the matmuls over FLOP/s of GELU",
+    gflops["aten::addmm"] / gflops["aten::gelu"],
+    least=2,
+    unit="times",
+)
+
+# %% [markdown] id="roof-explain"
+# **Explain.** The matmul uses each number many times: it does 153 FLOPs per byte, so it can reach the peak. GELU does
+# 1.25 FLOPs per byte, so it reaches at most 1.9 TFLOP/s, about 1 % of the peak. With 77 times fewer FLOPs, GELU takes
+# as long as the matmul. Counting FLOPs alone does not tell what a step costs.
+#
+# Here, too, GELU does far fewer FLOPs per second than the matmuls. These tensors fit into the processor's caches,
+# which are faster than main memory, so the exact factor belongs to this machine. The order is the same everywhere:
+# matmuls approach the peak, and element-wise operations do not.
+
 # %% [markdown] id="half-idea"
 # ## How much do fewer bits gain?
 #
-# Now the device computes nearly all the time. The rest of the lesson shortens its computing, beginning with matrix
-# multiplications (**matmuls**). A number has an **exponent** for its range and a **mantissa** for its digits, and a
-# matmul is faster with fewer bits.
+# The rest of the lesson shortens the computing, beginning with matmuls. A number has an **exponent** for its range and
+# a **mantissa** for its digits. With fewer bits, the peak is higher and fewer bytes are moved.
 #
 # **TF32** stores numbers as `float32`, but multiplies them with a 10-bit mantissa and adds up in `float32`. An A100
-# does 156 TFLOP/s this way instead of 19.5 ([NVIDIA,
-# 2020](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf)).
-# You switch it on with `torch.set_float32_matmul_precision("high")`.
+# does 156 TFLOP/s this way instead of 19.5. You switch it on with `torch.set_float32_matmul_precision("high")`.
 #
 # **`autocast`** goes further. Each matmul gets 16-bit copies of its inputs. It needs one `with`:
 
@@ -359,10 +456,8 @@ show.number_formats(FORMATS)
 # *The figure shows the largest relative rounding error of each format.*
 #
 # `float16` has the mantissa of TF32 but a smaller range, so small gradients **underflow** to 0. A `GradScaler`, here
-# `scaler`, prevents this. It multiplies the loss by 65,536 before backward and divides the gradients afterwards. If
-# a gradient is not finite, it skips the step and halves the factor. After 2,000 good steps it doubles the factor.
-# `bfloat16` has the range of `float32` and needs no scaler, so `train_vit.py` makes one that does nothing. Lesson 08
-# shows a scaler at work.
+# `scaler`, prevents this. It multiplies the loss by a large factor before backward and divides the gradients
+# afterwards (lesson 08). `bfloat16` has the range of `float32` and needs no scaler.
 #
 # There are two ways to train with 16 bits, and papers rarely say which one they use:
 #
@@ -402,20 +497,18 @@ claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 # **Explain.** Processors with units for `bfloat16` (AMX, or AVX-512 with bf16) gain in large matmuls. On all other
 # processors you pay for the conversion and gain nothing, so a factor below 1 is no error.
 #
-# On the A100 the factor is *four*, while the peak rates explain only two. The rest comes from outside the matmuls.
-# Half as many bytes go to memory and back, and FlashAttention, the fastest kernel for attention, works only with
-# 16-bit numbers. The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. Without TF32, the
+# On the A100 the factor is *four*, while the peaks explain only two. The rest comes from operations that are bound by
+# memory. They move half as many bytes, and FlashAttention, the fastest kernel for attention, works only with 16-bit
+# numbers. The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. Without TF32, the
 # 32-bit program fell from about 13 to **10.1**.
-#
-# The loader must now deliver 53 samples per second. This is why reading came first.
 
 # %% [markdown] id="kernels-idea"
 # ## Do fewer kernels make a step faster?
 #
 # Python starts each operator, and on a GPU each operator starts one or more **kernels**. A start takes some
 # microseconds, however small the tensor is. For each parameter tensor, Adam computes two running means, their
-# corrections, a root, a quotient and a step. Each of these is one operator or more. A **fused** optimizer
-# (`fused=True`) does all of it in one operator.
+# corrections, a root, a quotient and a step, each with one operator or more. A **fused** optimizer (`fused=True`)
+# does all of it in one operator.
 #
 # **Predict.** This model has 31 parameter tensors. How many fewer operators does a step start when Adam is fused?
 # Operators that another operator calls count as well.
@@ -455,9 +548,8 @@ claim(
 # tensor. On a GPU it saves dozens of starts instead of hundreds, because PyTorch's Adam already uses `foreach`
 # kernels there, each for many tensors.
 #
-# The speed hardly changed on the A100 (53.2 and 53.3). Here Adam is about an eighth of the computing, and the fused
-# one takes a third of that time. The gain is a few percent, up to a tenth, and equal runs also differ by some
-# percent. Python runs ahead of the device, so starts stay hidden as long as kernels are long. If kernels are shorter
+# The speed hardly changed on the A100 (53.2 and 53.3). Here the gain is a few percent, up to a tenth, and equal runs
+# also differ by some percent. Python runs ahead of the device, so starts stay hidden as long as kernels are long. If kernels are shorter
 # than their starts, the device waits for Python, and the step is **launch-bound**:
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
@@ -467,7 +559,7 @@ claim(
 # layers. They are alike and share their kernels, so a deep model compiles as quickly as a shallow one.
 #
 # **Predict.** Compiling takes some 10 to 20 seconds here. Suppose that a compiled step is a quarter shorter. An
-# epoch has 48 samples, and the figure shows your speed. After how many epochs of *this* length has compiling paid?
+# epoch has 48 samples, and the line above shows your speed. After how many epochs of *this* length has compiling paid?
 
 # %% id="compile-guess"
 ### BEGIN SOLUTION
@@ -507,8 +599,7 @@ if compiled.ok:
 # **Explain.** Compiling costs seconds in the first epoch and saves a fraction of a second in each later one. Epochs
 # of twelve steps pay this back slowly, a training of days at once. On the A100 compiling gained 3 %, from 53.3 to
 # **55.0**. Large matmuls fill most of that step, and they already run in fast libraries. Compiling pays if there is
-# much small work between the matmuls. A batch of a new shape makes it compile again, for any shape, which is often
-# slower. So keep shapes fixed.
+# much element-wise work between the matmuls, because one kernel then reads and writes each number once. A batch of a new shape makes it compile again, so keep shapes fixed.
 
 # %% [markdown] id="graph-idea"
 # ## Can a step run without Python?
@@ -561,8 +652,7 @@ add("CUDA graph", graph if graph.ok else None)
 
 # %% [markdown] id="graph-explain"
 # **Explain.** Without a GPU the program refuses, because there is nothing to record. On a GPU this small model gains
-# a lot, because its whole step is launch-bound. A large model with long kernels gains little. This program records
-# neither several devices nor fp16, whose scaler looks at gradients.
+# a lot, because its whole step is launch-bound. A large model with long kernels gains little.
 
 # %% id="all-claim" tags=["claim"]
 runs = [
@@ -579,11 +669,14 @@ print(f"the largest gain here comes from {max(gains, key=gains.get)}, on the A10
 claim(
     "all changes speed this device up by a factor", fastest / speed(first), least=1.8, unit="times"
 )
+show.gains(pd.DataFrame(results, dtype=float).T)
 
 # %% [markdown] id="all-idea"
 # ## Which change gained most?
 #
-# The last figure shows what each change gave. Not every gain appears on every machine:
+# *Published rows keep all earlier changes. Your rows take back a change that did not help.*
+#
+# Not every gain appears on every machine:
 #
 # - **Everywhere**: reading ahead, files that fit, fewer operators (not always more speed), and a slow first epoch
 #   with compiling. All of this is work of processors and disks.
@@ -624,6 +717,7 @@ check.ex01_balance(without_workers, workers_needed)
 #
 # - Measure samples per second of a later epoch, look at the ranges in a profile, close the largest gap, and repeat.
 # - Workers hide reading until *R*/*n* falls below *C*. Reading less is better than reading with more workers.
+# - Attainable speed is the smaller of the peak and intensity × bandwidth. Element-wise operations are bound by memory.
 # - TF32 is a switch, bf16 is one `with`, and fp16 also needs a scaler. They need hardware with units for them.
 # - Fused optimizers, compiling and CUDA graphs start fewer kernels. They help if kernels are short.
 # - A change can gain no more than the share of the step that it touches.

@@ -3,13 +3,13 @@
 #
 # You have a script for one device, and a cluster with four devices. If you start the script on all four, you get
 # four separate models, each as slow as before, and no error tells you so. In this lesson you make it *one* model.
-# You write the two pieces behind every large training, a ring that sums numbers over all devices and data
-# parallelism in fifteen lines. Both are tested on real ranks.
+# You write the two pieces behind every large training: a ring that sums numbers over all devices, and data
+# parallelism in fifteen lines.
 #
 # | | |
 # |---|---|
-# | You will be able to | move a script from a desk to a node; see whether four devices train one model or four; tell rank, local rank and world size; write an all-reduce and data parallelism; hide messages behind the backward pass |
-# | Minutes | 90 |
+# | You will be able to | move a script from a desk to a node; see whether four devices train one model or four; tell rank, local rank and world size; say why each device has its own process; write an all-reduce and data parallelism; hide messages behind the backward pass |
+# | Minutes | 75, and 20 more for exercise 02.4 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 00; you have trained a model with PyTorch on one device |
 
@@ -54,9 +54,8 @@ print(first.tail(3) if first.ok else first.failure)
 
 # %% [markdown] id="alone-explain"
 # **Explain.** On a cluster, you type on the **login node**, which has internet access, and your job runs on a
-# **compute node**. Compute nodes usually have no internet access. Ten thousand machines should not all open
-# connections to the world, and a job that waits for a download holds devices that others need. If your first job did
-# train, the box runs in flat mode, or your cluster allows internet access.
+# **compute node**, which usually has none. A job that waits for a download also holds devices that others need. If
+# your first job did train, the box runs in flat mode, or your cluster allows internet access.
 #
 # ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out. So is a training on the login node, because all users share it.](../images/login_and_compute.svg)
 #
@@ -98,7 +97,6 @@ four = lab.submit(
 )
 four.watch()
 
-
 # %% id="copies-see"
 LINE = re.compile(r"^(\S+ process \d+): step (\d+), loss ([\d.]+), ([\d.]+) ms$", re.MULTILINE)
 
@@ -121,8 +119,8 @@ claim("models that four processes train without communication", different, least
 # %% [markdown] id="copies-explain"
 # **Explain.** Each process drew its own first weights and its own samples, and none knows of the others. You pay for
 # four devices and get four models, each no better than a model from one device. All four would save to the same
-# file, and only the last save would survive. With a fixed seed the mistake is harder to see, because four *equal*
-# models then train on equal samples.
+# file, and only the last save would survive. With a fixed seed, four *equal* models train on equal samples, which is
+# harder to see.
 #
 # Three things are missing. A process must know who it is, it needs a way to communicate, and it needs something to
 # send. The launcher `torchrun` provides the first. Each process finds these variables in its environment:
@@ -130,6 +128,61 @@ claim("models that four processes train without communication", different, least
 # - `RANK`, its number among all processes, starting at 0
 # - `WORLD_SIZE`, the number of processes
 # - `LOCAL_RANK`, its number on this node, which is the number of its device
+
+# %% [markdown] id="process-idea"
+# ## Why does each device have its own process?
+#
+# One process could also drive all devices of a node, with a thread for each. PyTorch's old `DataParallel` does so.
+# But Python has a global interpreter lock (**GIL**), so only one thread of a process runs Python at a time. Builds
+# without this lock are still rare.
+#
+# **Predict.** Two small models are trained at once: by two threads of one process, then by two processes. By what
+# factor do the two *threads* together make more steps than one worker alone?
+
+# %% id="process-guess"
+### BEGIN SOLUTION
+### GAP guess_threads = ...  # times the steps of one
+guess_threads = 2
+### END SOLUTION
+
+# %% id="process-run"
+of_threads = predict("02: steps of two threads", guess_threads, unit="times")
+shared = lab.submit(program.recipe("share-process", "share_process.py", gpus_per_node=2)).require()
+show.lines(
+    {
+        name: shared.log.iterations.rename(columns={column: "steps_per_second"})
+        for name, column in (
+            ("one worker", "one_worker"),
+            ("two threads", "threads"),
+            ("two processes", "processes"),
+        )
+    },
+    x="iteration",
+    y="steps_per_second",
+    title="Two workers in one process and in two processes",
+)
+
+# %% id="process-see"
+speed = shared.log.iterations[["one_worker", "threads", "processes"]].max()  # least disturbance
+of_threads.compare(speed["threads"] / speed["one_worker"])
+(speed / speed["one_worker"]).rename("times the steps of one worker").round(2).to_frame()
+
+# %% id="process-claim" tags=["claim"]
+claim(
+    "steps of two processes over two threads",
+    speed["processes"] / speed["threads"],
+    least=1.1,
+    unit="times",
+)
+claim("steps of two threads over one worker", speed["threads"] / speed["one_worker"], most=1.5)
+
+# %% [markdown] id="process-explain"
+# **Explain.** The two threads take turns, because Python starts every operation of forward and of the optimizer.
+# Only backward runs without the GIL, in C++. Taking turns costs time too, so two threads can make fewer steps than
+# one. Two processes have two interpreters and do not wait for each other. Launchers therefore start one process per
+# device.
+#
+# Larger kernels make the effect smaller, but devices become faster and Python does not.
 
 # %% [markdown] id="talk-idea"
 # ## How do processes communicate?
@@ -352,8 +405,8 @@ claim(
 # as much. A ring of a thousand ranks takes only twice as long as a ring of two.
 #
 # If your factor is smaller than 1.5, two ranks alone do not reach the full rate of the link. A ring written in
-# Python sends just as many bytes as the library, but it waits in each step for a whole piece and only then adds. A
-# library cuts finer pieces and adds one piece while the next arrives.
+# Python waits in each step for a whole piece and only then adds. A library cuts finer pieces and adds one piece
+# while the next arrives.
 #
 # This holds for large tensors. Each of the 2 (*n* − 1) steps also costs a latency, which the formula leaves out. For
 # small tensors and many ranks, libraries use trees (lesson 04).
@@ -418,8 +471,72 @@ ddp_trial.watch()
 check.ex02_ddp(ddp_trial)
 
 # %% [markdown] id="ddp-why" tags=["solution"]
-# Without the broadcast nothing looks wrong, because gradients are averaged and losses fall. But the ranks add the
-# same steps to different weights, so the gradients of one model train another model.
+# Without the broadcast nothing looks wrong, because gradients are averaged and losses fall. The next section measures
+# what is lost.
+
+# %% [markdown] id="begin-idea"
+# ### What does it cost to leave out the broadcast?
+#
+# If all gradients are averaged anyway, are equal first weights necessary?
+#
+# **Predict.** Two ranks train the model of this lesson with batches of 32 each. Each rank draws its own first
+# weights, and nothing is broadcast. After 32,768 samples, is the loss `"the same"` as with a broadcast, `"a little
+# higher"` (by less than 0.5), or `"much higher"`?
+
+# %% id="begin-guess"
+### BEGIN SOLUTION
+### GAP guess_begin = ...  # one of the three
+guess_begin = "the same"
+### END SOLUTION
+
+# %% id="begin-run"
+ENDS = ("the same", "a little higher", "much higher")
+without = predict("02: the loss without the broadcast", guess_begin, choices=ENDS)
+sizes = {"samples": 32_768, "batch_size": 64, "lr": 4e-3, "warmup_samples": 4096}
+beginnings = {
+    name: lab.submit(
+        program.recipe(
+            short,
+            "scale_batch.py",
+            text=str(text),
+            gpus_per_node=2,
+            lr_decay_style="constant",
+            no_broadcast=short == "begin-own",
+            **sizes,
+        )
+    ).require()
+    for name, short in {"weights of rank 0": "begin-one", "own weights": "begin-own"}.items()
+}
+logs = {name: run.log.iterations for name, run in beginnings.items()}
+show.lines(
+    logs,
+    x="consumed_samples",
+    y="lm_loss",
+    title="Two ranks that average gradients, with common or own first weights",
+)
+
+# %% id="begin-see"
+ended = pd.DataFrame({name: log.tail(4).mean(numeric_only=True) for name, log in logs.items()})
+higher = ended["own weights"]["lm_loss"] - ended["weights of rank 0"]["lm_loss"]
+without.compare(ENDS[0] if higher < 0.05 else ENDS[1] if higher < 0.5 else ENDS[2])
+ended.loc[["lm_loss", "validation_loss", "copies_differ_by"]].T.round(3)
+
+# %% id="begin-claim" tags=["claim"]
+claim("without the broadcast, the loss is higher by", higher, least=0.1, most=0.5, unit="nats")
+apart = logs["own weights"]["copies_differ_by"]
+claim(
+    "distance of the copies, end over beginning",
+    apart.iloc[-1] / apart.iloc[0],
+    least=0.98,
+    most=1.02,
+    unit="times",
+)
+
+# %% [markdown] id="begin-explain"
+# **Explain.** The model learns without the broadcast, but it learns less. The mean of two gradients belongs to one
+# common model. Here there are two models, so half of each rank's step was computed for other weights. The copies
+# never become more alike, because every step adds the same to both. An equal seed on all ranks also works, until one
+# rank draws one random number more.
 
 # %% [markdown] id="one-idea"
 # ## Four devices, one model
@@ -476,32 +593,86 @@ claim(
     most=1,
 )
 
-
 # %% [markdown] id="one-explain"
 # **Explain.** One curve remains, near the curve of the single device. Each step uses 64 samples, 16 from each rank.
 # Data parallelism needs only these six changes. On GPUs, the model, the samples and `mean` must also be on the
-# device of the local rank. Lesson 02b converts a longer script, with validation, a saved model and a job script, in
-# fifteen changes.
+# device of the local rank. Lesson 02b converts a longer script in fifteen changes.
 #
 # This script draws samples at random. If data is read in order, a `DistributedSampler` gives each rank different
 # samples, and its `set_epoch` shuffles them for each epoch.
+
+# %% [markdown] id="meet-idea"
+# ## How do the processes find each other?
+#
+# Each node runs one launcher. A launcher knows only the address of the first node and the number of launchers
+# (`--nnodes=2`). The launchers meet at this address, the **rendezvous**, count themselves, and share out the ranks.
+#
+# What happens if a launcher does not come? The next cell changes one number in the script of `talk`. It now expects
+# three launchers, and two start. The rendezvous has a **time-out**, ten minutes by default and five seconds here.
+#
+# **Predict.** Do the two launchers start without the third, do they wait and then fail, or is there an error at
+# once?
+
+# %% id="meet-guess"
+### BEGIN SOLUTION
+### GAP guess_meeting = ...  # "they start without it", "they wait, then fail" or "an error at once"
+guess_meeting = "an error at once"
+### END SOLUTION
+
+# %% id="meet-run"
+meeting = predict(
+    "02: two launchers where three are expected",
+    guess_meeting,
+    choices=("they start without it", "they wait, then fail", "an error at once"),
+)
+script = str(lab.script(talk.recipe.but(name="one-too-few"))).replace(
+    "--nnodes=2", "--nnodes=3 --rdzv-conf=join_timeout=5"
+)
+missing = lab.submit(shell.script("one-too-few", script))
+missing.watch()
+
+# %% id="meet-see"
+waited = "RendezvousTimeoutError" in missing.text
+meeting.compare(
+    "they wait, then fail"
+    if waited
+    else "they start without it"
+    if missing.ok
+    else "an error at once"
+)
+print(missing.failure)
+
+# %% id="meet-claim" tags=["claim"]
+seconds = missing.elapsed_s if waited and not missing.ok else 0
+claim("two launchers wait for the third before they fail", seconds, least=4, unit="s")
+
+# %% [markdown] id="meet-explain"
+# ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3; a third was never started.](../images/rendezvous.svg)
+#
+# **Explain.** No launcher can know whether the third is late or will never come, so both wait until the time-out.
+# This is common in practice. A node starts slowly, an address is wrong, or a firewall blocks the port. All of these
+# look alike, because the job runs and prints nothing. First check what the script *asked* for (`--nnodes`,
+# `--rdzv-endpoint`), then whether all launchers run.
 
 # %% [markdown] id="overlap-idea"
 # ## How much of the sending can a backward pass hide?
 #
 # Your class sends after backward has finished. But the gradients of the last layer are ready long before the
-# gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB and sends each full bucket
-# while backward continues. A bucket larger than the model hides nothing. With small buckets, at best all buckets but
-# the last are hidden.
+# gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB and starts an all-reduce
+# for each full bucket while backward continues. One bucket for the whole model hides nothing.
 #
-# **Predict.** One device on each of two nodes trains a wider model with 13 MB of gradients. The program does each
-# step three times: without sending, with one bucket, and with buckets of 4 MB. The second variant minus the first is
-# the cost of sending. What percentage of this cost do the small buckets hide?
+# One device on each of two nodes trains a wider model with 13.5 MB of gradients. From the last layer to the first,
+# they take 0.5, 3.7, 3.7, 3.7 and 2.0 MB. A bucket is sent as soon as it holds 3 MiB, which is 3.1 MB. The program
+# does each step three times: without sending, with one bucket, and with small buckets. The second variant minus the
+# first is the cost of sending.
+#
+# **Predict.** How many all-reduces replace the single one? And what percentage of the cost of sending do they hide?
+# First compute how much they can hide at most.
 
 # %% id="overlap-guess"
 ### BEGIN SOLUTION
-### GAP guess_hidden = ...  # percent
-guess_hidden = 100
+### GAP guess_buckets, guess_hidden = ..., ...  # a number, and percent
+guess_buckets, guess_hidden = 5, 100
 ### END SOLUTION
 
 # %% id="overlap-file"
@@ -515,12 +686,12 @@ from torch.nn.parallel import DistributedDataParallel
 from train_letters import model_of
 
 dist.init_process_group("gloo")
-one, small = (DistributedDataParallel(model_of(width=960), bucket_cap_mb=mb) for mb in (100, 4))
+one, small = (DistributedDataParallel(model_of(width=960), bucket_cap_mb=mb) for mb in (100, 3))
 x = torch.randint(128, (256, 16))
 variants = {
     "nothing sent": (one, one.no_sync),
     "one bucket": (one, contextlib.nullcontext),
-    "4 MB buckets": (small, contextlib.nullcontext),
+    "small buckets": (small, contextlib.nullcontext),
 }
 for step in range(1, 19):
     for name, (model, quiet) in variants.items():
@@ -531,8 +702,11 @@ for step in range(1, 19):
             torch.nn.functional.cross_entropy(model(x), x[:, 0]).backward()
         if dist.get_rank() == 0:
             print(f"{name}: step {step}, {1e3 * (time.perf_counter() - began):.1f} ms", flush=True)
+if dist.get_rank() == 0:
+    print("bucket sizes:", small._get_ddp_logging_data()["rebuilt_bucket_sizes"], flush=True)
 
 # %% id="overlap-run"
+many = predict("02: all-reduces of small buckets", guess_buckets)
 hidden = predict("02: share of the sending that small buckets hide", guess_hidden, unit="%")
 overlap = lab.submit(program.recipe("buckets", "work/time_buckets.py", nodes=2, gpus_per_node=1))
 overlap.watch()
@@ -547,29 +721,35 @@ ms = table.pivot(index="iteration", columns="variant", values="elapsed_ms")
 quick = ms.quantile(0.25)  # other work of the machine only makes steps longer
 share = (
     100
-    * (quick["one bucket"] - quick["4 MB buckets"])
+    * (quick["one bucket"] - quick["small buckets"])
     / (quick["one bucket"] - quick["nothing sent"])
 )
+buckets = [int(size) for size in re.search(r"bucket sizes: (.*)", overlap.text)[1].split(",")]
+many.compare(len(buckets))
 hidden.compare(share)
+print("MB in each bucket:", [round(size / 1e6, 1) for size in buckets])
 print(quick.round().to_frame("ms of a step, lower quartile"))
-order = ("nothing sent", "one bucket", "4 MB buckets")
+order = ("nothing sent", "one bucket", "small buckets")
 show.throughput({name: table[table["variant"] == name] for name in order}, unit="ms")
 
 # %% id="overlap-claim" tags=["claim"]
-claim("small buckets hide a part of the sending", share, least=10, most=95, unit="%")
+claim("buckets of 3 MiB", len(buckets), least=4, most=4)
+claim("small buckets hide a part of the sending", share, least=5, most=90, unit="%")
 
 # %% [markdown] id="overlap-explain"
-# **Explain.** Overlap puts sending *beside* backward, so at best the shorter of the two disappears. The gain is at
-# most a factor of 2, and only if both take equally long and everything else takes no time.
+# **Explain.** The last two layers share a bucket, and so do the first layer and the embedding, so there are four.
+# The last bucket is full only when backward is over, and nothing is left to hide its 2.0 MB. At most 11.5 of 13.5 MB
+# are hidden, or 85 %.
 #
-# If you guessed 100 %, you forgot the last bucket, which is full only when backward is over. Sending is also work.
-# gloo adds on the processor, and NCCL's kernels occupy some of a GPU's multiprocessors, so sending and backward slow
-# each other down.
+# Sending is also work. gloo adds on the processor, and NCCL's kernels occupy some of a GPU's multiprocessors, so
+# sending and backward slow each other down. This is why the measured share is smaller. Overlap puts sending *beside*
+# backward, so at best the shorter of the two disappears. The gain is at most a factor of 2.
 #
-# > **Exercise 02.4** — Give your DDP buckets. A hook, set by `parameter.register_post_accumulate_grad_hook(f)`,
-# > calls `f(parameter)` when the gradient of this parameter is ready. Collect parameters until they have 80 numbers
-# > or more. Flatten their gradients into one tensor, send it with `async_op=True`, and let `finish` wait for all
-# > buckets. The 80 suits the small model of the trial. PyTorch uses 25 MB.
+# > **Exercise 02.4** — This is the hardest exercise of the lesson. Give your DDP buckets. A hook, set by
+# > `parameter.register_post_accumulate_grad_hook(f)`, calls `f(parameter)` when the gradient of this parameter is
+# > ready. Collect parameters until they have 80 numbers or more. Flatten their gradients into one tensor, send it
+# > with `async_op=True`, and let `finish` wait for all buckets. The 80 suits the small model of the trial. PyTorch
+# > uses 25 MB.
 
 # %% id="buckets-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_buckets.py"
@@ -625,65 +805,13 @@ buckets_trial.watch()
 # %% id="buckets-check" tags=["check"]
 check.ex02_buckets(buckets_trial)
 
-# %% [markdown] id="meet-idea"
-# ## How do the processes find each other?
-#
-# Each node runs one launcher. A launcher knows only the address of the first node and the number of launchers
-# (`--nnodes=2`). The launchers meet at this address, the **rendezvous**, count themselves, and share out the ranks.
-#
-# What happens if a launcher does not come? The next cell changes one number in the script of `talk`. It now expects
-# three launchers, and two start. The rendezvous has a **time-out**, ten minutes by default and five seconds here.
-#
-# **Predict.** Do the two launchers start without the third, do they wait and then fail, or is there an error at
-# once?
-
-# %% id="meet-guess"
-### BEGIN SOLUTION
-### GAP guess_meeting = ...  # "they start without it", "they wait, then fail" or "an error at once"
-guess_meeting = "an error at once"
-### END SOLUTION
-
-# %% id="meet-run"
-meeting = predict(
-    "02: two launchers where three are expected",
-    guess_meeting,
-    choices=("they start without it", "they wait, then fail", "an error at once"),
-)
-script = str(lab.script(talk.recipe.but(name="one-too-few"))).replace(
-    "--nnodes=2", "--nnodes=3 --rdzv-conf=join_timeout=5"
-)
-missing = lab.submit(shell.script("one-too-few", script))
-missing.watch()
-
-# %% id="meet-see"
-waited = "RendezvousTimeoutError" in missing.text
-meeting.compare(
-    "they wait, then fail"
-    if waited
-    else "they start without it"
-    if missing.ok
-    else "an error at once"
-)
-print(missing.failure)
-
-# %% id="meet-claim" tags=["claim"]
-seconds = missing.elapsed_s if waited and not missing.ok else 0
-claim("two launchers wait for the third before they fail", seconds, least=4, unit="s")
-
-# %% [markdown] id="meet-explain"
-# ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3; a third was never started.](../images/rendezvous.svg)
-#
-# **Explain.** No launcher can know whether the third is late or will never come, so both wait until the time-out.
-# This is common in practice. A node starts slowly, an address is wrong, or a firewall blocks the port. All of these
-# look alike at first, because the job runs and prints nothing. First check what the script *asked* for (`--nnodes`,
-# `--rdzv-endpoint`), then whether all launchers run. Lesson 03 explains the script.
-
 # %% [markdown] id="home"
 # ## To take home
 #
 # - Fetch data before the job, because compute nodes usually have no internet.
 # - More devices alone train more copies. Check the world size and how many losses are printed.
-# - The local rank chooses the device.
+# - Each device has its own process, because threads of one process take turns in Python. The local rank chooses the
+#   device.
 # - In a ring, each rank sends 2 (*n* − 1) / *n* of the data, which is never more than twice.
 # - Data parallelism needs equal weights, the mean of the gradients, and the same collectives in the same order.
 # - Small buckets hide sending behind backward. At best the shorter of the two disappears.
@@ -694,4 +822,5 @@ claim("two launchers wait for the third before they fail", seconds, least=4, uni
 # The trials stay, so that you can run their checks again. Your programs stay as well.
 
 # %% id="clean"
-lab.clean(first, one, four, talk, together, missing, overlap, *rings.values(), yes=True)
+used = (first, one, four, shared, talk, together, missing, overlap)
+lab.clean(*used, *rings.values(), *beginnings.values(), yes=True)

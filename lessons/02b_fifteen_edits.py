@@ -3,9 +3,8 @@
 #
 # In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device. It has
 # three data loaders, a mean loss and a printed line per epoch, and it saves the best model in a file. Fifteen
-# small edits make it a script for any number of devices. No edit is hard. But if one is missing, the script
-# usually trains on, prints plausible numbers, and is wrong. Here you see what each edit does, and what goes
-# wrong without it.
+# small edits make it a script for any number of devices. If one is missing, the script usually trains on,
+# prints plausible numbers, and is wrong.
 #
 # | | |
 # |---|---|
@@ -39,15 +38,14 @@ def epochs(run):
 #
 # `code/train_summary.py` learns to describe a function of Python's standard library in one line. The input is
 # the function's source, and the target is the first line of its docstring. Every compute node has this data,
-# because it comes with Python. The model is a small transformer with an encoder that reads and a decoder that
-# writes.
+# because it comes with Python. The model is a small transformer.
 
 # %% id="alone-code"
 lab.code("train_summary.py", "run")
 
 # %% [markdown] id="alone-guess-idea"
-# Run the script on one device first, and then on four devices without any change. Unlike the script of lesson
-# 02, it sets a seed.
+# Run the script on one device, and then on four devices without any change. Unlike the script of lesson 02, it
+# sets a seed.
 #
 # **Predict.** Each of four processes prints a line for epoch 3. How many *different* lines are among the four?
 
@@ -78,7 +76,7 @@ claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 # %% [markdown] id="alone-explain"
 # **Explain.** Equal seeds give equal weights, equal samples and equal losses, so four devices did the same
 # work. After every epoch with a new best loss, four processes wrote their model to the same file at the same
-# time. At the end, all four read it. If the job failed there, one process read what another was still writing.
+# time.
 #
 # The curve does not show this mistake. Only the four equal lines do, and edit 11 alone, which prints on one
 # rank, would hide them.
@@ -148,13 +146,12 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # 3.*
 #
 # **Explain.** All 8 are. The sampler cannot know that an epoch is over, so `set_epoch` has to tell it. Without
-# the call, every epoch has the same batches in the same order. The losses fall all the same, so the mistake is
-# easy to miss.
+# the call, every epoch has the same batches in the same order. The losses fall all the same.
 #
 # If the samples do not divide evenly among the ranks, the sampler deals out a few samples twice, so that all
 # ranks have equally many. A mean over a test set is then slightly wrong. With `drop_last=True` it leaves some
 # samples out instead. Also, the mean of the ranks' means is the mean over all samples only if all batches have
-# the same size. Both conditions hold here. Lesson 10 treats batches of different sizes.
+# the same size. Both conditions hold here.
 
 # %% [markdown] id="program-idea"
 # ## Twelve edits to the program
@@ -184,7 +181,6 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 #
 # The trial shifts the validation losses. Epoch 2 is best over all ranks, and epoch 3 is best over rank 0's own
 # samples. So the trial can tell which model is in the file, and which ranks took part in the test.
-
 
 # %% id="program-file" tags=["exercise"]
 # %%writefile "{lab.work}/summary_ddp.py"
@@ -434,9 +430,7 @@ check.ex02b_script(own_job)
 # Only in flat mode, in which all nodes are one machine, is 127.0.0.1 right. With `localhost` on real nodes,
 # each launcher would wait on its own node.
 #
-# `lab.script(…)` has written these three edits for you in all other lessons. Look at one of its scripts again.
-# It hands on the *name* of the first node, and sets `is_host` only at sites whose fast network has different
-# names. Elsewhere torchrun finds out by itself.
+# `lab.script(…)` writes these three edits for you in all other lessons.
 
 # %% [markdown] id="nodes-idea"
 # ## From one node to two by one number

@@ -8,8 +8,8 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | read a multi-node job script and a training log; say what data parallelism exchanges, and when; tell strong from weak scaling; hide communication behind the backward pass |
-# | Minutes | 45 |
+# | You will be able to | read a multi-node job script and a training log; say what data parallelism exchanges, and when; tell strong from weak scaling; hide communication behind the backward pass; compute how many tokens a device needs to hide it |
+# | Minutes | 50 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 00 |
 
@@ -28,8 +28,7 @@ lab = Lab()
 # predictions are, in *nats*, the unit of the natural logarithm. An untrained network finds all 8192 tokens of
 # the vocabulary equally likely, so your run will begin near ln 8192 ≈ 9.0.
 #
-# The model is small, with 4 layers of width 128, so a run takes seconds even without GPUs. The preset
-# `model="lab"` has 12 layers of width 768 and is meant for GPUs. A **recipe** says what to run and how much of
+# The model is small, with 4 layers of width 128, so a run takes seconds even without GPUs. A **recipe** says what to run and how much of
 # the cluster to use:
 
 # %% id="recipe"
@@ -64,47 +63,20 @@ run.watch()
 # Run the cell above once more. It submits nothing new, because a run belongs to its recipe. The same recipe
 # returns the existing run, today or tomorrow. Only a cancelled run is submitted again.
 
-
-# %% [markdown] id="script-idea"
-# ## How the job script starts four processes
-#
-# The lab turned the recipe into this script and submitted it to Slurm:
-
-# %% id="script"
-lab.script(dp4)
-
-# %% [markdown] id="script-explain"
-# | lines | why they are there |
-# |---|---|
-# | `#SBATCH --nodes … --ntasks-per-node=1` | Two nodes, and **one** task on each. The task is a **launcher**, `torchrun`, which starts one process per device. |
-# | `set -eo pipefail` and the `trap` | The first error ends the script, before it causes others. The trap writes down the exit code, however the script ends. |
-# | `OMP_NUM_THREADS` | Threads per process. By default each process takes one per core of the node, so processes compete; `torchrun` alone sets 1. |
-# | `SRUN_CPUS_PER_TASK` | Since Slurm 22.05, `srun` does not inherit the job's `--cpus-per-task`. A launcher would get one core. |
-# | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`, but processes need single names. The first node is the meeting point. |
-# | `MASTER_PORT` from the job's number | Two jobs on one node need different ports. |
-# | `srun … torchrun` | `srun` starts the launcher on both nodes. Otherwise the second node would be paid for, but idle. |
-# | `--kill-on-bad-exit=1` | If one launcher fails, the others end too, instead of waiting until the time limit. |
-# | `--rdzv-backend=c10d --rdzv-endpoint` | The **rendezvous**: launchers meet at this address, count themselves and assign the ranks. |
-# | `--max-restarts=0` | The first error ends the job. Restarts by `torchrun` help only programs that continue from a checkpoint. |
-# | the rest | Arguments of the program, named as in Megatron-LM, a widely used program for large models. |
-#
-# The rendezvous has no authentication and executes what it receives. A site must therefore keep other users
-# away from a job's ports, with whole nodes or a firewall. The nodes of the box have a network of their own.
-#
-# A **rank** is the number of a training process, from 0 to the **world size** minus one. Ranks 0 and 1 run on
-# one node, ranks 2 and 3 on the other. The **local rank**, 0 or 1, counts within a node and selects the device.
-
 # %% [markdown] id="world-idea"
 # ## Read the log
 #
-# A log is text, and `grep` finds lines in text. In any parallel run, look first at the world size:
+# A **rank** is the number of a training process, from 0 to the **world size** minus one. Ranks 0 and 1 run on
+# one node, ranks 2 and 3 on the other. The **local rank**, 0 or 1, counts within a node and selects the device.
+#
+# In any parallel run, look first at the world size:
 
 # %% id="world-grep"
 # !grep "using world size" "{run.log_file}"
 
 # %% [markdown] id="world-explain"
 # World size 4 and data-parallel size 4 mean four processes, each with a whole copy of the model. The other
-# sizes, for other ways of splitting a model, are 1 or `None` for now. If this line says 1 instead of 4, four
+# sizes belong to other ways of splitting a model. If this line says 1 instead of 4, four
 # separate programs run. Each trains its own model at the speed of one device, and nothing crashes.
 #
 # Now look at the training steps:
@@ -125,10 +97,35 @@ lab.script(dp4)
 #
 # The same as a table:
 
-
 # %% id="iterations-table"
 columns = ["iteration", "consumed_samples", "elapsed_ms", "learning_rate", "lm_loss", "grad_norm"]
 run.log.iterations[columns]
+
+# %% [markdown] id="script-idea"
+# ## How the job script started four processes
+#
+# The lab turned the recipe into this script and submitted it to Slurm. You have seen what it did, so now read how:
+
+# %% id="script"
+lab.script(dp4)
+
+# %% [markdown] id="script-explain"
+# | lines | why they are there |
+# |---|---|
+# | `#SBATCH --nodes … --ntasks-per-node=1` | Two nodes, and **one** task on each. The task is a **launcher**, `torchrun`, which starts one process per device. |
+# | `set -eo pipefail` and the `trap` | The first error ends the script, before it causes others. The trap writes down the exit code, however the script ends. |
+# | `OMP_NUM_THREADS` | Threads per process. By default each process takes one per core of the node, so processes compete; `torchrun` alone sets 1. |
+# | `SRUN_CPUS_PER_TASK` | Since Slurm 22.05, `srun` does not inherit the job's `--cpus-per-task`. A launcher would get one core. |
+# | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`, but processes need single names. The first node is the meeting point. |
+# | `MASTER_PORT` from the job's number | Two jobs on one node need different ports. |
+# | `srun … torchrun` | `srun` starts the launcher on both nodes. Otherwise the second node would be paid for, but idle. |
+# | `--kill-on-bad-exit=1` | If one launcher fails, the others end too, instead of waiting until the time limit. |
+# | `--rdzv-backend=c10d --rdzv-endpoint` | The **rendezvous**: launchers meet at this address, count themselves and assign the ranks. |
+# | `--max-restarts=0` | The first error ends the job. Restarts by `torchrun` help only programs that continue from a checkpoint. |
+# | the rest | Arguments of the program, named as in Megatron-LM, a widely used program for large models. |
+#
+# The rendezvous has no authentication and executes what it receives. A site must therefore keep other users
+# away from a job's ports, with whole nodes or a firewall.
 
 # %% [markdown] id="split-idea"
 # ## Which samples does each rank take?
@@ -176,12 +173,10 @@ starts
 # you guessed sample 4, you computed the first step.
 #
 # A wrong sampler causes no error. If all ranks took the *same* two samples, the losses would still fall, but
-# four devices would make the progress of one. In your own programs, `torch.utils.data.DistributedSampler` does
-# this work. Call its `set_epoch(epoch)` before every epoch, or every epoch has the same order.
+# four devices would make the progress of one. In your own programs, `DistributedSampler` does this work (lesson 02b).
 #
 # The first weights follow the same principle. A random generator, seeded with the run's seed and the
 # parameter's name, draws each parameter. So every rank draws the same values:
-
 
 # %% id="seed-code"
 lab.code("training/model.py", "initialise")
@@ -238,14 +233,12 @@ claim("difference of the losses of one device and of four", difference.max(), mo
 # *The top panel shows both loss curves, one on top of the other. The bottom panel shows their difference, on a
 # logarithmic axis. Steps with equal printed losses have no point.*
 #
-# **Explain.** If you guessed "different", you may have thought of four devices that each learn something else.
-# But the mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because the
-# two runs add in a different order. The last printed decimal may differ, or no decimal at all.
+# **Explain.** The mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because
+# the two runs add in a different order. The last printed decimal may differ, or no decimal at all.
 #
 # The equality has conditions. Every rank must have equally many tokens that count. With padded samples, sum the
 # losses and the counts first, and divide afterwards. Dropout draws different masks on each rank, and batch
 # normalisation computes its statistics per device. Such runs are only similar.
-
 
 # %% [markdown] id="nodes-idea"
 # ## How much faster are two nodes than one?
@@ -265,7 +258,6 @@ claim("difference of the losses of one device and of four", difference.max(), mo
 for each in (run1, run):
     fast_ms = each.log.iterations["elapsed_ms"].quantile(0.25)
     print(f"{each.name}: {fast_ms:.0f} ms for a fast step")
-
 
 # %% [markdown] id="nodes-predict"
 # **Predict.** Ideally, four devices are twice as fast as two. By what factor will they be faster, with strong
@@ -321,17 +313,14 @@ claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times
 # the ideal speed.*
 #
 # **Explain.** Two devices on one node are usually less than twice as fast as one. The optimizer step does not
-# shrink with the samples, and the sum of the gradients is new work. The loss can disappear if four samples fit
-# the caches better than eight.
+# shrink with the samples, and the sum of the gradients is new work.
 #
 # From two devices to four, strong scaling loses more. In a ring, each device now sends 1.5 times the size of
 # the gradients, instead of once. If the nodes are separate machines, this data crosses the link between them,
 # and every step waits for it.
 #
 # This volume does not depend on the batch, because a device has as many gradients as parameters. With *more*
-# work per step, waiting is a smaller part of the step, so weak scaling looks better. Ask which of the two a
-# paper shows. Weak scaling has a hidden cost: a larger global batch makes fewer steps of the same data.
-
+# work per step, waiting is a smaller part of the step, so weak scaling looks better. Weak scaling has a hidden cost: a larger global batch makes fewer steps of the same data.
 
 # %% [markdown] id="time-idea"
 # ## What percentage of a step is communication?
@@ -398,8 +387,8 @@ claim("exposed communication is a large part of a step", share, least=10, most=6
 #
 # A part of the exposed time is waiting. An all-reduce ends only after the slowest rank has joined, and the bars
 # of the other ranks count this waiting as communication. The number below the figure therefore comes from the
-# rank that waits least. It is a median over steps, while the bars are means. An estimate from step times is
-# usually higher, because it includes waiting.
+# rank that waits least. An estimate from step times is usually
+# higher, because it includes waiting.
 #
 # ## Hide communication behind the backward pass
 #
@@ -481,12 +470,80 @@ claim(
 # need the same cores or the same GPU.
 #
 # PyTorch's `DistributedDataParallel` (**DDP**) hides the communication of your own model in this way, with
-# buckets of 25 MiB. If a model no longer fits on a device, **FSDP** spreads parameters, gradients and optimizer
-# state over the ranks. It fetches each layer when the layer is needed. Lesson 06 shows when that moment comes.
-#
-# How long *should* the all-reduce take? The answer needs the size of the gradients and the speed of the links.
-# You know the first:
+# buckets of 25 MiB.
 
+# %% [markdown] id="rule-idea"
+# ## How many tokens does a device need to hide the all-reduce?
+#
+# Compare two times of a step. Let *P* be the number of parameters and *t* the tokens of a device in one step.
+#
+# - **Compute.** Each parameter and token costs about 2 FLOPs in the forward pass, a multiplication and an addition,
+#   and 4 in the backward pass. With *C* FLOP/s, a device computes for 6 *P t* / *C* seconds.
+# - **All-reduce.** In a ring of many devices, each device sends 2 *b P* bytes, if a gradient has *b* bytes. With *W*
+#   bytes/s, this takes 2 *b P* / *W* seconds.
+#
+# *P* cancels. The all-reduce takes as long as all the computing if *t* = (*b* / 3) · *C* / *W*. But it can only hide
+# behind the backward pass, which is 4 of the 6 FLOPs. So a device needs
+#
+# $$t \ge \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens}$$
+#
+# With fewer tokens, a part of the all-reduce is exposed, whatever the buckets are. In a ring of four, each device
+# sends 1.5 instead of 2 times the gradients, so three quarters of these tokens are enough.
+#
+# Your gradients have 4 bytes. The next cell shows *C*, from the run `dp1`, which exchanges nothing, and *W* of the
+# box's link. On a real cluster, replace *W* by the data sheet's value.
+
+# %% id="rule-known"
+sequence = gpt.model(dp1).sequence
+step_s = run1.log.iterations["elapsed_ms"].quantile(0.25) / 1000
+flop_per_s = 6 * run1.log.parameter_count * 8 * sequence / step_s  # 8 samples
+link_bytes_per_s = (lab.site.link_gbit or 1.0) * 1e9 / 8
+print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link_bytes_per_s / 1e9:.3f} GB/s")
+print(f"a device of `after-backward` has 2 × {sequence} tokens")
+
+# %% [markdown] id="rule-predict"
+# **Predict.** How many tokens per device and step does *your* ring of four need?
+
+# %% id="rule-guess"
+### BEGIN SOLUTION
+### GAP guess_tokens = ...  # tokens per device
+guess_tokens = 1000
+### END SOLUTION
+
+# %% id="rule-see"
+enough_guess = predict(
+    "03: tokens per device that hide the all-reduce", guess_tokens, unit="tokens"
+)
+by_rule = 0.75 * 4 / 2 * flop_per_s / link_bytes_per_s
+computing_ms = after_backward.profile.overlap["compute_us"].median() / 1e3
+backward_ms = computing_ms * 4 / 6
+by_run = 2 * sequence * exposed_ms(after_backward) / backward_ms
+enough_guess.compare(by_run)
+print(f"by the rule {by_rule:.0f} tokens, by the run after-backward {by_run:.0f}")
+
+# %% id="rule-claim" tags=["claim"]
+if lab.site.box:
+    claim(
+        "tokens that hide the all-reduce, rule over run",
+        by_rule / by_run,
+        least=0.5,
+        most=2,
+        unit="times",
+    )
+
+# %% [markdown] id="rule-explain"
+# **Explain.** The run's number is its tokens, times its all-reduce over its backward pass. It differs from the rule
+# because the layers of this small model are less efficient than *C*, and because ranks wait for each other. A larger
+# model does not change the number, since both times grow with *P*. Faster devices need more tokens, and faster links
+# need fewer. If you forgot the bytes of a gradient, your guess is four times too small.
+#
+# **On real hardware.** An H100 does about 990 TFLOP/s in bf16, and the eight GPUs of a node together send 400 GB/s to
+# other nodes, each an eighth of the gradients. With *b* = 2, the rule gives 990,000 / 400 = 2,475 tokens per GPU.
+# ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/) (Google DeepMind, 2025) derives the same
+# number. It concludes that 16,000 H100 would need a batch of about 40 million tokens, more than Llama 3 used. Such
+# trainings therefore do not rely on data parallelism alone.
+#
+# How much is exchanged in your run?
 
 # %% id="bytes"
 parameters = run.log.parameter_count
@@ -495,7 +552,7 @@ print(
 )
 
 # %% [markdown] id="bytes-explain"
-# Lesson 04 measures the second.
+# Lesson 04 measures how fast your links really are.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -537,9 +594,8 @@ megabytes_sent = 12 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 check.ex03_megabytes(megabytes_sent, run)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Per iteration, every device sends 1.5 times its 4 bytes per parameter. The factor approaches 2 as *d* grows,
-# so even a thousand devices each send only twice the gradients. The number of steps around the ring keeps
-# growing, and each step costs a latency.
+# Per iteration, every device sends 1.5 times its 4 bytes per parameter. The factor approaches 2 as *d* grows. The
+# number of steps around the ring keeps growing, and each step costs a latency.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Find the smallest micro-batch with which four devices on two nodes reach at least 80 %
@@ -554,8 +610,9 @@ check.ex03_megabytes(megabytes_sent, run)
 #   so the devices train *one* model, up to rounding.
 # - Read the world size first. World size 1 instead of 4 means four separate models.
 # - Global batch = micro-batch × data-parallel size. Strong scaling keeps it, and weak scaling lets it grow.
-# - The volume of communication depends on the model, not on the batch. More work per step makes it cheaper, and
-#   buckets of a good size hide it behind the backward pass.
+# - The volume of communication depends on the model, not on the batch. Buckets of a good size hide it behind the
+#   backward pass.
+# - A device needs about (*b* / 2) · *C* / *W* tokens per step to hide the all-reduce, whatever the size of the model.
 #
 # References: [sbatch](https://slurm.schedmd.com/sbatch.html) on `--cpus-per-task` since Slurm 22.05, and
 # [DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)

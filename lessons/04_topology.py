@@ -1,10 +1,9 @@
 # %% [markdown] id="title"
 # # 04 Topology: the links between the devices
 #
-# In lesson 03 four devices averaged their gradients after every step. The averaging took time, and two nodes
-# were not twice as fast as one. Could you have predicted this? In this lesson you measure the links that carry
-# the gradients, and predict from them how long an all-reduce takes. Then you make the link between the nodes
-# slower, and see what training loses.
+# In lesson 03 averaging the gradients took time, and two nodes were not twice as fast as one. In this lesson you
+# measure the links that carry the gradients, and predict from them how long an all-reduce takes. Then you make
+# the link between the nodes slower, and see what training loses.
 #
 # | | |
 # |---|---|
@@ -23,8 +22,7 @@ lab = Lab()
 # %% [markdown] id="node-idea"
 # ## The links inside a node and between nodes
 #
-# NVLink, PCIe and InfiniBand are easier to tell apart in a picture. It shows two nodes of a cluster on which
-# large models were trained. Each number is the bandwidth that large transfers of one device reach, in one
+# The picture shows two nodes of a cluster on which large models were trained. Each number is the bandwidth that large transfers of one device reach, in one
 # direction:
 
 # %% id="node"
@@ -51,8 +49,8 @@ show.node(plan.CLUSTERS["selene"])
 # devices and for network adapters. From them it plans **channels**, the routes along which data will flow. If a
 # job sets `NCCL_DEBUG=INFO`, NCCL prints what it found.
 #
-# The next job sets this variable and starts one process on each device. It also measures the links between all
-# devices, with messages of up to 16 MiB (`16 << 20` bytes). You will need this measurement later.
+# The next job sets this variable. It also measures the links between all devices, with messages of up to 16 MiB
+# (`16 << 20` bytes). You will need this measurement later.
 
 # %% id="roads-run"
 links_recipe = links.recipe(
@@ -65,9 +63,8 @@ print(f"the four processes talked through {link_run.links.backend}")
 # %% [markdown] id="backend-idea"
 # If the job printed `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it
 # printed `gloo`, your devices are processors, and gloo prints nothing about its links. The course then hands
-# out a log **as NCCL would print it** on a cluster with GPUs. It was generated after real logs, and no machine
-# has printed it. Its first line says that it is simulated, and so does every picture made from it.
-
+# out a simulated log, **as NCCL would print it** on a cluster with GPUs. Its first line says so, and so does every
+# picture made from it.
 
 # %% id="log"
 if link_run.links.backend == "nccl":
@@ -83,7 +80,7 @@ else:
 # !grep "Channel 00" "{nccl_file}" | cut -c 1-140
 
 # %% [markdown] id="line-explain"
-# Look at a line that ends in `via …`. Your nodes and numbers may differ.
+# Look at a line that ends in `via …`:
 #
 # | part | meaning |
 # |---|---|
@@ -142,12 +139,10 @@ lines.compare(len(crossing))
 # joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter, every channel
 # gets its own ring and tree, and all four pairs may be linked.
 #
-# Some switches can add. All ranks then send to the switch, which sums up. NCCL calls this NVLS inside a node
-# and CollNet between nodes, and prints separate lines about it.
+# Some switches can add what all ranks send. NCCL calls this NVLS inside a node and CollNet between nodes.
 #
 # The log tells which line belongs to which shape. `Channel 00/02 :` gives the ring in order, and the `Trees`
 # lines give `children->rank->parent`:
-
 
 # %% id="rings"
 rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
@@ -156,9 +151,9 @@ rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Five clusters, one change at a time
 #
-# Here are the logs of five clusters, each with four nodes of four devices. They were generated as well. Each
-# cluster differs from the one before by one change. First the network becomes InfiniBand. Then GPUDirect is
-# added. Then a PCIe switch replaces NVLink between the devices, and last this switch is removed.
+# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the one
+# before by one change. First the network becomes InfiniBand. Then GPUDirect is added. Then a PCIe switch replaces
+# NVLink between the devices, and last this switch is removed.
 #
 # **Predict.** Which of these four changes alter the links *inside* a node?
 
@@ -217,7 +212,6 @@ show.topology(links_of(words))
 # direction, on clusters and node types that trained models. It is the bandwidth of the data sheet, times the
 # share that large transfers reach in measurements (0.80 inside, 0.85 between). The last column divides the two:
 
-
 # %% id="published"
 known = [plan.CLUSTERS[name] for name in ("dgx-2", "juwels-booster", "selene", "dgx-h100")]
 pd.DataFrame(
@@ -236,9 +230,9 @@ pd.DataFrame(
 # ## Measure your own links
 #
 # The name of a link does not say how fast it is. The job `roads` therefore sent messages from 1 KiB to 16 MiB
-# back and forth between every pair of devices. On a link that needs more than 30 ms for a message, the job tried
-# no larger ones. The picture shows the rate of the largest message for each pair of ranks, in GB (10⁹ bytes) per
-# second. Dark is fast:
+# back and forth between every pair of devices. The sizes took turns, so that other work on the machine met all of
+# them alike. If a message needs more than 30 ms, no larger ones are sent. The picture shows the rate of the largest
+# message for each pair of ranks, in GB (10⁹ bytes) per second. Dark is fast:
 
 # %% id="heat"
 show.link_heat(link_run.links.bandwidth_gb_s)
@@ -246,7 +240,6 @@ show.link_heat(link_run.links.bandwidth_gb_s)
 # %% [markdown] id="heat-explain"
 # Ranks 0 and 1 share a node, and ranks 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have
 # found the topology by measurement alone. Now look at one pair of each kind, over all sizes:
-
 
 # %% id="curve"
 show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
@@ -266,8 +259,7 @@ show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nod
 # hardly any time.
 #
 # Compare the points with their line before you trust it. Points lie above the line if a process had to wait for
-# a core. They lie below it if a buffer of the network took in the message at once, or if the message fits a
-# cache. For the same reasons, a square above and a fitted bandwidth may differ a little.
+# a core, and below it if a buffer or a cache took in the message at once.
 #
 # The next table takes all pairs of one kind together. Its latency is the time of the smallest message, and its
 # last column is about the size at which the line bends:
@@ -396,10 +388,8 @@ claim(
 # - *The mean of the fast and the slow link.* In each step all devices wait for the slowest message, so the
 #   links inside the nodes are mostly idle.
 #
-# Your points usually lie somewhat above the formula, which comes from pairs that had the machine to themselves.
-# It leaves out the additions between the steps and the latency of each portion of 256 KiB. It also leaves out
-# that four ranks must come to each step together. The formula is still useful, because you know in which
-# direction it is wrong, and why.
+# Your points usually lie somewhat above the formula. It leaves out the additions between the steps and the latency
+# of each portion of 256 KiB, and that four ranks must come to each step together.
 #
 # People who test networks turn the formula round. From the time of an all-reduce they compute the rate that
 # each link must have reached, the **bus bandwidth**. It is 2 (*d* − 1) / *d* × size / time. Unlike size / time,
@@ -507,10 +497,8 @@ else:
 #
 # $$\text{step} = \text{computation} + \text{all-reduce}$$
 #
-# So the step slows down less than the link. The more it computes for each exchange, the less it slows down.
-# This program sends all gradients after the backward pass, so nothing is hidden (lesson 03). A slow network
-# costs time and money, but it does not change the result, so no message warns you. Compare the losses:
-
+# So the step slows down less than the link. The more it computes for each exchange, the less it slows down. A slow
+# network costs time and money, but it does not change the result, so no message warns you. Compare the losses:
 
 # %% id="losses"
 print(fast_run.log.losses_beside(slow_run.log))
@@ -518,7 +506,6 @@ print(fast_run.log.losses_beside(slow_run.log))
 # %% [markdown] id="losses-explain"
 # A difference below a thousandth of the loss is rounding, because over a different link the library may add in
 # a different order. A larger difference would mean two different trainings, whose times must not be compared.
-
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -556,10 +543,9 @@ check.ex04_describe(colleague)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # The highest device number in the brackets is 7, so a node has 8 devices. The highest rank is 31, and 32 ranks
-# are 4 nodes. The names of the nodes do not count. Inside the node the log says `SHM`, so the devices reach
+# are 4 nodes. Inside the node the log says `SHM`, so the devices reach
 # each other through main memory. Between the nodes it says `NET/IB` without `GDRDMA`, so every message is first
-# copied into main memory. If the hardware can do better, ask the people who run it.
-
+# copied into main memory.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 04.2** — The ring sends 1.5 times the data over the slow link. A different order sends less:

@@ -1,16 +1,15 @@
 # %% [markdown] id="title"
 # # 12 Large batches
 #
-# With sixteen times the devices, a training sees sixteen times the samples per second. The batch of each step is
-# sixteen times as large, so the same samples make a sixteenth of the steps. Is the model as good afterwards? It
-# can be, if the learning rate changes with the batch. Beyond a certain size, the **critical batch size**, it
-# cannot. In this lesson you find both on a model that trains in seconds, and you predict from two gradients what
-# a larger batch saves.
+# With sixteen times the devices, a training sees sixteen times the samples per second. Its batch is sixteen times
+# as large, so the same samples make a sixteenth of the steps. Is the model as good afterwards? It can be, if the
+# learning rate changes with the batch. Beyond the **critical batch size**, it cannot. In this lesson you find
+# both on a model that trains in seconds, and you predict from two gradients what a larger batch saves.
 #
 # | | |
 # |---|---|
 # | You will be able to | choose learning rate and warm-up for a larger batch; tell a rate that is too high from a batch that is too large; measure the critical batch size from gradients that your devices have anyway; say what a training costs in time and in samples with any batch; recognise overfitting in two curves |
-# | Minutes | 65 |
+# | Minutes | 60 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 10 |
 
@@ -180,9 +179,7 @@ claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="n
 # trainings by one seed each, you also compare their luck.
 #
 # Even the best rate for batches of 256 ends higher than batches of 16. Both rules assume gradients that are
-# mostly noise, so they fail when the batch has averaged the noise away. You will measure where this happens. LARS
-# and LAMB, optimizers for very large batches, fit the step of each layer to the size of its weights. They make
-# large rates safer, but samples that repeat each other still teach nothing new.
+# mostly noise, so they fail when the batch has averaged the noise away. You will measure where this happens.
 
 # %% [markdown] id="only-idea"
 # ## Does a larger rate help without a larger batch?
@@ -334,8 +331,7 @@ claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, u
 # %% [markdown] id="same-explain"
 # **Explain.** With 4 times the batch, the training needs nearly 4 times fewer steps and hardly more samples. On 4
 # times the devices it costs about the same. With 16 times the batch, it needs fewer steps again, but clearly more
-# samples. With 64 times the batch, most added devices see what other devices have already seen. Samples per
-# second do not show this, because 64 times the devices are 64 times as fast there.
+# samples. With 64 times the batch, most added devices see what other devices have already seen.
 #
 # Can you know this *before* you rent the devices?
 
@@ -493,119 +489,8 @@ for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
 # hardly any time. The knee is at the critical batch, a few hundred samples for this model and this loss. A batch
 # of 256 was already near it, so no rule for the rate could have helped.
 #
-# The point of 256 lies on the curve because the law starts from it. The other points can miss it, because their
-# rates follow a rule of thumb and the noise comes from one run.
-#
 # If you have more devices than the critical batch can use, do not enlarge the batch. The devices can share layers
 # (lessons 07 and 07b) or train another model.
-
-# %% [markdown] id="begin-idea"
-# ## Why do all ranks begin with the same weights?
-#
-# A large batch comes from many devices. Before the first step, data parallelism copies the **weights of rank 0**
-# to every rank with a **broadcast**. Is this necessary, if all gradients are averaged anyway?
-#
-# **Predict.** Two ranks have batches of 32 each. Each rank draws its own initial weights, and nothing is
-# broadcast. After 32,768 samples, is the loss `"the same"` as with a broadcast, `"a little higher"` (by less than
-# 0.3), or `"much higher"`?
-
-# %% id="begin-guess"
-### BEGIN SOLUTION
-### GAP guess_begin = ...  # one of the three
-guess_begin = "the same"
-### END SOLUTION
-
-# %% id="begin-run"
-ENDS = ("the same", "a little higher", "much higher")
-without = predict("12: the loss without the broadcast", guess_begin, choices=ENDS)
-two_ranks = {"samples": SAMPLES // 2, "gpus_per_node": 2}
-beginnings = finished(
-    {
-        "weights of rank 0": constant("begin-one", 4, **two_ranks),
-        "own weights": constant("begin-own", 4, no_broadcast=True, **two_ranks),
-    }
-)
-show.lines(
-    lines(beginnings),
-    x="consumed_samples",
-    y="lm_loss",
-    title="Two ranks that average gradients, with common or own initial weights",
-)
-
-# %% id="begin-see"
-begun = {name: table.tail(4).mean(numeric_only=True) for name, table in lines(beginnings).items()}
-higher = begun["own weights"]["lm_loss"] - begun["weights of rank 0"]["lm_loss"]
-without.compare(ENDS[0] if higher < 0.05 else ENDS[1] if higher < 0.3 else ENDS[2])
-pd.DataFrame(begun).loc[["lm_loss", "validation_loss", "copies_differ_by"]].T.round(3)
-
-# %% id="begin-claim" tags=["claim"]
-claim("without the broadcast, the loss is higher by", higher, least=0.1, most=0.5, unit="nats")
-apart = lines(beginnings)["own weights"]["copies_differ_by"]
-claim(
-    "distance of the copies, end over beginning",
-    apart.iloc[-1] / apart.iloc[0],
-    least=0.98,
-    most=1.02,
-    unit="times",
-)
-
-# %% [markdown] id="begin-explain"
-# **Explain.** The model learns without the broadcast, but it learns less. The mean of two gradients belongs to
-# one common model. Here there are two models, so half of each rank's step was computed for other weights. The
-# copies never become more alike, because every step adds the same to both. An equal seed on all ranks also works,
-# until one rank draws one random number more.
-#
-# Data parallelism also uses **one process per device**. PyTorch's old `DataParallel` used one process with a
-# thread per device. But Python has a global interpreter lock (**GIL**), so only one thread of a process runs
-# Python at a time. Builds without this lock are still rare.
-#
-# **Predict.** Two small models are trained at once: by two threads of one process, then by two processes. By what
-# factor do the two *threads* together make more steps than one worker alone?
-
-# %% id="process-guess"
-### BEGIN SOLUTION
-### GAP guess_threads = ...  # times the steps of one
-guess_threads = 2
-### END SOLUTION
-
-# %% id="process-run"
-of_threads = predict("12: steps of two threads", guess_threads, unit="times")
-shared = lab.submit(program.recipe("share-process", "share_process.py", gpus_per_node=2)).require()
-show.lines(
-    {
-        name: shared.log.iterations.rename(columns={column: "steps_per_second"})
-        for name, column in (
-            ("one worker", "one_worker"),
-            ("two threads", "threads"),
-            ("two processes", "processes"),
-        )
-    },
-    x="iteration",
-    y="steps_per_second",
-    title="Two workers in one process and in two processes",
-)
-
-# %% id="process-see"
-speed = shared.log.iterations[["one_worker", "threads", "processes"]].max()  # least disturbance
-of_threads.compare(speed["threads"] / speed["one_worker"])
-(speed / speed["one_worker"]).rename("times the steps of one worker").round(2).to_frame()
-
-# %% id="process-claim" tags=["claim"]
-claim(
-    "steps of two processes over two threads",
-    speed["processes"] / speed["threads"],
-    least=1.1,
-    unit="times",
-)
-claim("steps of two threads over one worker", speed["threads"] / speed["one_worker"], most=1.5)
-
-# %% [markdown] id="process-explain"
-# **Explain.** The two threads take turns, because Python starts every operation of forward and of the optimizer.
-# Only backward runs without the GIL, in C++. Taking turns costs time too, so two threads can make fewer steps
-# than one. Two processes have two interpreters and do not wait for each other. Larger kernels make the effect
-# smaller, but devices become faster and Python does not. A scheduler can also place a process, limit it and bind
-# it to cores beside its device. Its exit code says how it ended. Launchers therefore start one process per
-# device.
 
 # %% [markdown] id="over-idea"
 # ## When the samples run out
@@ -749,8 +634,7 @@ check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 #   first, then divide. It grows steeply while the model learns what is easy, and it is an estimate of the
 #   critical batch.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): steps and samples cannot both be minimal.
-# - Use one process per device and the same initial weights on all ranks. Watch the validation loss, because the
-#   training loss falls even when the model overfits.
+# - Watch the validation loss, because the training loss falls even when the model overfits.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
@@ -771,5 +655,5 @@ check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 
 # %% id="clean"
 kept = by_rate.pop((16, 1, 1))  # for the check of exercise 12.3
-of_all = (by_rate, starts, only_rate, beginnings, by_batch)
-lab.clean(*(run for runs in of_all for run in runs.values()), diverged, shared, few, yes=True)
+of_all = (by_rate, starts, only_rate, by_batch)
+lab.clean(*(run for runs in of_all for run in runs.values()), diverged, few, yes=True)

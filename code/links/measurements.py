@@ -17,7 +17,8 @@ import torch.distributed as dist
 from links.collectives import ALGORITHMS, GROUPS, library
 
 STEP = 4  # factor between message sizes
-LEAST_TURNS = 8  # for each size
+WARM_UP = 2  # messages of each size that do not count
+LEAST_TURNS = 12  # for each size
 SMALL_TURNS = 8  # small messages so many times as often: scatter has to average out
 BYTES_PER_SIZE = 24 << 20  # with the largest sizes, a turn takes long
 POOL_BYTES = 64 << 20  # more than a cache holds
@@ -79,49 +80,68 @@ def waited_s() -> float:
     return total_ns * 1e-9
 
 
-def next_part(pool: torch.Tensor, size_bytes: int, turn: int) -> torch.Tensor:
-    """Return a part of the pool that no cache holds any more, as a gradient is in no cache."""
-    numbers = count(size_bytes)
-    begin = turn * max(numbers, 1 << 16) % (pool.numel() - numbers + 1)
-    return pool[begin : begin + numbers]
+class Pool:
+    """Numbers to send. A part is used again only after all others, when no cache holds it any more,
+    as a gradient is in no cache."""
+
+    def __init__(self, size_bytes: int, device: torch.device) -> None:
+        self.numbers, self.begin = words(size_bytes, device), 0
+
+    def next_part(self, size_bytes: int) -> torch.Tensor:
+        numbers = count(size_bytes)
+        begin = self.begin if self.begin + numbers <= self.numbers.numel() else 0
+        self.begin = begin + max(numbers, 1 << 16)
+        return self.numbers[begin : begin + numbers]
+
+
+def interleaved(turns: dict[int, int]) -> list[int]:
+    """Return each size as often as it has turns, spread evenly, so that a disturbance of the
+    machine meets large and small messages alike."""
+    order = [((turn + 0.5) / turns[size], size) for size in turns for turn in range(turns[size])]
+    return [size for _moment, size in sorted(order)]
 
 
 def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.device) -> list[Row]:
     """Measure one-way times: half of there and back. The first of the pair decides when to stop."""
     here, (first, second) = dist.get_rank(), pair
-    pool = words(max(POOL_BYTES, args.max_bytes), device)
-    ready = torch.zeros(1, device=device)
-    rows: list[Row] = []
-    for size_bytes in sizes(args):
-        measured, waits = [], []
-        for turn in range(turns_of(size_bytes, args.repeat) + 1):
-            tensor = next_part(pool, size_bytes, turn)
-            if here == first:
-                dist.recv(ready, second)
-                before, began = waited_s(), clock(device)
-                dist.send(tensor, second)
-                dist.recv(tensor, second)
-            else:
-                before, began = waited_s(), clock(device)
-                dist.send(ready, first)
-                dist.recv(tensor, first)
-                dist.send(tensor, first)
-            measured.append((clock(device) - began) / 2)
-            waits.append(waited_s() - before)
-        theirs = torch.tensor(waits, dtype=torch.float32, device=device)
+    pool, ready = Pool(max(POOL_BYTES, args.max_bytes), device), torch.zeros(1, device=device)
+    library(torch.zeros(1, device=device), pair)  # no message waits until a pool is filled
+
+    def message(size_bytes: int) -> tuple[float, float]:
+        """Return the one-way time of a message, and how long this rank waited for a processor."""
+        tensor = pool.next_part(size_bytes)
         if here == first:
-            dist.recv(theirs, second)
+            dist.recv(ready, second)
+            before, began = waited_s(), clock(device)
+            dist.send(tensor, second)
+            dist.recv(tensor, second)
         else:
-            dist.send(theirs, first)
-        waits = [sum(both) for both in zip(waits, theirs.tolist(), strict=True)]
+            before, began = waited_s(), clock(device)
+            dist.send(ready, first)
+            dist.recv(tensor, first)
+            dist.send(tensor, first)
+        return (clock(device) - began) / 2, waited_s() - before
+
+    turns: dict[int, int] = {}
+    for size_bytes in sizes(args):
+        least_s = min(message(size_bytes)[0] for _ in range(WARM_UP))
+        turns[size_bytes] = turns_of(size_bytes, args.repeat)
         # The pair's clocks differ. If only one rank stopped, the other would wait for ever at the
         # next size.
-        enough = torch.tensor([float(min(measured) > args.longest_s)], device=device)
+        enough = torch.tensor([float(least_s > args.longest_s)], device=device)
         dist.send(enough, second) if here == first else dist.recv(enough, first)
-        rows.append(row("point_to_point", size_bytes, measured[1:], waits[1:], pair))
         if enough.item():
             break
-    return rows
+    order = interleaved(turns)
+    measured = [message(size_bytes) for size_bytes in order]
+    theirs = torch.tensor([wait for _, wait in measured], dtype=torch.float32, device=device)
+    dist.recv(theirs, second) if here == first else dist.send(theirs, first)
+    seconds: dict[int, list[float]] = {size_bytes: [] for size_bytes in turns}
+    waits: dict[int, list[float]] = {size_bytes: [] for size_bytes in turns}
+    for size_bytes, (one_way_s, wait), other in zip(order, measured, theirs.tolist(), strict=True):
+        seconds[size_bytes].append(one_way_s)
+        waits[size_bytes].append(wait + other)
+    return [row("point_to_point", size, seconds[size], waits[size], pair) for size in turns]
 
 
 def all_reduces(
