@@ -1,7 +1,7 @@
 """Read the answer in a notebook's gap: a number, with or without its unit, or a text.
 
 `number_written("2.5 GB")` is 2.5 with the unit "GB". An `Amount` holds the right number and the
-hint for each wrong number that the exercise invites. A check lists its mistakes there as data.
+few slips that its exercise lists, each with the number that it leads to.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 import re
 import reprlib
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from itertools import islice
@@ -30,8 +30,8 @@ ROUNDING = 1e-9
 EXACT = 1e-7
 # Relative tolerance for a number that was computed by hand and rounded.
 ROUNDED = 0.02
-# Relative difference below which two values count as equal.
-SAME = 1e-3
+# Relative tolerance within which a slip is named.
+NAMED = 0.005
 # Exact numbers of this size and above may have fewer digits: 4.29e9 for 2**32.
 LONG, SHORTENED = 1e5, 2e-3
 # At most one leading word ("about", "x ="), then the digits, then the words of a unit.
@@ -49,10 +49,10 @@ DEEPEST = 4
 Scale = dict[str, float]
 SIZES: Scale = {
     "bits": 1 / 8, "bytes": 1, "kB": 1e3, "KiB": 2**10, "MB": 1e6, "MiB": 2**20, "GB": 1e9,
-    "GiB": 2**30, "TB": 1e12, "TiB": 2**40, "Mbit": 125e3, "Gbit": 125e6,
+    "GiB": 2**30, "TB": 1e12, "Gbit": 125e6,
 }  # fmt: skip
 TIMES: Scale = {
-    "µs": 1e-6, "ms": 1e-3, "s": 1, "minutes": 60, "hours": 3600, "days": 86400,
+    "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "minutes": 60, "hours": 3600, "days": 86400,
     "weeks": 7 * 86400, "months": 30.44 * 86400, "years": 365.25 * 86400,
 }  # fmt: skip
 DEVICE_TIMES: Scale = {
@@ -63,34 +63,26 @@ FLOP_RATES: Scale = {
     "FLOP/s": 1, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15,
 }  # fmt: skip
 COUNTS: Scale = {
-    N_("single ones"): 1, "thousands": 1e3, "millions": 1e6, "billions": 1e9, "trillions": 1e12,
+    "thousands": 1e3, "tens of thousands": 1e4, "millions": 1e6, "hundreds of millions": 1e8,
+    "billions": 1e9, "trillions": 1e12,
 }  # fmt: skip
 SHARES: Scale = {"%": 0.01, N_("parts of 1"): 1}
 SCALES = (SIZES, TIMES, DEVICE_TIMES, FLOP_RATES, COUNTS, SHARES)
-# Units that nobody writes by mistake. A wrong factor of 8 usually has a different cause.
-NO_MISTAKE = ("Mbit", "Gbit", "TiB")
 SHOWN = {
     "kB": N_("kB (10³ bytes)"), "KiB": N_("KiB (2¹⁰ bytes)"), "MB": N_("MB (10⁶ bytes)"),
     "MiB": N_("MiB (2²⁰ bytes)"), "GB": N_("GB (10⁹ bytes)"), "GiB": N_("GiB (2³⁰ bytes)"),
 }  # fmt: skip
-# The plural of each, with an s, is accepted too.
+# Other names of the units. The plural of each, with an s, is accepted too.
 ALSO = {
     "bytes": "byte", "kB": "kilobyte", "KiB": "kibibyte", "MB": "megabyte", "MiB": "mebibyte",
-    "GB": "gigabyte", "GiB": "gibibyte", "TB": "terabyte", "bits": "bit", "Mbit": "megabit",
-    "Gbit": "gigabit", "µs": "us μs microsecond", "ms": "millisecond msec", "s": "second sec",
-    "minutes": "minute min", "hours": "hour h hr", "days": "day d", "weeks": "week",
-    "months": "month", "years": "year yr", "FLOP/s": "flop flops/s", "MFLOP/s": "mflop mflops/s",
-    "GFLOP/s": "gflop gflops/s", "TFLOP/s": "tflop tflops/s teraflop teraflop/s",
-    "PFLOP/s": "pflop pflops/s petaflop petaflop/s", "thousands": "thousand k",
-    "millions": "million mio", "billions": "billion bn", "trillions": "trillion",
-    "%": "percent pct",
+    "GB": "gigabyte", "GiB": "gibibyte", "TB": "terabyte", "bits": "bit", "Gbit": "gigabit",
+    "µs": "us microsecond", "ms": "millisecond", "s": "second sec", "minutes": "minute min",
+    "hours": "hour h", "days": "day", "weeks": "week", "months": "month", "years": "year",
+    "TFLOP/s": "tflop tflops/s", "thousands": "thousand k", "millions": "million m",
+    "billions": "billion b", "trillions": "trillion t", "%": "percent",
 }  # fmt: skip
-# Letters that stand for a unit only after a count of things.
-LETTERS = {"m": "millions", "b": "billions", "g": "billions", "t": "trillions"}
-PER = re.compile(r"(?P<what>.*?)\s*(?:/|\bper\b)\s*(?:an? )?(?P<per>\w+)")
-HELD = re.compile(r"(?:gpu|device)s?[\s-]+(?P<time>\w+)")
 FILE = "units.toml"
-# A wrong value and its hint.
+# A wrong number, and what leads to it.
 Slip = tuple[float, str]
 
 
@@ -136,7 +128,7 @@ def _units_by_name() -> dict[str, str]:
     found = {name.lower(): name for scale in SCALES for name in scale}
     for name, others in ALSO.items():
         for other in others.split():
-            found |= {other: name, f"{other}s": name}
+            found |= {other: name, f"{other}s": name} if len(other) > 1 else {other: name}
     for file in (locale_folder() / code / FILE for code in LANGUAGES):
         known = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
         found |= {word: name for name, words in known.items() for word in words}
@@ -144,17 +136,7 @@ def _units_by_name() -> dict[str, str]:
 
 
 def _scale_of(unit: str) -> Scale:
-    return next((scale for scale in SCALES if unit in scale), {})
-
-
-def _other_units(unit: str) -> dict[str, float]:
-    """Map each unit that learners may confuse with this unit to the factor between the two."""
-    scale = _scale_of(unit)
-    return {
-        other: scale[unit] / size
-        for other, size in scale.items()
-        if other != unit and other not in NO_MISTAKE
-    }
+    return next((scale for scale in SCALES if unit in scale), COUNTS)
 
 
 def unit_factor(written: str, wanted: str) -> float | None:
@@ -162,39 +144,31 @@ def unit_factor(written: str, wanted: str) -> float | None:
 
     Words that are not a unit ("63 micro-batches") say what is counted. Their factor is 1.
     """
-    words, to = written.lower().strip(), _scale_of(wanted)
-    is_count = not to or to is COUNTS
-    first, _unused, rest = words.partition(" ")
-    name = (LETTERS.get(first) if is_count else None) or _units_by_name().get(first, "")
-    if name in COUNTS and to is COUNTS:
-        return COUNTS[name] / to[wanted]
-    if name in COUNTS and (rest or is_count):  # "billion tokens", "million bytes"
-        each = unit_factor(rest.removeprefix("of "), wanted)
-        return None if each is None else COUNTS[name] * each
-    name = "bytes" if words == "b" and to is SIZES else _unit_in(words)
-    if name in to or (name in TIMES and to is DEVICE_TIMES):
-        return (to | TIMES)[name] / to[wanted]
-    if name:
-        return 0.01 if name == "%" and not wanted else None
-    rate = PER.fullmatch(words)
-    time = TIMES.get(_units_by_name().get(rate["per"], "") if rate else "")
-    if time is not None:
-        return 1 / time if wanted.endswith(" per second") else None
-    return 1.0
+    words, scale, names = written.lower().strip(), _scale_of(wanted), _units_by_name()
+    if scale is SIZES and words == "b":
+        return 1 / scale[wanted]
+    if scale is DEVICE_TIMES:
+        words = words.removeprefix("gpu-").removeprefix("device-")
+        scale = TIMES
+    name = names.get(words) or names.get(words.partition(" ")[0], "")
+    if not name:
+        return 1.0
+    if name == "%" and not wanted:
+        return SHARES["%"]
+    return scale[name] / (scale | DEVICE_TIMES).get(wanted, 1) if name in scale else None
 
 
-def _unit_in(words: str) -> str:
-    """Return the unit that these words begin with ("MB/sample" is MB); "" if they name no unit."""
-    known = _units_by_name()
-    if held := HELD.match(words):
-        time = known.get(held["time"], "")
-        return f"device-{'seconds' if time == 's' else time}" if time in TIMES else ""
-    if words in known:
-        return known[words]
-    rate = PER.fullmatch(words)
-    if rate and known.get(rate["per"]) in TIMES:
-        return ""
-    return known.get((rate["what"] if rate else words).partition(" ")[0], "")
+def in_other_unit(right: float, unit: str, other: str) -> Slip:
+    """Return the slip of an answer that is right in another unit than the wanted one."""
+    scale = _scale_of(unit)
+    return (
+        right * scale[unit] / scale[other],
+        _(
+            "Your number is right in {other}. The exercise asks for {wanted}.",
+            other=_(SHOWN.get(other, other)),
+            wanted=_(SHOWN.get(unit, unit)),
+        ),
+    )
 
 
 def text_in(answer: object) -> str | None:
@@ -231,14 +205,9 @@ def plain(answer: object) -> object:
 
 def why_no_number(answer: object) -> str:
     """Explain why the answer is not a number."""
-    if isinstance(answer, str) and re.search(r"\d[^\d]*\b(?:or|and|to)\s+\d", answer):
-        return _(
-            "It is the text {text} now, with two numbers. Decide for one of them.",
-            text=in_short(answer),
-        )
     if isinstance(answer, str) and re.search(r"\d", answer):
         return _(
-            "It is the text {text} now. Give the number without quotation marks and without its "
+            "It is the text {text} now. Write one number, without quotation marks and without its "
             "unit.",
             text=in_short(answer),
         )
@@ -289,6 +258,12 @@ def close(value: float, right: float, share: float) -> bool:
     return abs(value - right) <= share * abs(right)
 
 
+def last_digit(given: float) -> float:
+    """Return the value of a 1 in the number's last digit: 0.1 for 37.6, and 1 for 400."""
+    exponent = Decimal(repr(float(given))).normalize().as_tuple().exponent
+    return float(10.0 ** min(exponent, 0)) if isinstance(exponent, int) else 0.0
+
+
 def is_rounded(given: float, right: float) -> bool:
     """Return whether this is the right number with fewer digits, rounded or cut off."""
     exponent = Decimal(repr(float(given))).normalize().as_tuple().exponent
@@ -297,11 +272,7 @@ def is_rounded(given: float, right: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """The number that is asked for, and hints for likely wrong numbers.
-
-    `slips` maps the wrong numbers that this exercise invites to their hints. `unit`, `ring` (a
-    number of devices) and `counts` (factors of the exercise) explain further wrong numbers.
-    """
+    """The number that is asked for, and the slips that the exercise lists: at most four."""
 
     right: float
     unit: str = ""
@@ -312,11 +283,7 @@ class Amount:
     within: tuple[float, float] | None = None
     # Results of other correct methods. Their tolerance is at most ROUNDED.
     also: tuple[float, ...] = ()
-    slips: Mapping[float, str] = field(default_factory=dict)
-    # Given or intermediate numbers of the exercise. None of them is the answer.
-    known: Mapping[str, float] = field(default_factory=dict)
-    counts: Mapping[str, float] = field(default_factory=dict)
-    ring: int = 0
+    slips: tuple[Slip, ...] = ()
 
     def is_met_by(self, given: float) -> bool:
         if self.within is not None:
@@ -339,123 +306,19 @@ class Amount:
         times = unit_factor(written, self.unit) if written else 1.0
         if times is None:
             return None
-        size = COUNTS.get(self.unit, math.inf)
-        if written and times == 1 and given >= size:
-            return float(given) / size  # 124,400,000 parameters are a plain count, not millions
+        if written and times == 1 and given >= COUNTS.get(self.unit, math.inf):
+            return float(given) / COUNTS[self.unit]  # 124,400,000 parameters are a plain count
         return float(given) * times
 
-    def mistake(self, given: float) -> str:
-        """Say which mistake gives this number; "" if none is known."""
-        for slips in self._all_slips():
-            found = [slip for slip in slips if self._is_near(given, slip[0])]
-            if found:
-                nearest = min((value for value, _said in found), key=lambda one: abs(given - one))
-                said = [text for value, text in found if close(value, nearest, SAME)]
-                if self.share > ROUNDED:  # several mistakes may explain it
-                    said += [text for _value, text in found]
-                return f"\n{_('Or:')} ".join(list(dict.fromkeys(said))[:2])
-        return ""
+    def slip(self, given: float) -> str:
+        """Return the text of the one listed slip that leads to this number; "" if none does.
 
-    def _all_slips(self) -> Iterator[list[Slip]]:
-        """Yield this exercise's mistakes first, then the mistakes possible with any number."""
-        yield [*self.slips.items(), *_known(self.known)]
-        yield list(_ring(self.right, self.ring))
-        yield list(_units(self.right, self.unit))
-        yield list(_counts(self.right, self.counts))
-        yield list(_digits(self.right, is_whole=self.share <= EXACT))
-
-    def _is_near(self, given: float, wrong: float) -> bool:
-        """Return whether the given number is close to this wrong number.
-
-        The tolerance is a tenth of the slip's effect: 0.5 % for a slip of 5 %, such as MB for MiB.
+        No slip is named if the number may also come from another slip, or by rounding from the
+        right number.
         """
-        moved = abs(wrong / self.right - 1) if self.right else math.inf
-        if not moved or not close(given, wrong, min(ROUNDED, moved / 10)):
-            return False
-        fine = self.fine if self.share > EXACT else EXACT
-        return self.share > ROUNDED or close(given, wrong, fine) or is_rounded(given, wrong)
-
-    def size(self, given: float) -> str:
-        """Return a hint from the size of a number that no slip explains; else ""."""
-        if given <= 0 < self.right:
-            return _("It is more than nothing: 0 and less cannot be.")
-        times = given / self.right if self.right else 1.0
-        if times > 30:
-            return _("That is {times:.2g} times too much: a count, or a unit?", times=times)
-        if times < 1 / 30:
-            return _("That is {times:.2g} times too little: a count, or a unit?", times=1 / times)
-        if self.share > EXACT and close(given, self.right, 0.1):
-            return _(
-                "That is near, and not near enough. Keep three digits, also on the way; is a small "
-                "part left out, or counted too much?"
-            )
-        return ""
-
-
-def _known(known: Mapping[str, float]) -> Iterator[Slip]:
-    for what, value in known.items():
-        said = _("That is {what}: given, or on the way, and not what is asked for.", what=what)
-        yield value, said
-
-
-def _ring(right: float, devices: int) -> Iterator[Slip]:
-    """Yield mistakes with the factor 2 (d - 1) / d of a ring."""
-    if devices < 2:
-        return
-    factor = 2 * (devices - 1) / devices
-    yield (
-        right / factor,
-        _(
-            "That is for the size of what is reduced. In a ring every piece of it travels more "
-            "than once."
-        ),
-    )
-    yield (
-        right / 2,
-        _("That is half. The ring goes round twice: once to add up, once to hand out."),
-    )
-    yield (
-        right * 2,
-        _(
-            "That is twice as much. Did you count what a device receives as well as what it sends, "
-            "or two exchanges?"
-        ),
-    )
-    yield (
-        right / factor**2,
-        _("The factor of the ring is upside down: it is 2 (d − 1) / d."),
-    )
-
-
-def _units(right: float, unit: str) -> Iterator[Slip]:
-    for other, ratio in _other_units(unit).items():
-        yield (
-            right * ratio,
-            _(
-                "The unit is another one: these are {other}; {wanted} are asked for.",
-                other=_(SHOWN.get(other, other)),
-                wanted=_(SHOWN.get(unit, unit)),
-            ),
-        )
-
-
-def _counts(right: float, counts: Mapping[str, float]) -> Iterator[Slip]:
-    for count in dict.fromkeys(counts.values()):
-        said = _(
-            "You are off by {count:g}. Here {count:g} is: {names}. Left out, or counted twice?",
-            count=count,
-            names=", ".join(name for name, size in counts.items() if size == count),
-        )
-        yield from ((right / count, said), (right * count, said))
-
-
-def _digits(right: float, *, is_whole: bool) -> Iterator[Slip]:
-    if is_whole:
-        said = _("You are off by one: which way is it rounded, and which end is counted?")
-        yield from ((right - 1, said), (right + 1, said))
-    yield -right, _("The sign is the other one.")
-    said = _("The digits are right, the power of ten is not: count the zeros.")
-    for power in (1, 2, 3, 6, 9):
-        yield from ((right * 10.0**power, said), (right / 10.0**power, said))
-    if right:
-        yield 1 / right, _("It is upside down: you divided the other way round.")
+        share = NAMED if self.share <= EXACT else min(NAMED, self.fine)
+        named = {text for value, text in self.slips if close(given, value, share)}
+        near = max(2 * share * abs(given), 0.51 * last_digit(given))
+        possible = {text for value, text in self.slips if abs(given - value) <= near}
+        is_right_rounded = any(abs(given - right) <= near for right in (self.right, *self.also))
+        return named.pop() if len(named) == len(possible) == 1 and not is_right_rounded else ""

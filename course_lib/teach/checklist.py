@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.workspace import PACKAGE, account, find
+from course_lib.lab.workspace import PACKAGE, account, find, programs_folder
 from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import CourseError
 from course_lib.teach import jsonl
@@ -124,7 +124,7 @@ class Checklist:
         return found
 
     def amount(self, given: float, wanted: Amount, requirement: str, *, hint: str) -> None:
-        """Check a number. If it is wrong, show the mistake that explains it, or else the hint."""
+        """Check a number. If it is wrong, name the slip that leads to it, or give the hint."""
         meant = self._in_unit(given, wanted, requirement)
         is_met = wanted.is_met_by(meant)
         self.unless(
@@ -134,11 +134,12 @@ class Checklist:
                 "The number is right in {unit}, and you wrote another unit.", unit=_(wanted.unit)
             ),
         )
-        said = "" if is_met else wanted.mistake(meant)
+        said = "" if is_met else wanted.slip(meant)
         if not said:
             answered = f"{in_figures(meant)} {wanted.unit and _(wanted.unit)}".strip()
-            said = _("You answered {answered}.", answered=answered)
-            said = f"{said} {hint}\n{wanted.size(meant)}".strip()
+            said = f"{_('You answered {answered}.', answered=answered)} {hint}"
+        if meant < 0 < wanted.right:
+            said = _("The number is greater than 0.")
         self.that(is_met, requirement, hint=said)
 
     def ended(self, run: Any, what: str = N_("the run")) -> None:
@@ -249,7 +250,7 @@ class Checklist:
 def _own_line(error: Exception) -> str:
     """Return the last line of the learner's own code in the traceback; "" if it has none."""
     libraries = map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
-    folders = (str(PACKAGE), "<", *libraries)
+    folders = (str(PACKAGE), str(programs_folder()), "<", *libraries)
     places = traceback.extract_tb(error.__traceback__)
     own = [one for one in places if not one.filename.startswith(folders)]
     return (

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -130,35 +130,20 @@ def _by_name(function: Callable[..., Any], names: set[str]) -> bool:
 
 
 class Watched(np.ndarray[Any, Any]):
-    """Matrix that appends to `sizes` the size of each factor in matrix products.
+    """Matrix that notes in `sizes` how large the factors of matrix products are."""
 
-    Results computed from the matrix are watched as well.
-    """
-
-    sizes: list[int]
-
-    @classmethod
-    def of(cls, matrix: Any, sizes: list[int]) -> Any:
-        if type(matrix) is not np.ndarray:
-            return matrix
-        view = matrix.view(cls)
-        view.sizes = sizes
-        return view
-
-    def __array_finalize__(self, made_of: Any) -> None:
-        self.sizes = getattr(made_of, "sizes", [])
+    sizes: ClassVar[list[int]] = []
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
-        return self._noted(ufunc.__name__, getattr(ufunc, method), given, more)
+        plain = [np.asarray(one) for one in given]
+        if ufunc is np.matmul:
+            self.sizes.extend(one.size for one in plain)
+        return np.asarray(getattr(ufunc, method)(*plain, **more)).view(Watched)
 
     def __array_function__(self, function: Any, types: Any, given: Any, more: Any) -> Any:
-        return self._noted(function.__name__, function, given, more)
+        if function in (np.dot, np.einsum, np.inner, np.tensordot):
+            self.sizes.extend(one.size for one in given if isinstance(one, np.ndarray))
+        return super().__array_function__(function, types, given, more)
 
     def dot(self, *given: Any, **more: Any) -> Any:
-        return self._noted("dot", np.dot, (self, *given), more)
-
-    def _noted(self, name: str, function: Callable[..., Any], given: Any, more: Any) -> Any:
-        if name in ("matmul", "dot", "einsum", "inner", "tensordot"):
-            self.sizes += [one.size for one in given if isinstance(one, np.ndarray)]
-        plain = [one.view(np.ndarray) if isinstance(one, Watched) else one for one in given]
-        return Watched.of(function(*plain, **more), self.sizes)
+        return np.dot(self, *given, **more)

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from course_lib.lab.job.recipe import Recipe
-from course_lib.teach.checklist import NotYet
+from course_lib.teach.answers import Amount
+from course_lib.teach.checklist import Checklist, NotYet
 
 
 def forms(right):
@@ -78,8 +79,48 @@ def hold(gap, check, right, wrong, *, accepted=()):
     said_of = {answer: told(check, answer) or "accepted" for answer in wrong}
     missed = [(answer, said) for answer, said in said_of.items() if wrong[answer] not in said]
     assert not missed, missed
+    names_no_slip_that_was_not_made(check, right)
     chance = random.Random(gap)
     for _time in range(20):
         number = chance.choice((-1, 1, 1)) * 10 ** chance.uniform(-12, 15)
         if told(check, number) is None:
             assert number == pytest.approx(right, rel=0.35)
+
+
+# Factors of mistakes that learners make anywhere.
+FACTORS = (2, 3, 4, 6, 8, 10, 12, 16, 24, 60, 96, 100, 1000, 1024, 1.024, 2**20 / 1e6, 2**30 / 1e9)
+
+
+def names_no_slip_that_was_not_made(check, right):
+    """Any wrong number names the slip that leads to exactly this number, or none."""
+    of_gap = [one for one in amounts_of(check, right) if one.right == pytest.approx(right, 0.02)]
+    wanted = of_gap[0] if of_gap else Amount(right=right)
+    assert len(wanted.slips) <= 4
+    chance = random.Random(right)
+    factors = [1 / one for one in FACTORS] + [*FACTORS]
+    wrong = [
+        wanted.right * chance.choice(factors) * chance.choice((1, *factors)) for _ in range(99)
+    ]
+    wrong += [wanted.right * 10 ** chance.uniform(-1, 1) for _ in range(999)]
+    wrong += [value * chance.uniform(0.8, 1.2) for value, _said in wanted.slips for _ in range(99)]
+    for number in [*wrong, *(float(f"{number:.2g}") for number in wrong)]:
+        made = {said for value, said in wanted.slips if abs(number / value - 1) < 0.0051}
+        said = wanted.slip(number)
+        assert not said or made == {said}, (number, said)
+        assert not (said and wanted.is_met_by(number)), (number, said)
+    for value, said in wanted.slips:
+        assert wanted.slip(value) in ("", said)
+
+
+def amounts_of(check, right):
+    """Return what a check compares its numbers with."""
+    found, amount = [], Checklist.amount
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            Checklist, "amount",
+            lambda self, given, wanted, *rest, **hint: (
+                found.append(wanted), amount(self, given, wanted, *rest, **hint)
+            ),
+        )  # fmt: skip
+        check(right)
+    return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from course_lib.lab.job.recipe import Recipe
+from course_lib.teach.answers import EXACT, Amount
 from course_lib.teach.checklist import Checklist, NotYet
 from course_lib.teach.progress import FILE, Standing, exercises, standings, table
 
@@ -90,7 +91,7 @@ def test_a_run_that_is_none_or_not_over_or_failed_or_deleted_is_told_apart(works
         check.succeeded(run)
 
 
-@pytest.mark.parametrize("answer", ["7 or 8", None, True])
+@pytest.mark.parametrize("answer", ["7 or 8", None, True, [6], (6,), "[6]"])
 def test_an_answer_must_be_a_number_where_one_is_asked(workspace, answer):
     with pytest.raises(NotYet, match="is a number"), Checklist("00.1", workspace) as check:
         check.number(answer, "your answer")
@@ -142,3 +143,10 @@ def test_every_check_counts_in_the_total(repository):
     named = re.compile(r"^def ex(\d\d[a-z]?)_\w+\(\w", re.M)
     checks = [name for file in modules for name in named.findall(file.read_text())]
     assert Counter(number.partition(".")[0] for number in exercises()) == Counter(checks)
+
+
+@pytest.mark.parametrize("answer", [-3, "-3", "-3 workers", 0])
+def test_a_count_is_greater_than_nothing(workspace, answer):
+    wanted = Amount(right=3, share=EXACT)
+    with pytest.raises(NotYet, match="✗ so many"), Checklist("00.1", workspace) as check:
+        check.amount(check.number(answer, "workers"), wanted, "so many", hint="Count again.")

@@ -51,8 +51,13 @@ LOOP = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", ex
         (local().but(name="hello"), "task 3 runs on node2\n", 0, "This is the run 'hello'"),
         (local(), "task 3\ntask 4\n", 0, "Is the echo after srun?"),
         (local(), "local 0\nlocal 1\n" * 2, 0, "The log has 4"),
-        (local(), "".join(f"local {n}\n" for n in range(6)), 0, "count over the whole job"),
-        (local(), "local 0\nlocal 1\n" * 3, 0, "that is the number of the node"),
+        (
+            local(),
+            "".join(f"local {n}\n" for n in range(6)),
+            0,
+            "Which variable counts the tasks within",
+        ),
+        (local(), "local 0\nlocal 1\n" * 3, 0, "Which variable counts the tasks within"),
         (local(), "local\n" * 6, 0, "a variable that does not exist is empty"),
         (local(), "local 2\n" * 6, 0, "Which variable counts the tasks within the node?"),
         (local(), NOT_FOUND, 127, "A command was not found"),
@@ -115,9 +120,8 @@ def test_a_cost_of_jobs_that_were_cleaned_away_cannot_be_checked(sleepers):
 def test_device_seconds_hold_against_all_kinds_of_answers(sleepers):
     runs = sleepers(3.0, 4.0, 5.0)
     wrong = {
-        24: "one node, or one device on each",
-        16: "That is one job. There were 3", 48 / 3600: "these are device-hours",
-        3 * 4 * 5 * 60: "until their time limit", 48 * 4: "Here 4 is: the devices of a job",
+        12: "Each job held 4 devices", 24: "the devices of one node", 48 / 3600: "in device-hours",
+        3 * 4 * 5 * 60: "up to the time limit", 48 * 4: "For each job",
         37: "You answered 37 device-seconds. For each job",
         "36 MB": "which is a unit of something else",
     }  # fmt: skip

@@ -140,13 +140,12 @@ def test_what_is_no_choice_is_refused_with_a_sentence(workspace):
 def test_the_balance_holds_against_all_kinds_of_answers(workspace):
     right = 1 / (1 / 8.8 - 1 / 12.6 + 1 / 53.2)
     speeds = {
-        37.16: "Reading does not get faster", 53.2: "reading is hidden", 49.4: "subtracted speeds",
-        8.8: "fp32 without workers", 7.551: "Take it out first",
-        188.4: "the power of ten",
+        37.16: "Reading does not get faster", 53.2: "which hide the reading",
+        49.4: "subtracted speeds", 8.8: "Work with the seconds", 7.551: "Subtract it first",
     }  # fmt: skip
     workers = {
-        1.82: "it is not a whole number", 1: "each 34 ms", 6.05: "all of 1/8.8 s for reading",
-        7: "all of 1/8.8 s for reading", 4: "and so would fewer",
+        1.82: "Workers are whole", 1: "in 34 ms", 6.05: "1/8.8 s is more", 7: "1/8.8 s is more",
+        4: "the smallest number",
     }  # fmt: skip
     hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, speeds)
     hold("workers_needed", lambda count: lesson01.ex01_balance(18.84, count), 2, workers)

@@ -71,7 +71,7 @@ def test_wrong_buckets_are_told_their_mistake(tried, name):
 
 
 HOSTILE = {
-    "def ring_all_reduce(tensor:\n": "SyntaxError, line 1",
+    "def ring_all_reduce(tensor:\n": "line 1: SyntaxError",
     "import no_such_module\n": "No module named 'no_such_module'",
     "while True: pass\n": "It does not come to an end: at line 1",
     "def ring_all_reduce(tensor):\n    while True: pass\n": "a loop that never ends",
@@ -100,10 +100,10 @@ def test_each_number_is_taken_in_every_form_and_a_wrong_one_meets_its_hint(works
         lesson02.ex02_ranks(**{**known, **given})
 
     wrong = {
-        "world_size": {8: "These are the nodes", 4: "on one node", 12: "a product, not a sum"},
-        "node": {6: "counted from 0", 2: "4 ranks, not 8", 5.5: "22 // 4"},
+        "world_size": {8: "number of nodes", 4: "on one node", 12: "multiply, do not add"},
+        "node": {6: "counted from 0", 2: "4 ranks, not 8", 5.5: "Ranks 0 to 3"},
         "local_rank": {3: "counted from 0", 22: "rank among all", 6: "4 ranks, not 8"},
-        "numbers": {32: "what all_reduce leaves", 8: "one node", 1024: "multiplied by the ranks"},
+        "numbers": {32: "what all_reduce leaves", 8: "one node", 1024: "like the tensor of each"},
     }
     for name, right in {"world_size": 32, "node": 5, "local_rank": 2, "numbers": 1}.items():
         hold(name, lambda answer, name=name: with_answer(**{name: answer}), right, wrong[name])

@@ -57,7 +57,7 @@ WRONG = {
     "7 left out": (
         [("BATCH // size, sampler=train", "BATCH, sampler=train")], "a step sees 128",
     ),
-    "7 the rate grows": ([("lr=2e-3", "lr=2e-3 * size")], "here it is 0.008, 4 times as much"),
+    "7 the rate grows": ([("lr=2e-3", "lr=2e-3 * size")], "rate is 0.008 and was 0.002"),
     "8 left out": ([(SET_EPOCH, "")], "Edit 8: rank 0 got its 96 samples in epoch 2"),
     "9 left out": ([(SUM, ""), (DIVIDED, "return mean.item()")], "rank 0's own samples"),
     "10 left out": (
@@ -65,7 +65,7 @@ WRONG = {
         "Edit 10: the validation loss of epoch 1",
     ),
     "11 left out": ([(PRINTS, "    if True:\n        print(line")], "printed 4 times"),
-    "12 left out": ([(ON_0, ON_0.replace("rank == 0", "True"))], "One is enough: rank 0's"),
+    "12 left out": ([(ON_0, ON_0.replace("rank == 0", "True"))], "Rank 0 is enough"),
     "12 wrapped": ([("model.module.", "model.")], "begin with `module.`"),
     "12 loaded into the wrapped one": (
         [(LOADS, "model.load_state_dict(")], "model.module.load_state_dict(…)",
@@ -73,7 +73,7 @@ WRONG = {
     "12 nobody waits": ([("dist.barrier()\n", "")], "dist.barrier() before loading"),
     "3 the loss is averaged too": (
         [(BACK, "        dist.all_reduce(loss)\n        loss /= 4\n" + BACK)],
-        "1/4 of the mean over 4 ranks",
+        "0.25 times the mean over 4 ranks",
     ),
     "4 four replicas": (
         [('DistributedSampler(data["train"])', 'DistributedSampler(data["train"], 4, rank)')],
@@ -87,7 +87,7 @@ WRONG = {
         "Rank 0's own are",
     ),
     "12 one rank loads": ([(LOADS, "rank or " + LOADS)], "ranks 1, 2, 3 test with other weights"),
-    "12 nobody loads": ([(LOADS, "str(")], "the model that is tested is not the one in the file"),
+    "12 nobody loads": ([(LOADS, "str(")], "ranks 0, 1, 2, 3 test with other weights"),
     "12 the last one": (
         [(SAVES, "        pass\n"), ("dist.barrier()\n", LAST + "dist.barrier()\n")],
         "the model of epoch 3 is in the file, and the best was that of epoch 2",

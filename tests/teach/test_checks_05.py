@@ -155,14 +155,13 @@ def test_one_record_cannot_tell_waiting_from_transfer(recorded):
 def test_calls_and_waiting_hold_against_all_kinds_of_answers(recorded, healthy):
     second, ill = recorded(), recorded("ill", FEW, planted_bottleneck=1)
     calls = {
-        84: "Here 2 is: the recorded steps", 42 * 8: "2 recorded steps of all 4 ranks", 40: "how "
-        "many more than in the healthy run", 42 * 4: "Here 4 is: the ranks", 7: "You divided by "
-        "all 12 iterations", 9: "You answered 9. The table has one row for each rank",
+        84: "all recorded steps of one rank", 42 * 8: "all recorded steps of all ranks",
+        40: "the difference to the healthy run", 7: "You divided by all 12 iterations",
+        9: "You answered 9. The table has one row for each rank",
     }  # fmt: skip
     shares = {
-        0.15: "these are parts of 1", 20: "You left the straggler out", 45: "Part of it is the "
-        "transfer", 75: "3 of 4 ranks wait", 60: "Here 4 is: the ranks", 7.5: "the recorded steps",
-        2.0: "You answered 2 %. Add up what waiting_ms",
+        0.15: "right in parts of 1", 20: "You left out the straggler", 45: "The transfer is a part",
+        2.0: "You answered 2 %. Add up what waiting_ms", 60: "Add up",
     }  # fmt: skip
     hold(
         "calls_per_step",

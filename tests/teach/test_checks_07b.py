@@ -131,15 +131,14 @@ def test_the_crossing_is_checked_on_the_run_with_data_parallelism_only(finished)
 
 def test_numbers_of_micro_batches_and_samples_hold_against_all_kinds_of_answers(data_only):
     bubble = {
-        70: "a tenth of the *work*", 72: "all stages into the numerator", 80: "all stages", 8: "as "
-        "bubble", 7: "a stage waits", 126: "forward and backward", 62.5: "bubble is 10.1 %",
-        61: "bubble is 10.3 %", 65: "the smallest whole number",
+        70: "a tenth of the *work*", 72: "p - 1 units of m + p - 1", 80: "p - 1 units of m + p - 1",
+        8: "a bubble of nearly half", 62.5: "bubble is 10.1 %", 61: "bubble is 10.3 %",
+        65: "the smallest whole number",
     }  # fmt: skip
     crossing = {
-        148: "How many ranks of stage 0 send it?", 36: "R four times per sample", 48: "In the ring "
-        "they travel further", 18: "That is what one of the copies takes", 8: "the batch of this "
-        "run", 9.6: "the MB that data parallelism sends", 74: "the first multiple of 4", 80: "the "
-        "first multiple of 4", 72: "the pipeline sends 9.44 MB",
+        148: "the pipeline sends", 36: "the pipeline sends", 52: "In a ring the gradients",
+        20: "one copy of the model", 74: "the first multiple of 4", 80: "the first multiple of 4",
+        72: "the pipeline sends 9.44 MB",
     }  # fmt: skip
     hold("micro_batches_needed", lesson07b.ex07b_bubble, 63, bubble, accepted=[7 * 0.9 / 0.1])
     hold(

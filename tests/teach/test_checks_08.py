@@ -67,9 +67,8 @@ def test_a_run_that_broke_is_told_with_its_cause(finished):
 
 def test_the_scale_holds_against_all_kinds_of_answers(lab):
     wrong = {
-        2**23: "after ten iterations", 2**33: "not every skipped step halves", 2**31: "undoes 8",
-        2**28: "does not mean that every second overflow halves", 32: "not its power of two",
-        2**14: "So at the "
-        "beginning it was", 5e8: "You answered 500,000,000",
+        2**23: "after ten skipped iterations", 2**33: "not every skipped step halves",
+        2**28: "every overflow from the second", 32: "That is the exponent",
+        2**14: "Was it larger or smaller", 5e8: "You answered 500,000,000",
     }  # fmt: skip
     hold("started_at", lesson08.ex08_started_at, 2**32, wrong, accepted=[4.29e9])

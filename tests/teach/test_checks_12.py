@@ -24,9 +24,8 @@ validation loss: {loss:.6E} |
 
 def test_the_critical_batch_holds_against_all_kinds_of_answers(workspace):
     wrong = {
-        64 / 0.75: "There is noise in that too", 0.5: "|G|²",
-        1.75 * 32 / 0.75: "It has noise as well", 112: "not by tr(Σ) / 32",
-        64: "That is tr(Σ)", 128**0.5: "the root of it", 333: "Solve",
+        64 / 0.75: "It contains noise too: it is", 1.75 * 32 / 0.75: "not the true gradient",
+        112: "tr(Σ) (1/32 − 1/256)", 2.5 * 32 / 0.75: "A part of it is", 64: "Solve", 333: "Solve",
     }  # fmt: skip
     hold("critical_batch", lesson12.ex12_noise, 128, wrong, accepted=[127.9])
 
@@ -34,13 +33,11 @@ def test_the_critical_batch_holds_against_all_kinds_of_answers(workspace):
 def test_steps_and_tokens_hold_against_all_kinds_of_answers(workspace):
     steps = {
         12_500: "an eighth of the steps", 20_000: "That is S_min", 150_000: "100,000 is not S_min",
-        240_000: "upside down", 25_000: "no corner",
-        100_000: "the steps with the small batch", 70_000: "that are saved",
+        240_000: "upside down", 25_000: "First find S_min", 100_000: "First find S_min",
     }  # fmt: skip
     tokens = {
-        0.3: "compares the steps", 8: "there are fewer steps", 1: "in larger portions", 3: "the "
-        "fewest tokens that there can be", 1.4: "how many times *more*", 5 / 12: "upside down",
-        1.2e11: "the number of tokens", 240: "Here 100 is: percent",
+        0.3: "compares the steps", 8: "there are fewer steps", 1: "steps × batch",
+        3: "the fewest tokens", 1.4: "how many times *more*", 5 / 12: "steps × batch",
     }  # fmt: skip
     hold("steps_needed", lambda answer: lesson12.ex12_cost(answer, 2.4), 30_000, steps)
     hold("times_the_tokens", lambda answer: lesson12.ex12_cost(30_000, answer), 2.4, tokens)

@@ -73,6 +73,14 @@ def apart(sizes, axis, step):
     return [[start + step * n for n in range(sizes[axis])] for start in starts]
 
 
+def axis_before(order, axis):
+    """The order in which the axis has the stride of the axis before it."""
+    names = order.split("-")
+    place = names.index(axis)
+    names.insert(max(0, place - 1), names.pop(place))
+    return "-".join(names)
+
+
 def neighbours(order, sizes, axis):
     world, size = int(np.prod(list(sizes.values()))), sizes[axis]
     return [list(range(start, start + size)) for start in range(0, world, size)]
@@ -92,11 +100,13 @@ def same_place(order, sizes, axis):
         (lambda order, sizes, axis: [["a"]], "is no whole number"),
         (lambda order, sizes, axis: [], "in exactly one group"),
         (reversed_order, "wrong end"),
-        (neighbours, "the product of their sizes"),
+        (neighbours, "Multiply the sizes"),
+        (lambda order, sizes, axis: by_strides(axis_before(order, axis), sizes, axis), "Multiply"),
+        (lambda order, sizes, axis: by_strides("-".join(sorted(sizes)), sizes, axis), "Multiply"),
         (lambda order, sizes, axis: apart(sizes, axis, sizes[axis]), "in exactly one group"),
-        (same_place, "These are the dp groups|the product of their sizes"),
+        (same_place, "Multiply the sizes"),
         (lambda order, sizes, axis: by_strides("tp-cp-dp", sizes, axis)
-         if "pp" not in sizes else [], "does not enter"),
+         if "pp" not in sizes else [], "do not depend on `order`"),
         (lesson13.groups, "it calls groups of the course"),
         (lambda order, sizes, axis: planned(Layout(order=f"{order}-pp"), axis), "of the course"),
     ],
@@ -189,17 +199,17 @@ def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old,
         (lambda p: [], "TypeError"),
         (lambda p, r, m: [("F", 0)] * 2 * m, 'a step is ("forward", 0)'),
         (lambda p, r, m: one_f_one_b(p, r, m, 1), "it calls one_f_one_b of the course"),
-        (gpipe, "that is GPipe"),
-        (schedule(lambda p, r: p - r), "too long: p − r − 1 forward passes"),
+        (gpipe, "the warm-up is too long"),
+        (schedule(lambda p, r: p - r), "the warm-up is too long"),
         (schedule(lambda p, r: max(0, p - r - 2)), "too short"),
         (schedule(lambda p, r: 0), "too short"),
-        (schedule(lambda p, r: p - 1), "The warm-up is too long"),
-        (last_in_first_out, "comes back first"),
-        (without_the_end, "When all are forward, backward is not over"),
+        (schedule(lambda p, r: p - 1), "the warm-up is too long"),
+        (last_in_first_out, "in the order in which its neighbour"),
+        (without_the_end, "in the order in which its neighbour"),
         (beyond_the_last, "never full"),
         (without_end, "gives more than 24 steps"),
         (lambda p, r, m: [(phase, n + 1) for phase, n in schedule(lambda p, r: p - r - 1)(p, r, m)],
-         "counted from 1"),
+         "count from 0"),
         (lambda p, r, m: [("backward", n) for n in range(m)] + [("forward", n) for n in range(m)],
          "stands before its forward"),
     ],

@@ -204,9 +204,8 @@ def test_an_open_run_is_no_blind_case(finished):
 
 def test_the_price_of_a_hang(workspace):
     wrong = {
-        16: "the devices of a node", 64 / 96: "the nodes", 384: "the number of devices",
-        1 / 6: "the hours of one device", 63.83: "You left out the rank that hangs", 3840: "these "
-        "are device-minutes",
+        16: "one device on each node", 384: "All devices are paid", 63.83: "The rank that hangs",
+        63.33: "The node of the rank", 3840: "right in device-minutes",
     }  # fmt: skip
     accepted = ["64 GPU-hours", "64 h"]
     hold("device_hours", lesson16.ex16_hang, 64, wrong, accepted=accepted)
@@ -215,8 +214,8 @@ def test_the_price_of_a_hang(workspace):
 def test_the_interval_is_right_by_young_and_by_daly(workspace):
     right = plan.checkpoint_interval(40, plan.failures_of("llama-405b").mtbf_s(2048)) / 60
     wrong = {
-        15.7 / 2**0.5: "factor 2", 712: "one node", right * 60: "these are s", right**2: "root is",
-        121.6: "Units are mixed", 185.6: "the time between failures", 40: "a save",
+        15.7 / 2**0.5: "factor 2", 712: "one node", right * 60: "right in s",
+        121.6: "under the root are mixed", 40: "plan.failures_of",
     }  # fmt: skip
     hold("minutes", lesson16b.ex16b_interval, right, wrong, accepted=(15, 15.3, 15.7))
 
@@ -230,9 +229,9 @@ def test_what_half_as_many_checkpoints_cost(workspace):
     best, half, often = (useful(times, checkpoint_s=40, restart_s=600) for times in (1, 2, 0.5))
     right = best - half
     wrong = {
-        half: "That is the kept work itself", 100 - half: "That is all that is lost", right / 100:
-        "these are parts of 1", 100 * right / best: "share of the kept work", best - often: "half "
-        "the interval", useful(1) - useful(2): "other times",
+        half: "That is the kept work", 100 - half: "That is all lost work",
+        best - often: "half the interval", useful(1) - useful(2): "other times",
+        100 * right / best: "Subtract",
     }  # fmt: skip
     hold(
         "costs_percent",

@@ -28,9 +28,9 @@ LOG = "meeting at 10.77.0.1:10042\nepoch 1: train loss 5.1, validation loss 4.2\
 WRONG_JOBS = {
     "13 one node": ({"nodes": 1}, [], LOG, "the job asks for 1 nodes"),
     "13 no device": ({"gpus_per_node": 0}, [], LOG, "with 0 devices each"),
-    "13 one process": ({}, [("node=2", "node=1")], LOG, "2 devices are paid for"),
+    "13 one process": ({}, [("node=2", "node=1")], LOG, "each node has 2 devices"),
     "14 localhost": (
-        {}, [("MASTER_ADDR=$(", "MASTER_ADDR=localhost #$(")], LOG, "waits at its own door",
+        {}, [("MASTER_ADDR=$(", "MASTER_ADDR=localhost #$(")], LOG, "waits on its own node",
     ),
     "14 a fixed port": (
         {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG, "the port is always the same",
@@ -57,6 +57,13 @@ MORE_WRONG_JOBS = {
     "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto: 2 devices"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
     "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 7 would be 7"),
+    "14 the last four digits": (
+        [(PORT, "$((10000 + SLURM_JOB_ID % 10000))")], "jobs 500 and 10500 would both take",
+    ),
+    "14 by a power of two": (
+        [(PORT, "$((20000 + SLURM_JOB_ID % 8192))")], "jobs 10500 and 18692 would both take",
+    ),
+    "14 up to 66999": ([(PORT, "$((2000 + SLURM_JOB_ID % 65000))")], "job 64999 would be 66999"),
     "14 up to 69999": ([(PORT, "$((10000 + SLURM_JOB_ID % 60000))")], "job 55536 would be 65536"),
     "14 four digits, octal": (
         [(PORT, "$((10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)))")],
@@ -66,13 +73,13 @@ MORE_WRONG_JOBS = {
     "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or another one by chance"),
     "14 not exported": ([("export MASTER_ADDR MASTER_PORT", "export")], "Is MASTER_ADDR exported?"),
     "15 host everywhere": ([(HOST, "is_host=1")], "is_host is 1 (node1), 1 (node2)"),
-    "15 by the first shell": ([*WHOLE], "is the text that it hands on in single quotes?"),
+    "15 by the first shell": ([*WHOLE], "is the text in single quotes?"),
     "15 two on each": (
         [("srun", "srun --ntasks-per-node 2")],
         "launchers start on node1 and node1 and node2",
     ),
     "15 one id": ([(ID, "--rdzv-id=course")], "--rdzv-id is course. It is the same"),
-    "15 another program": ([('"$START" "$PROGRAM"', '"$PROGRAM"')], "it is to be"),
+    "15 another program": ([('"$START" "$PROGRAM"', '"$PROGRAM"')], "not \"$START\""),
     "15 a broken line": ([("--nproc-per-node=2 \\\n", "--nproc-per-node=2 \\ \n")], "backslash"),
     "15 two ports": (
         [("$MASTER_PORT", "$((MASTER_PORT + SLURM_NODEID))"), ("meeting at $MASTER_ADDR:$((MASTER_"
@@ -131,9 +138,7 @@ def test_jobs_in_other_forms_pass(finished, name):
 
 def test_an_address_of_the_loopback_that_no_other_node_reaches_is_named(finished):
     log = LOG.replace("10.77.0.1", "127.0.1.1")
-    assert "takes itself for the loopback" in hint_of(
-        lesson02b.ex02b_script, job(finished, log=log)
-    )
+    assert "the loopback address" in hint_of(lesson02b.ex02b_script, job(finished, log=log))
     lesson02b.ex02b_script(job(finished, log=LOG.replace("10.77.0.1", "127.0.0.1")))
 
 

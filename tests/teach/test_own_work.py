@@ -36,14 +36,14 @@ def test_a_ring_of_the_course_is_refused(tried, load):
 def test_so_is_attention_of_the_course(tried):
     head = "from parallel.context_parallel import attend_over_ranks\n"
     run = tried(head + program_of("13b_long_sequences_by_hand", "context-file"), "context")
-    assert "Line 1 uses parallel.context_parallel." in hint_of(lesson13b.ex13b_context, run)
+    assert "line 1 uses parallel.context_parallel." in hint_of(lesson13b.ex13b_context, run)
 
 
 def test_so_are_schedules_of_the_course(tried):
     head = "from parallel.schedules import SCHEDULES\n"
     run = tried(head + layers.PROGRAMS["schedule"], "schedule")
     hint = hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
-    assert "Line 1 uses parallel.schedules." in hint
+    assert "line 1 uses parallel.schedules." in hint
 
 
 def test_so_is_data_parallelism_of_the_course_in_a_whole_program(tried):

@@ -73,7 +73,7 @@ def test_several_answers_are_a_set(capsys):
 @pytest.mark.parametrize(
     ("guess", "choices", "says"),
     [
-        ("about 80", None, "Give the number without quotation marks"),
+        ("about 80", None, "Write one number, without quotation marks"),
         ("the gpu", ("the network", "the arithmetic"), "take 'the network', 'the arithmetic'"),
         (True, None, "a number is asked for"),
         (-3, None, "-3 is less than 0; guess 0 or more"),

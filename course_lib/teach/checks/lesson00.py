@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import is_run_of
 from course_lib.words import N_, _
@@ -108,20 +108,6 @@ def _other_numbers(printed: Counter[str], commands: str) -> str:
             "Nothing stands after `local`: a variable that does not exist is empty. "
             "Is its name spelt as in the list of SLURM_ variables?"
         )
-    if printed == dict.fromkeys(map(str, range(NODES)), TASKS_PER_NODE):
-        return _(
-            "The log has {said}, each {tasks_per_node} times: that is the number of "
-            "the node, or a remainder. Which variable tells the tasks of one node "
-            "apart?",
-            said=said,
-            tasks_per_node=TASKS_PER_NODE,
-        )
-    if len(printed) == NODES * TASKS_PER_NODE:
-        return _(
-            "The log has {said}, another number in each line: does it count over the whole job, or "
-            "is it that of the process? Which variable counts within the node?",
-            said=said,
-        )
     return _("The log has {said}. Which variable counts the tasks within the node?", said=said)
 
 
@@ -150,7 +136,7 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
 
 def _held(devices: list[int], spent_s: list[float], limits_s: list[int]) -> Amount:
     costs = [count * each_s for count, each_s in zip(devices, spent_s, strict=True)]
-    right, jobs = sum(costs), len(costs)
+    right = sum(costs)
     at_most = sum(count * limit_s for count, limit_s in zip(devices, limits_s, strict=True))
     return Amount(
         right=right,
@@ -158,17 +144,16 @@ def _held(devices: list[int], spent_s: list[float], limits_s: list[int]) -> Amou
         share=OF_THE_TABLE,
         # Times in whole seconds may make two jobs a second longer or shorter.
         also=tuple(right + devices[0] * seconds for seconds in (-2, -1, 1, 2)),
-        slips={
-            sum(spent_s): _(
-                "That is how long the jobs ran. Each held {devices} devices meanwhile.",
-                devices=devices[0],
+        slips=(
+            in_other_unit(right, "device-seconds", "device-hours"),
+            (
+                sum(spent_s),
+                _(
+                    "That is how long the jobs ran. Each job held {devices} devices meanwhile.",
+                    devices=devices[0],
+                ),
             ),
-            **dict.fromkeys(costs, _("That is one job. There were {jobs}.", jobs=jobs)),
-            right / NODES: _(
-                "You counted one node, or one device on each. How many devices is that?"
-            ),
-            at_most: _("That is what they might hold until their time limit. They ended sooner."),
-        },
-        known={_("the sleep"): SLEEP_S, _("the devices of all jobs"): sum(devices)},
-        counts={_("the devices of a job"): devices[0], _("the jobs"): jobs},
+            (right / NODES, _("That is the cost of the devices of one node. Each job had two.")),
+            (at_most, _("That is the cost up to the time limit. The jobs ended sooner.")),
+        ),
     )

@@ -195,8 +195,7 @@ def _bare(text: object) -> str:
 def ex01_balance(without: object, workers: object) -> None:
     """Check the gain of bf16 without workers, and the number of workers that it needs."""
     right, exact = 1 / (READING + 1 / HALVES), READING * HALVES
-    speeds = _("You subtracted speeds. What adds up is the time of a sample.")
-    of_all = _("That takes all of 1/8.8 s for reading. Computing in fp32 is in it too.")
+    of_all = _("1/8.8 s is more than reading: it contains the computing in fp32 too.")
     with Checklist("01.3") as check:
         given = check.number(without, "without_workers")
         needed = check.number(workers, "workers_needed")
@@ -205,22 +204,27 @@ def ex01_balance(without: object, workers: object) -> None:
             Amount(
                 right=right,
                 unit=N_("samples per second"),
-                slips={
-                    ALONE * HALVES / ENOUGH: _(
-                        "That makes the whole step faster by what bf16 gained. Reading "
-                        "does not get faster."
+                slips=(
+                    (
+                        ALONE * HALVES / ENOUGH,
+                        _(
+                            "That makes the whole step faster by the gain of bf16. Reading does "
+                            "not get faster."
+                        ),
                     ),
-                    1 / (1 / ALONE + 1 / HALVES): _(
-                        "1/8.8 s has the computing of fp32 in it, which bf16 replaces. "
-                        "Take it out first."
+                    (
+                        1 / (1 / ALONE + 1 / HALVES),
+                        _(
+                            "1/8.8 s contains the computing in fp32, which bf16 replaces. "
+                            "Subtract it first."
+                        ),
                     ),
-                    **dict.fromkeys((HALVES - ENOUGH + ALONE, HALVES - ENOUGH), speeds),
-                },
-                known={
-                    _("fp32 without workers"): ALONE,
-                    _("fp32 with workers"): ENOUGH,
-                    _("where reading is hidden"): HALVES,
-                },
+                    (
+                        HALVES - ENOUGH + ALONE,
+                        _("You subtracted speeds. What adds up is the time of a sample."),
+                    ),
+                    (HALVES, _("That is the speed with enough workers, which hide the reading.")),
+                ),
             ),
             _("reading and computing, one after the other"),
             hint=_(
@@ -234,17 +238,16 @@ def ex01_balance(without: object, workers: object) -> None:
                 right=ceil(exact),
                 unit=N_("workers"),
                 share=EXACT,
-                slips={
-                    exact: _(
-                        "So it comes out, and it is not a whole number. Would fewer be enough?"
-                    ),
-                    1: _("One worker brings a sample each 34 ms; the GPU wants one each 19 ms."),
-                    **dict.fromkeys((HALVES / ALONE, ceil(HALVES / ALONE)), of_all),
-                    **dict.fromkeys(
-                        (3, 4, 5, 8, 16), _("That many keep the GPU busy, and so would fewer.")
-                    ),
-                },
+                slips=(
+                    (exact, _("Workers are whole. Is the next smaller number enough?")),
+                    (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
+                    (HALVES / ALONE, of_all),
+                    (ceil(HALVES / ALONE), of_all),
+                ),
             ),
             _("so many workers keep the GPU busy"),
-            hint=_("Reading of one sample, divided by the workers, may last as long as computing."),
+            hint=_(
+                "Find the smallest number of workers with which reading a sample, divided by the "
+                "workers, takes no longer than computing."
+            ),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.teach.answers import EXACT, Amount
+from course_lib.teach.answers import EXACT, Amount, Slip
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.trials.judge import is_right
 from course_lib.words import _
@@ -16,34 +16,30 @@ NODES, EACH, RANK, NUMBERS = 8, 4, 22, 32
 def ex02_ranks(node: object, local_rank: object, world_size: object, numbers: object) -> None:
     """Check the place of rank 22 among 8 nodes with 4 devices, and the result of reduce_scatter."""
     from_0, not_8 = _("Nodes and ranks are counted from 0."), _("Each node has 4 ranks, not 8.")
+    one_node = _("That is a piece for each node, or for each rank of one node.")
     (at, place), world = divmod(RANK, EACH), NODES * EACH
-    asked: dict[str, tuple[object, float, str, dict[float, str], str]] = {
+    asked: dict[str, tuple[object, float, str, tuple[Slip, ...], str]] = {
         "world_size": (
             world_size, world, _("the world has that many ranks"),
-            {NODES: _("These are the nodes."), EACH: _("These are on one node."),
-             NODES + EACH: _("Each of the 8 nodes has 4 ranks: a product, not a sum.")},
-            _("One rank for each device of each node."),
+            ((NODES, _("That is the number of nodes.")),
+             (EACH, _("That is the number of ranks on one node.")),
+             (NODES + EACH, _("Each of the 8 nodes has 4 ranks: multiply, do not add."))),
+            _("There is one rank for each device of each node."),
         ),
         "node": (
-            node, at, _("rank 22 is on that node"),
-            {at + 1: from_0, RANK // NODES: not_8, RANK / NODES: not_8,
-             RANK / EACH: _("Whole nodes: 22 // 4."), },
-            _("Ranks 0 to 3 are on node 0, 4 to 7 on node 1, and so on."),
+            node, at, _("rank 22 is on that node"), ((at + 1, from_0), (RANK // NODES, not_8)),
+            _("Ranks 0 to 3 are on node 0, ranks 4 to 7 on node 1, and so on."),
         ),
         "local_rank": (
             local_rank, place, _("it has that local rank there"),
-            {place + 1: from_0, RANK: _("That is its rank among all."), RANK % NODES: not_8,
-             at: _("That is its node. The rest of the division, 22 % 4, is its place there.")},
-            _("Ranks 20 to 23 share its node. Which of them is it?"),
+            ((place + 1, from_0), (RANK, _("That is the rank among all ranks.")),
+             (RANK % NODES, not_8), (at, _("That is the number of the node."))),
+            _("Ranks 20 to 23 share its node. Which of them is rank 22?"),
         ),
         "numbers": (
             numbers, NUMBERS / world, _("it ends with so many numbers of the sum"),
-            {NUMBERS: _("That is what all_reduce leaves."),
-             NODES: _("That is a piece for each node, or for each rank of one node."),
-             EACH: _("That is a piece for each node, or for each rank of one node."),
-             NUMBERS * world: _(
-                 "You multiplied by the ranks. The sum has 32 numbers, as each has."
-             )},
+            ((NUMBERS, _("That is what all_reduce leaves.")), (NODES, one_node), (EACH, one_node),
+             (NUMBERS * world, _("The sum has 32 numbers, like the tensor of each rank."))),
             _("The sum has as many pieces as there are ranks, and each rank keeps one."),
         ),
     }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
@@ -52,25 +52,20 @@ def ex03_megabytes(answer: object, run: Any) -> None:
         sent = Amount(
             right=iterations * once,
             unit="MB",
-            slips={
-                once: _(
-                    "That is sent in one iteration. The run had {iterations}.",
-                    iterations=iterations,
+            slips=(
+                in_other_unit(iterations * once, "MB", "bytes"),
+                (
+                    once,
+                    _(
+                        "A device sends that in one iteration. The run had {iterations}.",
+                        iterations=iterations,
+                    ),
                 ),
-                ITERATIONS * once: _(
-                    "That is for the {iterations} iterations of `wide`.", iterations=ITERATIONS
+                (
+                    iterations * gradients_mb,
+                    _("In a ring every piece travels more than once. Which factor says so?"),
                 ),
-            },
-            known={
-                _("how many million parameters there are"): gradients_mb / BYTES_PER_GRADIENT,
-                _("the size of all gradients"): gradients_mb,
-            },
-            counts={
-                _("the iterations"): iterations,
-                _("the bytes of a gradient"): BYTES_PER_GRADIENT,
-                _("the devices"): devices,
-            },
-            ring=devices,
+            ),
         )
         check.amount(
             given,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from course_lib.lab.job.recipes import gpt
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import flags_are, has_devices, recorded_steps
 from course_lib.words import _
@@ -143,27 +143,22 @@ def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Amount
     return Amount(
         right=calls,
         within=(min(of_ranks.min(), calls) - 0.5, max(of_ranks.max(), calls) + 0.5),
-        slips={
-            calls - before: _(
-                "That is how many more than in the healthy run. All of them are asked for."
+        slips=(
+            (
+                calls - before,
+                _("That is the difference to the healthy run. Count all calls."),
             ),
-            calls * steps / ITERATIONS: _(
-                "You divided by all {iterations} iterations. {steps} of them were recorded.",
-                iterations=ITERATIONS,
-                steps=steps,
+            (
+                calls * steps / ITERATIONS,
+                _(
+                    "You divided by all {iterations} iterations. {steps} of them were recorded.",
+                    iterations=ITERATIONS,
+                    steps=steps,
+                ),
             ),
-            calls * steps * ranks: _(
-                "That is for all {steps} recorded steps of all {ranks} ranks.",
-                steps=steps,
-                ranks=ranks,
-            ),
-        },
-        known={_("the number of the healthy run"): before},
-        counts={
-            _("the recorded steps"): steps,
-            _("the ranks"): ranks,
-            _("the iterations"): ITERATIONS,
-        },
+            (calls * steps, _("That is the number of all recorded steps of one rank.")),
+            (calls * steps * ranks, _("That is the number of all recorded steps of all ranks.")),
+        ),
     )
 
 
@@ -196,7 +191,7 @@ def ex05_waiting(answer: object, ill: Any) -> None:
         )
         check.amount(
             given,
-            _waiting(profile, waits_us, recorded_steps(ill)),
+            _waiting(profile, waits_us),
             _("it is the share of all device time that went into waiting"),
             hint=_(
                 "Add up what waiting_ms(ill) says of all ranks for one step, and divide "
@@ -205,15 +200,12 @@ def ex05_waiting(answer: object, ill: Any) -> None:
         )
 
 
-def _waiting(profile: Any, waits_us: Any, steps: int) -> Amount:
+def _waiting(profile: Any, waits_us: Any) -> Amount:
     overlap = profile.overlap
-    whole_us, ranks = overlap.groupby("rank")["total_us"].sum(), len(waits_us)
+    whole_us = overlap.groupby("rank")["total_us"].sum()
     spent_us = profile.communication["total_us"].sum()
     right, spent = (100 * float(us / whole_us.sum()) for us in (waits_us.sum(), spent_us))
-    last = waits_us.idxmin()
-    waiting, time = waits_us.drop(last), whole_us.drop(last)
-    without_last = [*map(float, 100 * waiting / time), 100 * float(waiting.sum() / time.sum())]
-    left_out = _("You left the straggler out, or took one rank. All devices are paid for.")
+    others = waits_us.drop(waits_us.idxmin())
     # Exchange time of each rank beyond the shortest in its step, as a percentage of all time.
     inside_us = overlap.pivot(index="rank", columns="step", values="exposed_communication_us")
     beyond = 100 * float((inside_us - inside_us.min()).sum().sum() / whole_us.sum())
@@ -222,19 +214,13 @@ def _waiting(profile: Any, waits_us: Any, steps: int) -> Amount:
         unit="%",
         share=CLOSE_ENOUGH,
         also=(beyond,),
-        slips={
-            spent: _("That is the share of all communication. Part of it is the transfer."),
-            **dict.fromkeys(without_last, left_out),
-            100 * right / spent: _("That is the share of the communication, not of all time."),
-            100 * (ranks - 1) / ranks: _(
-                "{others} of {ranks} ranks wait, but not all the time.",
-                others=ranks - 1,
-                ranks=ranks,
+        slips=(
+            in_other_unit(right, "%", "parts of 1"),
+            (
+                100 * float(others.sum() / whole_us[others.index].sum()),
+                _("You left out the straggler. The time of all devices counts."),
             ),
-        },
-        known={
-            _("the transfer"): spent - right,
-            _("the milliseconds of all ranks"): float(waits_us.sum()) / steps / 1e3,
-        },
-        counts={_("the ranks"): ranks, _("the recorded steps"): steps},
+            (spent, _("That is the share of all communication. The transfer is a part of it.")),
+            (100 * right / spent, _("That is a share of the communication, not of all time.")),
+        ),
     )

@@ -139,35 +139,27 @@ def ex06_published(answer: object) -> None:
     heads, tokens, refused_mib = 32, 1024, 512
     weights_mib = heads * tokens * tokens * 4 / MIB  # of one sample
     right = refused_mib / weights_mib
-    powers = _("512 MiB are 512 × 2²⁰ bytes; you took 512 × 10⁶.")
-    decimal = refused_mib * 1e6 / MIB / weights_mib
     with Checklist("06.2") as check:
         check.amount(
             check.number(answer, "published_micro_batch"),
             Amount(
                 right=right,
                 share=EXACT,
-                slips={
-                    32: _(
-                        "With 32 samples the attention weights of one layer would be "
-                        "{value:g} GiB in one tensor. How many samples make 512 MiB?",
-                        value=32 * weights_mib / 1024,
+                slips=(
+                    (
+                        32,
+                        _(
+                            "With 32 samples the attention weights of one layer would need "
+                            "{value:g} GiB.",
+                            value=32 * weights_mib / 1024,
+                        ),
                     ),
-                    right * 4: _(
-                        "That is what all four devices take together, or what would fit with one "
-                        "byte for each number. A device allocates for its own, in float32."
+                    (
+                        refused_mib * 1e6 / MIB / weights_mib,
+                        _("512 MiB is 512 × 2²⁰ bytes, and you took 512 × 10⁶ bytes."),
                     ),
-                    right * 2: _(
-                        "With 2 bytes for each number it would be so. This lab ran in float32."
-                    ),
-                    **dict.fromkeys((decimal, decimal // 1), powers),
-                },
-                known={
-                    _("the number of layers"): 12,
-                    _("how many MiB one sample takes"): weights_mib,
-                    _("the MiB that were refused"): refused_mib,
-                },
-                counts={_("the heads"): heads, _("the layers"): 12, _("the tokens"): tokens},
+                    (weights_mib, _("That is how many MiB one sample takes.")),
+                ),
             ),
             _("that many samples ask for 512 MiB"),
             hint=_(

@@ -157,16 +157,17 @@ def _uses_its_columns(
             inner=inner,
         ),
     )
-    matrices, sizes = given.copies(), list[int]()
+    matrices = given.copies()
+    Watched.sizes.clear()
     others = np.setdiff1d(np.arange(inner), mine)
     matrices["w1"][:, others] = matrices["w3"][:, others] = matrices["w2"][others] = np.nan
-    watched = {name: Watched.of(matrix, sizes) for name, matrix in given.copies().items()}
+    watched = {name: matrix.view(Watched) for name, matrix in given.copies().items()}
     found = part
     with contextlib.suppress(Exception), guarded(), np.errstate(all="ignore"):
         found = _matrix(called(function, **matrices, rank=rank, ranks=ranks))
         called(function, **watched, rank=rank, ranks=ranks)
     check.unless(
-        not _close(found, part) or max(sizes, default=0) >= given.w1.size,
+        not _close(found, part) or max(Watched.sizes, default=0) >= given.w1.size,
         _("each column is used by one rank only"),
         hint=_(
             "The columns of the other ranks are multiplied here as well, and then by "
@@ -186,33 +187,24 @@ def ex07_sent(answer: object) -> None:
                 right=right,
                 unit="GB",
                 fine=FINE,
-                slips={
-                    right / 2: _(
-                        "That is half: of the forward pass alone, the ring gone round "
-                        "once, or one byte for each number."
+                slips=(
+                    (
+                        LAYERS * rows / 1e9,
+                        _(
+                            "That is one sum in each layer, sent once. How many sums has a layer, "
+                            "forward and backward? What does the ring make of each sum?"
+                        ),
                     ),
-                    LAYERS * rows / 1e9: _(
-                        "That is one sum in a layer, sent once. How many sums has a "
-                        "layer, forward and backward, and what does the ring make of "
-                        "each?"
+                    (
+                        sums * rows / 1e9,
+                        _("In a ring every piece travels more than once. Which factor says so?"),
                     ),
-                    right * 1.5: _(
-                        "That counts six sums in a layer. Not each matrix needs one: how "
-                        "many are there?"
+                    (
+                        right * 1.5,
+                        _("That counts six sums in a layer. Not every matrix needs one."),
                     ),
-                    right * (sums + 2) / sums: _(
-                        "You counted the sums of the embedding and of the output as "
-                        "well. Those of the layers are asked for."
-                    ),
-                },
-                known={_("what one layer hands to the next"): rows / 1e9},
-                counts={
-                    _("the layers"): LAYERS,
-                    _("the all-reduces of a layer"): A_LAYER,
-                    _("the devices"): TENSOR,
-                    _("the bytes of a number"): BYTES_EACH,
-                },
-                ring=TENSOR,
+                    (right / LAYERS, _("That is one layer. The model has 80.")),
+                ),
             ),
             _("each device sends that much for a sample"),
             hint=_(

@@ -9,7 +9,6 @@ from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     batch_is,
-    global_batch,
     gradient_bytes,
     has_devices,
     is_run_of,
@@ -89,10 +88,7 @@ def ex07b_bubble(answer: object) -> None:
     waiting = STAGES - 1
     least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
     of_the_work = round(waiting / MOST_BUBBLE)
-    all_stages = _(
-        "You seem to have put all stages into the numerator. A step lasts m + p - 1 "
-        "units: how many of them does one stage wait?"
-    )
+    all_stages = _("A stage waits for the other stages only: p - 1 units of m + p - 1.")
     with Checklist("07b.2") as check:
         given = check.number(answer, "micro_batches_needed", "micro-batches")
         share = 100 * waiting / (given + waiting) if given > 0 else 100
@@ -101,23 +97,22 @@ def ex07b_bubble(answer: object) -> None:
             Amount(
                 right=least,
                 within=(least, least),
-                slips={
-                    of_the_work: _(
-                        "With {of_the_work} the idle time is a tenth of the *work*. The "
-                        "question asks for a tenth of the whole time, waiting included: "
-                        "fewer are enough.",
-                        of_the_work=of_the_work,
+                slips=(
+                    (
+                        of_the_work,
+                        _(
+                            "With {of_the_work} the idle time is a tenth of the *work*. The "
+                            "exercise asks for a tenth of the whole time, waiting included.",
+                            of_the_work=of_the_work,
+                        ),
                     ),
-                    STAGES / MOST_BUBBLE: all_stages,
-                    STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE: all_stages,
-                    STAGES: _(
-                        "As many micro-batches as stages leave nearly half of the time as bubble."
+                    (STAGES / MOST_BUBBLE, all_stages),
+                    (STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
+                    (
+                        STAGES,
+                        _("As many micro-batches as stages leave a bubble of nearly half."),
                     ),
-                },
-                known={
-                    _("the units that a stage waits"): waiting,
-                },
-                counts={_("forward and backward, which fill the same gaps"): 2},
+                ),
             ),
             _("no smaller number has at most 10 % of bubble"),
             hint=_(
@@ -149,7 +144,7 @@ def ex07b_crossing(answer: object, run: Any) -> None:
         per_sample = 2 * BYTES_PER_NUMBER * tokens * width
         check.amount(
             given,
-            _crossing(sent / per_sample, data, global_batch(run) or 0, sent / 1e6),
+            _crossing(sent / per_sample, data),
             _("it is the first batch with which data parallelism sends no more"),
             hint=_(
                 "With {given:g} samples the pipeline sends {per_sample:.2f} MB, data "
@@ -164,29 +159,24 @@ def ex07b_crossing(answer: object, run: Any) -> None:
         )
 
 
-def _crossing(exact: float, data: int, batch: int, sent_mb: float) -> Amount:
-    """Return the wanted batch. The answer may be rounded in either direction."""
-    first = data * math.ceil(exact / data)
-    mistakes = {
-        2 * exact: _(
-            "You let the pipeline send R once per sample. How many ranks of stage 0 send it?"
+def _crossing(exact: float, data: int) -> Amount:
+    """Return the wanted batch: the first multiple of the copies of the model."""
+
+    def first(batch: float) -> int:
+        return data * math.ceil(batch / data)
+
+    right = first(exact)
+    return Amount(
+        right=right,
+        within=(right, right),
+        slips=(
+            (
+                first(exact / (2 * (data - 1) / data)),
+                _("In a ring the gradients travel more than once (lesson 03)."),
+            ),
+            (
+                first(exact / data),
+                _("That is the batch of one copy of the model. Count the samples of all copies."),
+            ),
         ),
-        exact / 2: _(
-            "You let the pipeline send R four times per sample. What comes back in the "
-            "backward pass is sent by the other stage, at the same time."
-        ),
-        exact / (2 * (data - 1) / data): _(
-            "You let every device send its gradients once. In the ring they travel "
-            "further (lesson 03)."
-        ),
-        exact / data: _("That is what one of the copies takes. The batch counts over all of them."),
-    }
-    slips: dict[float, str] = {}
-    for value, said in mistakes.items():
-        down = data * math.floor(value / data)
-        slips |= dict.fromkeys(
-            (value, math.floor(value), math.ceil(value), down, down + data), said
-        )
-    known = {_("the MB that data parallelism sends"): sent_mb}
-    known |= {_("the batch of this run"): batch} if batch != first else {}
-    return Amount(right=first, within=(first, first), slips=slips, known=known)
+    )

@@ -96,38 +96,38 @@ def _moves_by_itself(check: Checklist, flags: dict[str, Any]) -> float:
 def ex08_started_at(answer: object) -> None:
     """Check the initial scale, if ten skipped steps led to 2²³."""
     halvings = SKIPPED - 1
-    exponent = _("The scale, not its power of two or a number of steps.")
     with Checklist("08.2") as check:
         given = check.number(answer, "started_at", "")
-        later = _("Overflows make the scale smaller as time goes on. So at the beginning it was…")
-        undone = {
-            PRINTED_SCALE * 2**count: _(
-                "That undoes {count} halvings. Count them again.", count=count
-            )
-            for count in range(1, 2 * SKIPPED)
-        }
+        later = _("Overflows make the scale smaller. Was it larger or smaller at the beginning?")
         check.amount(
             given,
             Amount(
                 right=PRINTED_SCALE * 2**halvings,
                 share=EXACT,
-                slips={
-                    **undone,
-                    **dict.fromkeys((23, 32, halvings, SKIPPED), exponent),
-                    PRINTED_SCALE: _(
-                        "That is what the line prints after ten iterations, all of them "
-                        "skipped. What had each of them done to the scale?"
+                slips=(
+                    (32, _("That is the exponent. The exercise asks for the scale itself.")),
+                    (
+                        PRINTED_SCALE,
+                        _(
+                            "The line prints that scale after ten skipped iterations. What had "
+                            "each of them done to the scale?"
+                        ),
                     ),
-                    PRINTED_SCALE * 2**SKIPPED: _(
-                        "You counted the skipped steps. Ten were skipped, and not every "
-                        "skipped step halves: look at the first two lines of `half` "
-                        "again."
+                    (
+                        PRINTED_SCALE * 2**SKIPPED,
+                        _(
+                            "Ten steps were skipped, and not every skipped step halves the scale: "
+                            "look at the first two lines of `half`."
+                        ),
                     ),
-                    PRINTED_SCALE * 2 ** (SKIPPED // 2): _(
-                        "A patience of 2 does not mean that every second overflow "
-                        "halves: from the second one on, each does."
+                    (
+                        PRINTED_SCALE * 2 ** (SKIPPED // 2),
+                        _(
+                            "With a patience of 2, every overflow from the second one on halves "
+                            "the scale."
+                        ),
                     ),
-                },
+                ),
             ),
             _("the scale at the start explains the line"),
             hint=later

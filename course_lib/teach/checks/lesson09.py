@@ -6,7 +6,7 @@ from typing import Any
 
 from course_lib.lab.job.recipes import gpt
 from course_lib.plan import Model
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, flags_are, memory_of_rank_0, trains_as, whole_flag
 from course_lib.words import N_, _
@@ -86,7 +86,7 @@ def ex09_inputs(answer: object, run: Any) -> None:
         inputs = -(-model.layers // layout.recompute_layers)
         check.amount(
             given,
-            _weight(inputs, layout.micro_batch, model, whole_flag(run, "--train-iters", 1)),
+            _weight(inputs, layout.micro_batch, model),
             _("it is what the inputs weigh"),
             hint=_(
                 "One input holds {hidden} numbers (the hidden size) for every token that "
@@ -96,33 +96,25 @@ def ex09_inputs(answer: object, run: Any) -> None:
         )
 
 
-def _weight(inputs: int, micro_batch: int, model: Model, iterations: int) -> Amount:
+def _weight(inputs: int, micro_batch: int, model: Model) -> Amount:
     tokens, width = model.sequence, model.hidden
     each_bytes = micro_batch * tokens * width * FLOAT32_BYTES
     right = inputs * each_bytes / MIB
-    logits = each_bytes / width * model.vocabulary / MIB
     return Amount(
         right=right,
         unit="MiB",
-        slips={
-            WIDTHS_OF_A_LAYER * right: _(
-                "This is what all sixteen widths of each layer weigh: what `keep` keeps."
+        slips=(
+            in_other_unit(right, "MiB", "MB"),
+            (WIDTHS_OF_A_LAYER * right, _("That is what `keep` keeps: sixteen widths per layer.")),
+            (right / inputs, _("That is one input. The run keeps {inputs}.", inputs=inputs)),
+            (
+                inputs * (each_bytes + RANDOM_STATE_BYTES) / MIB,
+                _(
+                    "The traces show that number, and it counts more than inputs. Beside each "
+                    "input torch keeps {random_state_bytes:,} bytes, to repeat the random numbers "
+                    "of dropout.",
+                    random_state_bytes=RANDOM_STATE_BYTES,
+                ),
             ),
-            right / inputs: _("This is one input. The run keeps {inputs} of them.", inputs=inputs),
-            inputs * (each_bytes + RANDOM_STATE_BYTES) / MIB: _(
-                "That is what the traces show, and it counts more than inputs: beside "
-                "each of them {random_state_bytes:,} bytes are kept, to repeat the "
-                "random numbers of dropout.",
-                random_state_bytes=RANDOM_STATE_BYTES,
-            ),
-        },
-        known={
-            _("the logits"): logits,
-        },
-        counts={
-            _("the inputs"): inputs,
-            _("the samples of a micro-batch"): micro_batch,
-            _("the bytes of a number"): FLOAT32_BYTES,
-            _("the iterations"): iterations,
-        },
+        ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
@@ -71,33 +71,16 @@ def _needless(gradients_mb: float) -> Amount:
     return Amount(
         right=times * once,
         unit="MB",
-        slips={
-            ACCUMULATED * once: _(
-                "That is all that it sends. One of the eight exchanges is needed."
+        slips=(
+            in_other_unit(times * once, "MB", "bytes"),
+            (
+                ACCUMULATED * once,
+                _("That is all that a device sends. One of the eight exchanges is needed."),
             ),
-            ACCUMULATED * gradients_mb: _(
-                "You counted all eight exchanges, each as large as the gradients. One of "
-                "them is needed, and in the ring every piece travels more than once."
+            (once, _("That is one exchange. How many of the eight are needless?")),
+            (
+                times * gradients_mb,
+                _("In a ring every piece travels more than once. Which factor says so?"),
             ),
-            **{
-                many * once: _(
-                    "That is {many} exchanges. A step has {accumulated} micro-batches on "
-                    "each device, and needs one exchange.",
-                    many=many,
-                    accumulated=ACCUMULATED,
-                )
-                for many in (1, ACCUMULATED - 2, ACCUMULATED + 1, DEVICES - 1, DEVICES)
-            },
-        },
-        known={
-            _("how many million parameters there are"): gradients_mb / BYTES_PER_GRADIENT,
-            _("the size of all gradients"): gradients_mb,
-        },
-        counts={
-            _("the micro-batches"): ACCUMULATED,
-            _("the needless exchanges"): times,
-            _("the devices"): DEVICES,
-            _("the bytes of a gradient"): BYTES_PER_GRADIENT,
-        },
-        ring=DEVICES,
+        ),
     )

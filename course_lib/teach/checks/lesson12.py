@@ -41,35 +41,30 @@ def _critical() -> Amount:
     apart = SMALL_SQUARED - LARGE_SQUARED
     noise = apart / (1 / SMALL_BATCH - 1 / LARGE_BATCH)
     true = LARGE_SQUARED - noise / LARGE_BATCH
-    all_noise = _("That takes all of the small gradient for noise. Part of it is the gradient.")
     return Amount(
         right=noise / true,
         unit=N_("samples"),
-        slips={
-            noise / LARGE_SQUARED: _(
-                "You divided by the squared length of the large gradient. There is noise "
-                "in that too: it is |G|² + tr(Σ) / 256."
+        slips=(
+            (
+                noise / LARGE_SQUARED,
+                _(
+                    "You divided by the squared length of the large gradient. It contains noise "
+                    "too: it is |G|² + tr(Σ) / 256."
+                ),
             ),
-            apart * SMALL_BATCH / LARGE_SQUARED: _(
-                "That takes the mean over 256 samples for the true gradient. It has "
-                "noise as well, an eighth of the other's."
+            (
+                apart * SMALL_BATCH / LARGE_SQUARED,
+                _("The mean over 256 samples is not the true gradient. It contains noise too."),
             ),
-            apart * SMALL_BATCH / true: _(
-                "|G|² is right. But the two lengths differ by tr(Σ) (1/32 − 1/256), not "
-                "by tr(Σ) / 32."
+            (
+                apart * SMALL_BATCH / true,
+                _("|G|² is right. The two lengths differ by tr(Σ) (1/32 − 1/256)."),
             ),
-            SMALL_SQUARED * SMALL_BATCH / LARGE_SQUARED: all_noise,
-        },
-        known={
-            _("tr(Σ), the noise of a single sample"): noise,
-            _("|G|²"): true,
-            _("the root of it"): sqrt(noise / true),
-            _("the batch of all ranks"): LARGE_BATCH,
-        },
-        counts={
-            _("the ranks"): LARGE_BATCH / SMALL_BATCH,
-            _("the samples of a rank"): SMALL_BATCH,
-        },
+            (
+                SMALL_SQUARED * SMALL_BATCH / LARGE_SQUARED,
+                _("The small gradient is not noise alone. A part of it is |G|²."),
+            ),
+        ),
     )
 
 
@@ -86,29 +81,24 @@ def ex12_cost(steps: object, tokens: object) -> None:
             Amount(
                 right=right,
                 unit=N_("steps"),
-                slips={
-                    STEPS_BEFORE / larger: _(
-                        "Eight times the batch in an eighth of the steps: so it would be "
-                        "as long as both batches are far below the critical one."
+                slips=(
+                    (
+                        STEPS_BEFORE / larger,
+                        _(
+                            "An eightfold batch needs an eighth of the steps only if both batches "
+                            "are far below the critical batch."
+                        ),
                     ),
-                    STEPS_BEFORE * (1 + CRITICAL / AFTER): _(
-                        "100,000 is not S_min: it has its own 1 + B_c / B in it. Divide "
-                        "by that first."
+                    (
+                        STEPS_BEFORE * (1 + CRITICAL / AFTER),
+                        _("100,000 is not S_min: it contains its own 1 + B_c / B."),
                     ),
-                    STEPS_BEFORE * (1 + AFTER / CRITICAL) / (1 + BEFORE / CRITICAL): _(
-                        "B_c / B stands upside down: with a larger batch there are fewer steps."
+                    (
+                        STEPS_BEFORE * (1 + AFTER / CRITICAL) / (1 + BEFORE / CRITICAL),
+                        _("B_c / B is upside down: a larger batch needs fewer steps."),
                     ),
-                    STEPS_BEFORE * BEFORE / CRITICAL: _(
-                        "That is an eighth up to the critical batch and nothing beyond "
-                        "it. The law has no corner: at the critical batch there are "
-                        "already twice as many steps as S_min."
-                    ),
-                },
-                known={
-                    _("S_min, with an endless batch"): least,
-                    _("the steps with the small batch"): STEPS_BEFORE,
-                    _("the steps that are saved"): STEPS_BEFORE - right,
-                },
+                    (least, _("That is S_min, for an endless batch.")),
+                ),
             ),
             _("so many steps lead to the same loss"),
             hint=_("First find S_min from the run that is known: 100,000 = S_min (1 + B_c / B)."),
@@ -117,31 +107,24 @@ def ex12_cost(steps: object, tokens: object) -> None:
             costs,
             Amount(
                 right=times,
-                slips={
-                    times / larger: _(
-                        "That compares the steps. Each of them takes eight times the tokens."
+                slips=(
+                    (
+                        times / larger,
+                        _("That compares the steps. A step now takes eight times the tokens."),
                     ),
-                    larger: _(
-                        "Each step takes so many times the tokens, but there are fewer steps."
+                    (
+                        larger,
+                        _("A step takes so many times the tokens, and there are fewer steps."),
                     ),
-                    1: _(
-                        "As many tokens, only in larger portions: so it would be far "
-                        "below the critical batch."
+                    (
+                        1 + AFTER / CRITICAL,
+                        _(
+                            "That compares with the fewest tokens, which tiny batches need. "
+                            "Compare with the batch of 0.5 million."
+                        ),
                     ),
-                    1 + AFTER / CRITICAL: _(
-                        "That compares with the fewest tokens that there can be, those "
-                        "of tiny batches. The batch of 0.5 million needs 1.25 times "
-                        "these."
-                    ),
-                    times - 1: _(
-                        "That is how many times *more*. The whole of it is one time more."
-                    ),
-                },
-                known={
-                    _("the number of tokens"): right * AFTER,
-                    _("how many times fewer the steps are"): STEPS_BEFORE / right,
-                },
-                counts={_("percent"): 100},
+                    (times - 1, _("That is how many times *more*. By what factor do they grow?")),
+                ),
             ),
             _("and it costs so many times the tokens"),
             hint=_("Tokens are steps × batch. Work them out for both batches."),

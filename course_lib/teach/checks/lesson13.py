@@ -24,8 +24,10 @@ from course_lib.words import _
 
 Groups = list[list[int]]
 Sizes = Mapping[str, int]
+# An order, the sizes of its axes, and the axis whose groups are asked for.
+Case = tuple[str, Sizes, str]
 # Try first the sizes in which each mistake gives different groups.
-FIRST = [("cp-dp-tp", {"tp": 2, "cp": 3, "dp": 4}, axis) for axis in ("dp", "tp")]
+FIRST: list[Case] = [("cp-dp-tp", {"tp": 2, "cp": 3, "dp": 4}, axis) for axis in ("dp", "tp")]
 TRIED = (
     {"tp": 4, "cp": 1, "dp": 2}, {"tp": 2, "cp": 2, "dp": 2}, {"tp": 2, "cp": 3, "dp": 4},
     {"tp": 1, "cp": 1, "dp": 1}, {"tp": 8, "cp": 1, "dp": 1}, {"tp": 2, "cp": 2, "dp": 3, "pp": 2},
@@ -44,14 +46,21 @@ def ex13_groups(function: Any) -> None:
         for sizes in TRIED:
             for names in permutations(sizes):
                 tried += [("-".join(names), sizes, axis) for axis in sizes]
-        for order, sizes, axis in tried:
-            read = partial(_groups_in, most=prod(sizes.values()) + 1)
-            found = returned(check, function, read, order=order, sizes=dict(sizes), axis=axis)
-            _are_groups(check, found, (order, sizes, axis))
+        found = [_groups_of(check, function, case) for case in tried]
+        wrong = [case for case, ranks in zip(tried, found, strict=True) if ranks != groups(*case)]
+        if wrong:
+            _refuse_groups(check, wrong[0], list(zip(tried, found, strict=True)))
         orders = len({order for order, *_rest in tried})
         check.lines.append(
             _("✓ right for {value} orders, {tried} cases", value=orders, tried=len(tried))
         )
+
+
+def _groups_of(check: Checklist, function: Any, case: Case) -> Groups:
+    order, sizes, axis = case
+    read = partial(_groups_in, most=prod(sizes.values()) + 1)
+    found: Groups = returned(check, function, read, order=order, sizes=dict(sizes), axis=axis)
+    return found
 
 
 def _groups_in(answer: Any, most: int) -> Groups:
@@ -64,15 +73,14 @@ def groups(order: str, sizes: Sizes, axis: str) -> Groups:
     names = order.split("-")[::-1]
     ranks = np.arange(prod(sizes.values())).reshape([sizes[name] for name in names])
     found: Groups = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, sizes[axis]).tolist()
-    return found
+    return sorted(found)
 
 
-def _are_groups(check: Checklist, found: Groups, case: tuple[str, Sizes, str]) -> None:
+def _refuse_groups(check: Checklist, case: Case, tried: list[tuple[Case, Groups]]) -> None:
     order, sizes, axis = case
-    wanted = sorted(groups(*case))
-    if found == wanted:
-        return
     named = ", ".join(f"{name} {size}" for name, size in sizes.items())
+    alike = [(one, ranks) for one, ranks in tried if one[1] == sizes]
+    found = next(ranks for one, ranks in alike if one == case)
     check.refuse(
         _("{axis} groups of {order}", axis=axis, order=order),
         _(
@@ -80,31 +88,32 @@ def _are_groups(check: Checklist, found: Groups, case: tuple[str, Sizes, str]) -
             order=order,
             named=named,
             axis=axis,
-            wanted=_short(wanted),
+            wanted=_short(groups(*case)),
             found=_short(found),
-            why=_why_groups(found, case),
+            why=_why_groups(found, alike),
         ),
     )
 
 
-def _why_groups(found: Groups, case: tuple[str, Sizes, str]) -> str:
-    """Explain the groups by the first usual mistake that produces them."""
-    order, sizes, axis = case
-    if found == sorted(groups("-".join(order.split("-")[::-1]), sizes, axis)):
+def _why_groups(found: Groups, alike: list[tuple[Case, Groups]]) -> str:
+    """Name a mistake if it leads to the groups of every order of these sizes."""
+    _order, sizes, _axis = alike[0][0]
+    if all(ranks == groups(_reversed(order), sizes, axis) for (order, _s, axis), ranks in alike):
         return _("The order is read from the wrong end: the first axis varies fastest.")
-    for other in sizes:
-        if found == sorted(groups(order, sizes, other)):
-            return _("These are the {others} groups.", others=other)
-    if found == sorted(groups("-".join(sizes), sizes, axis)):
-        return _("The order string does not enter: these are the groups of another order.")
+    if all(ranks == groups("-".join(sizes), sizes, axis) for (_o, _s, axis), ranks in alike):
+        return _("The groups do not depend on `order`: these are the groups of another order.")
     if sorted(rank for group in found for rank in group) != [*range(prod(sizes.values()))]:
         return _(
             "Each of the {world} ranks has to be in exactly one group.", world=prod(sizes.values())
         )
     return _(
-        "Two neighbours on an axis are as many ranks apart as all axes before it "
-        "have places together: the product of their sizes."
+        "How many ranks apart are two neighbours on an axis? Multiply the sizes of all axes "
+        "before it."
     )
+
+
+def _reversed(order: str) -> str:
+    return "-".join(order.split("-")[::-1])
 
 
 def _short(ranks: Groups) -> str:
@@ -157,7 +166,7 @@ def is_1f1b(check: Checklist, function: Any) -> None:
                 stages=stages,
                 micro_batches=micro_batches,
             )
-            _is_whole(check, steps, stages, micro_batches, where)
+            _is_whole(check, steps, micro_batches, where)
             _holds_few(check, made, stage, micro_batches, where)
         _ends_in_time(check, made, micro_batches)
     check.lines += [
@@ -212,39 +221,21 @@ def _step_in(given: Any) -> Step:
     return Step(phase, int(count))
 
 
-def _is_whole(
-    check: Checklist, steps: Sequence[Step], stages: int, micro_batches: int, where: str
-) -> None:
+def _is_whole(check: Checklist, steps: Sequence[Step], micro_batches: int, where: str) -> None:
     wanted = list(range(micro_batches))
     passes = {
         phase: [step.micro_batch for step in steps if step.phase == phase]
         for phase in ("forward", "backward")
     }
-    why = _("Forward has {forward}, backward has {backward}.", **passes)
     for name, found in passes.items():
-        beyond = [number for number in found if not 0 <= number < micro_batches]
-        missing = sorted(set(wanted) - set(found))
-        if found == list(range(1, micro_batches + 1)):
-            why += _(" They are counted from 1; the first one is 0.")
-        elif beyond and micro_batches < stages:
-            why += _(
-                " With fewer micro-batches than stages the pipeline is never "
-                "full: min(…, micro_batches)."
-            )
-        elif missing and name == "backward" and missing == wanted[missing[0] :]:
-            why += _(" When all are forward, backward is not over.")
-        check.unless(
-            sorted(found) != wanted,
-            _("each micro-batch goes {name} once ({where})", name=name, where=where),
-            hint=why,
-        )
         check.unless(
             found != wanted,
-            _("{name} passes in order ({where})", name=name, where=where),
+            _("each micro-batch goes {name} once, in order ({where})", name=name, where=where),
             hint=_(
-                "They come as {found}. A stage gets what its neighbour has made, in that "
-                "order: the first micro-batch that went in comes back first.",
-                found=found,
+                "Forward has {forward}, backward has {backward}. Micro-batches count from 0. A "
+                "stage gets them in the order in which its neighbour makes them. With fewer "
+                "micro-batches than stages the pipeline is never full.",
+                **passes,
             ),
         )
     early = [m for m in wanted
@@ -268,14 +259,6 @@ def _holds_few(
     check: Checklist, made: Sequence[Sequence[Step]], stage: int, micro_batches: int, where: str
 ) -> None:
     stages, held = len(made), _most_held(made[stage])
-    why = (
-        _(
-            "All forward passes come first: that is GPipe. As soon as one "
-            "micro-batch is back, its backward pass has to run."
-        )
-        if held == micro_batches
-        else _("The warm-up is too long: p − r − 1 forward passes, then one and one in turn.")
-    )
     check.unless(
         held > min(stages - stage, micro_batches),
         _(
@@ -283,7 +266,11 @@ def _holds_few(
             stages=stages - stage,
             where=where,
         ),
-        hint=_("It holds {held}. ", held=held) + why,
+        hint=_(
+            "It holds {held}: the warm-up is too long. It has p − r − 1 forward passes; then "
+            "forward and backward take turns.",
+            held=held,
+        ),
     )
 
 
@@ -304,9 +291,9 @@ def _ends_in_time(check: Checklist, made: Any, micro_batches: int) -> None:
             wanted=wanted,
             where=where,
         ),
-        hint=f"It takes {whole:g} forward passes. "
-        + _(
-            "The warm-up is too short: stage r runs p − r − 1 forward passes ahead, one "
-            "for each stage behind it, and the first of the pairs makes it p − r."
+        hint=_(
+            "It takes {whole:g} forward passes: the warm-up is too short. It has p − r − 1 forward "
+            "passes, one for each stage behind stage r.",
+            whole=whole,
         ),
     )

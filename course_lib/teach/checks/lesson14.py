@@ -6,7 +6,7 @@ from typing import Any
 
 from course_lib.lab.job.recipes import gpt
 from course_lib.plan import Layout, of_iteration, parameters, preset, training_days
-from course_lib.teach.answers import EXACT, Amount, close
+from course_lib.teach.answers import EXACT, Amount, close, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, memory_of_rank_0, trains_as
 from course_lib.words import N_, _
@@ -17,7 +17,6 @@ COUNTED = 0.005
 CLOSE_ENOUGH = 0.015
 # The published lab run: 4 V100, 8 samples per iteration.
 LAB_SAMPLES, LAB_SECONDS, LAB_DEVICES, LAB_TOKENS = 8, 0.537, 4, 10e9
-V100_PEAK_TFLOPS = 15.7
 # Exercise 14.2 repairs an estimate for 18.4 billion parameters on 16 A100.
 SAMPLES, SECONDS, DEVICES, TOKENS, PARAMETERS = 512, 32.09, 16, 300e9, 18.4e9
 A100_PEAK = 312e12
@@ -43,16 +42,10 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
     per_parameter = count * LAB_SAMPLES * model.sequence / seconds
     iterations = LAB_TOKENS / LAB_SAMPLES / model.sequence
     right_days = iterations * LAB_SECONDS / 86400
-    right = {
-        _("how many million parameters there are"): count / 1e6,
-        _("the rate of a device"): rate,
-        _("the number of days"): right_days,
-    }
-    counts = {_("the devices"): LAB_DEVICES, _("the samples"): LAB_SAMPLES}
     with Checklist("14.1") as check:
         check.amount(
             check.number(parameters_millions, "parameters_millions"),
-            _parameters(right),
+            _parameters(count),
             _("it has so many parameters"),
             hint=_("Put l = 12, h = 768, V = 50257 and s = 1024 into the formula for P."),
         )
@@ -65,25 +58,18 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
                 right=rate,
                 unit="TFLOP/s",
                 share=CLOSE_ENOUGH,
-                slips={
-                    flops.hardware / seconds: twice,
-                    WITH_RECOMPUTATION * per_parameter: twice,
-                    WITHOUT * per_parameter: _(
-                        "6 per parameter and token leaves out the products of queries "
-                        "and keys, which matter in a small model. Use the formula for F."
+                slips=(
+                    (WITH_RECOMPUTATION * per_parameter, twice),
+                    (flops.hardware / seconds, twice),
+                    (
+                        WITHOUT * per_parameter,
+                        _(
+                            "6 per parameter and token leaves out the products of queries and "
+                            "keys, which matter in a small model. Use the formula for F."
+                        ),
                     ),
-                    rate / 1e3: _(
-                        "You divided by 537. These are milliseconds, and TFLOP/s are per "
-                        "second: {lab_seconds} s.",
-                        lab_seconds=LAB_SECONDS,
-                    ),
-                },
-                known={
-                    **right,
-                    _("the peak on the data sheet of a V100"): V100_PEAK_TFLOPS,
-                    _("the percent of the peak"): 100 * rate / V100_PEAK_TFLOPS,
-                },
-                counts=counts,
+                    (rate * LAB_DEVICES, _("That is the rate of all four devices together.")),
+                ),
             ),
             _("each device achieved so many TFLOP/s"),
             hint=_(
@@ -102,21 +88,15 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
                 unit=N_("days"),
                 share=CLOSE_ENOUGH,
                 also=(short,),
-                slips={
-                    iterations: _(
-                        "These are iterations. Each of them takes {lab_seconds} s, and a "
-                        "day has 86,400.",
-                        lab_seconds=LAB_SECONDS,
+                slips=(
+                    in_other_unit(right_days, "days", "hours"),
+                    (iterations, _("That is the number of iterations. How long does one take?")),
+                    (right_days * 1e3, _("You took the 537 ms for seconds.")),
+                    (
+                        short * WITH_RECOMPUTATION / WITHOUT,
+                        _("The factor 8 counts a recomputation. This run did none."),
                     ),
-                    right_days * 1e3: _(
-                        "You took the 537 ms for seconds. A day has 86,400 seconds, and "
-                        "an iteration takes {lab_seconds} of them.",
-                        lab_seconds=LAB_SECONDS,
-                    ),
-                    short * WITH_RECOMPUTATION / WITHOUT: _("The factor 8 counts a recomputation."),
-                },
-                known=right,
-                counts={**counts, _("the tokens of a sample"): model.sequence},
+                ),
             ),
             _("10 billion tokens take so many days"),
             hint=_(
@@ -128,34 +108,25 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
         )
 
 
-def _parameters(known: dict[str, float]) -> Amount:
-    model = preset("lab")
-    right = parameters(model).total / 1e6
+def _parameters(count: int) -> Amount:
+    model, right = preset("lab"), count / 1e6
     layers = 12 * model.layers * model.hidden**2 / 1e6
-    words = model.hidden * model.vocabulary / 1e6
     return Amount(
         right=right,
         unit=N_("millions"),
         share=COUNTED,
-        slips={
-            right - layers / 2: _(
-                "You counted an MLP as h × h. Its two matrices are h × 4 h: 8 h² of 12 in a layer."
+        slips=(
+            (count, _("Your number counts single parameters. The exercise asks for millions.")),
+            (layers, _("That is the layers alone. The words and positions are a third of it all.")),
+            (
+                right - layers / 2,
+                _("The two matrices of an MLP are h × 4 h: 8 h² of 12 h² in a layer."),
             ),
-            layers: _(
-                "{layers:.0f} million are in the layers. In a model as small as this the "
-                "words and positions are a third of the whole: see the last term of the "
-                "formula.",
-                layers=layers,
+            (
+                right + model.hidden * model.vocabulary / 1e6,
+                _("You counted a second table for the logits. The model has one table."),
             ),
-            right + words: _(
-                "You counted a second table for the logits. The same one is used backwards."
-            ),
-            right - model.hidden * model.sequence / 1e6: _(
-                "You left out the table of positions, one row for each of the 1024."
-            ),
-        },
-        known={name: value for name, value in known.items() if value != right},
-        counts={_("the layers"): model.layers},
+        ),
     )
 
 
@@ -171,14 +142,10 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
             Amount(
                 right=TOKENS,
                 share=EXACT,
-                slips={
-                    10 * TOKENS: _("300 * 10e9 are 3000 billion: 10e9 is ten times 1e9."),
-                    TOKENS / 1e9: _("These are billions of tokens. A billion is 1e9."),
-                },
-                known={
-                    _("the number of parameters"): PARAMETERS,
-                    _("the rate of a device"): _flops_per_s(),
-                },
+                slips=(
+                    (10 * TOKENS, _("300 * 10e9 is 3000 billion: 10e9 is ten times 1e9.")),
+                    (TOKENS / 1e9, _("That is the number of billions. A billion is 1e9.")),
+                ),
             ),
             _("the tokens are those of the estimate"),
             hint=_("The estimate is for 300 billion. A billion is 1e9."),
@@ -204,20 +171,19 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
             _("the days follow from them"),
             hint=_("Use days_of with your tokens and your rate."),
         )
+        ratio = _("That is the ratio of the two factors. Give the factor itself.")
         twice = _("2 forward and 4 backward for each parameter and token, and nothing twice.")
-        ratio = _("That is the ratio of the two. The factor itself is asked for.")
         check.amount(
             check.number(factor, "factor_without_recomputation"),
             Amount(
                 right=WITHOUT,
                 share=EXACT,
-                slips={
-                    WITH_RECOMPUTATION: twice,
-                    2: _("2 is the forward pass. Backward takes 4 more."),
-                    4: _("4 is the backward pass. Forward takes 2 more."),
-                    WITHOUT / WITH_RECOMPUTATION: ratio,
-                    WITH_RECOMPUTATION / WITHOUT: ratio,
-                },
+                slips=(
+                    (2, _("2 is the forward pass. Backward takes 4 more.")),
+                    (4, _("4 is the backward pass. Forward takes 2 more.")),
+                    (WITHOUT / WITH_RECOMPUTATION, ratio),
+                    (WITH_RECOMPUTATION / WITHOUT, ratio),
+                ),
             ),
             _("without recomputation the factor is another one"),
             hint=twice,
@@ -238,27 +204,23 @@ def _by_8(sequence: int) -> float:
 
 def _achieved() -> Amount:
     right, mistyped = _flops_per_s(), _flops_per_s(MISTYPED)
-    tenfold = _("10e12 is ten times a tera. Here is the mistake that hid the one in the tokens.")
+    tenfold = _("10e12 is ten times a tera, as 10e9 was ten times a billion.")
     return Amount(
         right=right,
         unit="FLOP/s",
         share=ROUNDED_ON_THE_WAY,
-        slips={
-            **dict.fromkeys((10 * right, 10 * mistyped), tenfold),
-            mistyped: DIGITS,
-            _by_8(1024): _(
-                "8 for each parameter and token leaves out the products of queries and "
-                "keys. Use the formula for F, and keep three digits."
+        slips=(
+            (10 * right, tenfold),
+            (10 * mistyped, tenfold),
+            (mistyped, DIGITS),
+            (
+                _by_8(1024),
+                _(
+                    "8 for each parameter and token leaves out the products of queries and keys. "
+                    "Use the formula for F, and keep three digits."
+                ),
             ),
-            _flops_per_s(kind="model"): _(
-                "These are model FLOPs. The estimate uses the factor 8, so it needs what "
-                "the devices did: everything was recomputed."
-            ),
-        },
-        known={
-            _("the peak on the data sheet, which no training reaches"): A100_PEAK,
-        },
-        counts={_("the devices"): DEVICES, _("the samples"): SAMPLES},
+        ),
     )
 
 
@@ -274,26 +236,15 @@ def _days() -> Amount:
         right=right,
         unit=N_("days"),
         within=(right * (1 - CLOSE_ENOUGH), counted * (1 + ROUNDED_ON_THE_WAY)),
-        slips={
-            by_formula(_flops_per_s(), WITHOUT): _(
-                "You took the factor 6 with a rate of hardware FLOPs. Which factor "
-                "counts what the devices did?"
+        slips=(
+            (
+                by_formula(_flops_per_s(), WITHOUT),
+                _("The factor 6 does not fit a rate that counts the recomputation."),
             ),
-            by_formula(_flops_per_s(MISTYPED)): _(
-                "That still has the mistyped sequence in its rate."
-            ),
-            right * 175e9 / PARAMETERS: _(
-                "That is for GPT-3. This model has 18.4 billion parameters."
-            ),
-            by_formula(A100_PEAK): _(
-                "That is at the peak of the data sheet, which nobody reaches."
-            ),
-        },
-        counts={
-            _("the devices"): DEVICES,
-            _("the samples"): SAMPLES,
-            _("the tokens of a sample"): sequence,
-        },
+            (by_formula(_flops_per_s(MISTYPED)), _("The rate still has the mistyped sequence.")),
+            (right * 175e9 / PARAMETERS, _("That is for GPT-3. This model is smaller.")),
+            (by_formula(A100_PEAK), _("That is at the peak of the data sheet.")),
+        ),
     )
 
 
@@ -316,6 +267,7 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
         how = _("Give the recipe memory=(7, 8), as the one of the exercise has it.")
         after = memory_of_rank_0(check, run, _("the run `sharded`"), how).peak_bytes / MIB
         before = memory_of_rank_0(check, target, _("the run `target`"), how)
+        peak = before.peak_bytes / MIB
         state = before.peak_composition.get("optimizer", 0) / MIB
         gone = state * (1 - 1 / layout.data)
         grown = _(
@@ -329,25 +281,21 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
                 right=after,
                 unit="MiB",
                 share=FORESEEN,
-                slips={
-                    before.peak_bytes / MIB: _(
-                        "You predicted the peak of `target`. Of its {state:.1f} MiB of optimizer "
-                        "state, a device now keeps a part.",
-                        state=state,
+                slips=(
+                    (
+                        peak,
+                        _(
+                            "That is the peak of `target`. Of its {state:.1f} MiB of optimizer "
+                            "state, a device now keeps a part.",
+                            state=state,
+                        ),
                     ),
-                    before.peak_bytes / MIB - gone: grown,
-                    before.peak_bytes / MIB - state: _(
-                        "You took away all of it. A device still keeps its own part."
+                    (peak - gone, grown),
+                    (
+                        peak - state,
+                        _("A device still keeps its own part of the optimizer state."),
                     ),
-                    before.peak_bytes / MIB - state + gone: _(
-                        "You took away a quarter. A quarter is what a device keeps."
-                    ),
-                },
-                known={
-                    _("the optimizer state of `target`"): state,
-                    _("what is saved"): before.peak_bytes / MIB - after,
-                },
-                counts={_("the devices"): run.devices},
+                ),
             ),
             _("the prediction is within 3 % of the measured peak"),
             hint=_("Measured were {after:.1f} MiB. {grown}", after=after, grown=grown),

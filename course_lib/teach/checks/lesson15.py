@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.answers import Amount, only_one, text_in, what_it_is
+from course_lib.teach.answers import Amount, in_other_unit, only_one, text_in, what_it_is
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import batch_is, fits
 from course_lib.words import _
@@ -78,14 +78,6 @@ def ex15_report(answer: object) -> None:
     layout, sequence = reference.layout, reference.model.sequence
     rate = layout.global_batch * sequence / ITERATION_S
     right = bench.time_to_report_s(rate)
-    steps, ranks = layout.micro_batches, layout.data
-    twice = _(
-        "The global batch of {global_batch} has the {steps} micro-batches and the "
-        "{ranks} data ranks in it already.",
-        global_batch=layout.global_batch,
-        steps=steps,
-        ranks=ranks,
-    )
     with Checklist("15.2") as check:
         check.amount(
             check.number(answer, "report_s"),
@@ -93,29 +85,15 @@ def ex15_report(answer: object) -> None:
                 right=right,
                 unit="s",
                 share=CLOSE_ENOUGH,
-                slips={
-                    **dict.fromkeys(
-                        (right / many for many in (steps, ranks, steps * ranks)), twice
+                slips=(
+                    in_other_unit(right, "s", "minutes"),
+                    (right / ITERATION_S, _("That is the number of iterations, not their time.")),
+                    (
+                        right / layout.micro_batches / layout.data,
+                        _("The global batch already counts all micro-batches and all data ranks."),
                     ),
-                    right / ITERATION_S: _(
-                        "These are iterations. Each of them takes {iteration_s} s.",
-                        iteration_s=ITERATION_S,
-                    ),
-                    right * 2**20 / 1e6: _("20 million are 20 × 10⁶, not 20 × 2²⁰."),
-                },
-                known={
-                    _("the tokens per second"): rate,
-                    _("one iteration"): ITERATION_S,
-                    _("what the published run reported"): PUBLISHED_S,
-                    _("the longest time that passes"): bench.ACCEPTED_S["175"],
-                },
-                counts={
-                    _("the tokens of a sequence"): sequence,
-                    _("the micro-batches"): steps,
-                    _("the data ranks"): ranks,
-                    _("the nodes"): reference.nodes,
-                    _("the devices"): reference.nodes * reference.devices_per_node,
-                },
+                    (right * 2**20 / 1e6, _("20 million are 20 × 10⁶, not 20 × 2²⁰.")),
+                ),
             ),
             _("it is the time that is reported"),
             hint=_(

@@ -7,7 +7,7 @@ from typing import Any
 from pandas.io.formats.style import Styler
 
 from course_lib.lab.workspace import find
-from course_lib.teach.answers import Amount
+from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.diagnoses import judging, lists
 from course_lib.words import N_, _
@@ -24,19 +24,18 @@ def ex16_hang(device_hours: object) -> None:
                 right=NODES * DEVICES * MINUTES / 60,
                 unit=N_("device-hours"),
                 fine=0.001,
-                slips={
-                    (NODES * DEVICES - 1) * MINUTES / 60: _(
-                        "You left out the rank that hangs. Its device is paid for as well."
+                slips=(
+                    in_other_unit(NODES * DEVICES * MINUTES / 60, "device-hours", "device-minutes"),
+                    (
+                        (NODES * DEVICES - 1) * MINUTES / 60,
+                        _("The rank that hangs is missing. Its device is paid for as well."),
                     ),
-                    (NODES - 1) * DEVICES * MINUTES / 60: _(
-                        "You left out the node that hangs. It is paid for as well."
+                    (
+                        (NODES - 1) * DEVICES * MINUTES / 60,
+                        _("The node of the rank that hangs is missing. It is paid for as well."),
                     ),
-                },
-                known={
-                    _("the number of devices"): NODES * DEVICES,
-                    _("the hours of one device"): MINUTES / 60,
-                },
-                counts={_("the nodes"): NODES, _("the devices of a node"): DEVICES},
+                    (NODES * MINUTES / 60, _("That is one device on each node.")),
+                ),
             ),
             _("that is what the hang costs"),
             hint=_(

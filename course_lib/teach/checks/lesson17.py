@@ -242,18 +242,15 @@ def _least_days() -> Amount:
         right=right,
         unit=N_("days"),
         share=0.03,
-        slips={
-            right * 8 / 6: _("The factor 8 counts a recomputation, which is no part of a bound."),
-            right * 2 / 6: _("The factor 2 counts the forward pass alone."),
-            right / 2: _("1,979 TFLOP/s are for matrices half of which is zero. Dense are 989."),
-            right * H100_TFLOPS / 312: _("312 TFLOP/s are an A100's. These are H100."),
-        },
-        known={_("the limit of the plan"): MOST_DAYS},
-        counts={
-            _("the devices"): MOST_DEVICES,
-            _("the devices of a node"): 8,
-            _("the FLOPs for each parameter and token"): 6,
-        },
+        slips=(
+            (right * 8 / 6, _("The factor 8 counts a recomputation, which a bound leaves out.")),
+            (right * 2 / 6, _("The factor 2 counts the forward pass alone.")),
+            (
+                right / 2,
+                _("If you used 1,979 TFLOP/s: that is for sparse matrices. Dense ones reach 989."),
+            ),
+            (right * H100_TFLOPS / 312, _("312 TFLOP/s is the peak of an A100.")),
+        ),
     )
 
 
@@ -265,26 +262,28 @@ def _billions(*, active: bool) -> Amount:
     if active:
         right, other = other, right
     experts = 2 if active else 8
-    tables = 2 * of.hidden * of.vocabulary / 1e9
     wide_keys = 2 * of.layers * of.hidden * (of.heads - (of.kv_groups or of.heads)) * 128 / 1e9
     return Amount(
         right=right,
         unit=N_("billions"),
         fine=0.001,
-        slips={
-            experts * 22: _(
-                "{experts} × 22 counts attention and tables {experts} times; the experts share "
-                "them.",
-                experts=experts,
+        slips=(
+            (other, _("That is the other count. Which experts does this one count?")),
+            (
+                experts * 22,
+                _(
+                    "{experts} × 22 counts attention and tables {experts} times. The experts "
+                    "share them.",
+                    experts=experts,
+                ),
             ),
-            right - experts * each / 3: _("An expert with SwiGLU has three matrices, not two."),
-            right + wide_keys: _(
-                "48 heads share 8 keys and 8 values, so these matrices are 6144 × (8 × 128)."
+            (
+                right - experts * each / 3,
+                _("An expert with SwiGLU has three matrices, not two."),
             ),
-            **dict.fromkeys(
-                (right - tables, experts * each),
-                _("You left out a part: attention, or tables of words."),
+            (
+                right + wide_keys,
+                _("48 heads share 8 keys and 8 values: these matrices are 6144 × (8 × 128)."),
             ),
-        },
-        known={_("what memory holds") if active else _("what a token passes"): other},
+        ),
     )

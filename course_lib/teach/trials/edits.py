@@ -39,10 +39,7 @@ def group(seen: Seen) -> str | None:
     if found is None and not began and seen.error and not re.search(NO_GROUP, seen.error):
         return None
     if found is None:
-        return _(
-            "init_process_group was not called on all ranks. Each process believes "
-            "that it is alone: nobody can say who is who, and nothing can be sent."
-        )
+        return _("init_process_group was not called on all ranks, so each process is alone.")
     if {event["world"] for event in found} != {seen.size}:
         return _(
             "the group has {found} ranks, and {size} processes run.",
@@ -51,9 +48,8 @@ def group(seen: Seen) -> str | None:
         )
     if re.search(NO_GROUP, seen.error):
         return _(
-            "the group is used before it is there, or after destroy_process_group: "
-            "that is the last of all lines. {splitlines}",
-            splitlines=seen.error.splitlines()[0],
+            "the group is used before init_process_group or after destroy_process_group. {error}",
+            error=seen.error.splitlines()[0],
         )
     return ""
 
@@ -61,9 +57,8 @@ def group(seen: Seen) -> str | None:
 def device(seen: Seen) -> str | None:
     if ORDINAL in seen.error:
         return _(
-            "{splitlines}. A rank counts through all nodes, and devices are counted "
-            'on each anew: os.environ["LOCAL_RANK"].',
-            splitlines=seen.error.splitlines()[0],
+            '{error}. Devices are counted on each node: os.environ["LOCAL_RANK"].',
+            error=seen.error.splitlines()[0],
         )
     found, places = seen.first("device"), seen.first("place")
     if found is None or places is None:
@@ -71,14 +66,10 @@ def device(seen: Seen) -> str | None:
     for number, (asked, place) in enumerate(zip(found, places, strict=True)):
         if int(asked["number"]) != int(place["local_rank"]):
             return _(
-                "rank {number} computes on device {asked} of {place}, where its "
-                "local rank is {place2}: ranks share a device, its memory and its "
-                "time, and another one that you pay for does nothing.",
-                number=number,
-                asked=asked["number"],
-                place=place["node"],
-                place2=place["local_rank"],
-            )
+                "rank {number} computes on device {asked} of {node}, and its local rank there is "
+                "{local}. Two ranks share a device, and another device does nothing.",
+                number=number, asked=asked["number"], node=place["node"], local=place["local_rank"],
+            )  # fmt: skip
     return ""
 
 
@@ -97,18 +88,15 @@ def _not_wrapped(seen: Seen, found: Sequence[Event], weights: Sequence[float]) -
     if any(seen.of("wrapped")):
         if not all(event["wrapped"] for event in found):
             return _(
-                "the model is in DistributedDataParallel, but what is trained is the "
-                "model within: only a call of the wrapped one averages the gradients."
+                "the model within DistributedDataParallel is trained. Call the wrapped model: only "
+                "that call averages the gradients."
             )
         return "" if not apart else _("the model is wrapped, and yet the ranks hold other weights.")
     sent = [e for calls in seen.of("call") for e in calls if e.get("numbers", 0) > 1]
     if apart or not sent:
-        told = ", ".join(f"{value:.6f}" for value in weights)
         return _(
-            "the model is not in DistributedDataParallel. No gradient is exchanged, "
-            "so each rank trains a model of its own. (Size of all weights after "
-            "epoch 1, by rank: {told}.)",
-            told=told,
+            "the model is not in DistributedDataParallel. No gradient is exchanged, so each rank "
+            "trains a model of its own."
         )
     return ""
 
@@ -121,17 +109,11 @@ def _not_averaged(seen: Seen) -> str:
     mean = [fmean(values) for values in zip(*(event["own"] for event in found), strict=True)]
     for rank, event in enumerate(found):
         factor = _factor(event["used"], mean)
-        if abs(factor * seen.size - 1) < NEAR:
+        if any(abs(factor * times - 1) < NEAR for times in (seen.size, 1 / seen.size)):
             return _(
-                "rank {rank}'s gradients are 1/{size} of the mean over {size} ranks: "
-                "DistributedDataParallel divides already. A loss that is averaged, or divided, "
-                "before backward is divided again.", rank=rank, size=seen.size,
-            )  # fmt: skip
-        if abs(factor / seen.size - 1) < NEAR:
-            return _(
-                "rank {rank}'s gradients are {size} times the mean over {size} ranks: the sum. The "
-                "rate that is right for one device is right for the mean.",
-                rank=rank, size=seen.size,
+                "rank {rank}'s gradients are {factor:.2g} times the mean over {size} ranks. "
+                "DistributedDataParallel takes the mean already: do not sum or divide again.",
+                rank=rank, factor=factor, size=seen.size,
             )  # fmt: skip
     return ""
 
@@ -154,21 +136,11 @@ def loaders(seen: Seen) -> str | None:
     batch = found[0]["batch"] or round(len(read[0]["order"]) / max(steps, 1))
     if batch * seen.size == BATCH:
         return _other_rate(seen)
-    if batch == BATCH:
-        return _(
-            "each rank takes {batch} samples, so a step sees {batch2}: with the same "
-            "rate and fewer steps the model learns less from as many samples. Divide "
-            "the batch by the world size.",
-            batch=BATCH,
-            batch2=BATCH * seen.size,
-        )
     return _(
-        "each rank takes {batch}: on {size} ranks {batch2} a step, not {batch3}.",
-        batch=batch,
-        size=seen.size,
-        batch2=batch * seen.size,
-        batch3=BATCH,
-    )
+        "each rank takes {batch} samples, so a step sees {all}. The program for one device took "
+        "{wanted}: divide this batch by the world size.",
+        batch=batch, all=batch * seen.size, wanted=BATCH,
+    )  # fmt: skip
 
 
 def _other_rate(seen: Seen) -> str:
@@ -177,18 +149,11 @@ def _other_rate(seen: Seen) -> str:
     other = next((rate for rate in rates if rate and not close(rate, RATE, NEAR)), None)
     if other is None:
         return ""
-    times = (
-        _(", {size} times as much", size=seen.size) if close(other, RATE * seen.size, NEAR) else ""
-    )
     return _(
-        "a step sees {batch} samples in all, as on one device, and its gradient is "
-        "their mean. So the rate that is right for it is the same, {rate:g}; here it "
-        "is {other:g}{times}. A larger rate belongs to a larger global batch.",
-        batch=BATCH,
-        rate=RATE,
-        other=other,
-        times=times,
-    )
+        "the learning rate is {other:g} and was {rate:g}. The global batch has not changed, so the "
+        "rate must not change either.",
+        other=other, rate=RATE,
+    )  # fmt: skip
 
 
 def epochs(seen: Seen) -> str | None:
@@ -198,9 +163,8 @@ def epochs(seen: Seen) -> str | None:
     same = [rank for rank, (one, two, *_unused) in enumerate(found) if one["order"] == two["order"]]
     if same:
         return _(
-            "rank {same} got its {found} samples in epoch 2 in the order of epoch 1. "
-            "The sampler shuffles by its seed and the number of the epoch, which "
-            "set_epoch(epoch) has to tell it: every epoch makes the same batches.",
+            "rank {same} got its {found} samples in epoch 2 in the order of epoch 1. Call "
+            "set_epoch(epoch) of the sampler at the beginning of each epoch.",
             same=same[0],
             found=len(found[0][0]["order"]),
         )
@@ -216,10 +180,9 @@ def waits_alone(seen: Seen) -> str:
         return ""
     ahead = [rank for rank, count in enumerate(counts) if count == max(counts)]
     return _(
-        "{ranks} called {call}, number {most}, and others only {least}. A collective is a meeting "
-        "of all ranks: behind `if rank == 0:`, or if ranks decide by losses of their own, it waits "
-        "for ever, or meets another call of the others. Let all ranks call it, and one print what "
-        "came of it.", ranks=ranks_of(ahead), call=called(calls[ahead[0]][-1]), most=max(counts),
+        "{ranks} called {call}, number {most}, and others only {least}. All ranks have to call a "
+        "collective: look behind `if rank == 0:`, and at decisions by a rank's own losses.",
+        ranks=ranks_of(ahead), call=called(calls[ahead[0]][-1]), most=max(counts),
         least=min(counts),
     )  # fmt: skip
 

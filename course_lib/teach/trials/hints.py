@@ -1,8 +1,7 @@
-"""Requirements of the exercises with trials, and hints for frequent mistakes.
+"""Requirements of the exercises with trials, and hints for at most eight mistakes of each.
 
 A key is the name of an assertion in `code/trials/` and the mistake that its measurement shows.
-The mistake "" matches any. `shares.py` explains shares of ranks, and `torch_errors.py` explains
-errors of torch.
+The mistake "" matches any. A hint says what is wrong, then where to look.
 """
 
 from __future__ import annotations
@@ -14,33 +13,32 @@ from course_lib.words import N_
 Hints = Mapping[tuple[str, str], str]
 
 SERIAL = N_("equal to the serial result on 1, 2, 3 and 4 ranks")
+SENT_ONCE: dict[str, str] = {
+    "sent once": N_("each gradient is sent once"),
+    "nothing kept": N_("nothing of a step is kept for the next one"),
+}
+OWN_PART: dict[str, str] = {
+    "alone": N_("the shard stands alone in memory"),
+    "sent": N_("each rank was handed its own part of the gradients"),
+}
 # In display order. Assertions that are not listed belong to the serial result.
 REQUIREMENTS: dict[str, dict[str, str]] = {
     "ring": {
         "messages alone": N_("sends and receives did all the work"),
         "sent": N_("each rank sent 2 (n − 1) / n of the tensor: 1.5 times on 4 ranks"),
     },
-    "ddp": {
-        "sent once": N_("each gradient is sent once"),
-        "nothing kept": N_("nothing of a step is kept for the next one"),
-    },
+    "ddp": SENT_ONCE,
     "buckets": {
-        "sent once": N_("each gradient is sent once"),
-        "nothing kept": N_("nothing of a step is kept for the next one"),
+        **SENT_ONCE,
         "early": N_("the first bucket is sent while backward goes on"),
         "one thread": N_("one thread sends"),
         "overlap": N_("and backward does not wait for it"),
         "buckets": N_("several gradients share a bucket"),
     },
-    "zero1": {
-        "state": N_("each rank keeps optimizer state for its shard alone"),
-        "alone": N_("the shard stands alone in memory"),
-        "sent": N_("each rank was handed its own part of the gradients"),
-    },
+    "zero1": {**OWN_PART, "state": N_("each rank keeps optimizer state for its shard alone")},
     "fsdp": {
-        "alone": N_("the shard stands alone in memory"),
+        **OWN_PART,
         "freed": N_("no more than two layers were whole at once, and nothing is held after a step"),
-        "sent": N_("each rank was handed its own part of the gradients"),
     },
     "column": {
         "memory": N_("each rank keeps its slice alone"),
@@ -66,156 +64,138 @@ BY_ZERO = N_(
     "dist.get_world_size()."
 )
 NO_PARAMETER = N_(
-    "it is no torch.nn.Parameter that learns: parameters() lacks it, or it is frozen "
-    "(requires_grad=False)."
-)
-FROM_THREADS = N_(
-    "Calls come from several threads. Their order is chance: the first call of one rank meets the "
-    "first of the others."
+    "it does not learn. Is it a torch.nn.Parameter with requires_grad=True, in self.weight or "
+    "self.bias?"
 )
 GATHERED_AGAIN = N_(
-    "On {size} ranks each sent {sent:.3g} times all numbers, where a reduce-scatter and an "
-    "all-gather send {needed:.3g}. all_reduce, or reduce and broadcast, leave whole gradients on "
-    "every rank, where its own part would do: reduce_scatter adds up and deals out at once."
+    "On {size} ranks each rank sent {sent:.3g} times all numbers. A reduce-scatter and an "
+    "all-gather send {needed:.3g} times. all_reduce leaves whole gradients on every rank; "
+    "reduce_scatter leaves each rank its own part."
 )
 VIEW = N_(
-    "the shard is a view into a longer row: it keeps the room of all others' numbers, or loses its "
-    "own when the row is freed. A copy by .clone() stands alone."
+    "the shard is a view into a longer row and keeps the memory of the whole row. A copy by "
+    ".clone() stands alone."
 )
-OTHER_DIMENSION = N_(
-    "it is cut along the other dimension. torch keeps weights as [outputs, inputs]: a "
-    "column-parallel layer cuts dimension 0, a row-parallel one dimension 1."
+NO_MEAN = N_(
+    "the gradient is no mean of the ranks'. Were the parameters gathered again before backward "
+    "(resize_ brings no numbers)? Was p.grad = None set after each step?"
+)
+PARTIAL = N_("it is the partial sum of this rank. Look for the all-reduce in forward.")
+SENT_TOO_MUCH = N_(
+    "It calls {calls} and sends {sent:.3g} times the whole on {size} ranks. Which sum is really "
+    "needed in this direction? {needed:.3g} times the whole is enough."
 )
 BY_OWN_TOKENS = N_(
-    "it comes from the own tokens of dy alone: backward of ScatterTokens gathers the rest."
+    "it comes from this rank's tokens of dy alone. Backward of ScatterTokens has to gather the "
+    "tokens of the other ranks."
 )
-ADDED_UP = N_(
-    "the gradients of all slices were added up. Each slice belongs to one rank; there is "
-    "nothing to sum."
-)
-PARTIAL = N_("it is this rank's partial sum: the all-reduce in forward is missing.")
-TOKENS_SENT = N_(
-    "On {size} ranks it sends {sent:.3g} times all tokens ({calls}); an all-gather and a "
-    "reduce-scatter, half of an all-reduce each, are enough: {needed:.3g} times."
-)
-FROM_0 = N_(
-    "the mask counts the queries of every rank from 0 (as triu does). Queries and keys "
-    "have positions in the sequence, which are given."
-)
-NOT_GATHERED_AGAIN = N_(
-    "the gradient is no weighted sum of the ranks'. Were the parameters gathered again "
-    "before backward (resize_ brings no numbers), was p.grad = None set after each step, "
-    "and is something written into shard.grad?"
+POSITIONS = N_(
+    "the mask takes the gathered keys for the sequence in its order, or counts the queries of "
+    "each rank from 0. Gather the positions too, and compare positions."
 )
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
     "none": N_("it is None. Is a return missing, or does nothing lead there for autograd?"),
-    "no tensor": N_("it is {has}, and is to be a tensor."),
-    "dtype": N_("it is {has}; what comes in is float64, and is to stay so: empty_like."),
-    "shape": N_("it has shape {has}; {wanted} is wanted."),
-    "not finite": N_("it has numbers that are infinite, or none (NaN). ") + BY_ZERO,
+    "no tensor": N_("it is {has} and not a tensor."),
+    "dtype": N_("it is {has}. Everything here is float64: make buffers by torch.empty_like."),
+    "shape": N_("it has the shape {has} and should have {wanted}."),
+    "not finite": N_("it has numbers that are infinite or NaN. Look for a division by 0. ")
+    + BY_ZERO,
     "rounded": N_(
-        "the numbers are right to {digits} digits: on their way they went through float32 or bf16. "
-        "A buffer has the type of what it holds: torch.empty_like."
+        "the numbers are right to {digits} digits only, so they went through float32 or bf16. Make "
+        "buffers by torch.empty_like."
     ),
     "the last ones": N_(
-        "only the last of {numbers} numbers are wrong: {size} ranks do not divide {numbers}. "
-        "tensor_split(n) makes pieces that hold all; or fill the row up with zeros to a multiple "
-        "(round up, not down), and leave them out afterwards."
+        "only the last of {numbers} numbers are wrong: {size} ranks do not divide {numbers}. Use "
+        "tensor_split(n), or fill the row up with zeros to a multiple."
     ),
     "added up": N_("the gradient of the step before is still in it."),
+    "own": N_(
+        "it is still this rank's own. Was nothing exchanged, or is the sum in another tensor than "
+        "the one that is used?"
+    ),
+    "times": N_(
+        "it is {factor:.3g} times the right one on {size} ranks. Is a sum taken once too "
+        "often? Is a division missing, or made twice?"
+    ),
     "values": N_(
-        "the numbers are no weighted sum of what the ranks have. Does rank r keep, send and take "
-        "piece r, in one order everywhere? Print the shapes and a few numbers on each rank."
+        "the numbers are others. Does rank r keep, send and take piece r, in one order everywhere? "
+        "Print the shapes and a few numbers on each rank."
     ),
 }
 HINTS: dict[str, Hints] = {
     "ring": {
-        ("messages alone", ""): N_(
-            "It calls {collectives}. Only sends and receives are to do the work, written out; a "
-            "ring needs no meeting of all."
-        ),
+        ("messages alone", ""): N_("It calls {collectives}. Use only sends and receives."),
         ("the sum", "own"): N_(
-            "the tensor is what it was. Changing it in place means tensor += … or tensor.copy_(…); "
-            "`tensor = …` gives another tensor the name, and what was summed in a copy has to be "
-            "copied back."
+            "the tensor is what it was. Change it in place, by tensor += … or tensor.copy_(…): "
+            "`tensor = …` gives another tensor the name."
         ),
         ("the sum", "values"): N_(
-            "it holds no sum of the ranks' numbers at their places. Are there as many pieces as "
-            "ranks (tensor_split(size)), and does a rank take in a step the piece that its "
-            "neighbour sends in that step? The direction of the ring and the order of the pieces "
-            "belong together."
+            "it is not the sum over the ranks. A rank adds what arrives in the first round and "
+            "copies it in the second. Does every piece arrive in a buffer of its own? Does a rank "
+            "receive the piece that its neighbour sends in that step?"
         ),
         ("sent", ""): N_(
-            "On {size} ranks they sent so many times the tensor: {by_rank}. A ring cuts the tensor "
-            "into as many pieces as there are ranks and sends one a step, {wanted:g} times the "
-            "tensor in all, the same on every rank; less is not enough without another way."
+            "On {size} ranks they sent so many times the tensor: {by_rank}. A ring sends one of "
+            "{size} pieces in each step, {wanted:g} times the tensor in all."
         ),
     },
     "ddp": {
         ("the weights", ""): N_(
-            "{part} is not rank 0's. All ranks call the broadcast, with src=0, for the very "
-            "tensors of model.state_dict(): parameters() lacks the buffers, and copies are not the "
-            "model's."
+            "{part} is not that of rank 0. All ranks call the broadcast, with src=0, for each "
+            "tensor of model.state_dict(). parameters() lacks the buffers."
         ),
-        ("frozen", ""): N_("the frozen parameter got requires_grad=True. It is to stay frozen."),
-        ("forward", ""): N_("own(x) gave no tensor but {has}: does forward end with `return …`?"),
+        ("frozen", ""): N_("the frozen parameter got requires_grad=True. Leave it frozen."),
+        ("forward", ""): N_("own(x) gave {has} and not a tensor. Does forward end with a return?"),
         ("weights unchanged", ""): N_(
-            "{part} changed between forward and the end of finish(). Weights are the optimizer's "
-            "to change; finish() changes gradients."
+            "{part} changed before the end of finish(). The optimizer changes weights; finish() "
+            "changes gradients."
         ),
         ("sent once", ""): N_(
-            "All-reduces of a step sum {summed} numbers, and there are {numbers} gradients: they "
-            "are sent more than once. Are hooks registered twice, or anew in each forward?"
+            "The all-reduces of a step sum {summed} numbers, and there are {numbers} gradients. "
+            "Are hooks registered twice, or in each forward?"
         ),
         ("nothing kept", ""): N_(
-            "After step 2 tensors have {more:.0f} numbers more than after step 1: what was sent is "
-            "kept, and grows with every step. Is a list never emptied?"
+            "After step 2 tensors hold {more:.0f} numbers more than after step 1. Which list is "
+            "never emptied?"
         ),
     },
     "buckets": {
         ("early", ""): N_(
-            "Of {calls} calls, with up to {numbers} numbers, none came before all {parameters} "
-            "gradients were there. A hook by register_post_accumulate_grad_hook runs when a "
-            "gradient is ready; a bucket goes as soon as it has 80 numbers (p.numel() counts)."
+            "Of {calls} calls, none came before all {parameters} gradients were there. Use "
+            "register_post_accumulate_grad_hook, and send a bucket as soon as it has 80 numbers."
         ),
         ("the gradients", "own"): N_(
-            "it is still this rank's own: the sum is in another tensor (a bucket that is not "
-            "copied back into p.grad), or it was not sent: what is left is sent in finish()."
+            "it is still this rank's own. Is the bucket copied back into p.grad, and is what is "
+            "left sent in finish()?"
         ),
-        ("one thread", ""): FROM_THREADS,
+        ("one thread", ""): N_(
+            "Calls come from several threads, so their order differs between ranks. Send from one "
+            "thread."
+        ),
         ("overlap", ""): N_(
-            "A sum was waited for when {after} of {parameters} gradients were there: backward "
-            "stands still until it has gone. With async_op=True the call returns at once, with a "
-            "work whose wait() finish() can call."
+            "A sum was waited for when {after} of {parameters} gradients were there, so backward "
+            "stands still. Use async_op=True, and wait in finish()."
         ),
         ("buckets", ""): N_(
-            "{calls} calls for {parameters} parameters. Every call costs its latency; a bucket "
-            "collects several gradients."
+            "{calls} calls for {parameters} parameters: a bucket has to collect several gradients."
         ),
     },
     "zero1": {
         ("stepped", ""): N_(
             "step() of the optimizer was not called here. Every rank makes the step for its own "
-            "shard, with the optimizer of make_optimizer."
+            "shard."
         ),
         ("the step", "zero"): N_(
-            "the parameters have not changed. Is the shard whose .grad is set the very tensor that "
-            "make_optimizer was given? After the step the shards are gathered, and the row is "
-            "copied back into the parameters."
-        ),
-        ("the step", "by piece"): N_(
-            "pieces of the row went different ways. Every rank updates its shard by the mean of "
-            "all ranks' gradients for it; then the all-gather brings the shards of the others, and "
-            "the result is written back."
+            "the parameters have not changed. Is the shard the very tensor that make_optimizer was "
+            "given? Is the gathered row copied back into the parameters?"
         ),
         ("the step", "new state"): N_(
-            "this step began with empty state, as if it were the first. Make the optimizer once, "
-            "in __init__, and keep it."
+            "this step began with empty state. Make the optimizer once, in __init__."
         ),
         ("state", ""): N_(
-            "On {size} ranks one keeps optimizer state for {state} of {numbers} numbers. The state "
-            "is as large as what make_optimizer is given: give it the shard."
+            "On {size} ranks each rank keeps optimizer state for {state} of {numbers} numbers. "
+            "Give make_optimizer the shard."
         ),
         ("alone", ""): VIEW,
         ("sent", ""): GATHERED_AGAIN,
@@ -223,164 +203,114 @@ HINTS: dict[str, Hints] = {
     "fsdp": {
         ("alone", ""): VIEW,
         ("the shard", "shape"): N_(
-            "it has shape {has}, and is to have {wanted} numbers on every rank: those of the "
-            "layer, with as few zeros behind them as make {size} equal pieces (round up)."
+            "it has the shape {has} and should have {wanted} numbers on every rank: the layer, "
+            "with as few zeros as make {size} equal pieces."
         ),
         ("the shard", ""): N_(
-            "this is not the rank's own piece; rank {rank} keeps piece {rank} of all parameters, "
-            "flattened in the order of layer.parameters()."
+            "rank {rank} keeps piece {rank} of all parameters, flattened in the order of "
+            "layer.parameters()."
         ),
         ("the answer", ""): N_(
-            "the parameters were not the layer's when it computed, or its result is not what "
-            "forward returns. Taking the room back (resize_) brings no numbers; the all-gather "
-            "does, from all ranks, before each use."
+            "the layer computed with other parameters. The all-gather from all ranks brings the "
+            "numbers before each use; resize_ brings no numbers."
         ),
         ("the gradient", "none"): N_(
-            "shard.grad is None after backward. The hook of each parameter runs when its gradient "
-            "is there; with the last of them all can go. Was x detached?"
+            "shard.grad is None after backward. Which hook runs when the gradients are there? Was "
+            "x detached?"
         ),
-        ("the gradient", ""): NOT_GATHERED_AGAIN,
-        ("freed", "wrapping"): N_(
-            "after FSDP(layer) there are {more:.0f} numbers more than the shards have: a layer is "
-            "still whole, or a copy of it."
-        ),
+        ("the gradient", "values"): NO_MEAN,
+        ("the gradient", "zero"): NO_MEAN,
         ("freed", ""): N_(
-            "in {mistake} {more:.0f} numbers too many are held: while a layer computes, another "
-            "one (of {layer} numbers) is whole, or kept as a copy. Gather just before, and free as "
-            "soon as it has computed, or its gradients have gone; whole gradients go too, by "
-            "p.grad = None."
-        ),
-        ("freed", "after"): N_(
-            "after the step {more:.0f} numbers too many are held, in whole parameters or "
-            "gradients. p.grad = None gives the room of whole gradients back; a shard.grad that is "
-            "a view keeps its row, a copy by .clone() stands alone."
+            "{more:.0f} numbers too many are held ({mistake}): a layer is still whole, or a copy "
+            "of it. Free it as soon as it has computed, set p.grad = None after a step, and keep "
+            "no view of a row: take a copy by .clone()."
         ),
         ("sent", ""): GATHERED_AGAIN,
     },
     "column": {
         ("the weight learns", ""): NO_PARAMETER,
         ("the bias learns", ""): NO_PARAMETER,
-        ("the weight", "whole"): N_("it is not cut: every rank holds the whole weight."),
-        ("the weight", "other dimension"): OTHER_DIMENSION,
-        ("the weight", "values"): N_(
-            "a rank takes neighbours, not every {size}th row: chunk({size}, …)[rank]."
+        ("", "whole"): N_("every rank holds the whole. Cut it by chunk({size}, …)[rank]."),
+        ("the weight", "other dimension"): N_(
+            "it is cut along the other dimension. torch keeps weights as [outputs, inputs]."
         ),
-        ("the bias", "whole"): N_(
-            "it is not cut. There is one number for each output, so each belongs to the rank that "
-            "has the output."
-        ),
-        ("y", "gathered"): N_(
-            "all outputs are here: they were gathered where nobody needs them. What follows works "
-            "on the slice."
-        ),
-        ("y", "no bias"): N_("the bias is missing."),
+        ("y", "gathered"): N_("all outputs are here. Leave each rank its own outputs."),
         ("the gradient of x", "own"): N_(
-            "it holds this rank's outputs alone: the all-reduce in backward is missing, or what it "
-            "has summed up is not what is used (a copy, a call nobody waited for). Every output "
-            "depends on all of x, so x gets a share of its gradient from each rank."
+            "it holds the outputs of this rank alone. Every output depends on all of x: look for "
+            "the all-reduce in backward, and whether its result is used."
         ),
         ("unchanged", ""): N_(
-            "the numbers are right, but backward changes in place what came to it. Others may need "
-            "that as it was: let all_reduce change a copy, grad.clone()."
+            "backward changes in place what came to it. Let all_reduce change a copy, grad.clone()."
         ),
         ("memory", ""): N_(
-            "The layer keeps {kept:.3g} times its slices in memory, its parameters {viewed:.3g} "
-            "times. A slice that is a view keeps the whole; a copy, by .clone(), lets go of it."
+            "The layer keeps {kept:.3g} times its slices in memory. A view keeps the whole tensor; "
+            "a copy by .clone() keeps the slice."
         ),
-        ("sent forward", ""): N_(
-            "In forward it calls {calls}, and sends {sent:.3g} times the whole on {size} ranks. "
-            "Column-parallel: nothing has to travel; row-parallel: one all-reduce is enough."
-        ),
-        ("sent backward", ""): N_(
-            "In backward it calls {calls}, and sends {sent:.3g} times the whole on {size} ranks. "
-            "Column-parallel: one all-reduce is enough; row-parallel: nothing has to travel."
-        ),
+        ("sent forward", ""): SENT_TOO_MUCH,
+        ("sent backward", ""): SENT_TOO_MUCH,
     },
     "row": {
-        ("the bias", "cut"): N_("it is cut. Every rank has all outputs, and each needs its bias."),
         ("the bias", "divided"): N_(
-            "it is divided by the number of ranks. The sum comes out right, but each rank's share "
-            "gets the whole gradient: a step of the optimizer moves it {size} times as far. Keep "
-            "it whole, and add it after the sum."
-        ),
-        ("the bias", "zeros"): N_(
-            "it is zero here. Each rank's zeros get the whole gradient as well: after a step of "
-            "the optimizer the bias is in y {size} times. Add it after the sum, or hold it on one "
-            "rank alone, and None on the others."
+            "it is divided by the number of ranks. Each rank's share gets the whole gradient, so a "
+            "step of the optimizer moves it {size} times as far. Add the whole bias after the sum."
         ),
         ("y", "partial"): PARTIAL,
         ("y", "own"): PARTIAL,
         ("y", "bias everywhere"): N_(
-            "the bias is in it {size} times: every rank added it before the sum. Add it afterwards."
+            "it contains the bias {size} times. Add the bias after the sum."
         ),
         ("the gradient of x", "times"): N_(
-            "a sum in backward that is not needed: dy is the same on every rank, so the gradient "
-            "comes out {size} times too large. Each partial sum has the gradient of y itself."
+            "it is {size} times too large. dy is the same on every rank: backward needs no sum."
         ),
         ("the gradient of the bias", "mean"): N_(
-            "it is 1/{size} of the right one, and y is right: the bias was divided by the number "
-            "of ranks and added before the sum. Add the whole bias after the sum."
+            "it is 1/{size} of the right one, and y is right. Add the whole bias after the sum."
         ),
     },
     "tokens": {
         ("y", "all tokens"): N_(
-            "all tokens are here, and each rank is to have its own: a reduce-scatter in the place "
-            "of the all-reduce."
+            "all tokens are here. Each rank needs its own: use a reduce-scatter instead of the "
+            "all-reduce."
         ),
         ("y", "own"): N_(
-            "the tokens are the right ones, but only this rank's partial sum of them is here: "
-            "cutting is not enough, the partial sums have to be added."
+            "the tokens are right, and the partial sums of the other ranks are missing: cutting "
+            "is not enough."
         ),
         ("the gradient of x", "own"): N_(
-            "it holds this rank's share alone. Every rank used these tokens, so backward of "
-            "GatherTokens adds up all shares: a reduce-scatter, not a cut."
+            "it holds the share of this rank alone. Every rank used these tokens: backward of "
+            "GatherTokens is a reduce-scatter, not a cut."
         ),
+        ("", "added up"): N_("the slices of all ranks were added up. Each rank has its own slice."),
         ("the gradient of a", "own"): BY_OWN_TOKENS,
-        ("the gradient of a", "added up"): ADDED_UP,
         ("the gradient of b", "own"): BY_OWN_TOKENS,
-        ("the gradient of b", "added up"): ADDED_UP,
-        ("sent forward", ""): TOKENS_SENT,
-        ("sent backward", ""): TOKENS_SENT,
+        ("sent forward", ""): SENT_TOO_MUCH,
+        ("sent backward", ""): SENT_TOO_MUCH,
     },
     "context": {
         ("y", "own keys"): N_(
-            "each position looks at those of its own rank alone: keys and values of the others "
-            "have to come."
+            "each position looks at the positions of its own rank alone. Gather the keys and "
+            "values of the other ranks."
         ),
-        ("y", "no mask"): N_("positions look ahead: the causal mask is missing."),
+        ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
         ("y", "inverted mask"): N_(
-            "the mask is the wrong way round. Hidden is a key whose position is greater than that "
-            "of the query."
+            "the mask is the wrong way round. Hide keys of later positions."
         ),
-        ("y", "not finite"): N_(
-            "it has numbers that are none (NaN): some position sees no key at all, not even its "
-            "own. Hidden is a key whose position is greater than that of the query."
-        ),
-        ("y", "in the order of ranks"): N_(
-            "the gathered keys lie rank by rank, and the mask takes them for the sequence in its "
-            "order. Gather their positions as well."
-        ),
-        ("y", "from 0"): FROM_0,
-        ("y", "both from 0"): FROM_0,
+        ("y", "not finite"): N_("some position sees no key at all. It has to see its own key."),
+        ("y", "in the order of ranks"): POSITIONS,
+        ("y", "from 0"): POSITIONS,
+        ("y", "both from 0"): POSITIONS,
         ("y", "exchanged"): N_("keys and values are exchanged."),
         ("the gradient of x", "own"): N_(
-            "it comes from this rank's outputs alone. Other ranks looked at these keys and values: "
-            "backward of the all-gather is a reduce-scatter."
-        ),
-        ("the gradient of x", "queries alone"): N_(
-            "it comes by the queries alone: through the gathered keys and values nothing comes "
-            "back. dist.all_gather is unknown to autograd."
-        ),
-        ("weights unchanged", ""): N_(
-            "finish has changed a weight itself. It sums up parameter.grad."
+            "it comes from the outputs of this rank alone. Other ranks looked at these keys and "
+            "values: backward of the all-gather is a reduce-scatter."
         ),
         ("", "own"): N_(
-            "it is this rank's own. All ranks hold these weights, and each has other positions, so "
-            "their gradients need one more sum, and it has to reach parameter.grad, not a copy."
+            "it is still this rank's own. All ranks hold these weights: sum their gradients, in "
+            "parameter.grad itself."
         ),
+        ("weights unchanged", ""): N_("finish has changed a weight. It sums up parameter.grad."),
         ("sent", ""): N_(
             "Forward sends {sent:.3g} times what x has on all {size} ranks. Queries stay where "
-            "they are: gather keys and values, and the positions they belong to."
+            "they are: gather keys, values and positions."
         ),
     },
     "experts": {
@@ -421,14 +351,10 @@ HINTS: dict[str, Hints] = {
         ),
     },
     "schedule": {
-        ("the gradient of the weight", "none"): N_("no micro-batch came back through this stage."),
         ("the gradient of the weight", ""): N_(
             "not every micro-batch has gone forward and backward once through this stage."
         ),
     },
 }
 HINTS["buckets"] = {**HINTS["ddp"], **HINTS["buckets"]}
-HINTS["row"] = {**HINTS["column"], **HINTS["row"]}
-HINTS["row"] = {
-    key: one for key, one in HINTS["row"].items() if key != ("the gradient of x", "own")
-}
+HINTS["row"] = {**HINTS["column"], **HINTS["row"], ("the gradient of x", "own"): GENERAL["own"]}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.trials import shares
 from course_lib.teach.trials.hints import GENERAL, HINTS, REQUIREMENTS, SERIAL
 from course_lib.teach.trials.own_file import could_load
-from course_lib.teach.trials.torch_errors import EQUAL_PIECES, ONE_ROOT, in_short, why_error
+from course_lib.teach.trials.torch_errors import EQUAL_PIECES, in_short, why_error
 from course_lib.teach.trials.verdict import (
     Event,
     Trial,
@@ -32,6 +32,9 @@ MESSAGES = ("send", "recv", "isend", "irecv")
 # Collectives whose sizes may differ between ranks.
 UNEVEN = ("all_to_all", "all_to_all_single")
 AGAIN = ", step 2"
+# Tolerance of the shares of ranks in a result.
+NEAR = 1e-3
+Row = Sequence[float]
 SHOWN_CALLS = 6
 
 
@@ -74,21 +77,19 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
             "right in the first step, not in the second, in which x, dy and the weights are others."
             " What is kept from step to step?"
         )
-    if not trial.at(size, event["case"], "call")[rank] and (
-        idle := _idle(trial, size, event["case"])
-    ):
-        return idle
-    calls = [one for made in trial.at(size, event["case"], "call") for one in made]
+    made = trial.at(size, event["case"], "call")
+    if not made[rank] and any(made):
+        return _idle(rank)
+    calls = [one for of_rank in made for one in of_rank]
     if exercise == "buckets" and any(call.get("thread") for call in calls):
         what, mistake = "one thread", ""
     if what == "waited":
         return _unwaited(trial, size, event["case"])
+    factor = 0.0
     if mistake == "shares":
-        mistake = shares.mistake_of(event["shares"], event["right"][0], rank, size)
-    if told := _hint(exercise, what, mistake) or ("shares" not in event and GENERAL["values"]):
-        said = _(told, **_values(event, of_ranks), rank=rank)
-    else:
-        said = shares.explain(mistake, event["shares"], event["right"][0], rank, size)
+        mistake, factor = _by_shares(event["shares"], event["right"][0], rank, size)
+    told = _hint(exercise, what, mistake) or GENERAL["values"]
+    said = _(told, **_values(event, of_ranks), rank=rank, factor=factor)
     if 0 < len(event.get("wrong", ())) < event.get("of", 0):
         wrong = ", ".join(event["wrong"])
         said = _("{wrong} of {of}: {said}", wrong=wrong, of=event["of"], said=said)
@@ -96,6 +97,27 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     if right == [0] and size > 1 and mistake and what != "the weights":
         return _("only rank 0 has it right, and every rank needs it. Here {said}", said=said)
     return said
+
+
+def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[str, float]:
+    """Return the mistake that the shares of the ranks in a result show, and its factor."""
+    first = table[0]
+    if any(not _alike(row, first) for row in table):
+        return "values", 0.0
+    there, wanted = ([r for r, share in enumerate(row[:size]) if abs(share) > NEAR]
+                     for row in (first, right))  # fmt: skip
+    if not any(abs(share) > NEAR for share in first):
+        return "zero", 0.0
+    if there == [rank] != wanted:
+        return "own", 0.0
+    at = next((n for n, share in enumerate(right) if abs(share) > NEAR), 0)
+    factor = first[at] / right[at] if right[at] else 0.0
+    is_multiple = factor and _alike(first, [factor * share for share in right])
+    return ("times", factor) if is_multiple else ("values", 0.0)
+
+
+def _alike(one: Row, other: Row) -> bool:
+    return all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))
 
 
 def _values(event: Event, of_ranks: Sequence[Sequence[Event]]) -> dict[str, Any]:
@@ -124,35 +146,13 @@ def _unwaited(trial: Trial, size: int, case: str) -> str:
         # An unfinished rank may still be inside its last call.
         if len(waited) < len(calls) - (not through):
             sync = {one["number"] for one in waited if one["sync"]}
-            return _nobody_waited([one for n, one in enumerate(calls) if n not in sync])
+            names = dict.fromkeys(called(one) for n, one in enumerate(calls) if n not in sync)
+            return _(
+                "nobody waited for one of these calls: {calls}. isend, irecv, and collectives with "
+                "async_op=True return a work at once. The numbers are there after work.wait().",
+                calls=", ".join([*names][:SHOWN_CALLS]),
+            )  # fmt: skip
     return ""
-
-
-def _lost(trial: Trial, size: int, case: str) -> str:
-    """Explain messages that were started but not waited for, so that their receiver hangs."""
-    calls = trial.at(size, case, "call")
-    for target, made in enumerate(calls):
-        source = made[-1].get("peer", -1) if made and made[-1]["call"] == "recv" else -1
-        if 0 <= source < size:
-            taken = [one for one in made if (one["call"], one["peer"]) == ("recv", source)]
-            sent = [
-                one for one in calls[source] if (one["call"], one.get("peer")) == ("send", target)
-            ]
-            if len(sent) >= len(taken):
-                return _nobody_waited(sent[len(taken) - 1 :])
-    return ""
-
-
-def _nobody_waited(calls: Sequence[Event]) -> str:
-    letter = {name: "i" for name in MESSAGES[:2]}
-    some = [one | {"call": letter.get(one["call"], "") + one["call"]} for one in calls]
-    names = list(dict.fromkeys(map(called, some)))
-    return _(
-        "nobody waited for {one_of}{calls}. isend, irecv, and collectives with "
-        "async_op=True return a work at once; the numbers have gone, or come, when "
-        "work.wait() has returned.",
-        one_of=_("one of ") if len(names) > 1 else "", calls=", ".join(names[:SHOWN_CALLS]),
-    )  # fmt: skip
 
 
 def _no_error(check: Checklist, trial: Trial, found: tuple[int, Event] | None) -> None:
@@ -182,7 +182,8 @@ def _no_error(check: Checklist, trial: Trial, found: tuple[int, Event] | None) -
         hint = _unwaited(trial, event["size"], event["case"])
     if not hint and where:
         hint = _("The line is in your file. Print what it works with, on this rank and on others.")
-    check.refuse(_("no error on {event}", event=ranks(event["size"])), f"{told}\n{hint}".strip())
+    said = f"{hint}\n({told})" if hint else told
+    check.refuse(_("no error on {event}", event=ranks(event["size"])), said)
 
 
 def _in_one_order(check: Checklist, trial: Trial, most: int) -> None:
@@ -211,24 +212,21 @@ def _in_one_order(check: Checklist, trial: Trial, most: int) -> None:
 
 
 def _both_orders(first: Sequence[str], rank: int, other: Sequence[str]) -> str:
-    def shown(calls: Sequence[str], start: int) -> str:
-        some = calls[start : start + SHOWN_CALLS]
-        more = ["…"] if len(calls) > start + SHOWN_CALLS else []
-        return ", ".join([*some, *more]) or _("nothing more")
-
-    pairs = list(zip(first, other, strict=False))
-    differs = next((n for n, pair in enumerate(pairs) if pair[0] != pair[1]), len(pairs))
-    why = _(
-        "A collective is a meeting of all ranks. The first call of one meets the first call of the "
-        "others, whatever it is for; if they differ, ranks wait for ever or mix numbers up."
+    pairs = zip(first, other, strict=False)
+    same = next(
+        (n for n, pair in enumerate(pairs) if pair[0] != pair[1]), min(map(len, (first, other)))
     )
-    names = {one.partition("(")[0] for one in (pairs[differs] if differs < len(pairs) else ())}
-    if len(names) == 1:
-        why = EQUAL_PIECES if re.search("gather|scatter", names.pop()) else ONE_ROOT
-    start = max(0, differs - 1)
+    shown = [", ".join(calls[same:][:SHOWN_CALLS]) or _("nothing more") for calls in (first, other)]
+    why = _(
+        "The first collective of one rank meets the first collective of the others, whatever it is "
+        "for. If they differ, ranks wait for ever or mix numbers up."
+    )
+    names = {calls[same].partition("(")[0] for calls in (first, other) if len(calls) > same}
+    if len(names) == 1 and re.search("gather|scatter", "".join(names)):
+        why = EQUAL_PIECES
     return _(
         "From call {number} on:\nrank 0: {first}\nrank {rank}: {other}\n{why}",
-        number=start + 1, first=shown(first, start), rank=rank, other=shown(other, start), why=why,
+        number=same + 1, first=shown[0], rank=rank, other=shown[1], why=why,
     )  # fmt: skip
 
 
@@ -265,32 +263,27 @@ def _line(event: Event) -> str:
 
 
 def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str:
-    if told := _messages(trial, size, case) or _idle(trial, size, case):
+    made, names = trial.at(size, case, "call"), {call["call"] for call in last}
+    if told := _messages(trial, size, case):
         return told
+    if any(made) and not all(made):
+        return _idle(made.index([]))
     if not last or size == 1:
         return _("Nobody else is there to wait for: look for a loop that never ends.")
-    if {call["call"] for call in last} <= {"send"}:
+    if names == {"send"}:
         return _(
-            "Every rank waits until its neighbour has taken what it sends, and no neighbour "
-            "receives, because it waits in send as well. isend starts sending and goes on: first "
-            "recv, then wait()."
+            "Every rank waits in send until its neighbour receives, and the neighbour waits in "
+            "send too. Use isend, then recv, then wait()."
         )
-    if {call["call"] for call in last} <= {"recv"}:
-        nobody = _("Every rank waits for a message that nobody sends.")
-        return _unwaited(trial, size, case) or _lost(trial, size, case) or nobody
-    if any("root" in call for call in last):
-        return ONE_ROOT
-    return _("A message needs both ends, and a collective all ranks: which rank is missing in it?")
+    told = _unwaited(trial, size, case) if names == {"recv"} else ""
+    return told or _(
+        "A message needs both ends, and a collective needs all ranks. Which rank is missing? Was "
+        "every isend waited for, by wait()?"
+    )
 
 
-def _idle(trial: Trial, size: int, case: str) -> str:
-    made = trial.at(size, case, "call")
-    if all(made) or not any(made):
-        return ""
-    return _(
-        "Rank {rank} has neither sent nor received anything: all take each step together.",
-        rank=made.index([]),
-    )  # fmt: skip
+def _idle(rank: int) -> str:
+    return _("Rank {rank} has neither sent nor received anything, and other ranks have.", rank=rank)
 
 
 def _messages(trial: Trial, size: int, case: str) -> str:
@@ -298,32 +291,21 @@ def _messages(trial: Trial, size: int, case: str) -> str:
     calls = trial.at(size, case, "call")
     for rank, made in enumerate(calls):
         for call in made[-2:]:
-            if call.get("peer") == rank:
+            if call.get("peer", -1) == rank or not 0 <= call.get("peer", 0) < size:
                 return _(
-                    "Rank {rank} calls {call}: that is itself. On one rank there is no step to "
-                    "make, and a round over n ranks has n − 1 steps. Do dist.get_rank() and "
-                    "dist.get_world_size() say who it is, and who comes after it?",
-                    rank=rank, call=called(call),
+                    "Rank {rank} of {size} calls {call}. The next rank is (rank + 1) % size, and "
+                    "the rank before is (rank - 1) % size. On one rank there is nothing to send.",
+                    rank=rank, size=size, call=called(call),
                 )  # fmt: skip
-            if not 0 <= call.get("peer", 0) < size:
+    for source, target in permutations(range(size), 2):
+        sent = [c for c in calls[source] if (c["call"], c.get("peer")) == ("send", target)]
+        taken = [c for c in calls[target] if (c["call"], c.get("peer")) == ("recv", source)]
+        for one, other in zip(sent, taken, strict=False):
+            if (one["bytes"], one["tag"]) != (other["bytes"], other["tag"]):
                 return _(
-                    "There is no rank {peer} among {size}. The rank after the last one is rank 0: "
-                    "(rank + 1) % size; the one before rank 0 is the last: (rank - 1) % size.",
-                    peer=call["peer"], size=size,
+                    "Rank {source} sends {sent} bytes (tag {sent_tag}), and rank {target} receives "
+                    "{taken} bytes (tag {taken_tag}). Make the buffer by torch.empty_like.",
+                    source=source, sent=one["bytes"], sent_tag=one["tag"], target=target,
+                    taken=other["bytes"], taken_tag=other["tag"],
                 )  # fmt: skip
-    for source in range(size):
-        for target in range(size):
-            sent = [c for c in calls[source] if (c["call"], c.get("peer")) == ("send", target)]
-            taken = [c for c in calls[target] if (c["call"], c.get("peer")) == ("recv", source)]
-            for one, other in zip(sent, taken, strict=False):
-                if (one["bytes"], one["tag"]) != (other["bytes"], other["tag"]):
-                    return _(
-                        "Rank {source} sends {sent} numbers ({sent_bytes} bytes, tag {sent_tag}), "
-                        "and rank {target} receives into {taken} ({taken_bytes} bytes, tag "
-                        "{taken_tag}). Both ends name one tag, and the buffer has the length and "
-                        "the type of the piece that the other one sends: torch.empty_like(…).",
-                        source=source, sent=one["numbers"], sent_bytes=one["bytes"],
-                        sent_tag=one["tag"], target=target, taken=other["numbers"],
-                        taken_bytes=other["bytes"], taken_tag=other["tag"],
-                    )  # fmt: skip
     return ""

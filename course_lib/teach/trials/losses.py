@@ -62,15 +62,10 @@ def _why(text: str, means: Sequence[float], rank: int) -> str:
         return ""
     if _near(text, own) or _near(text, own / size):
         return _(
-            "that is the mean over rank {rank}'s own samples, or a {size}th of it; over all ranks "
+            "that is the mean over rank {rank}'s own samples, or a {size}th of it. Over all ranks "
             "it is {mean:.4f}.", rank=rank, size=size, mean=mean,
         )  # fmt: skip
-    if _near(text, size * mean):
-        return _(
-            "that is the sum over {size} ranks: all_reduce adds up. The mean is {mean:.4f}.",
-            size=size, mean=mean,
-        )  # fmt: skip
-    return _("the mean over all ranks' samples is {mean:.4f}.", mean=mean)
+    return _("the mean over the samples of all ranks is {mean:.4f}.", mean=mean)
 
 
 def _near(text: str, wanted: float) -> bool:

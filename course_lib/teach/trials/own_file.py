@@ -14,7 +14,7 @@ from typing import Any
 from course_lib.lab.workspace import plain, programs_folder
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.trials.torch_errors import OWN_GROUP
-from course_lib.teach.trials.verdict import Trial, place
+from course_lib.teach.trials.verdict import Event, Trial, place
 from course_lib.words import N_, _
 
 TOO_EARLY = N_(
@@ -28,47 +28,42 @@ OWN_WORK = N_(
 
 
 def could_load(check: Checklist, trial: Trial) -> None:
+    imported = _("the file can be imported")
     for _unused, event in trial.all("own group"):
-        check.refuse(
-            _("the file can be imported"),
-            _("Line {event}: {own_group}", event=event["line"], own_group=OWN_GROUP),
-        )
+        check.refuse(imported, f"{_at(event)}: {_(OWN_GROUP)}")
     for _unused, event in trial.all("not own work"):
-        check.refuse(
-            _("the work is your own"), f"Line {event['line']} uses {event['text']}. {OWN_WORK}"
-        )
+        uses = _("{where} uses {what}.", where=_at(event), what=event["text"])
+        check.refuse(_("the work is your own"), f"{uses} {_(OWN_WORK)}")
     for _unused, event in trial.all("cannot load"):
-        where = _(", line {event}", event=event["line"]) if event.get("line") else ""
-        hint = f"{event['kind']}{where}: {event['text']}"
+        hint = f"{_at(event)}: {event['kind']}: {event['text']}"
         if "init_process_group" in event["text"]:
-            hint += f"\n{TOO_EARLY}"
+            hint += f"\n{_(TOO_EARLY)}"
         if event["kind"] == "SystemExit":
-            hint = _(
-                "It ends the program (sys.exit{where}) instead of defining a function.", where=where
-            )
-        check.refuse(_("the file can be imported"), hint)
+            hint = _("{where} ends the program. Define a function instead.", where=_at(event))
+        check.refuse(imported, hint)
     for _unused, event in trial.all("no function"):
-        there = ", ".join(event["there"]) or _("nothing that can be called")
         check.refuse(
             _("the file defines {event}", event=event["wanted"]),
             _(
                 "It defines {there}. The name has to be {event}, letter by letter.",
-                there=there,
+                there=", ".join(event["there"]) or _("nothing that can be called"),
                 event=event["wanted"],
             ),
         )
     for rank, event in trial.all("printed"):
-        where = f" ({place(event)})" if "case" in event else ""
         check.refuse(
             _("it prints no more than a person reads"),
             _(
-                "Rank {rank} printed more than {event} KiB{where} and was stopped. Look "
-                "for a loop without end.",
+                "Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
+                "without end.",
                 rank=rank,
                 event=event["bytes"] >> 10,
-                where=where,
             ),
         )
+
+
+def _at(event: Event) -> str:
+    return _("line {line}", line=event["line"]) if event.get("line") else _("the file")
 
 
 def comes_back(check: Checklist, trial: Trial) -> None:

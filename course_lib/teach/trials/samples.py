@@ -37,24 +37,21 @@ def _not_shared(seen: Seen, part: str, orders: Sequence[list[int]]) -> str:
     every = set.union(*sets)
     if len(every) == max(map(len, sets)):
         return _(
-            "every rank goes through the same {count} samples: {size} devices do the work of one. "
-            "Is there a DistributedSampler for them, and does the loader have it?",
-            count=len(sets[0]), size=seen.size,
-        )  # fmt: skip
+            "every rank goes through the same {count} samples. Is there a DistributedSampler for "
+            "them, and does the loader have it?",
+            count=len(sets[0]),
+        )
     for one, other in combinations(range(len(sets)), 2):
         if (both := len(sets[one] & sets[other])) >= seen.size:
             return _(
                 "ranks {one} and {other} saw the same samples, {both} of them. Does the sampler "
-                "know rank and world size? (It takes them from the process group; a local rank is "
-                "the same on each node.)", one=one, other=other, both=both,
+                "know the rank (not the local rank) and the world size?",
+                one=one, other=other, both=both,
             )  # fmt: skip
     if missed := PARTS[part] - len(every):
         return _(
             "{missed} of {count} samples were seen by no rank.", missed=missed, count=PARTS[part]
         )
     if part == "train" and all(order == sorted(order) for order in orders):
-        return _(
-            "the ranks get the samples in the order of the data, not shuffled. The program for one "
-            "device shuffles; DistributedSampler does too, unless shuffle=False."
-        )
+        return _("the ranks get the samples in the order of the data, not shuffled.")
     return ""

@@ -20,7 +20,10 @@ SENT, GOT = ("send", "isend"), ("recv", "irecv")
 def judge(seen: Seen) -> str | None:
     who = [rank for rank, events in enumerate(seen.of("saved")) if events]
     if len(who) > 1:
-        return _many(who)
+        return _(
+            "{who} save the model, into one file at once or into many equal files. Rank 0 is "
+            "enough.", who=ranks_of(who),
+        )  # fmt: skip
     if not who:
         return _not_saved(seen)
     if who != [0]:
@@ -39,36 +42,23 @@ def _last_saved(seen: Seen) -> Event:
     return ([event for event in saves if event["file"] in files] or saves)[-1]
 
 
-def _many(who: Sequence[int]) -> str:
-    return _(
-        "{who} save the model. What is in a file that several write at once is chance, and a file "
-        "for each rank holds one and the same model. One is enough: rank 0's.",
-        who=ranks_of(who),
-    )
-
-
 def _not_saved(seen: Seen) -> str | None:
     """Explain that no rank saved, or that a rank loaded before rank 0 could save."""
     in_vain = [rank for rank, events in enumerate(seen.of("not loaded")) if events]
     if in_vain:
         return _(
-            "no rank had saved the model when {in_vain} loaded it. Rank 0 saves it, "
-            "and dist.barrier() before loading lets all wait for rank 0.",
+            "no rank had saved the model when {in_vain} loaded it. Call dist.barrier() before "
+            "loading.",
             in_vain=ranks_of(in_vain),
         )
     return _("no rank has saved the model.") if seen.ended else None
 
 
 def _other_than_the_model(saved: Event) -> str:
-    if saved["what"] == "DistributedDataParallel":
+    is_wrapped = any(key.startswith("module.") for key in saved["keys"])
+    if is_wrapped or saved["what"] == "DistributedDataParallel":
         return _(
-            "the whole wrapped model is in the file, with its process group: nobody "
-            "can load it without as many ranks. Save model.module.state_dict()."
-        )
-    if any(key.startswith("module.") for key in saved["keys"]):
-        return _(
-            "the names in the file begin with `module.`: this is the wrapped model. "
-            "Nobody can load it without DistributedDataParallel. Save "
+            "the wrapped model is in the file, whose names begin with `module.`. Save "
             "model.module.state_dict()."
         )
     if saved["weights"] is None:
@@ -80,17 +70,13 @@ def _other_than_the_model(saved: Event) -> str:
 def _too_early(seen: Seen, saved: Event) -> str | None:
     if re.search(KEYS, seen.error):
         return _(
-            "the file has the names of the plain model, and what loads it is the "
-            "wrapped one, whose names begin with `module.`: "
-            "model.module.load_state_dict(…)."
+            "the file has the names of the plain model. Load it by model.module.load_state_dict(…)."
         )
     for rank, events in enumerate(seen.of("loaded")):
         if rank and events and not _knows(seen, rank, events[-1], saved):
             return _(
-                "rank {rank} loads the file before it can know that rank 0 has "
-                "written it: between the two they do not meet. It finds no file, "
-                "half a one, or that of an earlier epoch, as the disk is quick or "
-                "slow. dist.barrier() before loading lets all wait for rank 0.",
+                "rank {rank} may load the file before rank 0 has written it. Call dist.barrier() "
+                "before loading.",
                 rank=rank,
             )
     return "" if seen.ended else None
@@ -137,8 +123,8 @@ def _not_the_best(seen: Seen, saved: Event) -> str:
     if best in held:
         return ""
     return _(
-        "{value} is in the file, and the best was that of epoch {best}. (Validation losses over "
-        "all ranks: {told}. Rank 0's own are {own}: which decides?)",
+        "{value} is in the file, and the best was that of epoch {best}. Validation losses over all "
+        "ranks: {told}. Rank 0's own are {own}.",
         value=_("the model of epoch {held}", held=held[0] + 1) if held else _("another model"),
         best=best + 1,
         told=", ".join(f"{value:.2f}" for value in means),
@@ -153,16 +139,8 @@ def _tested(seen: Seen, saved: Event) -> str:
     wrong = [
         rank for rank, event in enumerate(found) if not _same(event["tested"], saved["weights"])
     ]
-    if len(wrong) == seen.size:
-        return _(
-            "the model that is tested is not the one in the file. Is it loaded before the test?"
-        )
     if wrong:
-        return _(
-            "{wrong} test with other weights than those in the file: all ranks have "
-            "to load them, or to get them from who has.",
-            wrong=ranks_of(wrong),
-        )
+        return _("{wrong} test with other weights than the file has.", wrong=ranks_of(wrong))
     return ""
 
 

@@ -52,27 +52,27 @@ WRONG = {
     ),
     "blocking": (
         [(ASYNC, "dist.all_reduce(flat)"), (WORK, "")],
-        "backward stands still until it has gone",
+        "so backward stands still",
     ),
     "the rest is not sent": (
         [("        if self.waiting:\n            self.send()\n", "")],
-        "what is left is sent in finish()",
+        "p.grad is None until",
     ),
     "not copied back": (
         [("p.grad.copy_(part.view_as(p))", "pass")],
-        "the sum is in another tensor",
+        "Is the bucket copied back",
     ),
     "other buckets": (
         [(">= self.MOST:", ">= self.MOST + 50 * dist.get_rank():")],
         "in the same order",
     ),
-    "no wait": ([(WORK, "")], "nobody waited for all_reduce(90 numbers"),
+    "no wait": ([(WORK, "")], "nobody waited for one of these calls: all_reduce(90 numbers"),
     "no work": ([(ASYNC, "dist.all_reduce(flat)")],
-                "without async_op=True a collective returns None"),
+                "returns None, except with async_op=True"),
     "hook before": (
         [("register_post_accumulate_grad_hook(self.ready)",
           "register_hook(lambda grad, p=parameter: self.ready(p))")],
-        "a hook by register_hook runs before that",
+        "use register_post_accumulate_grad_hook",
     ),
 }  # fmt: skip
 RIGHT = {

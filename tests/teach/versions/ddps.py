@@ -18,9 +18,9 @@ IF_THERE = "            if parameter.grad is not None:\n"
 WRONG = {
     "divided on rank 0": (
         [(DIVIDES, "                if not dist.get_rank():\n    " + DIVIDES)],
-        "only rank 0 has it right, and every rank needs it. Here this is the sum",
+        "only rank 0 has it right, and every rank needs it. Here it is 2 times the right one",
     ),
-    "no division": ([(DIVIDES, "")], "not divided by the number of ranks"),
+    "no division": ([(DIVIDES, "")], "Is a division missing"),
     "summed twice": ([(SUMS, SUMS + SUMS)], "sum 486 numbers, and there are 243"),
     "no broadcast": (
         [("            dist.broadcast(tensor, src=0)\n", "            pass\n")],
@@ -31,8 +31,8 @@ WRONG = {
          ("dist.broadcast(tensor", "dist.broadcast(tensor.data")],
         "offset of 8: ",
     ),
-    "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "nothing was exchanged"),
-    "frozen": ([("if parameter.grad is not None:", "if True:")], "always for a frozen parameter"),
+    "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "Was nothing exchanged"),
+    "frozen": ([("if parameter.grad is not None:", "if True:")], "A frozen parameter never"),
     "rank 0 leaves early": (
         [(LOOP, "        if dist.get_rank() == 0: return\n" + LOOP)], "rank 0: nothing more",
     ),
@@ -43,7 +43,7 @@ WRONG = {
     "the last work alone": (
         [(SUMS + DIVIDES, "                work = dist.all_reduce(parameter.grad, async_op=True)\n"
           "        work.wait()\n" + LOOP + IF_THERE + DIVIDES)],
-        "nobody waited for one of all_reduce(",
+        "nobody waited for one of these calls: all_reduce(",
     ),
     "summed over steps": (
         [("self.model = model\n", "self.model, self.kept = model, {}\n"),

@@ -116,7 +116,7 @@ RIGHT = {
 }  # fmt: skip
 WRONG = {
     "free as a hook": ([(HOOK, HOOK.replace("gather", "free"))], "calls a hook with one argument"),
-    "no division": ([("        self.shard.grad /= self.size\n", "")], "the sum over the ranks"),
+    "no division": ([("        self.shard.grad /= self.size\n", "")], "Is a division missing"),
     "never freed": ([("resize_(0)", "resize_(self.bytes)")], "a layer is still whole"),
     "not freed after forward": (
         [("(x)\n        self.free()", "(x)")], "too many are held",
@@ -142,7 +142,7 @@ WRONG = {
     "all_reduce": (
         [(REDUCES, "dist.all_reduce(row); "
           "self.shard.grad.copy_(row.chunk(self.size)[dist.get_rank()])")],
-        "leave whole gradients on every rank",
+        "whole gradients on every rank",
     ),
     "no gradient": (
         [("p.register_post_accumulate_grad_hook(self.ready)", "pass")], "shard.grad is None",

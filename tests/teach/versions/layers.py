@@ -73,9 +73,9 @@ WRONG_COLUMNS = {
           f"        {APPLIED.replace('self.weight', 'self.first')}")], "right in the first step",
     ),
     "the next slice": ([("chunk(size, 0)[rank]", "chunk(size, 0)[(rank + 1) % size]")],
-                       "rank 0 has that of rank 1. Where does"),
+                       "in one order everywhere"),
     "no all-reduce in backward": (
-        [(REDUCES, "        return grad\n")], "the all-reduce in backward is missing",
+        [(REDUCES, "        return grad\n")], "look for the all-reduce in backward",
     ),
     "the wrong dimension": (
         [("chunk(size, 0)", "chunk(size, 1)")],
@@ -84,18 +84,18 @@ WRONG_COLUMNS = {
     "not cut": ([("weight.chunk(size, 0)[rank]", "weight")], "every rank holds the whole"),
     "a view": ([("[rank].clone())\n        self.bias", "[rank])\n        self.bias")], ".clone()"),
     "weights under no_grad": (
-        [(APPLIED, f"with torch.no_grad():\n            {APPLIED}")], "Nothing leads back",
+        [(APPLIED, f"with torch.no_grad():\n            {APPLIED}")], "Autograd does not allow",
     ),
 }  # fmt: skip
 WRONG_ROWS = {
     "no all-reduce in forward": (
         [("SumOut.apply(x @ self.weight.T)", "x @ self.weight.T")],
-        "the all-reduce in forward is missing",
+        "look for the all-reduce in forward",
     ),
     "bias on every rank": (
         [("SumOut.apply(x @ self.weight.T) + self.bias",
           "SumOut.apply(x @ self.weight.T + self.bias)")],
-        "the bias is in it 2 times",
+        "it contains the bias 2 times",
     ),
     "bias divided": (
         [("torch.nn.Parameter(bias.clone())", "torch.nn.Parameter(bias / size)"),
@@ -104,19 +104,19 @@ WRONG_ROWS = {
         "moves it 2 times as far",
     ),
     "summed in backward too": (
-        [("        return grad\n", REDUCES)], "a sum in backward that is not needed",
+        [("        return grad\n", REDUCES)], "backward needs no sum",
     ),
     "the wrong dimension": (
         [("chunk(size, 1)", "chunk(size, 0)")],
         "it is cut along the other dimension",
     ),
-    "backward returns nothing": ([("return grad\n", "return None\n")], "what does backward return"),
+    "backward returns nothing": ([("return grad\n", "return None\n")], "does nothing lead there"),
 }  # fmt: skip
 WRONG_TOKENS = {
     "not summed": (
         [(SCATTERED,
           "mine.copy_(x.chunk(dist.get_world_size())[dist.get_rank()])")],
-        "the partial sums have to be added",
+        "cutting is not enough",
     ),
     "cut in backward": (
         [("return scatter(grad)",
@@ -129,7 +129,7 @@ WRONG_TOKENS = {
         "all tokens are here",
     ),
     "backward of scatter returns its own": ([("return gather(grad)", "return grad")],
-                                            "where forward gathers"),
+                                            "Print their shapes"),
 }  # fmt: skip
 WRONG = {
     f"{exercise}: {name}": (exercise, *told)

@@ -39,12 +39,12 @@ RIGHT = {
 
 
 WRONG = {
-    "second round adds": ([("coming.copy_(arrived)", "coming += arrived")], "more than once"),
+    "second round adds": ([("coming.copy_(arrived)", "coming += arrived")], "copies it in"),
     "first round only": (
-        [("range(2 * (size - 1))", "range(size - 1)")], "does not hand them on",
+        [("range(2 * (size - 1))", "range(size - 1)")], "copies it in",
     ),
     "all send first": (
-        [(ISEND, "dist.send(going, after)"), (WAITS, "")], "isend starts sending and goes on",
+        [(ISEND, "dist.send(going, after)"), (WAITS, "")], "waits in send too",
     ),
     "no wrap": ([("(rank + 1) % size", "rank + 1")], "(rank + 1) % size"),
     "another name": (
@@ -53,22 +53,22 @@ WRONG = {
     ),
     "all_reduce": (
         [(RANKS, "    return dist.all_reduce(tensor)\n    rank, size = 0, 1\n")],
-        "are to do the work, written out",
+        "Use only sends and receives",
     ),
     "whole tensor round": ([(PROGRAM[PROGRAM.index("    pieces") :], ROUND)], "3 times the tensor"),
     "chunk": ([("tensor_split(size)", "chunk(size)")], "tensor_split(n) always makes n"),
     "float32 buffer": (
         [("empty_like(coming)", "empty(coming.shape)")],
-        "(96 bytes, tag 0), and rank 1",
+        "96 bytes (tag 0), and rank 1",
     ),
-    "no wait": ([("sending = ", ""), (WAITS, "")], "nobody waited for isend(12 numbers, to "),
+    "no wait": ([("sending = ", ""), (WAITS, "")], "Was every isend waited for"),
     "irecv dropped": ([("dist.recv(", "dist.irecv(")],
-                      "irecv(12 numbers, from "),
+                      "recv(12 numbers, from "),
     "neighbours swapped": (
         [("(rank + 1) % size, (rank - 1) % size", "(rank - 1) % size, (rank + 1) % size")],
-        "The direction of the ring and the order of the",
+        "the piece that its neighbour sends in that step",
     ),
-    "onto itself": ([("torch.empty_like(coming)", "coming")], "needs room of its own"),
+    "onto itself": ([("torch.empty_like(coming)", "coming")], "in a buffer of its own"),
     "only rank 0": (
         [("    for step", "    if rank:\n        return\n    for step")],
         "Rank 1 has neither sent nor received",

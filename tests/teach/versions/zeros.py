@@ -77,11 +77,11 @@ RIGHT = {
     "in hooks": IN_HOOKS,
 }  # fmt: skip
 WRONG = {
-    "no division": ([("own / self.size", "own")], "this is the sum over the ranks, not the mean"),
+    "no division": ([("own / self.size", "own")], "Is a division missing"),
     "not gathered": (
         [(GATHERS, "whole = self.row(self.parameters)\n        "
           "whole.chunk(self.size)[self.rank].copy_(self.shard)")],
-        "pieces of the row went different ways",
+        "in one order everywhere",
     ),
     "not written back": ([("p.data.copy_(", "p.data.clone().copy_(")], "copied back"),
     "whole state": (
@@ -92,7 +92,7 @@ WRONG = {
         "optimizer state for 84 of 84 numbers",
     ),
     "all_reduce": (
-        [(SCATTERS, "dist.all_reduce(gradients); " + SLICE)], "leave whole gradients on every rank",
+        [(SCATTERS, "dist.all_reduce(gradients); " + SLICE)], "whole gradients on every rank",
     ),
     "padding forgotten": ([("-numbers % self.size", "0")], "Fill the row up with zeros"),
     "state lost": (

@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 from course_lib.teach.trials.job import false_commands
 from course_lib.teach.trials.job.false_commands import COMMANDS, NODES, NOTES, QUIET, SUFFIX
 
-# Job ids, which a script may use to compute ports. They include powers of ten and of two, the
-# number of ports, ids with zeros among their last digits, and neighbours. JOBS adds a site suffix.
-NUMBERS = (8, 9, 500, 10500, 10509, 10600, 55536, 60000, 4000000)
+# Job ids, which a script may use to compute ports: small ones of a new cluster, neighbours, ids
+# 8192 and 10000 apart, and ids with which common formulas leave the range of ports.
+NUMBERS = (8, 9, 500, 10500, 10509, 18692, 55536, 60000, 64999, 65535, 4000000)
 JOBS = ((7, "i"), (7, ""), *((number, "i") for number in NUMBERS))
 # Import the commands instead of running a file, so that Python compiles them only once.
 START = (

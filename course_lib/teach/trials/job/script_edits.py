@@ -26,7 +26,8 @@ YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
 # Ports below the least are reserved for the system; ports above the most do not exist.
 LEAST_PORT, MOST_PORT = 1024, 65535
 # Jobs whose ids differ by at most this may run at the same time, even on one node.
-NEIGHBOURS = 100
+NEIGHBOURS = 10_000
+FROM_JOB = N_("Compute it from the whole job id: 10000 + SLURM_JOB_ID % 20000.")
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,20 @@ def devices(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     nodes, each = run.recipe.nodes, run.recipe.gpus_per_node
     if (nodes, each) != (len(NODES), DEVICES):
         yield _(
-            "the job asks for {nodes} nodes with {each} devices each (nodes=…, gpus_per_node=…). "
-            "It is to have two of each; without a device PyTorch computes on the processor.",
-            nodes=nodes, each=each,
+            "the job asks for {nodes} nodes with {each} devices each. Ask for two of each "
+            "(nodes=…, gpus_per_node=…).", nodes=nodes, each=each,
         )  # fmt: skip
     for launch in (launch for launch in jobs[0].launches if not launch.error):
         processes, launchers = launch.option("nproc-per-node"), launch.option("nnodes")
         if processes not in (str(DEVICES), "gpu"):
             yield _(
-                "--nproc-per-node is {processes}: {devices} devices are paid for on each node, and "
-                "as many processes are to compute. (auto counts processors; nothing is 1.)",
-                processes=processes or _("not given"), devices=DEVICES,
+                "--nproc-per-node is {processes}, and each node has {devices} devices. auto "
+                "counts processors.", processes=processes or _("not given"), devices=DEVICES,
             )  # fmt: skip
         if launch.options.get("standalone") or launchers not in ("2", "2:2"):
             yield _(
-                "--nnodes is {launchers}, or --standalone is given: the launchers of two nodes do "
-                "not wait for each other.", launchers=launchers or _("not given"),
+                "--nnodes is {launchers}, or --standalone is given. The launchers of two nodes "
+                "have to wait for each other.", launchers=launchers or _("not given"),
             )  # fmt: skip
 
 
@@ -76,8 +75,7 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
         if not job.launches and job.unknown:
             yield _(
                 "no host is called {name}. If $SUFFIX is {suffix!r}, the first node is node1"
-                "{suffix} on the fast network: the name, and the suffix behind it.",
-                name=repr(job.unknown[0]), suffix=job.suffix,
+                "{suffix} on the fast network.", name=repr(job.unknown[0]), suffix=job.suffix,
             )  # fmt: skip
         ends = {launch.option("rdzv-endpoint"): launch.node for launch in job.launches}
         if len(ends) > 1:
@@ -89,17 +87,15 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
         network = FAST if job.suffix and "SUFFIX" in run.recipe.environment else SLOW
         if not host or host == "localhost" or host.startswith("127."):
             yield _(
-                "as job {job}, torchrun is told {host}. That is no address, or the node itself, "
-                "whichever it is: each launcher waits at its own door. Is MASTER_ADDR exported?",
-                job=job.job, host=host or "no address",
+                "as job {job}, torchrun is told {host}. Each launcher then waits on its own node. "
+                "Is MASTER_ADDR exported?", job=job.job, host=host or _("no address"),
             )  # fmt: skip
         if host != f"{network}1":
             yield _(
                 "as job {job} on a cluster whose fast network has the names node1{suffix} and "
                 "node2{suffix}, torchrun is told {host}; the first node's address there is "
-                "{wanted}. Take the first node's name, $SUFFIX behind it, and of that the address, "
-                "a number (getent hosts): which network a plain name leads to is chance.",
-                job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
+                "{wanted}. Write $SUFFIX behind the first node's name, and take the address by "
+                "getent hosts.", job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
             )  # fmt: skip
     yield from _met(run)
     if places and jobs[0].launches:
@@ -112,16 +108,15 @@ def _met(run: Any) -> Iterator[str]:
     said = MEETING.search(run.text)
     if not said or not said[1] or not said[2]:
         yield _(
-            "the script did not come to its line `meeting at …`, with MASTER_ADDR and MASTER_PORT "
-            "set before:\n{tail}", tail=run.tail(),
+            "the script printed no line `meeting at …` with MASTER_ADDR and MASTER_PORT set before:"
+            "\n{tail}", tail=run.tail(),
         )  # fmt: skip
     elif not re.fullmatch(r"[\d.]+|[\da-fA-F:]+", said[1]):
         yield _("{host} is a name. Take the address, a number: getent hosts.", host=said[1])
     elif said[1].startswith("127.") and not (run.ok and said[1] == "127.0.0.1"):
         yield _(
-            "the job's launchers were to meet at {host}: a node that finds its own name in "
-            "/etc/hosts takes itself for the loopback, where no other node can reach it.",
-            host=said[1],
+            "the launchers were to meet at {host}, the loopback address: no other node can reach "
+            "it.", host=said[1],
         )  # fmt: skip
 
 
@@ -137,33 +132,29 @@ def _ports(found: Sequence[tuple[Rehearsed, str]]) -> Iterator[str]:
     A port has to depend on the job id, lie in the allowed range, and be the same for the same id.
     Jobs with neighbouring ids need different ports.
     """
+    taken = {job.job: port for job, port in found}
+    if len(taken) > 1 and len(set(taken.values())) == 1 and found[0][1]:
+        yield _(
+            "the port is always the same, {port}. Two jobs on one node would both take it. {how}",
+            port=found[0][1], how=_(FROM_JOB),
+        )  # fmt: skip
     for job, port in found:
         if not re.fullmatch(r"-?\d+", port):
             yield _(
                 "as job {job}, {port} stands where the port is to be. Is it exported? The script "
                 "printed:\n{said}", job=job.job, port=repr(port), said=job.said,
             )  # fmt: skip
-    taken = {job.job: port for job, port in found}
-    if len(taken) > 1 and len(set(taken.values())) == 1:
-        yield _(
-            "the port is always the same, {port}. Two jobs whose first node is one want it at "
-            "once. Derive it from the job's number: 10000 + SLURM_JOB_ID % 20000.",
-            port=found[0][1],
-        )  # fmt: skip
-    for job, port in found:
         if not LEAST_PORT <= int(port) <= MOST_PORT or taken[job.job] != port:
             yield _(
-                "the port of job {job} would be {port}, or another one by chance. Ports end at "
-                "{most}, and those below {least} are the system's; a job's number is small on a "
-                "new cluster, and has seven digits on an old one: 10000 + SLURM_JOB_ID % 20000.",
-                job=job.job, port=port, most=MOST_PORT, least=LEAST_PORT,
+                "the port of job {job} would be {port}, or another one by chance. Ports of "
+                "programs lie between {least} and {most}. {how}",
+                job=job.job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
             )  # fmt: skip
     for (one, port), (other, same) in combinations(taken.items(), 2):
         if port == same and abs(one - other) <= NEIGHBOURS:
             yield _(
-                "jobs {one} and {other} would both take port {port}: they may run at the same time "
-                "on one node. Derive it from the whole number: 10000 + SLURM_JOB_ID % 20000.",
-                one=one, other=other, port=port,
+                "jobs {one} and {other} would both take port {port}, and they may run at the same "
+                "time on one node. {how}", one=one, other=other, port=port, how=_(FROM_JOB),
             )  # fmt: skip
 
 
@@ -179,16 +170,14 @@ def launchers(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     given = set().union(*ids.values())
     if any(len(one) > 1 for one in ids.values()) or len(given) < len(ids) or "" in given:
         yield _(
-            "--rdzv-id is {given}. It is the same on all nodes of a job, so that its launchers "
-            "meet, and another one for another job at the same place: $SLURM_JOB_ID.",
-            given=", ".join(sorted(given)[:3]) or _("not given"),
+            "--rdzv-id is {given}. It has to be the same on all nodes of a job, and another one "
+            "for another job: $SLURM_JOB_ID.", given=", ".join(sorted(given)[:3]) or _("not given"),
         )  # fmt: skip
     hosts = {launch.node: _is_host(launch) for launch in jobs[0].launches}
     if hosts[NODES[0]] not in YES or hosts[NODES[1]] not in NO:
         yield _(
-            "is_host is {given}: it is to be true (1) on {first}, whose address it is, and false "
-            "(0) on the other, so that one opens the meeting point. SLURM_NODEID is a node's own "
-            "number only within srun: is the text that it hands on in single quotes?",
+            "is_host is {given}. It has to be true (1) on {first} and false (0) on the other node. "
+            "SLURM_NODEID differs only within srun: is the text in single quotes?",
             given=", ".join(f"{value} ({node})" for node, value in hosts.items()), first=NODES[0],
         )  # fmt: skip
 
@@ -206,9 +195,9 @@ def _not_on_each_node(job: Rehearsed) -> Iterator[str]:
         yield _not_come(job)
     if sorted(where) != [*NODES] or not all(one.by_srun for one in job.launches):
         yield _(
-            "launchers start on {where}, by {sruns}. srun starts one on each node, if it has no "
-            "options of its own; without srun the first node alone has one, and waits.",
-            where=" and ".join(where) or "no node", sruns=" and ".join(job.sruns) or "no srun",
+            "launchers start on {where}, by {sruns}. srun without options starts one on each node.",
+            where=" and ".join(where) or _("no node"),
+            sruns=" and ".join(job.sruns) or _("no srun"),
         )  # fmt: skip
 
 
@@ -216,26 +205,25 @@ def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
     backend, end = launch.option("rdzv-backend"), launch.option("rdzv-endpoint")
     if launch.error or not launch.option("training-script").strip():
         yield _(
-            "torchrun does not take what it is given on {node}: {error}. (A line that goes on in "
-            "the next one ends with a backslash, and with nothing behind it.)",
+            "torchrun does not take what it is given on {node}: {error}. A backslash has to be "
+            "the last letter of its line.",
             node=launch.node, error=launch.error or _("the program is a blank"),
         )  # fmt: skip
     if backend != "c10d" or ":" not in end:
         yield _(
-            "--rdzv-backend is {backend} and --rdzv-endpoint {end} on {node}. With c10d the "
-            "launchers count themselves where they meet, at address:port.",
-            backend=backend or _("not given"), end=end or _("not given"), node=launch.node,
+            "--rdzv-backend is {backend} and --rdzv-endpoint {end} on {node}. Give c10d and "
+            "address:port.", backend=backend or _("not given"), end=end or _("not given"),
+            node=launch.node,
         )  # fmt: skip
     if "is_host=" not in launch.option("rdzv-conf"):
         yield _(
-            "--rdzv-conf is {conf} on {node}, and does not say is_host. Each launcher then "
-            "compares the address with its own names; if the fast network has other ones, none "
-            "finds itself, and all wait.",
+            "--rdzv-conf is {conf} on {node}, and does not say is_host. A launcher may not find "
+            "its own name for the address of the fast network, and then all wait.",
             conf=launch.option("rdzv-conf") or _("not given"), node=launch.node,
         )  # fmt: skip
     if [word for word in launch.command if word in wanted] != wanted:
         yield _(
-            'each process on {node} runs `{command}`; it is to be "$START" "$PROGRAM".',
+            'each process on {node} runs `{command}`, not "$START" "$PROGRAM".',
             node=launch.node, command=" ".join(launch.command),
         )  # fmt: skip
 
