@@ -28,9 +28,10 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import context, ddp, fsdp, linear, ring, schedule, tokens, zero1
+from trials import ddp, fsdp, ring, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
+from trials.layers import blocks, context, linear, tokens
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn
@@ -48,6 +49,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "tokens": (tokens.NAME, tokens.test),
     "schedule": (schedule.NAME, schedule.test),
     "context": (context.NAME, context.test),
+    "blocks": (blocks.NAME, blocks.test),
 }
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from trials.linear import gradients
+from trials.layers.linear import gradients
 from trials.ranks import Ranks
 
 NAME = "one_f_one_b"

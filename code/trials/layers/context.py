@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from process.own_program import KEPT
-from trials.linear import AGAIN, CHANGED, gradient, gradients
+from trials.layers.linear import AGAIN, CHANGED, gradient, gradients
 from trials.ranks import Ranks
 
 NAME = "ContextAttention"

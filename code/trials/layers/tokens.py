@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trials.linear import AGAIN, gradients
+from trials.layers.linear import AGAIN, gradients
 from trials.ranks import Ranks
 
 NAME = "split_mlp"

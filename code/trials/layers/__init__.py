@@ -1,0 +1,1 @@
+"""Tests of layers and matmuls, with their gradients."""
