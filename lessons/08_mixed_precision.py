@@ -545,7 +545,7 @@ claim("with a scale per block, it sets to zero", zero["blocks of 128"], most=1, 
 # FP8 makes the matmuls up to twice as fast. It also saves memory and traffic if more than the inputs of the matmuls
 # is stored in 8 bits. DeepSeek-V3 stores activations for the backward pass in FP8 and sends tokens to their experts
 # in FP8, and it stores Adam's moments in bf16. PyTorch's `torchao` can gather sharded weights in FP8. Sums, norms,
-# softmax and master weights stay in 16 or 32 bits.
+# softmax and master weights stay in 16 or 32 bits. Lesson 08b trains with these recipes.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises

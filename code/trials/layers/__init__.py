@@ -1,1 +1,1 @@
-"""Tests of layers over ranks: columns and rows, tokens, positions, experts."""
+"""Tests of layers and matmuls, with their gradients."""

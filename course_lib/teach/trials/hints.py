@@ -57,6 +57,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "context": {"sent": N_("keys and values travel, queries do not")},
     "experts": {"sent": N_("each copy travels to its expert alone")},
     "schedule": {},
+    "blocks": {},
 }
 
 BY_ZERO = N_(
@@ -348,6 +349,43 @@ HINTS: dict[str, Hints] = {
         ("", "summed over ranks"): N_(
             "the gradients of different experts were added up. All rows of an expert were on its "
             "rank, so its gradient is complete after backward."
+        ),
+    },
+    "blocks": {
+        ("", "not finite"): N_(
+            "it has numbers that are infinite, or none (NaN). Some blocks are all zeros, and "
+            "448 / 0 is infinite: give these blocks any finite scale."
+        ),
+        ("", "per tensor"): N_("one scale serves the whole matrix. Each block needs its own."),
+        ("", "per row"): N_("one scale serves a whole row. Each 32 numbers of it need their own."),
+        ("", "other axis"): N_(
+            "the blocks lie along the other dimension. The sum runs along the rows of both "
+            "factors, and so do the blocks."
+        ),
+        ("", "inverted"): N_(
+            "the scale is inverted. Multiply by 448 / largest before the cast, and divide by it "
+            "afterwards."
+        ),
+        ("", "too large"): N_(
+            "the scale is twice too large, so the largest numbers are cut off at 448. Round the "
+            "exponent of 448 / largest down."
+        ),
+        ("", "no power of two"): N_("the scales are no powers of two: round their exponents down."),
+        ("", "e5m2"): N_("the numbers have 2 mantissa bits (E5M2) in place of the 3 of E4M3."),
+        ("", "plain"): N_("neither factor is quantised."),
+        ("", "dy is plain"): N_("grad is not quantised. Both factors of all three products are."),
+        ("", "as in forward"): N_(
+            "a matrix of the forward pass is used as it was quantised there. This product sums "
+            "over another dimension: quantise the transposed matrix."
+        ),
+        ("", "as in dX"): N_(
+            "grad is quantised for dX, which sums over outputs. dW sums over rows: quantise grad.T."
+        ),
+        ("", "none"): N_("it is None: backward returns two gradients, of x and of the weight."),
+        ("", "values"): N_(
+            "the numbers are not those of a product of two quantised matrices. Are they divided "
+            "by their scales after the cast, and are the factors dY and Wᵀ for dX, and dYᵀ and Xᵀ "
+            "for dW?"
         ),
     },
     "schedule": {

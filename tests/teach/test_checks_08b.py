@@ -1,0 +1,73 @@
+"""Lesson 08b: a matmul in eight bits, compared with fake quantisation on real ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.teach.checks import lesson08b
+
+from .finished_runs import hint_of
+from .own_trials import program_of, swapped
+
+BLOCKS = program_of("08b_eight_bits", "blocks-own")
+
+
+@pytest.fixture
+def tried(tried):
+    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
+    return lambda *pairs: tried(swapped(BLOCKS, *pairs), "blocks")
+
+
+FLOOR = "torch.exp2(torch.floor(torch.log2(LARGEST / largest)))"
+BY_FREXP = "torch.ldexp(torch.ones_like(largest), 8 - torch.frexp(largest / 1.75)[1] + 1)"
+SAVED = "ctx.save_for_backward(*quantise(x.T), weight)"
+TAKEN = "values, scales, weight = ctx.saved_tensors"
+DW = "dequantise(*quantise(grad.T)) @ dequantise(values, scales).T"
+PLAIN_X = [(SAVED, "ctx.save_for_backward(x, weight)"), (TAKEN, "x, weight = ctx.saved_tensors")]
+
+
+@pytest.mark.parametrize("pairs", [[], [*PLAIN_X, (DW, "product(grad.T, x.T)")]])
+def test_right_ones_pass(tried, capsys, pairs):
+    lesson08b.ex08b_blocks(tried(*pairs))
+    assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
+
+
+ZEROS = "    largest = torch.where(largest == 0, 1, largest)\n"
+LARGEST = "blocks.abs().amax(2, keepdim=True)"
+CAST = "(blocks * scales).to"
+BACK = "(values.to(scales.dtype) / scales)"
+DX = "dx = product(grad, weight.T)"
+WRONG = {
+    "a block of zeros": ([(ZEROS, "")], "Some blocks are all zeros"),
+    "per tensor": ([(LARGEST, "blocks.abs().amax().expand(rows, k // BLOCK, 1)")],
+                   "one scale serves the whole matrix"),
+    "per row": ([(LARGEST, "blocks.abs().amax((1, 2), keepdim=True).expand(-1, k // BLOCK, 1)")],
+                "one scale serves a whole row"),
+    "other axis": (
+        [("dequantise(*quantise(a)) @ dequantise(*quantise(b)).T",
+          "dequantise(*quantise(a.T)).T @ dequantise(*quantise(b.T))")], "the other dimension"),
+    "inverted": ([(CAST, "(blocks / scales).to"), (BACK, BACK.replace("/", "*"))], "inverted"),
+    "rounded up": ([("floor", "ceil")], "twice too large"),
+    "no power of two": ([(FLOOR, "LARGEST / largest")], "no powers of two"),
+    "E5M2": ([("LARGEST = 32, 448", "LARGEST = 32, 57344"), ("e4m3fn", "e5m2")], "2 mantissa bits"),
+    "not divided": ([(BACK, "values.to(scales.dtype)")], "divided by their scales"),
+    "gradient in float64": ([(DX, "dx = grad @ dequantise(*quantise(weight.T)).T")],
+                            "grad is not quantised"),
+    "plain": ([(DX, "dx = grad @ weight")], "neither factor is quantised"),
+    "weight as in forward": (
+        [(DX, "dx = dequantise(*quantise(grad)) @ dequantise(*quantise(weight))")],
+        "quantise the transposed matrix"),
+    "inputs as in forward": (
+        [*PLAIN_X, (DW, "dequantise(*quantise(grad.T)) @ dequantise(*quantise(x))")],
+        "quantise the transposed matrix"),
+    "one quantised gradient": ([("quantise(grad.T)) @", "quantise(grad)).T @")],
+                               "quantise grad.T"),
+    "no gradient": ([("return dx, dweight", "return dx, None")], "two gradients"),
+}  # fmt: skip
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_matmul_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson08b.ex08b_blocks, tried(*pairs))
