@@ -69,7 +69,10 @@ def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch.distributed", "torch._dynamo"])
+    context.set_forkserver_preload([
+        "torch", "torch.distributed", "torch._dynamo", "torch.distributed.tensor.parallel",
+        "torch.distributed.fsdp",
+    ])  # fmt: skip
     began = time.monotonic()
     processes = [
         context.Process(target=rank_of, args=(rank, port, str(folder), str(file), exercise))

@@ -58,6 +58,11 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
     "context": {"sent": N_("keys and values travel, queries do not")},
     "schedule": {},
+    "parallelize": {
+        "parts": N_("each rank holds its part of each parameter"),
+        "wrapped": N_("the blocks and the model are sharded one by one"),
+        "calls": N_("forward on 2 × 2 calls 9 all-gathers, 5 reduce-scatters and nothing else"),
+    },
 }
 
 BY_ZERO = N_(
@@ -386,6 +391,59 @@ HINTS: dict[str, Hints] = {
         ("the gradient of the weight", "none"): N_("no micro-batch came back through this stage."),
         ("the gradient of the weight", ""): N_(
             "not every micro-batch has gone forward and backward once through this stage."
+        ),
+    },
+    "parallelize": {
+        ("parts", "swapped"): N_(
+            "{part} is {has} here, divided over the wrong dimension of the mesh. "
+            'parallelize_module gets mesh["tensor"], and fully_shard gets mesh["data"].'
+        ),
+        ("parts", "whole"): N_(
+            "{part} is not divided over the data ranks. fully_shard(model, mesh=...) on the whole "
+            "model, after its blocks, takes all parameters that are left."
+        ),
+        ("parts", "no plan"): N_(
+            "{part} is {has} here, and no entry of the plan divides it. A name that matches no "
+            "layer gives a warning in the log and no error."
+        ),
+        ("parts", "rows"): N_(
+            "{part} is {has} here, divided along the wrong dimension. Layers that begin a part, "
+            "and the head, are ColwiseParallel. The embedding, out and down are RowwiseParallel."
+        ),
+        ("parts", "columns"): N_(
+            "{part} is {has} here, divided by columns. The layer before it left a slice of the "
+            "width on each rank, so the layer is RowwiseParallel."
+        ),
+        ("parts", "divided"): N_(
+            "{part} is {has} here. Every tensor rank needs the whole vector, so the layer is "
+            "SequenceParallel, or RowwiseParallel if it ends a part."
+        ),
+        ("wrapped", ""): N_(
+            "the blocks are not wrapped one by one, so one gather makes all of them whole at once. "
+            "Call fully_shard on each block, and then on the model."
+        ),
+        ("y", "heads"): N_(
+            "each rank has its slice of the width and divides it into as many heads as the whole "
+            "model has. Divide block.attention.heads by the size of the tensor dimension."
+        ),
+        ("calls", "all_reduce"): N_(
+            "forward calls {calls}. An all-reduce leaves all positions on every rank. With "
+            "output_layouts=Shard(1), RowwiseParallel calls a reduce-scatter."
+        ),
+        ("calls", ""): N_(
+            "forward calls {calls}. If query, key and value each gather the positions, "
+            "PrepareModuleInput on the attention gathers them once for all three."
+        ),
+        ("the gradient", "averaged twice"): N_(
+            "it is divided by the number of data ranks twice. fully_shard already averages."
+        ),
+        ("the gradient", "not averaged"): N_(
+            "it is the sum over the data ranks. fully_shard averages, unless something switches it "
+            "off or multiplies it again."
+        ),
+        ("the gradient of a norm", ""): N_(
+            "it comes from this rank's positions alone. With SequenceParallel, PyTorch adds up the "
+            "gradients of a norm over the tensor ranks."
         ),
     },
 }

@@ -72,6 +72,25 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"initialize the default process group twice", OWN_GROUP),
     (
+        r"Cannot distribute a DTensor with device mesh",
+        N_(
+            "fully_shard came first, and the plan finds parameters that are sharded already. Call "
+            "parallelize_module first and fully_shard afterwards."
+        ),
+    ),
+    (
+        r"Cannot concatenate overlapping meshes",
+        N_(
+            "A parameter is divided over one dimension of the mesh twice. fully_shard gets "
+            'mesh["data"], parallelize_module gets mesh["tensor"], and the blocks are wrapped '
+            "before the model."
+        ),
+    ),
+    (
+        r"same length as `device_mesh.ndim`|value was None when it should not",
+        N_('Each tool gets one dimension of the mesh: mesh["data"] or mesh["tensor"].'),
+    ),
+    (
         r"non-leaf Tensor|view was created in no_grad mode|a view and is being modified in-?place",
         N_(
             "Autograd remembers where this tensor came from. What optimizers and collectives are "
