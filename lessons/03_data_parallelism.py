@@ -556,6 +556,7 @@ check.ex03_megabytes(megabytes_sent, run)
 # - Global batch = micro-batch × data-parallel size. Strong scaling keeps it, and weak scaling lets it grow.
 # - The volume of communication depends on the model, not on the batch. More work per step makes it cheaper, and
 #   buckets of a good size hide it behind the backward pass.
+# - With torch's own tools: `DistributedDataParallel`; lesson 11b.
 #
 # References: [sbatch](https://slurm.schedmd.com/sbatch.html) on `--cpus-per-task` since Slurm 22.05, and
 # [DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)

@@ -477,34 +477,24 @@ def loss_of(y, target):
     return (y - target).square().mean()
 
 
-class Held:
-    """Number of micro-batches whose activations the stage holds."""
-
-    now = most = 0
-
-    def after_forward(self, *_):
-        self.now += torch.is_grad_enabled()  # a stage first measures shapes, without gradients
-        self.most = max(self.most, self.now)
-
-    def after_backward(self, *_):
-        self.now -= 1
-
-
 torch.manual_seed(100)
 x, target = torch.randn(2, 32, 16, dtype=torch.float64)
 serial = nn.Sequential(*(layer(number) for number in range(stages)))
 loss_of(serial(x), target).backward()
 
 for name, schedule in {"GPipe": ScheduleGPipe, "1F1B": Schedule1F1B}.items():
-    part, held = layer(rank), Held()
-    part.register_forward_hook(held.after_forward)
-    part.register_full_backward_hook(held.after_backward)
+    part, held = layer(rank), []
     stage = PipelineStage(part, rank, stages, torch.device("cpu"))
+
+    def count(*_, stage=stage, held=held):
+        held.append(len(stage.fwd_cache) + 1)  # micro-batches that wait for backward, and this one
+
+    part.register_forward_hook(count)
     run = schedule(stage, 8, loss_of)
     run.step(*([x] if rank == 0 else []), target=target, losses=[])
     pairs = zip(part.parameters(), serial[rank].parameters(), strict=True)
     off = max(float((one.grad - other.grad).abs().max()) for one, other in pairs)
-    print(f"{name}: stage {rank} holds {held.most}, off by {off:.1e}", flush=True)
+    print(f"{name}: stage {rank} holds {max(held)}, off by {off:.1e}", flush=True)
 dist.barrier()
 
 # %% id="stages-run"

@@ -21,7 +21,6 @@ from process.own_program import KEPT
 from trials.mesh.model import VOCABULARY, PlainGPT, same_gpt
 from trials.ranks import Ranks
 
-NAME = "parallelize"
 SIZES = {1: (1, 1), 2: (1, 2), 3: (3, 1), 4: (2, 2)}  # number of ranks: sizes of data and tensor
 SAMPLES, POSITIONS = 2, 8
 COLUMNS, ROWS = ("embed", "query", "key", "value", "up", "head"), ("out", "down")
@@ -39,32 +38,28 @@ def test(parallelize: Any, ranks: Ranks) -> None:
     KEPT.append(own)
     for name, parameter in own.named_parameters():
         is_part(name, parameter, ranks)
-    wrapped = [isinstance(one, FSDPModule) for one in (*own.blocks, own)]
-    ranks.holds("wrapped", all(wrapped), mistake="root alone" if wrapped[-1] else "no root")
+    ranks.holds("wrapped", all(isinstance(one, FSDPModule) for one in (*own.blocks, own)))
     torch.manual_seed(ranks.seed + 1)
     tokens = torch.randint(VOCABULARY, (data * SAMPLES, POSITIONS))
     (dy,) = ranks.draw((data * SAMPLES, POSITIONS, VOCABULARY))
-    row = mesh.get_local_rank("data")
-    here = slice(row * SAMPLES, (row + 1) * SAMPLES)
+    mine, slope = (one.chunk(data)[mesh.get_local_rank("data")] for one in (tokens, dy))
     with ranks.phase("forward"):
-        y = own(tokens[here])
-    right = serial(tokens[here]).detach()
-    ranks.same("y", y, right, mistakes={"heads": with_more_heads(serial, tensor, tokens[here])})
+        y = own(mine)
+    right = serial(mine).detach()
+    ranks.same("y", y, right, mistakes={"heads": with_more_heads(serial, tensor, mine)})
     made = Counter(one["call"] for one in ranks.calls.made if one["phase"] == "forward")
     ranks.holds("calls", ranks.size < 4 or made == FORWARD,
                 mistake="all_reduce" if "all_reduce" in made else "",
                 calls=[f"{count} {call}" for call, count in sorted(made.items())])  # fmt: skip
     with ranks.phase("backward"):
-        y.backward(dy[here])
+        y.backward(slope)
     serial(tokens).backward(dy / data)
-    found = {name: whole(one.grad) for name, one in own.named_parameters()}
+    found = {n: getattr(p.grad, "full_tensor", bool)() for n, p in own.named_parameters()}
     mean = {name: one.grad for name, one in serial.named_parameters() if one.grad is not None}
     for what, of_norms in (("the gradient", False), ("the gradient of a norm", True)):
         some = {name: one for name, one in mean.items() if ("norm" in name) == of_norms}
-        ranks.same(what, found, some, mistakes={
-            "averaged twice": {name: one / data for name, one in some.items()},
-            "not averaged": {name: one * data for name, one in some.items()},
-        })  # fmt: skip
+        twice = {name: one / data for name, one in some.items()}
+        ranks.same(what, found, some, mistakes={"averaged twice": twice})
 
 
 def is_part(name: str, parameter: Tensor, ranks: Ranks) -> None:
@@ -78,24 +73,18 @@ def is_part(name: str, parameter: Tensor, ranks: Ranks) -> None:
         cut = dict(zip(parameter.device_mesh.mesh_dim_names or (), dims, strict=True))
         local = parameter.to_local()
     found = cut.get("tensor")
-    mistake = "rows" if wanted == 0 else "columns" if wanted == 1 else "divided"
-    mistake = "no plan" if found is None else mistake
+    mistake = "no plan" if found is None else "rows" if wanted == 0 else "columns"
     mistake = "swapped" if [*cut] == ["tensor", "data"] else mistake if "data" in cut else "whole"
     right = [*cut][:1] == ["data"] and cut["data"] == 0 and found == wanted
     ranks.holds("parts", right, mistake=mistake, part=name, has=list(local.shape))
 
 
 def with_more_heads(serial: PlainGPT, times: int, tokens: Tensor) -> Tensor:
-    """Return the logits if each rank divides its heads into as many as the whole model has."""
-    attentions = [block.get_submodule("attention") for block in serial.blocks]
-    heads: Any = attentions[0].heads
-    for one in attentions:
-        one.heads = heads * times
+    """Return the logits if each rank divides its part into as many heads as the whole has."""
+    blocks: Any = serial.blocks
+    for block in blocks:
+        block.attention.heads *= times
     logits: Tensor = serial(tokens).detach()
-    for one in attentions:
-        one.heads = heads
+    for block in blocks:
+        block.attention.heads //= times
     return logits
-
-
-def whole(gradient: Any) -> Any:
-    return gradient.full_tensor() if isinstance(gradient, DTensor) else gradient

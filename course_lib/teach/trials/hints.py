@@ -399,8 +399,8 @@ HINTS: dict[str, Hints] = {
             'parallelize_module gets mesh["tensor"], and fully_shard gets mesh["data"].'
         ),
         ("parts", "whole"): N_(
-            "{part} is not divided over the data ranks. fully_shard(model, mesh=...) on the whole "
-            "model, after its blocks, takes all parameters that are left."
+            "{part} is not divided over the data ranks. fully_shard on the whole model, after its "
+            "blocks, takes all parameters that are left."
         ),
         ("parts", "no plan"): N_(
             "{part} is {has} here, and no entry of the plan divides it. A name that matches no "
@@ -414,32 +414,24 @@ HINTS: dict[str, Hints] = {
             "{part} is {has} here, divided by columns. The layer before it left a slice of the "
             "width on each rank, so the layer is RowwiseParallel."
         ),
-        ("parts", "divided"): N_(
-            "{part} is {has} here. Every tensor rank needs the whole vector, so the layer is "
-            "SequenceParallel, or RowwiseParallel if it ends a part."
-        ),
         ("wrapped", ""): N_(
-            "the blocks are not wrapped one by one, so one gather makes all of them whole at once. "
-            "Call fully_shard on each block, and then on the model."
+            "one gather makes all blocks whole at once. Call fully_shard on each block, and then "
+            "on the model."
         ),
         ("y", "heads"): N_(
-            "each rank has its slice of the width and divides it into as many heads as the whole "
-            "model has. Divide block.attention.heads by the size of the tensor dimension."
+            "each rank divides its slice of the width into as many heads as the whole model has. "
+            "Divide block.attention.heads by the size of the tensor dimension."
         ),
         ("calls", "all_reduce"): N_(
             "forward calls {calls}. An all-reduce leaves all positions on every rank. With "
             "output_layouts=Shard(1), RowwiseParallel calls a reduce-scatter."
         ),
         ("calls", ""): N_(
-            "forward calls {calls}. If query, key and value each gather the positions, "
-            "PrepareModuleInput on the attention gathers them once for all three."
+            "forward calls {calls}. PrepareModuleInput on the attention gathers the positions once "
+            "for query, key and value."
         ),
         ("the gradient", "averaged twice"): N_(
             "it is divided by the number of data ranks twice. fully_shard already averages."
-        ),
-        ("the gradient", "not averaged"): N_(
-            "it is the sum over the data ranks. fully_shard averages, unless something switches it "
-            "off or multiplies it again."
         ),
         ("the gradient of a norm", ""): N_(
             "it comes from this rank's positions alone. With SequenceParallel, PyTorch adds up the "

@@ -73,10 +73,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"initialize the default process group twice", OWN_GROUP),
     (
         r"Cannot distribute a DTensor with device mesh",
-        N_(
-            "fully_shard came first, and the plan finds parameters that are sharded already. Call "
-            "parallelize_module first and fully_shard afterwards."
-        ),
+        N_("Call parallelize_module first and fully_shard afterwards."),
     ),
     (
         r"Cannot concatenate overlapping meshes",
@@ -85,10 +82,6 @@ RULES: tuple[tuple[str, str], ...] = (
             'mesh["data"], parallelize_module gets mesh["tensor"], and the blocks are wrapped '
             "before the model."
         ),
-    ),
-    (
-        r"same length as `device_mesh.ndim`|value was None when it should not",
-        N_('Each tool gets one dimension of the mesh: mesh["data"] or mesh["tensor"].'),
     ),
     (
         r"non-leaf Tensor|view was created in no_grad mode|a view and is being modified in-?place",
