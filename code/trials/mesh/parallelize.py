@@ -32,6 +32,7 @@ def test(parallelize: Any, ranks: Ranks) -> None:
     data, tensor = SIZES[ranks.size]
     mesh = init_device_mesh("cpu", (data, tensor), mesh_dim_names=("data", "tensor"))
     serial, own = same_gpt(ranks.seed), same_gpt(ranks.seed)
+    tokens = torch.randint(VOCABULARY, (data * SAMPLES, POSITIONS))
     ranks.begin(f"mesh of {data} x {tensor}")
     with ranks.phase("wrapping"):
         own = parallelize(own, mesh) or own
@@ -39,8 +40,6 @@ def test(parallelize: Any, ranks: Ranks) -> None:
     for name, parameter in own.named_parameters():
         is_part(name, parameter, ranks)
     ranks.holds("wrapped", all(isinstance(one, FSDPModule) for one in (*own.blocks, own)))
-    torch.manual_seed(ranks.seed + 1)
-    tokens = torch.randint(VOCABULARY, (data * SAMPLES, POSITIONS))
     (dy,) = ranks.draw((data * SAMPLES, POSITIONS, VOCABULARY))
     mine, slope = (one.chunk(data)[mesh.get_local_rank("data")] for one in (tokens, dy))
     with ranks.phase("forward"):
@@ -66,16 +65,17 @@ def is_part(name: str, parameter: Tensor, ranks: Ranks) -> None:
     """Check which dimension of the parameter each dimension of the mesh divides."""
     *_, layer, kind = name.split(".")
     wanted = 0 if layer in COLUMNS else 1 if layer in ROWS and kind == "weight" else None
-    cut: dict[str, int | None] = {}
-    local = parameter
+    names: tuple[str, ...] = ()
+    dims, local = [], parameter
     if isinstance(parameter, DTensor):
+        names, local = parameter.device_mesh.mesh_dim_names or (), parameter.to_local()
         dims = [getattr(placement, "dim", None) for placement in parameter.placements]
-        cut = dict(zip(parameter.device_mesh.mesh_dim_names or (), dims, strict=True))
-        local = parameter.to_local()
+    cut = dict(zip(names, dims, strict=True))
     found = cut.get("tensor")
     mistake = "no plan" if found is None else "rows" if wanted == 0 else "columns"
-    mistake = "swapped" if [*cut] == ["tensor", "data"] else mistake if "data" in cut else "whole"
-    right = [*cut][:1] == ["data"] and cut["data"] == 0 and found == wanted
+    mistake = mistake if "data" in cut else "whole"
+    mistake = "swapped" if len(names) == 2 and names != ("data", "tensor") else mistake
+    right = names[:1] == ("data",) and cut["data"] == 0 and found == wanted
     ranks.holds("parts", right, mistake=mistake, part=name, has=list(local.shape))
 
 

@@ -76,12 +76,8 @@ RULES: tuple[tuple[str, str], ...] = (
         N_("Call parallelize_module first and fully_shard afterwards."),
     ),
     (
-        r"Cannot concatenate overlapping meshes",
-        N_(
-            "A parameter is divided over one dimension of the mesh twice. fully_shard gets "
-            'mesh["data"], parallelize_module gets mesh["tensor"], and the blocks are wrapped '
-            "before the model."
-        ),
+        r"Cannot concatenate overlapping meshes|local_tensor argument only accepts",
+        N_('fully_shard gets the blocks first and the model last, each with mesh["data"].'),
     ),
     (
         r"non-leaf Tensor|view was created in no_grad mode|a view and is being modified in-?place",
