@@ -572,8 +572,8 @@ whole = {name: one.full_tensor() for name, one in weights.items()}
 right = same_gpt(1).state_dict()
 equal = sum(torch.equal(whole[name], right[name]) for name in right)
 if dist.get_rank() == 0:
-    part = tuple(weights["blocks.0.mlp.up.weight"].to_local().shape)
-    print(f"mesh {shape}: {equal} of {len(right)} equal; mlp.up is {part} here", flush=True)
+    part = tuple(weights["blocks.0.mlp.down.weight"].to_local().shape)
+    print(f"mesh {shape}: {equal} of {len(right)} equal; mlp.down is {part} here", flush=True)
 dist.barrier()
 
 # %% id="saved-run"
