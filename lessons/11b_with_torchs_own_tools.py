@@ -572,8 +572,8 @@ whole = {name: one.full_tensor() for name, one in weights.items()}
 right = same_gpt(1).state_dict()
 equal = sum(torch.equal(whole[name], right[name]) for name in right)
 if dist.get_rank() == 0:
-    part = tuple(weights["blocks.0.mlp.down.weight"].to_local().shape)
-    print(f"mesh {shape}: {equal} of {len(right)} equal; mlp.down is {part} here", flush=True)
+    part = tuple(weights["blocks.0.mlp.up.weight"].to_local().shape)
+    print(f"mesh {shape}: {equal} of {len(right)} equal; mlp.up is {part} here", flush=True)
 dist.barrier()
 
 # %% id="saved-run"
@@ -613,8 +613,11 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 # %% [markdown] id="saved-explain"
 # **Explain.** Both layouts get every bit. If you guessed neither, you thought of files that belong to ranks. These
 # files contain parts of whole tensors, with names and places. A reading rank looks up which parts overlap its own,
-# and copies them. The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this
-# whenever the number of devices changes, for example when a node is lost (lesson 16b).
+# and copies them. On four ranks, a rank has 24 of the 96 rows of `mlp.up` in both layouts, but not the same rows. On
+# 2 × 2, rank 1 has the first half of the second half, rows 48 to 71. On 4 × 1, it has rows 24 to 47.
+#
+# The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this whenever the number
+# of devices changes, for example when a node is lost (lesson 16b).
 
 # %% [markdown] id="names"
 # ## One idea, four names
