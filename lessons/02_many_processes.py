@@ -480,8 +480,8 @@ check.ex02_ddp(ddp_trial)
 # If all gradients are averaged anyway, are equal first weights necessary?
 #
 # **Predict.** Two ranks train the model of this lesson with batches of 32 each. Each rank draws its own first
-# weights, and nothing is broadcast. After 32,768 samples, is the loss `"the same"` as with a broadcast, `"a little
-# higher"` (by less than 0.5), or `"much higher"`?
+# weights, and nothing is broadcast. After 32,768 samples, is the loss `"the same"` as with a broadcast,
+# `"a little higher"` (by less than 0.5), or `"much higher"`?
 
 # %% id="begin-guess"
 ### BEGIN SOLUTION

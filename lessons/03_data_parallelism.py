@@ -613,6 +613,7 @@ check.ex03_megabytes(megabytes_sent, run)
 # - The volume of communication depends on the model, not on the batch. Buckets of a good size hide it behind the
 #   backward pass.
 # - A device needs about (*b* / 2) · *C* / *W* tokens per step to hide the all-reduce, whatever the size of the model.
+# - With torch's own tools: `DistributedDataParallel`; lesson 11b.
 #
 # References: [sbatch](https://slurm.schedmd.com/sbatch.html) on `--cpus-per-task` since Slurm 22.05, and
 # [DistributedDataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)

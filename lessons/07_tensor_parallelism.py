@@ -491,6 +491,7 @@ check.ex07_sent(gigabytes_sent)
 # - On real hardware the bandwidth of the link decides, so tensor parallelism stays inside a node or a rack.
 # - **This one holds for small models only:** inside a node, messages, waiting and small matmuls slowed the step down.
 #   Larger micro-batches reduced all three.
+# - With torch's own tools: a plan of `ColwiseParallel` and `RowwiseParallel`; lesson 11b.
 #
 # References: Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), 2019. Korthikanti et al., [Reducing
 # Activation Recomputation](https://arxiv.org/abs/2205.05198), 2022, introduces sequence parallelism. Bekman, [Machine

@@ -647,6 +647,7 @@ check.ex07b_crossing(crossing_batch, data_only)
 #   backward pass also shortens it.
 # - A flat part in a memory curve, *between* the passes, is a stage that waits and keeps its activations.
 # - World size = tensor × pipeline × data (× context). Ranks that exchange the most get neighbouring numbers.
+# - With torch's own tools: `PipelineStage` and a schedule such as `Schedule1F1B`; lesson 11b.
 #
 # References: arXiv [2104.04473](https://arxiv.org/abs/2104.04473) (Megatron-LM),
 # [2401.10241](https://arxiv.org/abs/2401.10241) (zero-bubble), [2407.21783](https://arxiv.org/abs/2407.21783) (Llama

@@ -600,6 +600,7 @@ check.ex10_needless(needless_mb, at_once)
 # - Keep the sum of the gradients in float32.
 # - Whole gradients need to be sent only once per step. With DDP, put `no_sync` around forward *and* backward of
 #   all micro-batches except the last. FSDP and ZeRO-2/3 send for every micro-batch, or keep whole gradients.
+# - With torch's own tools: `no_sync`, and `set_requires_gradient_sync` after `fully_shard`; lesson 11b.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -601,6 +601,7 @@ check.ex11_tokens(tokens_needed)
 # - With *m* micro-batches, FSDP sends 3 *m* halves of a ring, or 2 *m* + 1 if its gradients wait. ZeRO-1 sends 2.
 # - The number of parameters is seldom a multiple of the number of ranks, so pad the row.
 # - A gather is hidden if a device has more tokens at once than FLOP/s over bytes/s.
+# - With torch's own tools: `fully_shard`; lesson 11b.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -718,6 +718,7 @@ show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 #   and keeps fewer activations.
 # - If ranks hold different tokens, sum the gradients of their weights over these ranks.
 # - A schedule is data. Test it before you run it, and never let two neighbours both send first.
+# - With torch's own tools: `parallelize_module` with a plan, and `SequenceParallel` in it; lesson 11b.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

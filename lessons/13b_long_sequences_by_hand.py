@@ -539,6 +539,7 @@ check.ex13b_shared(shared, cuts["tensor 4"])
 # - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences
 #   need both.
 # - Compare gradients with the serial model, not only losses.
+# - With torch's own tools: `context_parallel`; lesson 11b.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -45,6 +45,7 @@ NUMBER_BYTES = 8  # the trials' numbers are float64
 MOST = 400  # limit of recorded calls per case; an endless loop makes many
 # Type of a functional collective's result: the first use of its numbers waits for it.
 NOT_YET_THERE = "AsyncCollectiveTensor"
+ON_A_MESH = "DTensor"  # imported by few trials only, as its import takes seconds
 
 
 class Calls(TorchDispatchMode):
@@ -92,6 +93,8 @@ class Calls(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if any(one.__name__ == ON_A_MESH for one in types):
+            return NotImplemented  # DTensor then calls its collectives on plain tensors
         name = func.overloadpacket.__name__.strip("_").removesuffix("_coalesced")
         if is_wait(func, name, types):
             self._waited(blocks=True)

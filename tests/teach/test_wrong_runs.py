@@ -41,6 +41,7 @@ CHECKS = [
     (check.ex09_inputs, 1, RUN),
     (check.ex10_fits, RUN),
     (check.ex10_needless, 1, RUN),
+    (check.ex11b_parallelize, RUN),
     (check.ex12_sixteen, RUN, RUN),
     (check.ex13_column, RUN),
     (check.ex13_row, RUN),

@@ -58,6 +58,11 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "experts": {"sent": N_("each copy travels to its expert alone")},
     "schedule": {},
     "blocks": {},
+    "parallelize": {
+        "parts": N_("each rank holds its part of each parameter"),
+        "wrapped": N_("the blocks and the model are sharded one by one"),
+        "calls": N_("forward on 2 × 2 calls 9 all-gathers, 5 reduce-scatters and nothing else"),
+    },
 }
 
 BY_ZERO = N_(
@@ -391,6 +396,51 @@ HINTS: dict[str, Hints] = {
     "schedule": {
         ("the gradient of the weight", ""): N_(
             "not every micro-batch has gone forward and backward once through this stage."
+        ),
+    },
+    "parallelize": {
+        ("parts", "swapped"): N_(
+            "{part} is {has} here, divided over the wrong dimension of the mesh. "
+            'parallelize_module gets mesh["tensor"], and fully_shard gets mesh["data"].'
+        ),
+        ("parts", "whole"): N_(
+            "{part} is not divided over the data ranks. fully_shard on the whole model, after its "
+            "blocks, takes all parameters that are left."
+        ),
+        ("parts", "no plan"): N_(
+            "{part} is {has} here, and no entry of the plan divides it. A name that matches no "
+            "layer gives a warning in the log and no error."
+        ),
+        ("parts", "rows"): N_(
+            "{part} is {has} here, divided along the wrong dimension. Layers that begin a part, "
+            "and the head, are ColwiseParallel. The embedding, out and down are RowwiseParallel."
+        ),
+        ("parts", "columns"): N_(
+            "{part} is {has} here, divided by columns. The layer before it left a slice of the "
+            "width on each rank, so the layer is RowwiseParallel."
+        ),
+        ("wrapped", ""): N_(
+            "one gather makes all blocks whole at once. Call fully_shard on each block, and then "
+            "on the model."
+        ),
+        ("y", "heads"): N_(
+            "each rank divides its slice of the width into as many heads as the whole model has. "
+            "Divide block.attention.heads by the size of the tensor dimension."
+        ),
+        ("calls", "all_reduce"): N_(
+            "forward calls {calls}. An all-reduce leaves all positions on every rank. With "
+            "output_layouts=Shard(1), RowwiseParallel calls a reduce-scatter."
+        ),
+        ("calls", ""): N_(
+            "forward calls {calls}. PrepareModuleInput on the attention gathers the positions once "
+            "for query, key and value."
+        ),
+        ("the gradient", "averaged twice"): N_(
+            "it is divided by the number of data ranks twice. fully_shard already averages."
+        ),
+        ("the gradient of a norm", ""): N_(
+            "it comes from this rank's positions alone. With SequenceParallel, PyTorch adds up the "
+            "gradients of a norm over the tensor ranks."
         ),
     },
 }

@@ -37,6 +37,14 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"initialize the default process group twice", OWN_GROUP),
     (
+        r"Cannot distribute a DTensor with device mesh",
+        N_("Call parallelize_module first and fully_shard afterwards."),
+    ),
+    (
+        r"Cannot concatenate overlapping meshes|local_tensor argument only accepts",
+        N_('fully_shard gets the blocks first and the model last, each with mesh["data"].'),
+    ),
+    (
         r"does(n't| not) require grad|leaf [Vv]ariable that requires grad|non-leaf Tensor"
         r"|created in no_grad mode|being modified in-?place",
         N_(

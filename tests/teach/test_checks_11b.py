@@ -1,0 +1,67 @@
+"""Lesson 11b: a small GPT that a learner's function divides over meshes of real ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.teach.checks import lesson11b
+
+from .finished_runs import hint_of
+from .own_trials import program_of, swapped
+
+OWN = program_of("11b_with_torchs_own_tools", "own")
+BLOCK, MODEL = "        fully_shard(block, mesh=data)\n", "    fully_shard(model, mesh=data)\n"
+AROUND = "    parallelize_module(model, tensor, around)\n"
+DOWN = '"mlp.down": RowwiseParallel(output_layouts=positions)'
+AVERAGED = """    for one in (*model.blocks, model):
+        one.set_gradient_divide_factor(data.size() ** 2)
+"""
+
+
+@pytest.fixture
+def tried(tried):
+    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
+    return lambda *pairs: tried(swapped(OWN, *pairs), "parallelize")
+
+
+@pytest.mark.parametrize("pairs", [[], [("    return model\n", "")]])
+def test_right_ones_pass(tried, capsys, pairs):
+    lesson11b.ex11b_parallelize(tried(*pairs))
+    assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
+
+
+WRONG = {
+    "rows": ([('"mlp.up": Col', '"mlp.up": Row')], "are ColwiseParallel"),
+    "columns": ([(DOWN, '"mlp.down": ColwiseParallel()')], "so the layer is RowwiseParallel"),
+    "swapped": ([("data, tensor = mesh", "tensor, data = mesh")], "wrong dimension of the mesh"),
+    "shards first": ([(AROUND, MODEL + AROUND), (MODEL + "    return", "    return")],
+                     "parallelize_module first"),
+    "shared dimension": ([("data, tensor = mesh", 'data = mesh["tensor"]\n    _, tensor = mesh')],
+                         "wrong dimension of the mesh"),
+    "model before blocks": ([(AROUND, AROUND + MODEL), (MODEL + "    return", "    return")],
+                            "the blocks first and the model last"),
+    "no blocks": ([(BLOCK, "")], "Call fully_shard on each block"),
+    "no model": ([(MODEL, "")], "takes all parameters that are left"),
+    "heads": ([("        block.attention.heads //= tensor.size()\n", "")],
+              "as many heads as the whole model has"),
+    "a name": ([('"mlp.up"', '"mlp.upper"')], "A name that matches no layer"),
+    "norms": ([('        "norm1": SequenceParallel(),\n', "")], "this rank's positions alone"),
+    "averaged twice": ([("    return", AVERAGED + "    return")], "twice. fully_shard already"),
+    "gathered three times": ([('        "attention": gathered,\n', "")]
+                             + [(f'{one}": ColwiseParallel()',
+                                 f'{one}": ColwiseParallel(input_layouts=positions)')
+                                for one in ("query", "key", "value")],
+                             "gathers the positions once"),
+}  # fmt: skip
+
+
+@pytest.mark.many(2)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_division_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson11b.ex11b_parallelize, tried(*pairs))
+
+
+def test_no_run_at_all_is_no_traceback(workspace):
+    for nothing in (None, ..., 7):
+        assert hint_of(lesson11b.ex11b_parallelize, nothing)
