@@ -28,7 +28,7 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import context, ddp, fsdp, linear, ring, schedule, tokens, zero1
+from trials import context, ddp, fsdp, linear, packing, ring, schedule, tokens, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.program.fewer import fewer_ranks
@@ -48,6 +48,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "tokens": (tokens.NAME, tokens.test),
     "schedule": (schedule.NAME, schedule.test),
     "context": (context.NAME, context.test),
+    "packing": (packing.NAME, packing.test),
 }
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)

@@ -57,6 +57,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
     "context": {"sent": N_("keys and values travel, queries do not")},
+    "packing": {"rows": N_("a document joins a row in which it fits")},
     "schedule": {},
 }
 
@@ -381,6 +382,25 @@ HINTS: dict[str, Hints] = {
             "Forward sends {sent:.3g} times what x has on all {size} ranks. Queries stay where "
             "they are: gather keys and values, and the positions they belong to."
         ),
+    },
+    "packing": {
+        ("shapes", ""): N_("their shapes are {has}. Each is a tensor of [rows, length]."),
+        ("whole documents", ""): N_("document {number} is not whole, in one row, with its owner."),
+        ("positions", "on"): N_("they count on through the row. Each document begins at 0."),
+        ("targets", "itself"): N_("a token is its own target. The target is the next token."),
+        ("targets", "across"): N_("the last one crosses into what follows. It has to be -100."),
+        ("padding", ""): N_("it has targets, so it counts in the loss. Give it -100."),
+        ("rows", ""): N_("{has} rows, and {most} are enough. Fill a row before the next one."),
+        ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
+        ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
+        ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
+        ("the mask", "dtype"): N_("it has the type {has}, and bools are needed."),
+        ("the loss", "own targets"): N_("divide by the targets of all ranks, not of this rank."),
+        ("the loss", "mean of ranks"): N_("it is a mean of the ranks' means. Targets count alike."),
+        ("the loss", "rows"): N_("it is a mean over rows. Every target counts the same."),
+        ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
+        ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
+        ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
     },
     "schedule": {
         ("the gradient of the weight", "none"): N_("no micro-batch came back through this stage."),
