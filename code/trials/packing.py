@@ -54,10 +54,10 @@ def test(Packed: Any, ranks: Ranks) -> None:
         mask = own.visible()
     same, real = owners[:, :, None] == owners[:, None], owners >= 0
     causal = torch.ones(PLACES, PLACES).tril().bool().expand_as(same)
-    ranks.holds("shape of the mask", getattr(mask, "shape", ()) == same.shape)
-    right = (same & causal)[real]  # what padding sees has no effect
-    mistakes = {"earlier": causal[real], "ahead": same[real], "inverted": ~right}
-    ranks.same("the mask", mask[real], right, mistakes=mistakes)
+    ranks.holds("bools", getattr(mask, "shape", 0) == same.shape and mask.dtype == torch.bool)
+    kinds = {"": same & causal, "earlier": causal, "ahead": same, "inverted": ~(same & causal)}
+    mistakes = {kind: one[real].double() for kind, one in kinds.items()}  # padding has no effect
+    ranks.same("the mask", mask[real].double(), mistakes.pop(""), mistakes=mistakes)
     given = [one.clone().requires_grad_() for one in weights]
     scores = model(given, tokens, positions, mask)
     with ranks.phase("loss"):
@@ -72,8 +72,8 @@ def test(Packed: Any, ranks: Ranks) -> None:
     ranks.same("the loss", loss, alone / of_all, mistakes=mistakes)
     loss.backward()
     right = gradients(lambda *own: sum_of_losses(documents, *own) / of_all, weights, 0 * alone + 1)
-    found = dict(enumerate(one.grad for one in given))
-    ranks.same("the gradients", found, dict(enumerate(right)))
+    found, wanted = (one.grad for one in given), dict(enumerate(right))
+    ranks.same("the gradients", dict(enumerate(found)), wanted)
 
 
 def model(weights: Any, tokens: Tensor, positions: Tensor, mask: Tensor) -> Tensor:

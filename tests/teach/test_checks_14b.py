@@ -56,7 +56,7 @@ WRONG = {
     "mask": ([(RESULT, "return torch.ones_like(same).tril()")], "a query sees earlier documents"),
     "ahead": ([(RESULT, "return same")], "queries look ahead"),
     "inverted": ([(RESULT, "return ~(same & torch.ones_like(same).tril())")], "it is inverted"),
-    "numbers": ([(RESULT, "return (same & torch.ones_like(same).tril()).float()")], "bools"),
+    "numbers": ([(RESULT, "return (same & same.tril()).float()")], "a tensor of bools"),
     "across": ([("            self.owners[here] = number\n",
                  "            self.owners[here] = number\n"
                  "        self.targets[:, :-1] = self.tokens[:, 1:]\n"

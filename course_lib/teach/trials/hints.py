@@ -394,7 +394,7 @@ HINTS: dict[str, Hints] = {
         ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
         ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
         ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
-        ("the mask", "dtype"): N_("it has the type {has}, and bools are needed."),
+        ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
         ("the loss", "own targets"): N_("divide by the targets of all ranks, not of this rank."),
         ("the loss", "mean of ranks"): N_("it is a mean of the ranks' means. Targets count alike."),
         ("the loss", "rows"): N_("it is a mean over rows. Every target counts the same."),
