@@ -3,7 +3,6 @@
 own = Packed(documents, length)     tokens, targets, positions, owners: [rows, length]
 own.visible()                       [rows, queries, keys]: True if a query may look at a key
 own.loss(scores)                    this rank's part of the mean over the targets of all ranks
-
 Each rank has other documents, and its gradients have to be those of each document alone."""
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from process.own_program import KEPT
 from trials.linear import gradients
 from trials.ranks import Ranks
 
-NAME = "Packed"
+NAME, NAMES = "Packed", ("table", "places", "queries", "keys", "values", "head")
 PLACES, KINDS, WIDTH, NOTHING = 12, 11, 6, -100
 SHAPES = ((KINDS, WIDTH), (PLACES, WIDTH), *[(WIDTH, WIDTH)] * 3, (WIDTH, KINDS))
 # Lengths of a rank's documents: one fills a row, and one has no target. Rank r has 6 + r.
@@ -32,7 +30,6 @@ def test(Packed: Any, ranks: Ranks) -> None:
     ranks.begin("packing")
     with ranks.phase("packing"):
         own = Packed([one.clone() for one in documents], PLACES)
-    KEPT.append(own)
     rows = [getattr(own, name, None) for name in ("tokens", "targets", "positions", "owners")]
     has = [list(getattr(row, "shape", [])) for row in rows]
     ranks.holds("shapes", has == 4 * [[*has[0][:1], PLACES]], has=has)
@@ -72,8 +69,8 @@ def test(Packed: Any, ranks: Ranks) -> None:
     ranks.same("the loss", loss, alone / of_all, mistakes=mistakes)
     loss.backward()
     right = gradients(lambda *own: sum_of_losses(documents, *own) / of_all, weights, 0 * alone + 1)
-    found, wanted = (one.grad for one in given), dict(enumerate(right))
-    ranks.same("the gradients", dict(enumerate(found)), wanted)
+    found = {name: one.grad for name, one in zip(NAMES, given, strict=True)}
+    ranks.same("the gradients", found, dict(zip(NAMES, right, strict=True)))
 
 
 def model(weights: Any, tokens: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
