@@ -52,9 +52,9 @@ def test(Packed: Any, ranks: Ranks) -> None:
     same, real = owners[:, :, None] == owners[:, None], owners >= 0
     causal = torch.ones(PLACES, PLACES).tril().bool().expand_as(same)
     ranks.holds("bools", getattr(mask, "shape", 0) == same.shape and mask.dtype == torch.bool)
-    kinds = {"": same & causal, "earlier": causal, "ahead": same, "inverted": ~(same & causal)}
-    mistakes = {kind: one[real].double() for kind, one in kinds.items()}  # padding has no effect
-    ranks.same("the mask", mask[real].double(), mistakes.pop(""), mistakes=mistakes)
+    right, wrong = same & causal, {"earlier": causal, "ahead": same, "inverted": ~(same & causal)}
+    mistakes = {name: one[real].double() for name, one in wrong.items()}  # padding has no effect
+    ranks.same("the mask", mask[real].double(), right[real].double(), mistakes=mistakes)
     given = [one.clone().requires_grad_() for one in weights]
     scores = model(given, tokens, positions, mask)
     with ranks.phase("loss"):
@@ -68,9 +68,9 @@ def test(Packed: Any, ranks: Ranks) -> None:
                 "rows": of_rows, "all places": alone / tokens.numel()}  # fmt: skip
     ranks.same("the loss", loss, alone / of_all, mistakes=mistakes)
     loss.backward()
-    right = gradients(lambda *own: sum_of_losses(documents, *own) / of_all, weights, 0 * alone + 1)
+    whole = gradients(lambda *own: sum_of_losses(documents, *own) / of_all, weights, 0 * alone + 1)
     found = {name: one.grad for name, one in zip(NAMES, given, strict=True)}
-    ranks.same("the gradients", found, dict(zip(NAMES, right, strict=True)))
+    ranks.same("the gradients", found, dict(zip(NAMES, whole, strict=True)))
 
 
 def model(weights: Any, tokens: Tensor, positions: Tensor, mask: Tensor) -> Tensor:

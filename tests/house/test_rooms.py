@@ -42,7 +42,7 @@ MOST_LINES = {
 }
 CODE_SUFFIXES = {".py", ".toml", ".j2", ".js", ".c"}
 BOX_BY_ITS_COMMANDS_ONLY = "bin_dir"
-MOST_FILES_IN_A_FOLDER = 15
+MOST_FILES_IN_A_FOLDER = 16
 HEAVY_IN_PLAN = {"torch"}
 
 
