@@ -56,6 +56,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
     "context": {"sent": N_("keys and values travel, queries do not")},
     "experts": {"sent": N_("each copy travels to its expert alone")},
+    "packing": {"rows": N_("a document joins a row in which it fits")},
     "schedule": {},
     "blocks": {},
     "parallelize": {
@@ -392,6 +393,25 @@ HINTS: dict[str, Hints] = {
             "by their scales after the cast, and are the factors dY and Wᵀ for dX, and dYᵀ and Xᵀ "
             "for dW?"
         ),
+    },
+    "packing": {
+        ("shapes", ""): N_("their shapes are {has}. Each is a tensor of [rows, length]."),
+        ("whole documents", ""): N_("document {number} is not whole, in one row, with its owner."),
+        ("positions", "on"): N_("they count on through the row. Each document begins at 0."),
+        ("targets", "itself"): N_("a token is its own target. The target is the next token."),
+        ("targets", "across"): N_("the last one crosses into what follows. It has to be -100."),
+        ("padding", ""): N_("it has targets, so it counts in the loss. Give it -100."),
+        ("rows", ""): N_("{has} rows, and {most} are enough. Fill a row before the next one."),
+        ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
+        ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
+        ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
+        ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
+        ("the loss", "own targets"): N_("divide by the targets of all ranks, not of this rank."),
+        ("the loss", "mean of ranks"): N_("it is a mean of the ranks' means. Targets count alike."),
+        ("the loss", "rows"): N_("it is a mean over rows. Every target counts the same."),
+        ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
+        ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
+        ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
     },
     "schedule": {
         ("the gradient of the weight", ""): N_(

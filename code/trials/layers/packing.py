@@ -1,0 +1,90 @@
+"""Test 14b.2: `Packed(documents, length)` puts whole documents into rows of `length` places.
+
+own = Packed(documents, length)     tokens, targets, positions, owners: [rows, length]
+own.visible()                       [rows, queries, keys]: True if a query may look at a key
+own.loss(scores)                    this rank's part of the mean over the targets of all ranks
+Each rank has other documents, and its gradients have to be those of each document alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from trials.layers.linear import gradients
+from trials.ranks import Ranks
+
+NAME, NAMES = "Packed", ("table", "places", "queries", "keys", "values", "head")
+PLACES, KINDS, WIDTH, NOTHING = 12, 11, 6, -100
+SHAPES = ((KINDS, WIDTH), (PLACES, WIDTH), *[(WIDTH, WIDTH)] * 3, (WIDTH, KINDS))
+# Lengths of a rank's documents: one fills a row, and one has no target. Rank r has 6 + r.
+LENGTHS, ROWS = (5, 6, 3, 1, 4, PLACES, 2, 7, 8), (3, 4, 4, 5)
+
+
+def test(Packed: Any, ranks: Ranks) -> None:
+    weights = ranks.draw(*SHAPES)
+    drawn = [ranks.draw(*[(one,) for one in LENGTHS[: 6 + r]]) for r in range(ranks.size)]
+    documents = [(100 * one).long() % KINDS for one in drawn[ranks.rank]]
+    ranks.begin("packing")
+    with ranks.phase("packing"):
+        own = Packed([one.clone() for one in documents], PLACES)
+    rows = [getattr(own, name, None) for name in ("tokens", "targets", "positions", "owners")]
+    has = [list(getattr(row, "shape", [])) for row in rows]
+    ranks.holds("shapes", has == 4 * [[*has[0][:1], PLACES]], has=has)
+    tokens, targets, positions, owners = (torch.as_tensor(row).long() for row in rows)
+    for number, document in enumerate(documents):
+        mine, length = owners == number, len(document)
+        row, place = [*mine.nonzero().tolist(), [0, 0]][0]
+        here = row, slice(place, place + length)
+        whole = mine.sum() == length == mine[here].sum() and torch.equal(tokens[here], document)
+        ranks.holds("whole documents", bool(whole), number=number, length=length)
+        counted, following = torch.arange(length), torch.tensor([*document[1:].tolist(), NOTHING])
+        ranks.same("positions", positions[here], counted, mistakes={"on": counted + place})
+        across = targets[here] if torch.equal(targets[here][:-1], following[:-1]) else None
+        mistakes = {"itself": document, "across": across}  # across: only the last one is wrong
+        ranks.same("targets", targets[here], following, mistakes=mistakes)
+    ranks.holds("padding", bool((targets[owners < 0] == NOTHING).all()))
+    ranks.holds("rows", len(tokens) <= ROWS[ranks.rank], has=len(tokens), most=ROWS[ranks.rank])
+    with ranks.phase("mask"):
+        mask = own.visible()
+    same, real = owners[:, :, None] == owners[:, None], owners >= 0
+    causal = torch.ones(PLACES, PLACES).tril().bool().expand_as(same)
+    ranks.holds("bools", getattr(mask, "shape", 0) == same.shape and mask.dtype == torch.bool)
+    right, wrong = same & causal, {"earlier": causal, "ahead": same, "inverted": ~(same & causal)}
+    mistakes = {name: one[real].double() for name, one in wrong.items()}  # padding has no effect
+    ranks.same("the mask", mask[real].double(), right[real].double(), mistakes=mistakes)
+    given = [one.clone().requires_grad_() for one in weights]
+    scores = model(given, tokens, positions, mask)
+    with ranks.phase("loss"):
+        loss = own.loss(scores)
+    alone = sum_of_losses(documents, *weights)
+    of_all = sum(len(one) - 1 for of_rank in drawn for one in of_rank)
+    by_row = cross_entropy(scores.detach().mT, targets, reduction="none").sum(1)
+    of_rows = (by_row / (targets != NOTHING).sum(1).clamp(min=1)).mean()
+    of_rank = alone / sum(len(one) - 1 for one in documents)
+    mistakes = {"own targets": of_rank, "mean of ranks": of_rank / ranks.size, "sum": alone,
+                "rows": of_rows, "all places": alone / tokens.numel()}  # fmt: skip
+    ranks.same("the loss", loss, alone / of_all, mistakes=mistakes)
+    loss.backward()
+    whole = gradients(lambda *own: sum_of_losses(documents, *own) / of_all, weights, 0 * alone + 1)
+    found = {name: one.grad for name, one in zip(NAMES, given, strict=True)}
+    ranks.same("the gradients", found, dict(zip(NAMES, whole, strict=True)))
+
+
+def model(weights: Any, tokens: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
+    table, places, queries, keys, values, head = weights
+    x = table[tokens] + places[positions]
+    pairs = (x @ queries @ (x @ keys).mT).masked_fill(~mask, float("-inf"))
+    return (x + pairs.softmax(-1) @ (x @ values)) @ head
+
+
+def sum_of_losses(documents: list[Tensor], *weights: Tensor) -> Tensor:
+    """Compute each document alone, without padding and with the causal mask only."""
+    total = torch.zeros((), dtype=torch.float64)
+    for one in documents:
+        causal = torch.ones(1, len(one), len(one)).tril().bool()
+        scores = model(weights, one[None], torch.arange(len(one))[None], causal)[0]
+        total = total + cross_entropy(scores[:-1], one[1:], reduction="sum")
+    return total

@@ -1,0 +1,45 @@
+"""Checks of lesson 14b, size and tokens of a training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.trials.judge import is_right
+from course_lib.words import _
+
+# Allowed factor between the chosen and the fitted number of parameters.
+NEAR = 1.5
+
+
+def ex14b_budget(width: object, tokens: object, best: Mapping[float, float], budget: float) -> None:
+    """Check the size by the line through the best sizes of other budgets, and 6 N D."""
+    with Checklist("14b.1") as check:
+        given = check.number(width, "width")
+        count, last = 3 * given**2 + 256 * given, max(best)
+        slope, start = np.polyfit(np.log([*best]), np.log([*best.values()]), 1)
+        is_near = {
+            name: 1 / NEAR < count / size < NEAR
+            for name, size in {"fitted": np.exp(start + slope * np.log(budget)),
+                               "same": best[last], "linear": best[last] * budget / last}.items()
+        }  # fmt: skip
+        hint = (
+            _("A model of this width has {count:,.0f} parameters: 256 w + 3 w².", count=count)
+            if given > 1000 else
+            _("This is the best size of a smaller budget.") if is_near["same"] else
+            _("All compute went into the size. The tokens have to grow too.") if is_near["linear"]
+            else _("Continue the straight line through the logarithms of the best sizes.")
+        )  # fmt: skip
+        check.that(is_near["fitted"], _("the size continues the line of the best sizes"), hint=hint)
+        spent = check.number(tokens, "tokens") * 6 * count / budget
+        hint = _("6 N D is {spent:.2f} times the budget. Training takes 2 + 4 FLOPs.", spent=spent)
+        check.that(abs(spent - 1) < 0.03, _("size and tokens spend the budget"), hint=hint)
+
+
+def ex14b_packed(run: Any) -> None:
+    """Check packed documents, their mask, and their mean loss over ranks."""
+    with Checklist("14b.2") as check:
+        is_right(check, run, "packing")

@@ -1,0 +1,609 @@
+# %% [markdown] id="title"
+# # 14b How large, how long
+#
+# Lesson 14 tells how long a training takes if you know the model and the number of tokens. Who chooses them? A
+# training of a month cannot be tried out, so both numbers come from experiments of a day. In this lesson you find
+# a learning rate on a narrow model and use it on a wide one. You find the best model for five small budgets and
+# predict the loss of a sixth. Then you count the tokens, and pack documents into rows without a change of their
+# gradients.
+#
+# | | |
+# |---|---|
+# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss from smaller trainings, with its error; carry a learning rate over to a wider model; say how often a training sees each token; pack documents with the right positions, mask and loss |
+# | Minutes | 55 |
+# | Devices | 2 nodes with 2 devices each |
+# | Before | lessons 12 and 14 |
+
+# %% id="begin"
+import os
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from course_lib import Lab, check, claim, predict, program, show, trial
+
+lab = Lab()
+sources = sorted(Path(os.__file__).parent.glob("*.py"))
+code = "\n\n".join(file.read_text(encoding="utf-8", errors="replace") for file in sources)
+documents = [part.strip("\n") for part in re.split(r"\n\n+", code) if part.strip("\n")]
+random.Random(0).shuffle(documents)
+text = lab.work / "documents.txt"
+text.write_text("\n\n".join(documents), encoding="utf-8")
+LINE = re.compile(
+    r"width (\d+): (\d+) parameters, (\d+) tokens, rate (\S+), seed (\d+): validation loss (\S+)"
+)
+
+
+def training(name, width, tokens, lr=0.032, seeds=1, parametrization="mup", **more):
+    """A job that trains models of one width, for each of these numbers of tokens."""
+    more = {"tokens": tokens, "lr": lr, "seeds": seeds, "parametrization": parametrization} | more
+    more |= {"text": str(text), "width": width, "time_limit_minutes": 30}
+    return program.recipe(name, "train_sizes.py", **more)
+
+
+def finished(recipes):
+    """Submit all recipes, wait, and return the runs and one table of what they printed."""
+    runs = {key: lab.submit(recipe) for key, recipe in recipes.items()}
+    columns = ["width", "parameters", "tokens", "rate", "seed", "loss"]
+    tables = {
+        key: pd.DataFrame(LINE.findall(run.require().text), columns=columns).astype(float)
+        for key, run in runs.items()
+    }
+    return list(runs.values()), pd.concat(tables, names=["run", "line"]).reset_index(level=0)
+
+
+# %% [markdown] id="rate-idea"
+# ## Which learning rate suits a model 16 times as wide?
+#
+# The program `code/train_sizes.py` trains the smallest language model of this course. It reads eight letters of
+# Python code and predicts the next one, so **a token is a letter** here. A matmul turns the eight letters into
+# *w* numbers, the **width**. Three layers change these numbers, each with a *w* × *w* matrix. A last matmul gives
+# each letter a score.
+#
+# With Adam, each weight moves by about the learning rate in a step. An output of a *w* × *w* matrix is a sum over
+# *w* weights. If all *w* moves agree, a step changes the output by *w* times the rate.
+#
+# **Predict.** The best rate for width 16 is known. By what factor is the best rate smaller for width 256?
+
+# %% id="rate-guess"
+### BEGIN SOLUTION
+### GAP guess_smaller = ...  # times smaller; 1 if it is the same
+guess_smaller = 1
+### END SOLUTION
+
+# %% id="rate-run"
+smaller = predict("14b: best rate for a model 16 times as wide", guess_smaller, unit="times")
+RATES = [0.004, 0.008, 0.016, 0.032, 0.064, 0.128]
+rate_runs, by_rate = finished(
+    {
+        f"{kind}-{width}": training(
+            f"{kind}-{width}", width, [12_800], RATES, 1, kind, batch_size=64
+        )
+        for kind in ("standard", "mup")
+        for width in (16, 64, 256)
+    }
+)
+
+# %% id="rate-see"
+by_rate["kind"] = by_rate["run"].str.partition("-")[0]
+losses = by_rate.pivot(index="rate", columns=["kind", "width"], values="loss")
+best = losses.idxmin()
+smaller.compare(best["standard", 16] / best["standard", 256])
+show.lines(
+    {
+        f"width {width:.0f}, {kind}": losses[kind, width].rename("loss").reset_index()
+        for kind, width in losses
+        if width != 64
+    },
+    x="rate",
+    y="loss",
+    log="x",
+    title="The same training with six rates",
+)
+losses.round(3)
+
+# %% id="rate-claim" tags=["claim"]
+at_16 = best["standard", 16]
+claim(
+    "standard: best rate of width 16 over width 256",
+    at_16 / best["standard", 256],
+    least=2,
+    most=16,
+    unit="times",
+)
+claim(
+    "muP: best rate of width 16 over width 256",
+    best["mup", 16] / best["mup", 256],
+    least=0.5,
+    most=2,
+    unit="times",
+)
+claim(
+    "width 256 with the best rate of width 16: standard minus muP",
+    losses["standard", 256][at_16] - losses["mup", 256][at_16],
+    least=0.05,
+    unit="nats",
+)
+
+# %% [markdown] id="rate-explain"
+# **Explain.** In the **standard** parametrisation, the best rate falls with the width. It does not fall by the
+# whole factor of 16, because only the hidden matrices have *w* inputs that can agree. If you guessed 1, you assumed
+# that a rate belongs to the data and not to the model.
+#
+# The **maximal update parametrisation**, muP ([Yang and others, 2022](https://arxiv.org/abs/2203.03466)), moves
+# this dependence into the model. The program does three things, and you can read them in its class `Copies`:
+#
+# | what | standard | muP |
+# |---|---|---|
+# | initial numbers of a hidden matrix | variance 2 / *w* | variance 2 / *w* |
+# | rate of a hidden matrix | rate | rate × 16 / *w* |
+# | scores | sum over *w* | sum over *w*, times 16 / *w* |
+#
+# A step now changes every output by about the same amount at any width. So the best rate stays, and you search it
+# on the narrow model, which costs a fraction of the wide one. The authors tuned a model of 40 million parameters
+# and used the result for 6.7 billion. muP moves rates across the *width*. Depth, batch size and the number of
+# steps need rules of their own (lesson 12).
+
+# %% [markdown] id="size-idea"
+# ## How much larger is the best model if the budget is 16 times larger?
+#
+# From here on, all models use muP and one rate of 0.032. It is lower than the best rate above, because longer
+# trainings prefer lower rates. Lesson 14 counted 6 FLOPs for each parameter and token, so a
+# training of *N* parameters and *D* tokens costs
+#
+# $$C = 6\,N\,D$$
+#
+# A budget *C* can buy a large model that sees few tokens or a small model that sees many. Here *N* counts the
+# weights that multiply, 256 *w* + 3 *w*². The next cell tries several widths for each of five budgets. Each
+# training has its own warm-up and decay.
+#
+# **Predict.** The largest budget is 16 times the smallest. By what factor is its best model larger?
+
+# %% id="size-guess"
+### BEGIN SOLUTION
+### GAP guess_larger = ...  # times the parameters
+guess_larger = 16
+### END SOLUTION
+
+# %% id="size-run"
+larger = predict("14b: best size with 16 times the budget", guess_larger, unit="times")
+BUDGETS = [2.5e8 * 2**power for power in range(5)]
+
+
+def parameters_of(width):
+    return 256 * width + 3 * width**2
+
+
+def tokens_of(width, budget):
+    return round(budget / (6 * parameters_of(width)))
+
+
+def budgets_of(width):
+    """The budgets that are worth a try with this width."""
+    return [one for one in BUDGETS if 3 < tokens_of(width, one) / parameters_of(width) < 140]
+
+
+WIDTHS = (4, 8, 12, 16, 24, 32)
+size_runs, by_size = finished(
+    {
+        width: training(
+            f"width-{width}", width, [tokens_of(width, one) for one in budgets_of(width)], seeds=2
+        )
+        for width in WIDTHS
+    }
+)
+
+# %% id="size-see"
+spent = 6 * by_size["parameters"] * by_size["tokens"]
+by_size["budget"] = [min(BUDGETS, key=lambda one: abs(np.log(one / flops))) for flops in spent]
+sizes = by_size.groupby(["budget", "parameters"])["loss"].mean()
+
+
+def optimum(losses):
+    """The best size and its loss: the bottom of a parabola through the losses over log N."""
+    log_size = np.log(losses.index.to_numpy())
+    bend, slope, start = np.polyfit(log_size, losses.to_numpy(), 2)
+    bottom = np.clip(-slope / (2 * bend), log_size.min(), log_size.max())
+    return float(np.exp(bottom)), float(np.polyval([bend, slope, start], bottom))
+
+
+found = pd.DataFrame(
+    {budget: optimum(sizes[budget]) for budget in BUDGETS}, index=["parameters", "loss"]
+).T
+larger.compare(found["parameters"].iloc[-1] / found["parameters"].iloc[0])
+show.lines(
+    {f"{budget:.1g} FLOPs": sizes[budget].reset_index() for budget in BUDGETS},
+    x="parameters",
+    y="loss",
+    log="x",
+    title="Five budgets: loss over the size of the model",
+)
+found.assign(tokens=found.index / 6 / found["parameters"]).round(3)
+
+# %% id="size-claim" tags=["claim"]
+times_the_size = found["parameters"].iloc[-1] / found["parameters"].iloc[0]
+claim("best size with 16 times the budget", times_the_size, least=1.6, most=10, unit="times")
+
+# %% [markdown] id="size-explain"
+# *Each curve is one budget. Left are small models with many tokens, right large models with few.*
+#
+# **Explain.** If you guessed 16, you put the whole compute into the size, and the model hardly sees more tokens. If
+# you guessed 1, you put everything into tokens. Both ends of a curve are bad: a small model cannot store more, and
+# a large model has not seen enough. Size and tokens grow together, and the product
+# of their factors is 16. No size is best at every budget, so a comparison of two models holds for one budget only.
+#
+# Hoffmann and others found the same with over 400 models of up to 16 billion parameters ([2022,
+# Chinchilla](https://arxiv.org/abs/2203.15556)). For their text and tokens, the best training has about **20
+# tokens per parameter**. Their model of 70 billion parameters and 1.4 trillion tokens beat models four times as
+# large that had seen fewer tokens. With them, both
+# grow as the root of the budget. Your tokens are letters and your models are tiny, so your factors differ.
+
+# %% [markdown] id="loss-idea"
+# ## Which loss will four times the largest budget reach?
+#
+# The best losses fall with every doubling of the budget, and each doubling gains a little less than the one
+# before. Such a curve is well described by a **power law** above a floor *E*, which is the loss that no model of
+# this kind can go below:
+#
+# $$L(C) = E + A\,C^{-\alpha}$$
+#
+# **Predict.** The sixth budget is 16 × 10<sup>9</sup> FLOPs, four times the largest. Which loss will its best model
+# reach? The next cell prints the best losses and the gain of each doubling.
+
+# %% id="loss-table"
+pd.DataFrame({"best loss": found["loss"], "gain": -found["loss"].diff()}).round(3)
+
+# %% id="loss-guess"
+### BEGIN SOLUTION
+### GAP guess_loss = ...  # nats
+guess_loss = 2.0
+### END SOLUTION
+
+# %% id="loss-fit"
+reached = predict("14b: loss of the sixth budget", guess_loss, unit="nats")
+SIXTH = 16e9
+
+
+def law_of(losses):
+    """E, A and alpha with the least squared error; E is tried in small steps."""
+    log_budget, tried = np.log(losses.index.to_numpy() / 1e9), []
+    for floor in np.arange(0, losses.min() - 0.01, 0.01):
+        above = np.log(losses.to_numpy() - floor)
+        slope, start = np.polyfit(log_budget, above, 1)
+        off = floor + np.exp(start + slope * log_budget) - losses.to_numpy()
+        tried.append(((off**2).sum(), floor, np.exp(start), -slope))
+    return min(tried)[1:]
+
+
+def loss_at(budget, law):
+    floor, above, alpha = law
+    return floor + above * (budget / 1e9) ** -alpha
+
+
+law = law_of(found["loss"])
+line = np.polyfit(found.index[-2:], found["loss"].iloc[-2:], 1)
+print(f"power law: L = {law[0]:.2f} + {law[1]:.2f} (C / 1e9)^-{law[2]:.2f}")
+print(f"predicted by the power law: {loss_at(SIXTH, law):.3f}")
+print(f"by a straight line through the last two budgets: {np.polyval(line, SIXTH):.3f}")
+
+# %% [markdown] id="ex1" tags=["exercise"]
+# > **Exercise 14b.1** — Choose the width and the number of tokens for the sixth budget. The best sizes lie near a
+# > straight line if both axes are logarithmic, so continue this line. Use `found["parameters"]` and `np.polyfit`,
+# > find a whole width, and spend the whole budget.
+
+# %% id="ex1-gap" tags=["exercise"]
+### BEGIN SOLUTION
+### GAP width, tokens = ..., ...
+slope, start = np.polyfit(np.log(found.index), np.log(found["parameters"]), 1)
+size = np.exp(start + slope * np.log(SIXTH))
+width = min(range(1, 500), key=lambda one: abs(parameters_of(one) - size))
+tokens = tokens_of(width, SIXTH)
+### END SOLUTION
+
+# %% id="ex1-check" tags=["check"]
+check.ex14b_budget(width, tokens, dict(found["parameters"]), SIXTH)
+
+# %% [markdown] id="ex1-why"
+# Three trainings of the sixth budget run now: your width, a narrower one and a wider one.
+
+# %% id="loss-run"
+sixth_runs, by_width = finished(
+    {
+        one: training(f"sixth-{one}", one, [tokens_of(one, SIXTH)], seeds=1)
+        for one in (round(width / 1.8), width, round(width * 1.8))
+    }
+)
+
+# %% id="loss-see"
+of_sixth = by_width.set_index("parameters")["loss"]
+_, measured = optimum(of_sixth)
+reached.compare(measured)
+show.lines(
+    {
+        "five budgets": found["loss"].rename_axis("FLOPs").reset_index(),
+        "power law": pd.DataFrame(
+            {"FLOPs": [*BUDGETS, SIXTH], "loss": [loss_at(one, law) for one in (*BUDGETS, SIXTH)]}
+        ),
+        "sixth, measured": pd.DataFrame({"FLOPs": [SIXTH], "loss": [measured]}),
+    },
+    x="FLOPs",
+    y="loss",
+    log="x",
+    points=["five budgets", "sixth, measured"],
+    title="The sixth budget, predicted and measured",
+)
+of_sixth.round(3).to_frame()
+
+# %% id="loss-claim" tags=["claim"]
+claim(
+    "loss of the sixth budget: measured minus predicted",
+    measured - loss_at(SIXTH, law),
+    least=-0.1,
+    most=0.1,
+    unit="nats",
+)
+claim(
+    "loss of the sixth budget: measured minus the straight line",
+    measured - np.polyval(line, SIXTH),
+    least=0.08,
+    unit="nats",
+)
+
+# %% [markdown] id="loss-explain"
+# **Explain.** The power law hits the sixth loss. The straight line through the last two budgets promises far too
+# much, because a loss does not fall linearly with compute: each *doubling* gains less than the one before. So an
+# improvement at a small budget says little until you know how it changes with the budget.
+
+# %% [markdown] id="day-idea"
+# ## What does an experiment of a day say about a run of a month?
+#
+# The sixth budget is only 4 times the largest of the five. Two things make a prediction uncertain. **Seeds** are
+# noise: the same training ends at a different loss if the initial weights or the order of the samples change. And
+# the **law** is fitted to few points. The next cell leaves out one budget after the other, fits again, and predicts
+# three budgets: the sixth, and budgets 1000 and 1,000,000 times as large.
+
+# %% id="day-see"
+seeds = by_size.groupby(["budget", "parameters"])["loss"].agg(np.ptp)
+laws = [law] + [law_of(found["loss"].drop(budget)) for budget in BUDGETS]
+FAR = {"the sixth": SIXTH, "1,000 times": 1e3 * SIXTH, "1,000,000 times": 1e6 * SIXTH}
+spread = pd.DataFrame(
+    {name: [loss_at(budget, one) for one in laws] for name, budget in FAR.items()}
+)
+print(f"two seeds of the same training differ by {seeds.median():.3f} nats (median)")
+print(f"exponents of the laws: {', '.join(f'{one[2]:.2f}' for one in laws)}")
+spread.agg(["min", "max", np.ptp]).round(2)
+
+# %% id="day-claim" tags=["claim"]
+ranges = spread.max() - spread.min()
+claim(
+    "spread of the predictions, 1,000,000 times over the sixth",
+    ranges["1,000,000 times"] / ranges["the sixth"],
+    least=2,
+    unit="times",
+)
+
+# %% [markdown] id="day-explain"
+# All these laws fit the points that you measured, and they nearly agree about the sixth budget. Further away they
+# disagree more, because the floor *E* decides there, and the five points hardly show it. The extrapolation of a real
+# laboratory is long too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
+# extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55 trillion
+# tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To narrow the error, use budgets that lie far
+# apart, several seeds, the same tokenizer, and rates that are best at every width. A difference between two
+# recipes that is smaller than the difference between two seeds is no difference.
+#
+# **Why are models of today trained for longer?** Training is paid once, and **inference** is paid with every
+# answer: 2 *N* FLOPs for each token that is read or written. A smaller model that sees more tokens than the
+# optimum costs more to train and less to use. [Llama 3 8B](https://arxiv.org/abs/2407.21783) (Meta, 2024) saw 15
+# trillion tokens, about 1,900 for each parameter. By 6 *N D* its training cost 7.2 × 10<sup>23</sup> FLOPs, slightly
+# more than the 5.9 × 10<sup>23</sup> of Chinchilla. But every token that it reads or writes costs about a ninth.
+
+# %% [markdown] id="again-idea"
+# ## What happens if the tokens run out?
+#
+# A budget asks for *D* tokens, and perhaps you have fewer. Then the training sees them several times, and each time
+# is an **epoch**. The next cell trains the same model with the same number of tokens four times. Only the text
+# differs: it has enough letters for one epoch, or only a part of them.
+#
+# A model that knew only how frequent each letter is would reach a loss of about 3.2 nats here.
+#
+# **Predict.** With 64 epochs, is the validation loss `"much the same"` as with one epoch, `"higher"`, or `"above 3.2"`?
+
+# %% id="again-guess"
+### BEGIN SOLUTION
+### GAP guess_again = ...  # one of the three
+guess_again = "much the same"
+### END SOLUTION
+
+# %% id="again-run"
+EPOCHS, SEEN = (1, 4, 16, 64), 60_000
+KINDS = ("much the same", "higher", "above 3.2")
+again = predict("14b: validation loss with 64 epochs", guess_again, choices=KINDS)
+again_runs, by_epochs = finished(
+    {
+        epochs: training(f"epochs-{epochs}", 32, [SEEN], seeds=2, letters=SEEN // epochs)
+        for epochs in EPOCHS
+    }
+)
+
+# %% id="again-see"
+after = by_epochs.groupby("run")["loss"].mean().rename_axis("epochs")
+shares = pd.Series(list(text.read_text(encoding="utf-8"))).value_counts(normalize=True)
+frequencies = float(-(shares * np.log(shares)).sum())
+again.compare(KINDS[int(after[64] > after[1] + 0.05) + int(after[64] > frequencies)])
+print(f"frequencies alone: {frequencies:.2f} nats")
+after.round(3).to_frame("validation loss")
+
+# %% id="again-claim" tags=["claim"]
+claim("4 epochs minus one", after[4] - after[1], least=0.03, most=0.4, unit="nats")
+claim("64 epochs minus frequencies", after[64] - frequencies, least=0.5, unit="nats")
+
+# %% [markdown] id="again-explain"
+# **Explain.** With 64 epochs the model learns its 938 letters by heart. It is sure of what follows, and on other
+# text it is surely wrong. So its validation loss is higher than with no knowledge but frequencies. Four epochs of
+# 15,000 letters cost a little. For models of up to 9 billion parameters, Muennighoff and others
+# ([2023](https://arxiv.org/abs/2305.16264)) find that up to four epochs are nearly as good as new tokens. Later
+# repetitions are worth less and less, until they are worth nothing.
+#
+# Repetition also hides in a **mixture**. A training draws each sample from one of several sources, with a weight
+# for each source. The small source is often the good one, and it gets a large weight. The number of epochs of a
+# source is its weight, times the tokens of the training, divided by its own tokens:
+
+# %% id="mixture"
+TRAINING = 2_000e9  # tokens
+mixture = pd.DataFrame(
+    {"tokens": [3_000e9, 300e9, 5e9], "weight": [0.7, 0.25, 0.05]},
+    index=["web pages", "code", "textbooks"],
+)
+mixture["epochs"] = mixture["weight"] * TRAINING / mixture["tokens"]
+mixture["share of all text (%)"] = 100 * mixture["tokens"] / mixture["tokens"].sum()
+mixture.round(2)
+
+# %% [markdown] id="mixture-explain"
+# Web pages are not even read once, and each textbook is read 20 times, although textbooks are only 5 % of the
+# tokens that the model sees. Before you raise a weight, count the epochs.
+
+# %% [markdown] id="pack-idea"
+# ## How much of a row looks at foreign documents?
+#
+# Documents have different lengths, and a batch is a rectangle. With one document in each row, the rest of the row
+# is **padding**. It costs as many FLOPs as tokens do and teaches nothing. The next cell counts the padding for
+# this text in rows of 512 places. Longer documents are cut.
+
+# %% id="pack-count"
+PLACES = 512
+lengths = pd.Series([min(len(document), PLACES) for document in documents])
+rows, free = 0, 0
+for length in lengths:  # a document that does not fit begins the next row
+    rows, free = (rows, free) if length <= free else (rows + 1, PLACES)
+    free -= length
+padding = {"one document in a row": len(lengths), "packed": rows}
+padding = {name: 100 * (1 - lengths.sum() / (count * PLACES)) for name, count in padding.items()}
+print(f"{len(lengths):,} documents with {lengths.mean():.0f} of {PLACES} places on average")
+pd.Series(padding, name="padding (%)").round(1).to_frame()
+
+# %% [markdown] id="pack-predict"
+# **Packing** puts several documents into one row. But attention in this row is causal, and nothing more: a query
+# looks at *all* earlier keys, and many of these keys belong to other documents.
+#
+# **Predict.** Four documents of equal length fill a row. What percentage of the pairs of query and key that the
+# causal mask permits lies in two different documents?
+
+# %% id="pack-guess"
+### BEGIN SOLUTION
+### GAP guess_foreign = ...  # percent
+guess_foreign = 25
+### END SOLUTION
+
+# %% id="pack-see"
+foreign = predict("14b: pairs across documents in a packed row", guess_foreign, unit="%")
+owner = np.repeat(np.arange(4), PLACES // 4)
+causal = np.tril(np.ones((PLACES, PLACES), dtype=bool))
+across = causal & (owner[:, None] != owner[None, :])
+share = 100 * across.sum() / causal.sum()
+foreign.compare(share)
+
+# %% id="pack-claim" tags=["claim"]
+claim("pairs across four equal documents", share, least=70, most=80, unit="%")
+claim(
+    "padding of one document in a row minus packed",
+    padding["one document in a row"] - padding["packed"],
+    least=30,
+    unit="%",
+)
+
+# %% [markdown] id="pack-explain"
+# **Explain.** A document of a quarter of the row has a sixteenth of the pairs. Four documents have a quarter of them,
+# and three quarters look at a foreign document. A **document mask** forbids these pairs. Llama 3 uses one ([Meta,
+# 2024, section 3.2](https://arxiv.org/abs/2407.21783)). Its authors saw little effect at ordinary lengths, and found
+# the mask important for very long sequences. Kernels such as FlashAttention do not read a mask. They take the
+# places at which documents begin, often called `cu_seqlens`, and never compute the forbidden pairs.
+#
+# > **Exercise 14b.2** — Pack documents so that the loss and the gradients are those of each document alone.
+# > `documents` are vectors of tokens, none longer than `length`. Keep them in order, and begin a new row if a
+# > document does not fit. Padding has owner −1 and no target. Four ranks with different documents compare your
+# > gradients with a model that sees one document at a time.
+
+# %% id="pack-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_packing.py"
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+NO_TARGET = -100  # cross_entropy leaves it out
+
+
+class Packed:
+    def __init__(self, documents, length):
+        """Fill tokens, targets, positions and owners, each [rows, length]; owners are 0, 1, 2, ..."""
+        ### BEGIN SOLUTION
+        ### GAP self.tokens = self.targets = self.positions = self.owners = ...
+        places, row, end = [], -1, length
+        for document in documents:
+            if end + len(document) > length:
+                row, end = row + 1, 0
+            places.append((row, slice(end, end + len(document))))
+            end += len(document)
+        empty = torch.zeros(row + 1, length, dtype=torch.long)
+        self.tokens, self.positions = empty.clone(), empty.clone()
+        self.targets, self.owners = empty + NO_TARGET, empty - 1
+        for number, (document, here) in enumerate(zip(documents, places, strict=True)):
+            self.tokens[here] = document
+            self.positions[here] = torch.arange(len(document))
+            self.targets[here] = torch.cat([document[1:], torch.tensor([NO_TARGET])])
+            self.owners[here] = number
+        ### END SOLUTION
+
+    def visible(self):
+        """[rows, queries, keys]: True if a query may look at a key."""
+        ### BEGIN SOLUTION
+        ### GAP return ...
+        same = self.owners[:, :, None] == self.owners[:, None, :]
+        return same & torch.ones_like(same).tril()
+        ### END SOLUTION
+
+    def loss(self, scores):
+        """This rank's part of the mean over the targets of all ranks. The parts are added up."""
+        ### BEGIN SOLUTION
+        ### GAP return ...  # scores are [rows, length, letters]
+        count = (self.targets != NO_TARGET).sum()
+        dist.all_reduce(count)
+        each = cross_entropy(scores.flatten(0, 1), self.targets.flatten(), reduction="sum")
+        return each / count
+        ### END SOLUTION
+
+
+# %% id="pack-trial" tags=["exercise"]
+packing_trial = lab.submit(trial.recipe("packing-trial", "work/my_packing.py", "packing"))
+packing_trial.watch()
+
+# %% id="pack-check" tags=["check"]
+check.ex14b_packed(packing_trial)
+
+# %% [markdown] id="home"
+# ## To take home
+#
+# - The best learning rate of a standard model falls with its width. With muP it stays, so search it on a narrow
+#   model.
+# - A training costs 6 *N D* FLOPs. With a larger budget, size and tokens both grow.
+# - Losses follow a power law above a floor. Predict a budget before you run it, and compare.
+# - An extrapolation is as uncertain as the exponents that fit the points. Budgets far apart help most.
+# - Count the epochs of every source. A few are harmless, and many are not.
+# - Packed documents need positions from 0, a document mask, and a loss that counts targets.
+
+# %% [markdown] id="clean-idea"
+# ## Cleaning up
+#
+# The next cell deletes all runs except the trial of exercise 14b.2.
+#
+# **References**
+#
+# - Hoffmann and others, 2022, Chinchilla: [arXiv 2203.15556](https://arxiv.org/abs/2203.15556)
+# - Yang and others, 2022, Tensor Programs V: [arXiv 2203.03466](https://arxiv.org/abs/2203.03466)
+# - Muennighoff and others, 2023, repeated data: [arXiv 2305.16264](https://arxiv.org/abs/2305.16264)
+# - Meta, 2024, Llama 3: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783)
+
+# %% id="clean"
+lab.clean(*rate_runs, *size_runs, *sixth_runs, *again_runs, yes=True)

@@ -1,0 +1,116 @@
+"""Lesson 14b: documents packed on four real ranks, and the size and tokens for a budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course_lib.teach.checks import lesson14b
+
+from .finished_runs import hint_of
+from .own_trials import program_of, swapped
+
+PACKED = program_of("14b_how_large_how_long", "pack-own")
+
+
+@pytest.fixture
+def tried(tried):
+    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
+    return lambda *pairs: tried(swapped(PACKED, *pairs), "packing")
+
+
+ROW = "            if end + len(document) > length:\n                row, end = row + 1, 0\n"
+FIRST_FIT = """            fits = [n for n, one in enumerate(used) if one + len(document) <= length]
+            row = fits[0] if fits else len(used)
+            used += [] if fits else [0]
+            end = used[row]
+            used[row] += len(document)
+"""
+COUNT = (
+    "            count = (self.targets != NO_TARGET).sum()\n            dist.all_reduce(count)\n"
+)
+COUNT = COUNT.replace("            ", "        ")
+SAME = "same = self.owners[:, :, None] == self.owners[:, None, :]"
+RESULT = "return same & torch.ones_like(same).tril()"
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [],
+        [(ROW, FIRST_FIT), ("places, row, end = [], -1, length", "places, used = [], []"),
+         ("empty = torch.zeros(row + 1,", "empty = torch.zeros(len(used),")],
+        [(RESULT, "return same & (self.positions[:, :, None] >= self.positions[:, None, :])")],
+    ],
+)  # fmt: skip
+def test_right_ones_pass(tried, capsys, pairs):
+    lesson14b.ex14b_packed(tried(*pairs))
+    assert "equal to the serial result on 1, 2, 3 and 4 ranks" in capsys.readouterr().out
+
+
+OWN = ("        dist.all_reduce(count)\n", "")
+TARGETS = "torch.cat([document[1:], torch.tensor([NO_TARGET])])"
+WRONG = {
+    "positions": ([("= torch.arange(len(document))", "= torch.arange(length)[here[1]]")],
+                  "Each document begins at 0"),
+    "mask": ([(RESULT, "return torch.ones_like(same).tril()")], "a query sees earlier documents"),
+    "ahead": ([(RESULT, "return same")], "queries look ahead"),
+    "inverted": ([(RESULT, "return ~(same & torch.ones_like(same).tril())")], "it is inverted"),
+    "numbers": ([(RESULT, "return (same & same.tril()).float()")], "a tensor of bools"),
+    "across": ([("            self.owners[here] = number\n",
+                 "            self.owners[here] = number\n"
+                 "        self.targets[:, :-1] = self.tokens[:, 1:]\n"
+                 "        self.targets[self.owners < 0] = NO_TARGET\n")],
+               "the last one crosses into what follows"),
+    "itself": ([(TARGETS, "document")], "a token is its own target"),
+    "padding": ([("empty + NO_TARGET", "empty.clone()")], "Give it -100"),
+    "own targets": ([OWN], "divide by the targets of all ranks"),
+    "mean of ranks": ([OWN, ("each / count", "each / count / dist.get_world_size()")],
+                      "a mean of the ranks' means"),
+    "all places": ([("each / count", "each / self.tokens.numel()")], "divided by all places"),
+    "sum": ([("each / count", "each")], "it is a sum"),
+    "rows": ([(ROW, "            row, end = row + 1, 0\n")], "Fill a row before the next one"),
+    "padding sees nothing": ([(RESULT, RESULT + " & (self.owners >= 0)[:, None]")],
+                             "a place that sees no key gives NaN"),
+    "owners": ([("self.owners[here] = number", "self.owners[here] = number + 1")],
+               "document 0 is not whole"),
+}  # fmt: skip
+
+
+@pytest.mark.many(2)
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_packing_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson14b.ex14b_packed, tried(*pairs))
+
+
+# The best size is 1e-1 times the root of the budget.
+BEST = {budget: 0.1 * budget**0.5 for budget in (5e8, 1e9, 2e9, 4e9, 8e9)}
+SIXTH, WIDTH = 32e9, 49
+
+
+def count(width):
+    return 256 * width + 3 * width**2
+
+
+@pytest.mark.parametrize("width", [WIDTH, 40, 60, np.int64(WIDTH), f"{WIDTH}"])
+def test_a_size_near_the_line_passes(workspace, capsys, width):
+    lesson14b.ex14b_budget(width, SIXTH / 6 / count(int(width)), BEST, SIXTH)
+    assert "✓ size and tokens spend the budget" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("width", "tokens", "words"),
+    [
+        (..., 1, "Replace the ..."),
+        (WIDTH, ..., "Replace the ..."),
+        (17_888, 1e6, "A model of this width has"),
+        (27, 1e6, "the best size of a smaller budget"),
+        (78, 1e6, "All compute went into the size"),
+        (5, 1e6, "Continue the straight line"),
+        (WIDTH, SIXTH / count(WIDTH), "6 N D is 6.00 times the budget"),
+        (WIDTH, SIXTH / 2 / count(WIDTH), "6 N D is 3.00 times the budget"),
+    ],
+)
+def test_other_sizes_are_told_their_mistake(workspace, width, tokens, words):
+    assert words in hint_of(lesson14b.ex14b_budget, width, tokens, BEST, SIXTH)
