@@ -1,4 +1,4 @@
-"""Node lists in Slurm's notation: `node[1-2,4]`, `rack[01-03]n[1-2]`."""
+"""Node lists in Slurm's notation: `node[1-2,4]`, `n[08-11]`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ def _expand_one(text: str) -> list[str]:
     if not bracket:
         return [text]
     inside, _, rest = tail.partition("]")
-    if rest and not rest.endswith("]"):
+    if rest:
         raise HostListError(text)  # Slurm allows nothing after the last bracket
-    names = _expand_one(rest) if rest else [""]
-    return [head + number + ending for number in _numbers(inside, text) for ending in names]
+    return [head + number for number in _numbers(inside, text)]
 
 
 def _numbers(inside: str, text: str) -> list[str]:

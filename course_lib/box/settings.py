@@ -30,7 +30,6 @@ class Settings(Record):
     nodes: int = 2
     node_prefix: str = "node"
     devices_per_node: int = 2
-    device_type: str = ""
     cpus_per_node: int = 32
     memory_per_node_mib: int = 16000
     memory_per_device_gib: float = 4.0

@@ -18,11 +18,11 @@ from course_lib.box.queue.store import StateError
 USAGE = "scancel [options] [job id[.step id]...]"
 SYNTAX = Syntax(
     "scancel",
-    "account,A= batch,b clusters,M=! ctld! cron! full,f help hurry,H! interactive,i! me name,n="
-    " nodelist,w= partition,p= quiet,Q qos,q=! reservation,R=! sibling=! signal,s= state,t= usage"
+    "account,A=! batch,b clusters,M=! ctld! cron! full,f help hurry,H! interactive,i! me name,n="
+    " nodelist,w=! partition,p= quiet,Q qos,q=! reservation,R=! sibling=! signal,s= state,t= usage"
     " user,u= verbose,v version,V wckey=! jobname=!",
 )
-FILTERS = ("account", "name", "nodelist", "partition", "state", "user", "me")
+FILTERS = ("name", "partition", "state", "user", "me")
 SIGNAL_KILL = 9
 # Slurm's error number, reduced to a byte, is the exit code of its scancel.
 TRY_AGAIN_CODE = 228

@@ -55,8 +55,7 @@ class NodeView:
     def gres(self) -> str:
         if not self.box.devices_per_node:
             return "(null)"
-        kind = f"{self.box.device_type}:" if self.box.device_type else ""
-        return f"gpu:{kind}{self.box.devices_per_node}"
+        return f"gpu:{self.box.devices_per_node}"
 
 
 def load() -> str:

@@ -73,18 +73,9 @@ def is_alive(job: Job) -> bool:
 
 
 def inside_job() -> int | None:
-    """Return the job of this box in which the caller runs, even if its environment was cleared."""
-    home = settings.state_home()
-    job_id, _, of_home = os.environ.get(control.MARKER, "").partition("@")
-    if of_home == home and job_id.isdigit():
-        return int(job_id)
-    try:
-        with open("/proc/1/comm") as file:
-            name = file.read().strip()
-        number = int(name[1:].partition("-")[0])
-    except (OSError, ValueError):
-        return None
-    return number if name == control.process_name(number, home) else None
+    """Return the job of this box in which the caller runs."""
+    job_id, _, home = os.environ.get(control.MARKER, "").partition("@")
+    return int(job_id) if home == settings.state_home() and job_id.isdigit() else None
 
 
 def end_remains(folder: str) -> None:
@@ -99,8 +90,7 @@ def end_remains(folder: str) -> None:
 
 
 def kill_processes(folder: str) -> None:
-    """Kill the processes of a job and wait for their end. They are found by the job's folder,
-    because the state file may have lost the job."""
+    """Kill the processes of a job and wait for their end."""
     import time
 
     from course_lib.box.processes import finding
@@ -114,16 +104,6 @@ def kill_processes(folder: str) -> None:
         if time.monotonic() > deadline:
             return
         time.sleep(0.01)
-
-
-def end_lost_jobs(numbers: list[str]) -> None:
-    """End jobs of an earlier state file, listed in the new file, which then forgets them."""
-    if not numbers:
-        return
-    for number in numbers:
-        end_remains(os.path.join(settings.state_home(), "jobs", number))
-    with store.transaction() as db:
-        store.forget_lost_jobs(db)
 
 
 # A supervisor that has not come up after this time is started once more.
@@ -150,11 +130,9 @@ def end_dead_jobs() -> bool:
 
     Return True if a dispatcher has something to wait for.
     """
-    with store.exact_snapshot() as db:
+    with store.snapshot() as db:
         holding = store.jobs(db, store.HOLDING_NODES)
-        lost = store.lost_jobs(db)
         watched = next_look_s(db) is not None
-    end_lost_jobs(lost)
     ended = [job.id for job in holding if not is_alive(job) and _end_dead_job(job)]
     if ended:
         run_pass()
@@ -195,8 +173,6 @@ def run_pass() -> None:
 
     with store.transaction() as db:
         started = first_come.allot_nodes(db, settings.load())
-        lost = store.lost_jobs(db)
-    end_lost_jobs(lost)
     for job_id in started:  # a later upkeep finds a job that cannot be started now
         start_supervisor(job_id)
 

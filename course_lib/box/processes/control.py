@@ -8,6 +8,8 @@ from course_lib.box import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
+
     from course_lib.box.processes import messages
 
 SOCKET = "control.sock"
@@ -34,6 +36,31 @@ def send(job_id: int, request: messages.Message) -> messages.Message | None:
         connection.close()
 
 
+START_S = 60.0
+
+
+def connect(job_id: int, message: messages.Message) -> socket.socket | None:
+    """Connect to a job's supervisor, which may still be making the job's nodes. Return None if the
+    job is over."""
+    import time
+
+    from course_lib.box.processes import messages
+    from course_lib.box.queue import state
+    from course_lib.box.queue.records import RUNNING
+
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            connection = messages.connect(path(job_id))
+            messages.send(connection, message)
+            return connection
+        except (OSError, messages.Gone):
+            job = state.read_job(job_id)
+            if job is None or job.state != RUNNING or time.monotonic() > deadline:
+                return None
+            time.sleep(0.02)
+
+
 # Variable in the environment of every process of a job.
 MARKER = "COURSE_BOX_JOB"
 
@@ -41,11 +68,3 @@ MARKER = "COURSE_BOX_JOB"
 def marker(job_id: int, home: str) -> str:
     """Return the value of the variable."""
     return f"{job_id}@{home}"
-
-
-def process_name(job_id: int, home: str) -> str:
-    """Return the name of a job's first process, which identifies it (15 characters at most)."""
-    import binascii
-    import os
-
-    return f"b{job_id}-{binascii.crc32(os.fsencode(home)) & 0xFFFFFF:06x}"[:15]

@@ -1,8 +1,8 @@
 """The state file, one SQLite database that many commands open at once, and its transactions.
 
-A command must be able to continue if the file is damaged. An unreadable file is renamed, the jobs
-that only this file knew are ended, and a note reports it. Functions that take a connection run
-inside the caller's transaction.
+A command must be able to continue if the file is damaged. An unreadable file is renamed, and a note
+reports it. A supervisor ends its job if the new file does not know the job. Functions that take a
+connection run inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import _sqlite3 as sqlite3  # the package around it imports datetime: 4 ms in ev
 import os
 import sys
 import time
-from _sqlite3 import Connection
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from zlib import crc32
 
 from course_lib.box import settings, state_folder
@@ -173,15 +171,14 @@ def _create(file: str) -> sqlite3.Connection:
         made = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
         try:
             made.execute("PRAGMA synchronous=NORMAL")
-            _make_tables(made, is_again=lock.tell() > 0)
+            _make_tables(made)
         except sqlite3.Error:
             made.close()
             raise
-        lock.write(b"made\n")
     return made
 
 
-def _make_tables(connection: sqlite3.Connection, is_again: bool) -> None:
+def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_table("job", Job, "PRIMARY KEY (id)"))
@@ -193,12 +190,8 @@ def _make_tables(connection: sqlite3.Connection, is_again: bool) -> None:
     connection.execute("CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT)")
     connection.execute("CREATE INDEX job_active ON job (state, completing)")
     connection.execute("CREATE INDEX job_array ON job (array_job_id) WHERE array_job_id > 0")
-    lost = _job_folders()
-    first_free = max(map(int, lost), default=settings.load().first_job_id - 1) + 1
+    first_free = max(_job_folders(), default=settings.load().first_job_id - 1) + 1
     connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(first_free),))
-    connection.execute("INSERT INTO fact VALUES ('lost_jobs', ?)", (",".join(lost),))
-    lost_s = time.time() if lost or is_again else 0
-    connection.execute("INSERT INTO fact VALUES ('lost_at', ?)", (str(lost_s),))
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
@@ -208,35 +201,11 @@ def _table(name: str, record: type[Job] | type[StepRecord], key: str) -> str:
     return f"CREATE TABLE {name} ({columns}, {key})"
 
 
-def _job_folders() -> list[str]:
+def _job_folders() -> list[int]:
     """Return the job numbers of an earlier state file. A new file must not give them out again."""
     folder = os.path.join(settings.state_home(), "jobs")
-    return [name for name in os.listdir(folder) if name.isdigit()] if os.path.isdir(folder) else []
-
-
-LOSS_TOLD_S = 3600.0
-
-
-def lost_jobs(connection: Connection) -> list[str]:
-    """Return the numbers of jobs that may still run but that only an earlier state file knew."""
-    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_jobs'").fetchone()
-    return row[0].split(",") if row and row[0] else []
-
-
-def loss_told(connection: Connection) -> str:
-    """Return a sentence for some time after a state file was lost or renamed, otherwise ""."""
-    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_at'").fetchone()
-    if not row or not 0 <= time.time() - float(row[0]) < LOSS_TOLD_S:
-        return ""
-    begun = time.strftime("%H:%M:%S", time.localtime(float(row[0])))
-    return (
-        f"the state file was lost or set aside, and a new one begun at {begun}: jobs of before are"
-        " not known any more, and those that ran were ended"
-    )
-
-
-def forget_lost_jobs(connection: Connection) -> None:
-    connection.execute("DELETE FROM fact WHERE name = 'lost_jobs'")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [int(name) for name in names if name.isdigit()]
 
 
 def explain(error: StateError) -> str:
@@ -286,7 +255,7 @@ def _in_the_way(home: str) -> str:
 
 
 # Columns that are read only to run or show one job. Together they take kilobytes per job.
-HEAVY = ("script", "argv", "environment", "rlimits", "submit_line")
+HEAVY = ("script", "argv", "environment", "rlimits")
 LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
 READ_AT_ONCE = 16
 HOLDING_NODES = "(state = 'RUNNING' OR completing = 1)"
@@ -324,48 +293,10 @@ class transaction:
             raise StateError(f"{path()}: {error}") from error
 
 
-class exact_snapshot(transaction):
+class snapshot(transaction):
     """A read transaction. It never waits for a writer and sees the state of one moment."""
 
     begin = "BEGIN"
-
-
-class snapshot(exact_snapshot):
-    """A read transaction for commands that show jobs; falls back to a copy, perhaps out of date.
-
-    No job is ended because of the contents of a copy.
-    """
-
-    def __enter__(self) -> sqlite3.Connection:
-        try:
-            return super().__enter__()
-        except (HomeGone, NotOurs):
-            raise
-        except StateError as error:
-            if "locked" in str(error):
-                raise
-            self.db = _read_only_copy(error)
-            return self.db
-
-
-def _read_only_copy(error: StateError) -> sqlite3.Connection:
-    """Open a transaction on a copy in memory; raise `error` if the file cannot be read."""
-    from course_lib.box.queue import read_only_copy
-
-    try:
-        db = read_only_copy.copied(path())
-        if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
-            raise error
-        db.execute("BEGIN")
-    except (sqlite3.Error, OSError):
-        raise error from None
-    _tell_of_copy(explain(error))
-    return db
-
-
-@cache
-def _tell_of_copy(why: str) -> None:
-    tell(f"box: note: {why}. What is shown may be out of date.")
 
 
 def jobs(

@@ -12,13 +12,13 @@ from _sqlite3 import Connection
 
 from course_lib.box import settings
 from course_lib.box.queue import arrays, store
-from course_lib.box.queue.records import CANCELLED, RUNNING, Allocation, Job
+from course_lib.box.queue.records import RUNNING, Allocation, Job
 from course_lib.box.scheduling import dependency, job_placement
 from course_lib.box.scheduling.job_placement import FreeNode, empty_nodes, place
 
 # Reason of a job that will never run. It does not block other jobs.
 BAD_CONSTRAINTS = "BadConstraints"
-IN_ORDER = "state = 'PENDING' AND hold = '' AND begin_s <= ? ORDER BY priority - nice DESC, id"
+IN_ORDER = "state = 'PENDING' AND hold = '' AND begin_s <= ? ORDER BY priority DESC, id"
 
 
 def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
@@ -29,7 +29,6 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
     """
     now_s = time.time()
     nodes: list[FreeNode] | None = None
-    blocked_nodes: set[str] = set()
     started: list[int] = []
     seen = [0]
     for first in store.each_job(db, IN_ORDER, (now_s,)):
@@ -39,22 +38,19 @@ def allot_nodes(db: Connection, box: settings.Settings) -> list[int]:
             reason = BAD_CONSTRAINTS  # a held job was not checked at submission
         if reason is None:
             nodes = nodes or free_nodes(db, box)
-            job, reason = _start_tasks(db, job, nodes, blocked_nodes, started)
+            job, reason = _start_tasks(db, job, nodes, started)
             if reason is None:
                 continue
         _note(db, job, reason)
         seen.append(job.id)
-        if reason in ("Resources", "Priority"):
-            names = set(job.want_nodes.split(",")) if job.want_nodes else set()
-            if len(names) < job.nodes_min:
-                break
-            blocked_nodes |= names
+        if reason == "Resources":
+            break
     _tell_the_others(db, seen, now_s)
     return started
 
 
 def _start_tasks(
-    db: Connection, job: Job, nodes: list[FreeNode], blocked: set[str], started: list[int]
+    db: Connection, job: Job, nodes: list[FreeNode], started: list[int]
 ) -> tuple[Job, str | None]:
     """Start a job, or all tasks of an array that fit. Return what still waits, and the reason."""
     left: Job | None = job
@@ -62,9 +58,9 @@ def _start_tasks(
         job = left
         if arrays.is_throttled(db, job):
             return job, "JobArrayTaskLimit"
-        parts = place(job, [node for node in nodes if node.name not in blocked])
+        parts = place(job, nodes)
         if parts is None:
-            return job, "Resources" if place(job, nodes) is None else "Priority"
+            return job, "Resources"
         begun, left = arrays.begin_next(db, job)
         _start(db, begun, parts, nodes)
         started.append(begun.id)
@@ -140,12 +136,6 @@ def _start(db: Connection, job: Job, parts: list[Allocation], nodes: list[FreeNo
 
 def _note(db: Connection, job: Job, reason: str) -> None:
     """Write a job's reason if it changed, because a pass over many waiting jobs mostly reads."""
-    if reason == "DependencyNeverSatisfied" and job.kill_on_invalid_dependency == 1:
-        now_s = time.time()
-        store.change(
-            db, job.id, state=CANCELLED, reason=reason, end_s=now_s, start_s=now_s, cancelled_by=0
-        )
-        return
     values: dict[str, object] = {}
     if reason != job.reason:
         values["reason"] = reason

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from course_lib.box.commands.submit.options import Gathered
 from course_lib.box.processes import messages
 from course_lib.box.queue import arrays
 from course_lib.box.steps import filename_patterns
-from course_lib.box.steps.step_request import SrunOptions, user_name
 from course_lib.box.steps.streams import (
     NoFile,
     Output,
@@ -108,12 +108,17 @@ GROUP_MS = 30
 class Session:
     def __init__(
         self,
-        options: SrunOptions,
+        gathered: Gathered,
         connection: socket.socket,
         job_id: int,
         granted: messages.Message,
     ) -> None:
-        self.options = options
+        given = gathered.given
+        self.given = given
+        self.label = "label" in given
+        self.append = str(gathered.fields.get("open_mode", "")) == "append"
+        self.name = os.environ.get("SLURM_JOB_NAME", str(gathered.fields.get("name", "")))
+        self.kill_on_bad_exit = given.get("kill-on-bad-exit", "0") != "0"
         self.connection = connection
         self.step_id = f"{job_id}.{granted['step']}"
         self.job_id, self.step = job_id, granted["step"]
@@ -128,9 +133,8 @@ class Session:
         self.done = False
         self.force_terminated = False
         self.aborted = False
-        self.first_exit_s = 0.0
         self.terminating = False
-        self.terminal = make_terminal() if options.pty else None
+        self.terminal = make_terminal() if "pty" in given else None
         self.signals = SrunSignals(self.step_id, self.tell, self.print_status)
 
     def run(self) -> int:
@@ -154,16 +158,12 @@ class Session:
 
     def _carry(self) -> None:
         while not self.done or self.outputs:
-            ready = self.poll.poll(GROUP_MS if self.report.pending else self._wait_ms())
+            ready = self.poll.poll(GROUP_MS if self.report.pending else None)
             for descriptor, _ in ready:
                 if action := self.readers.get(descriptor):
                     action()
             if not ready:
                 self.report.flush()
-            self._check_wait()
-
-    def _wait_ms(self) -> int | None:
-        return 1000 if self.options.wait_s and self.first_exit_s else None
 
     def _read_from(self, descriptor: int, action: Callable[[], None]) -> None:
         self.readers[descriptor] = action
@@ -174,13 +174,12 @@ class Session:
             self.poll.unregister(descriptor)
 
     def _values(self) -> list[dict[str, str]]:
-        user, array = user_name(), filename_patterns.array_around()
-        name = os.environ.get("SLURM_JOB_NAME", self.options.job_name)
+        array = filename_patterns.array_around()
         found: dict[int, dict[str, str]] = {}
         for place, node in enumerate(self.nodes):
             for task in self.tasks[place]:
                 found[task] = filename_patterns.of_task(
-                    self.job_id, self.step, node, place, task, name=name, user=user, array=array
+                    self.job_id, self.step, node, place, task, name=self.name, array=array
                 )
         return [found[task] for task in range(self.total)]
 
@@ -190,17 +189,18 @@ class Session:
             self._launch_in(self.terminal)
             return
         values = self._values()
-        sinks = Sinks(values, self.options.open_mode.startswith("a"), self.options.label)
+        sinks = Sinks(values, self.append, self.label)
+        paths = {name: self.given.get(name, "") for name in ("input", "output", "error")}
         files: list[int] = []
         inputs: list[int] = []
         for task in range(self.total):
-            given = input_of(self.options.input, task, values[task])
+            given = input_of(paths["input"], task, values[task])
             if given is None:
                 given, writing = os.pipe()
                 inputs.append(writing)
-            output, direct = sinks.target(self.options.output, 1, task, "stdout")
+            output, direct = sinks.target(paths["output"], 1, task, "stdout")
             out_file = os.dup(output) if direct else self._relay(output, task)
-            choice = self.options.error or self.options.output
+            choice = paths["error"] or paths["output"]
             error, error_direct = sinks.target(choice, 2, task, "stderr")
             err_file = os.dup(error) if error_direct else self._relay(error, task)
             files += [given, out_file, err_file]
@@ -222,8 +222,8 @@ class Session:
     def _relay(self, target: int, task: int) -> int:
         reading, writing = os.pipe()
         width = len(str(self.total - 1))
-        label = f"{task:>{width}}: ".encode() if self.options.label else b""
-        output = Output(reading, target, label, self.options.unbuffered)
+        label = f"{task:>{width}}: ".encode() if self.label else b""
+        output = Output(reading, target, label, "unbuffered" in self.given)
 
         def pump() -> None:
             if not output.pump():
@@ -243,7 +243,7 @@ class Session:
         if "exited" in message:
             self._task_ended(message["exited"], message["status"])
         elif "say" in message:
-            label = b"0: " if self.options.label else b""
+            label = b"0: " if self.label else b""
             write_all(2, label + message["say"].encode() + b"\n")
         elif "aborted" in message:
             self._abort_note(message["aborted"])
@@ -258,11 +258,10 @@ class Session:
     def _task_ended(self, task: int, status: int) -> None:
         self.exit_codes[task] = code_of(status)
         self.report.add(task, status)
-        self.first_exit_s = self.first_exit_s or time.monotonic()
         if status and not self.aborted:
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
                 self.force_terminated = True
-            if self.options.kill_on_bad_exit and len(self.exit_codes) < self.total:
+            if self.kill_on_bad_exit and len(self.exit_codes) < self.total:
                 self._terminate()
 
     def _terminate(self) -> None:
@@ -271,18 +270,6 @@ class Session:
             self.report.flush()
             say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")
             self.tell({"do": "terminate"})
-
-    def _check_wait(self) -> None:
-        """Apply --wait: a limit in seconds for the other tasks after the first has ended."""
-        limit_s = self.options.wait_s
-        if not limit_s or not self.first_exit_s or len(self.exit_codes) == self.total:
-            return
-        if time.monotonic() - self.first_exit_s >= limit_s and not self.terminating:
-            self.terminating = True
-            say(f"First task exited {limit_s}s ago")
-            self.print_status()
-            say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")
-            self.tell({"do": "kill"})
 
     def print_status(self) -> None:
         exited = sorted(self.exit_codes)

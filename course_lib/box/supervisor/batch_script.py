@@ -140,9 +140,7 @@ def copy_script(job: Job, folder: str) -> str:
 
 def _path(job: Job, pattern: bytes, host: str) -> bytes:
     array = (job.array_job_id, job.array_task)
-    values = filename_patterns.of_task(
-        job.id, "batch", host, name=job.name, user=job.user, array=array
-    )
+    values = filename_patterns.of_task(job.id, "batch", host, name=job.name, array=array)
     return os.path.join(job.work_dir, filename_patterns.fill(pattern, values))
 
 

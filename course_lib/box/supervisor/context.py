@@ -187,9 +187,5 @@ class JobContext:
 
     def finish_step(self, step: str, final: str, status: int, usage: Usage) -> None:
         code, number = self.outcome.code_and_signal(status)
-        used = {
-            "max_rss_kib": usage.max_rss_kib,
-            "cpu_s": usage.user_s + usage.system_s,
-            "user_cpu_s": usage.user_s,
-        }
+        used = {"max_rss_kib": usage.max_rss_kib, "cpu_s": usage.cpu_s}
         self.writes.post(lambda: state.finish_step(self.job.id, step, final, code, number, **used))

@@ -70,10 +70,7 @@ class MemoryWatch:
     def __init__(self, context: JobContext, on_exceeded: Callable[[], None]) -> None:
         self.guard = context.processes.guard
         self.on_exceeded = on_exceeded
-        per_node = [
-            memory_limit_bytes(context.job, len(part.cpus), len(part.devices))
-            for part in context.parts
-        ]
+        per_node = [memory_limit_bytes(context.job, len(part.cpus)) for part in context.parts]
         # All nodes are on one machine, so only their total can be measured
         self.most_bytes = None if None in per_node else sum(n for n in per_node if n)
 
@@ -85,16 +82,10 @@ class MemoryWatch:
             self.on_exceeded()
 
 
-def memory_limit_bytes(job: Job, cpus_on_node: int, devices_on_node: int) -> int | None:
+def memory_limit_bytes(job: Job, cpus_on_node: int) -> int | None:
     """Return the memory that the job's --mem options allow on one node, or None for no limit."""
-    for text, times in (
-        (job.memory, 1),
-        (job.memory_per_cpu, cpus_on_node),
-        (job.memory_per_gpu, devices_on_node),
-    ):
-        if text and text != "0":
-            return int(text) * times * 2**20
-    return None
+    mib = int(job.memory or 0) or int(job.memory_per_cpu or 0) * cpus_on_node
+    return mib * 2**20 or None
 
 
 def resident_bytes(root: int) -> int:

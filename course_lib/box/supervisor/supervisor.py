@@ -152,7 +152,7 @@ class Supervisor:
         self.ending.set_alarms()
         if self.script:
             self.script.start()
-        elif context.job.kind != "no-shell":
+        else:
             loop.after(ATTACH_S, self._nobody_came)
 
     def _on_message_of_first(self) -> None:
@@ -194,7 +194,7 @@ class Supervisor:
     def _look(self) -> None:
         """Read the job again, because a message about a change in the queue may have been lost."""
         try:
-            job = state.read_job_exactly(self.job_id)
+            job = state.read_job(self.job_id)
         except HomeGone:
             job = None
         except StateError:
@@ -228,11 +228,6 @@ class Supervisor:
             self._signal(request)
         elif do == "pass":
             retry(upkeep.run_pass, BRIEF_S)
-        elif do == "reload":
-            job = retry(lambda: state.read_job_exactly(self.job_id), BRIEF_S)
-            if job is not None:
-                self.context.job = job
-                self.ending.set_alarms()
         else:
             return {"error": f"unknown request {do!r}"}
         return {"ok": True}

@@ -46,6 +46,8 @@ def shown(box, job: str) -> dict[str, str]:
         ("--signal=FOO", 255, "Invalid --signal specification"),
         ("-m plane=2", 1, "the box does not do --distribution=plane=2; a real Slurm does."),
         ("--gpu-bind=closest", 1, "the box does not do --gpu-bind; a real Slurm does."),
+        ("-N1-2", 1, "the box does not do --nodes=1-2; a real Slurm does."),
+        ("--gres=gpu:a100:1", 1, "the box does not do --gres=gpu:a100:1; a real Slurm does."),
         ("--array=1-1001", 1, "Batch job submission failed: Invalid job array specification"),
         ("-n1 : -n1", 1, "the box does not do several components of one job"),
         ("-F nosuchfile", 1, "the box does not do --nodefile; a real Slurm does."),
@@ -91,7 +93,8 @@ def test_the_command_line_beats_variables_and_they_beat_the_script(box):
 @pytest.mark.parametrize(
     "words",
     [
-        ("scontrol", "update", "JobId=1", "NumNodes=2"),
+        ("scontrol", "update", "JobId=1", "TimeLimit=5"),
+        ("scontrol", "show", "partition"),
         ("scontrol", "write", "batch_script", "1"),
         ("scontrol", "show", "step", "1.0"),
         ("squeue", "--steps"),

@@ -16,6 +16,6 @@ def test_a_device_without_gpu_is_a_limit_on_the_data_of_a_process():
 
 
 def test_memory_of_a_job_is_what_was_asked_for():
-    assert limits.memory_limit_bytes(Job(id=1, memory="2048"), 4, 0) == 2 * 2**30
-    assert limits.memory_limit_bytes(Job(id=1, memory_per_cpu="100"), 4, 0) == 400 * 2**20
-    assert limits.memory_limit_bytes(Job(id=1), 4, 2) is None
+    assert limits.memory_limit_bytes(Job(id=1, memory="2048"), 4) == 2 * 2**30
+    assert limits.memory_limit_bytes(Job(id=1, memory_per_cpu="100"), 4) == 400 * 2**20
+    assert limits.memory_limit_bytes(Job(id=1), 4) is None

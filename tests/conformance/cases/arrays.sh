@@ -257,8 +257,3 @@ appears up2
 t srun --overlap --jobid="${id}_1" -n1 bash -c 'echo $SLURM_ARRAY_TASK_ID'
 touch go
 ended
-
-#: a long list of tasks
-t sbatch --hold -a 0-200:2 --wrap true
-t squeue -h -o '%i %K' -j "$id"
-scontrol show job "$id" | grep -oE 'Array[A-Za-z]+=[^ ]*' | paste -sd ' '

@@ -26,9 +26,9 @@ touch go
 #: scancel in more forms
 t sbatch --hold -J one --wrap true
 t sbatch --hold -J two --wrap true
-t sbatch --hold -J three -A physics --wrap true
+t sbatch --hold -J three --wrap true
 t scancel --name two --user nobody
-t scancel -A physics -t PD
+t scancel -p course -t PD -n three
 t scancel -Q 99999999
 t scancel -f ${ids[0]}
 t scancel -b ${ids[0]}
@@ -37,5 +37,4 @@ t scancel -s 0 ${ids[0]}
 t scancel ${ids[0]}.0
 t scancel ${ids[0]}_1
 t scancel "${ids[0]},${ids[1]}"
-t scancel -w node9
 states

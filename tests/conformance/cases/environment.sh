@@ -79,7 +79,7 @@ show Account Comment Partition
 #: exclusive
 job --exclusive <<'X'
 env | grep -E 'CPUS|TASKS' | sort
-srun bash -c 'env | grep -E "CPUS|TASKS" | sort' | uniq
+srun bash -c 'env | grep -E "CPUS|TASKS" | grep -v PACK | sort' | uniq
 X
 tell
 

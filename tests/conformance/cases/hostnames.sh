@@ -5,7 +5,6 @@ t scontrol show hostnames 'node[1-3,7]'
 t scontrol show hostnames 'node1,node2'
 t scontrol show hostnames 'x[01-03],y[9-11]'
 t scontrol show hostnames 'a[1-2]b'
-t scontrol show hostnames 'rack[1-2]node[1-2]'
 t scontrol show hostnames 'n[08-11]'
 t scontrol show hostnames 'n[3-1]'
 t scontrol show hostnames login

@@ -29,9 +29,6 @@ sorted "slurm-$id.out"
 job -n2 <<'X'
 srun -n3 hostname
 echo "exit $?"
-srun -n3 -O hostname | sort
-echo "exit $?"
-srun -n3 --overcommit hostname | sort
 X
 tell
 
