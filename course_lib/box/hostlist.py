@@ -6,7 +6,7 @@ LONGEST = 65536
 
 
 class HostListError(ValueError):
-    """The text is not a node list. The second argument, if present, is the invalid range."""
+    """The text is not a node list."""
 
 
 def expand(text: str) -> list[str]:
@@ -50,13 +50,13 @@ def _numbers(inside: str, text: str) -> list[str]:
     for piece in inside.split(","):
         low, dash, high = piece.partition("-")
         if not low.isdigit() or (dash and not high.isdigit()):
-            raise HostListError(text, piece)
+            raise HostListError(text)
         if not dash:
             numbers.append(low)
             continue
         first, last = int(low), int(high)
         if last < first or last - first >= LONGEST:
-            raise HostListError(text, piece)
+            raise HostListError(text)
         numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
     return numbers
 

@@ -12,7 +12,7 @@ from course_lib.box.commands.command_line import Failure, Unsupported, comma_lis
 from course_lib.box.commands.job_view import COMPACT, JobView
 from course_lib.box.queue import arrays, store
 from course_lib.box.queue.records import PENDING, Allocation, Job
-from course_lib.box.scheduling.dependency import shown
+from course_lib.box.scheduling.first_come import dependency_shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class JobFilter:
             jobs = store.jobs(db, where, (now_s - settings.load().job_shown_s,))
             running = any(job.state != PENDING for job in jobs)
             parts = store.all_allocations(db) if running else []
-            waits = {job.id: shown(db, job) for job in jobs if job.dependency}
+            waits = {job.id: dependency_shown(db, job) for job in jobs if job.dependency}
         held: dict[int, list[Allocation]] = {}
         for job_id, part in parts:
             held.setdefault(job_id, []).append(part)

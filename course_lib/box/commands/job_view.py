@@ -79,7 +79,7 @@ class JobView:
             return job.begin_s
         if job.state == PENDING and (job.hold or job.reason.startswith("Dependency")):
             return 0.0
-        return job.eligible_s or max(job.submit_s, job.begin_s)
+        return max(job.submit_s, job.begin_s)
 
     @property
     def nodes(self) -> str:

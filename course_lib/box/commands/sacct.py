@@ -12,7 +12,7 @@ from course_lib.box.commands import dates, job_filter, listing
 from course_lib.box.commands.command_line import Failure, Syntax, comma_list
 from course_lib.box.commands.job_view import JobView, code_and_signal, units
 from course_lib.box.dispatch import upkeep
-from course_lib.box.queue import arrays, store
+from course_lib.box.queue import store
 from course_lib.box.queue.records import (
     CANCELLED,
     FAILED,
@@ -137,11 +137,6 @@ def requested_memory(line: AccountingLine) -> str:
     return units((int(job.memory or 0) or line.box.memory_per_node_mib) * view.node_count)
 
 
-def raw_limit(line: AccountingLine) -> str:
-    minutes = line.job.time_limit_min
-    return "UNLIMITED" if minutes < 0 else str(minutes)
-
-
 def kib(value: int) -> str:
     return f"{value}K" if value else "0"
 
@@ -150,7 +145,6 @@ def kib(value: int) -> str:
 FIELDS: dict[str, tuple[int, Callable[[AccountingLine], str]]] = {
     "Account": (10, lambda x: x.job.account),
     "AllocCPUS": (10, lambda x: str(x.cpus)),
-    "AllocNodes": (10, lambda x: str(x.step.node_count if x.step else len(x.view.parts))),
     "AllocTRES": (10, alloc_tres),
     "CPUTime": (10, lambda x: listing.full(x.elapsed_s * x.cpus)),
     "Elapsed": (10, lambda x: listing.full(x.elapsed_s)),
@@ -173,7 +167,6 @@ FIELDS: dict[str, tuple[int, Callable[[AccountingLine], str]]] = {
     "State": (10, lambda x: x.state),
     "Submit": (19, lambda x: listing.stamp(x.start_s if x.step else x.job.submit_s, "Unknown")),
     "Timelimit": (10, of_job(lambda x: listing.limit_full(x.job.time_limit_min))),
-    "TimelimitRaw": (10, of_job(raw_limit)),
     "TotalCPU": (10, lambda x: cpu_time(x.cpu_s)),
     "User": (9, of_job(lambda x: x.job.user)),
 }
@@ -246,7 +239,7 @@ class AccountingSelection:
         start_s, end_s = self.start_s, self.end_s
         ran = 0 < job.start_s < end_s and (not job.end_s or job.end_s > start_s)
         left_s = job.start_s or job.end_s
-        waits = 0 < job.eligible_s < end_s and (not left_s or left_s > start_s)
+        waits = job.submit_s < end_s and (not left_s or left_s > start_s)
         return (
             (job.state in self.states and start_s <= job.end_s <= end_s)
             or (ran and RUNNING in self.states)
@@ -298,16 +291,14 @@ class NamedJob:
 
 def ids(text: str) -> list[NamedJob]:
     found = []
-    for word in text.split(","):
-        if not word:
-            continue
+    for word in job_filter.split_words(text):
         job, _, step = word.partition(".")
-        number, array, task = job.partition("_")
-        if not arrays.is_number(number) or (array and not arrays.is_number(task)):
-            what = f"array element specified: {number}" if array else f"/step specified: {word}"
-            print(f"sacct: fatal: Bad job{' ' if array else ''}{what}", file=sys.stderr)
-            raise Failure(code=1)
-        meant = job_filter.JobWord(int(number), frozenset([int(task)]) if array else None)
+        meant = job_filter.read_word(job)
+        if meant is None:
+            number, array, _ = job.partition("_")
+            what = f" array element specified: {number}" if array else f"/step specified: {word}"
+            print(f"sacct: fatal: Bad job{what}", file=sys.stderr)
+            raise Failure()
         found.append(NamedJob(meant, step))
     return found
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-from course_lib.box import hostlist, settings
+from course_lib.box import devices, hostlist, settings
 from course_lib.box.commands import job_filter, listing
 from course_lib.box.commands.command_line import INSTEAD, Failure, Syntax, Unsupported
 from course_lib.box.commands.job_filter import JobWord
@@ -18,19 +18,16 @@ from course_lib.box.commands.main import VERSION
 from course_lib.box.commands.sinfo import NodeView, boot_s, free_mib, load, views
 from course_lib.box.dispatch import upkeep
 from course_lib.box.hostlist import compress_sorted
-from course_lib.box.nodes import device_pace
 from course_lib.box.processes import control
 from course_lib.box.queue import arrays, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
-from course_lib.box.scheduling import dependency
+from course_lib.box.scheduling import first_come
 from course_lib.box.scheduling.job_placement import per_node
 from course_lib.box.steps import filename_patterns
 
 Fields = dict[str, object]
 UNKNOWN_JOB = "Invalid job id specified"
 ENDED = "Job has already finished"
-# Slurm's internal name of a hold or release request. Its error messages repeat this name.
-PREFIX = "slurm_suspend"
 
 
 def complain(text: str) -> int:
@@ -38,7 +35,7 @@ def complain(text: str) -> int:
     return 1
 
 
-def each_job(words: list[str], act: Callable[[Job], str], prefix: str = "") -> int:
+def each_job(words: list[str], act: Callable[[Job], str]) -> int:
     """Change every job named in `words`. `act` returns an error text, or "" on success."""
     if len(words) < 2:
         return complain(f"too few arguments for keyword:{words[0]}")
@@ -51,8 +48,6 @@ def each_job(words: list[str], act: Callable[[Job], str], prefix: str = "") -> i
         several = "_" in word or len(jobs) > 1
         for trouble in filter(None, map(act, jobs) if jobs else [UNKNOWN_JOB]):
             complain(f"{word}: {trouble}" if several else f"{trouble} for job {word}")
-            if prefix and not several:
-                complain(f"{prefix} error: {trouble}")
             code = 1
     upkeep.run_pass()
     return code
@@ -75,7 +70,7 @@ def hold(words: list[str]) -> int:
         state.hold(job, "user" if os.getuid() else "admin")
         return ""
 
-    return each_job(words, act, PREFIX)
+    return each_job(words, act)
 
 
 def release(words: list[str]) -> int:
@@ -86,7 +81,7 @@ def release(words: list[str]) -> int:
             state.release(job.id)
         return ""
 
-    return each_job(words, act, PREFIX)
+    return each_job(words, act)
 
 
 def requeue(words: list[str]) -> int:
@@ -108,71 +103,51 @@ SHOWN_SIGNS = re.compile("%([jAuxa])")
 
 
 def job_paragraph(view: JobView) -> str:
-    return SEPARATOR.join([*_identity(view), *_times(view), *_nodes_of_job(view), *_files(view)])
-
-
-def _identity(view: JobView) -> list[str]:
-    job = view.job
-    reason = job.reason.replace(" ", "_")
+    job, start_s, end_s = view.job, view.job.start_s, view.end_s
+    if job.state == PENDING:
+        start_s = job.begin_s if job.begin_s > job.submit_s else 0.0
+        if start_s and job.time_limit_min > 0:
+            end_s = start_s + job.time_limit_min * 60
+    accrued_s = view.eligible_s if job.reason not in ("BeginTime", "Dependency") else 0.0
     array = f" ArrayJobId={job.array_job_id} ArrayTaskId={view.task_text}" if view.task_text else ""
     if array and job.array_most:
         array += f" ArrayTaskThrottle={job.array_most}"
-    return [
+    memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
+    lines = [
         f"JobId={job.id}{array} JobName={job.name}",
         f"UserId={job.user}({job.uid}) GroupId={job.group_name}({job.gid}) MCS_label=N/A",
         f"Priority={view.priority} Nice=0 Account={null(job.account)} QOS={null(job.qos)}",
-        f"JobState={view.state} Reason={reason} Dependency={null(view.dependency)}",
+        f"JobState={view.state} Reason={job.reason.replace(' ', '_')}"
+        f" Dependency={null(view.dependency)}",
         f"Requeue={job.requeue} Restarts={job.restarts} BatchFlag={int(job.kind == 'batch')}"
         f" Reboot=0 ExitCode={job.exit_code}:{job.exit_signal}",
-    ]
-
-
-def _times(view: JobView) -> list[str]:
-    job = view.job
-    start_s = job.start_s
-    if job.state == PENDING:
-        start_s = job.begin_s if job.begin_s > job.submit_s else 0.0
-    end_s = view.end_s
-    if job.state == PENDING and start_s and job.time_limit_min > 0:
-        end_s = start_s + job.time_limit_min * 60
-    accrued = job.eligible_s if job.reason not in ("BeginTime", "Dependency") else 0.0
-    looked = listing.stamp(job.start_s or job.submit_s, "Unknown")
-    return [
         f"RunTime={listing.full(view.elapsed_s)} TimeLimit={listing.limit_full(job.time_limit_min)}"
         " TimeMin=N/A",
-        f"SubmitTime={listing.stamp(job.submit_s, 'Unknown')}"
-        f" EligibleTime={listing.stamp(view.eligible_s, 'Unknown')}",
-        f"AccrueTime={listing.stamp(accrued, 'Unknown')}",
-        f"StartTime={listing.stamp(start_s, 'Unknown')} EndTime={listing.stamp(end_s, 'Unknown')}"
-        " Deadline=N/A",
-        f"SuspendTime=None SecsPreSuspend=0 LastSchedEval={looked} Scheduler=Main",
-    ]
-
-
-def _nodes_of_job(view: JobView) -> list[str]:
-    job = view.job
-    lines = [
+        f"SubmitTime={moment(job.submit_s)} EligibleTime={moment(view.eligible_s)}",
+        f"AccrueTime={moment(accrued_s)}",
+        f"StartTime={moment(start_s)} EndTime={moment(end_s)} Deadline=N/A",
+        "SuspendTime=None SecsPreSuspend=0"
+        f" LastSchedEval={moment(job.start_s or job.submit_s)} Scheduler=Main",
         f"Partition={job.partition} AllocNode:Sid={job.submit_host}:{job.submit_session}",
         f"ReqNodeList={null(_names(job.want_nodes))} ExcNodeList={null(_names(job.exclude_nodes))}",
         f"NodeList={view.nodes}",
-    ]
-    if view.parts:
-        lines.append(f"BatchHost={job.batch_host}")
-    lines += [
+        *([f"BatchHost={job.batch_host}"] if view.parts else []),
         f"NumNodes={node_count(view)} NumCPUs={view.cpus} NumTasks={job.tasks}"
         f" CPUs/Task={job.cpus_per_task or 1} ReqB:S:C:T=0:0:*:*",
         f"TRES={tres(view)}",
         f"Socks/Node=* NtasksPerN:B:S:C={job.tasks_per_node}:0:*:* CoreSpec=*",
-    ]
-    memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
-    least = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
-    over_subscribe = "NO" if job.exclusive else "OK"
-    return [
-        *lines,
-        f"MinCPUsNode={least} {memory_kind}={memory(view)} MinTmpDiskNode=0",
+        f"MinCPUsNode={max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)}"
+        f" {memory_kind}={memory(view)} MinTmpDiskNode=0",
         "Features=(null) DelayBoot=00:00:00",
-        f"OverSubscribe={over_subscribe} Contiguous=0 Licenses=(null) Network=(null)",
+        f"OverSubscribe={'NO' if job.exclusive else 'OK'} Contiguous=0 Licenses=(null)"
+        " Network=(null)",
+        *_files(view),
     ]
+    return SEPARATOR.join(lines)
+
+
+def moment(moment_s: float) -> str:
+    return listing.stamp(moment_s, "Unknown")
 
 
 def _names(text: str) -> str:
@@ -235,7 +210,7 @@ def node_paragraph(view: NodeView) -> str:
         " MCS_label=N/A",
         f"Partitions={','.join(box.partition_names)} ",
         f"BootTime={booted} SlurmdStartTime={booted}",
-        f"LastBusyTime={listing.stamp(view.busy_s, 'Unknown')}",
+        f"LastBusyTime={moment(view.busy_s)}",
         *_resources(view),
         "CapWatts=n/a",
         "CurrentWatts=0 AveWatts=0",
@@ -247,7 +222,7 @@ def node_paragraph(view: NodeView) -> str:
 
 def _comment(box: settings.Settings) -> list[str]:
     """Return a comment on the device pace. Slurm shows an administrator's comment here."""
-    pace = device_pace.of_slot(box)
+    pace = devices.of_slot(box)
     if pace.factor == 1 and not pace.unused:
         return []
     unused = f"; {pace.unused}" if pace.unused else ""
@@ -301,7 +276,7 @@ def _jobs(word: str) -> Shown:
         jobs = store.jobs(db, where, tuple(values), store.ALL_COLUMNS)
         views_ = [JobView(job, store.allocations(db, job.id)) for job in _meant(jobs, meant)]
         for view in views_:
-            view.dependency = dependency.shown(db, view.job)
+            view.dependency = first_come.dependency_shown(db, view.job)
     if views_:
         return [job_paragraph(view) for view in views_], ""
     if jobs and meant is not None and meant.tasks:
@@ -333,12 +308,7 @@ def _nodes(word: str) -> Shown:
 def _expanded(word: str) -> list[str]:
     try:
         return hostlist.expand(word)
-    except hostlist.HostListError as error:
-        if len(error.args) > 1:
-            print(
-                f"scontrol: error: _parse_single_range: Invalid range: `{error.args[1]}'",
-                file=sys.stderr,
-            )
+    except hostlist.HostListError:
         print(f"Invalid hostlist: {word}", file=sys.stderr)
         raise Failure(code=0) from None
 

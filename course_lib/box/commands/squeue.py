@@ -47,7 +47,6 @@ FIELDS = listing.Fields(
         ("comment", "k", "COMMENT", lambda v: null(v.job.comment)),
         ("timelimit", "l", "TIME_LIMIT", lambda v: listing.limit_short(v.job.time_limit_min)),
         ("minmemory", "m", "MIN_MEMORY", memory),
-        ("qos", "q", "QOS", lambda v: null(v.job.qos)),
         ("reason", "r", "REASON", lambda v: v.job.reason),
         ("statecompact", "t", "ST", lambda v: v.compact_state),
         ("username", "u", "USER", lambda v: v.job.user),
@@ -65,7 +64,6 @@ FIELDS = listing.Fields(
         ("reasonlist", "R", "NODELIST(REASON)", lambda v: v.reason_or_nodes),
         ("starttime", "S", "START_TIME", start),
         ("state", "T", "STATE", lambda v: v.state),
-        ("userid", "U", "UID", lambda v: str(v.job.uid)),
         ("submittime", "V", "SUBMIT_TIME", lambda v: listing.stamp(v.job.submit_s)),
         ("workdir", "Z", "WORK_DIR", lambda v: os.fsdecode(v.job.work_dir)),
     ],
@@ -90,7 +88,7 @@ def _with(view: JobView, task: int) -> JobView:
 USAGE = "squeue [options]"
 SYNTAX = Syntax(
     "squeue",
-    "account,A=! all,a array,r array-unique! clusters,M=! federation! Format,O= format,o= help"
+    "account,A=! all,a array,r array-unique! clusters,M=! federation! Format,O=! format,o= help"
     " hide! iterate,i=! jobs,j? json! licenses,L=! local! long,l me name,n= noconvert!"
     " nodelist,w=! noheader,h partition,p= priority,P! qos,q=! reservation,R=! sibling! sort,S="
     " start! states,t= steps,s?! usage user,u= verbose,v version,V yaml!",
@@ -133,7 +131,5 @@ def _show(options: dict[str, str]) -> int:
 
 
 def _layout(options: dict[str, str]) -> tuple[list[listing.Column], str]:
-    if "Format" in options:
-        return FIELDS.long_columns(options["Format"])
     default = LONG if "long" in options else DEFAULT
     return FIELDS.columns(options.get("format", default))

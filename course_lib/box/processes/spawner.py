@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from course_lib.box.nodes.namespaces import NodeNamespaces
 from course_lib.box.processes import finding, libc, messages, roles
-from course_lib.box.processes.event_loop import Loop
+from course_lib.box.processes.messages import Loop
 from course_lib.box.processes.task import JobPlan, Order, become_process
 
 

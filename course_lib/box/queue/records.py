@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 
-from course_lib.box.frozen_record import Record
-from course_lib.box.settings import UNLIMITED
+from course_lib.box.settings import UNLIMITED, Record
 
 PENDING, RUNNING = "PENDING", "RUNNING"
 COMPLETED, FAILED, CANCELLED = "COMPLETED", "FAILED", "CANCELLED"
@@ -68,7 +67,6 @@ class Job(Record):
     exclude_nodes: str = ""
     time_limit_min: int = UNLIMITED
     submit_s: float = 0.0
-    eligible_s: float = 0.0
     begin_s: float = 0.0
     start_s: float = 0.0
     end_s: float = 0.0
@@ -104,8 +102,6 @@ class Job(Record):
     # `append`, `truncate`, or empty (truncate, even after a requeue).
     open_mode: str = ""
     umask: int = 0o022
-    # NAME=soft lines of the submitting shell (--propagate).
-    rlimits: bytes = b""
     submit_host: str = ""
     submit_session: int = 0
     link_gbit: float = 1.0

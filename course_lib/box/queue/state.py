@@ -244,7 +244,7 @@ def hold(job: Job, by: str) -> None:
     """Hold a job. `by` is user or admin. A running job is held when it is queued again."""
     shown = {"reason": "JobHeldUser" if by == "user" else "JobHeldAdmin"}
     with transaction() as db:
-        store.change(db, job.id, hold=by, eligible_s=0.0, **shown if job.state == PENDING else {})
+        store.change(db, job.id, hold=by, **shown if job.state == PENDING else {})
 
 
 def release(job_id: int) -> None:

@@ -11,8 +11,6 @@ import _sqlite3 as sqlite3  # the package around it imports datetime: 4 ms in ev
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from zlib import crc32
 
 from course_lib.box import settings, state_folder
@@ -74,22 +72,12 @@ def connect() -> sqlite3.Connection:
     try:
         if not _folder_of_this_process:
             state_folder.make_private(settings.state_home())
-        _allow_use(file)
         return _opened(file)[0] or _create(file)
     except state_folder.NotPrivate as error:
         raise NotOurs(f"the state folder {error}") from error
     except (sqlite3.Error, OSError) as error:
         _check_folder()  # the folder may have been removed in the meantime
         raise StateError(f"{file}: {error}") from error
-
-
-def _allow_use(file: str) -> None:
-    """Make the journals and the lock writable. SQLite copies the permissions of the state file to
-    its journals, so they stay read-only if the state file was read-only before."""
-    for name in (f"{file}-wal", f"{file}-shm", lock_path()):
-        if not os.access(name, os.R_OK | os.W_OK) and os.path.isfile(name):
-            with suppress(OSError):
-                os.chmod(name, 0o600)
 
 
 def lock_path() -> str:
@@ -112,24 +100,16 @@ def _opened(file: str) -> tuple[sqlite3.Connection | None, str]:
     try:
         connection.execute("PRAGMA synchronous=NORMAL")
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        # A size that is not a whole number of sectors is suspicious. Do not open the file itself
-        # here: closing it would drop this process's POSIX locks in SQLite. The next writer would
-        # then destroy the file.
-        if os.stat(file).st_size % 512 == 0 or _is_sound(connection):
-            if version == SCHEMA_VERSION:
-                return connection, ""
-            why = "was made by another version of the box" if version else ""
+        if version == SCHEMA_VERSION:
+            connection.execute("SELECT count(*) FROM fact").fetchone()  # fails if it was cut off
+            return connection, ""
+        why = "was made by another version of the box" if version else ""
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
             connection.close()
             raise
     connection.close()
     return None, why
-
-
-def _is_sound(connection: sqlite3.Connection) -> bool:
-    row = connection.execute("PRAGMA quick_check(1)").fetchone()
-    return bool(row) and row[0] == "ok"
 
 
 def is_corrupt(error: sqlite3.Error) -> bool:
@@ -223,9 +203,9 @@ def explain(error: StateError) -> str:
             f"another process holds {path()} since {BUSY_S:.0f} s: let it go on, or end it"
             f" (`fuser {path()}` names it)"
         )
-    return _in_the_way(home) or (
-        f"the box cannot use its state file: {error}. Where no job of yours runs, remove {home}:"
-        " it is made anew"
+    return (
+        f"the box cannot use its state file: {error}. If you cannot write there, name another"
+        f" folder with COURSE_BOX_HOME. If no job of yours runs, you may remove {home}"
     )
 
 
@@ -242,22 +222,9 @@ def is_full(error: StateError) -> bool:
     return disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES or no_files
 
 
-def _in_the_way(home: str) -> str:
-    """Return which part of the state cannot be used and how to repair it, or ""."""
-    files = (path(), f"{path()}-wal", f"{path()}-shm", lock_path())
-    for name in (home if os.path.exists(home) else os.path.dirname(home), *files):
-        if name in files and os.path.lexists(name) and not os.path.isfile(name):
-            return f"{name} is no file: remove it"
-        if os.path.exists(name) and not os.access(name, os.R_OK | os.W_OK):
-            cure = f"allow it (`chmod u+rw {name}`, as its owner), or name another folder"
-            return f"{name} cannot be written: {cure} with COURSE_BOX_HOME"
-    return ""
-
-
 # Columns that are read only to run or show one job. Together they take kilobytes per job.
-HEAVY = ("script", "argv", "environment", "rlimits")
+HEAVY = ("script", "argv", "environment")
 LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
-READ_AT_ONCE = 16
 HOLDING_NODES = "(state = 'RUNNING' OR completing = 1)"
 ALL_COLUMNS = list(Job.__annotations__)
 STEP_COLUMNS = ", ".join(StepRecord.__annotations__)
@@ -304,26 +271,14 @@ def jobs(
     where: str = "1",
     values: tuple[object, ...] = (),
     columns: list[str] = LIGHT_COLUMNS,
+    order: str = "id",
 ) -> list[Job]:
     """Return the jobs that match `where`: SQL from this package, never a user's text."""
     rows = db.execute(
-        f"SELECT {', '.join(columns)} FROM job WHERE {where} ORDER BY id",  # noqa: S608
+        f"SELECT {', '.join(columns)} FROM job WHERE {where} ORDER BY {order}",  # noqa: S608
         values,
     )
     return [Job.of_row(columns, row) for row in rows]
-
-
-def each_job(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Job]:
-    """Yield jobs lazily, in the order that `where` ends with."""
-    columns = ", ".join(LIGHT_COLUMNS)
-    reader = db.cursor()
-    reader.execute(f"SELECT {columns} FROM job WHERE {where}", values)  # noqa: S608
-    waiting = reader.fetchmany(READ_AT_ONCE)
-    while waiting:
-        for row in waiting:
-            yield Job.of_row(LIGHT_COLUMNS, row)
-        waiting = reader.fetchmany(READ_AT_ONCE)
-    reader.close()
 
 
 def job(db: sqlite3.Connection, job_id: int) -> Job | None:

@@ -5,9 +5,14 @@ The rules are Slurm's select/cons_tres rules with cores and devices as resources
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations, islice
+
 from course_lib.box import hostlist
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.settings import Settings
+
+MOST_CHOICES = 200
 
 
 class FreeNode:
@@ -67,20 +72,12 @@ def _is_open(job: Job, node: FreeNode) -> bool:
     return node.untouched if job.exclusive else not node.exclusive and bool(node.cpus)
 
 
-def _choices(required: list[FreeNode], others: list[FreeNode], count: int) -> list[list[FreeNode]]:
-    """Return sets of `count` nodes that include the required ones, in node order."""
-    free = count - len(required)
-    if free < 0:
-        return []
-    sets: list[list[FreeNode]] = [[]]
-    for _ in range(free):
-        sets = [
-            [*chosen, node]
-            for chosen in sets
-            for node in others[others.index(chosen[-1]) + 1 if chosen else 0 :]
-        ]
-    merged = [[*required, *chosen] for chosen in sets[:200]]
-    return [sorted(chosen, key=lambda node: hostlist.natural(node.name)) for chosen in merged]
+def _choices(
+    required: list[FreeNode], others: list[FreeNode], count: int
+) -> Iterator[list[FreeNode]]:
+    """Yield sets of `count` nodes that include the required ones, in node order."""
+    for chosen in islice(combinations(others, max(count - len(required), 0)), MOST_CHOICES):
+        yield sorted([*required, *chosen], key=lambda node: hostlist.natural(node.name))
 
 
 def _share(job: Job, nodes: list[FreeNode]) -> list[Allocation] | None:

@@ -166,6 +166,8 @@ def _devices(request: StepRequest, nodes: list[JobNode], counts: list[int]) -> t
     held = [len(node.devices) for node in nodes]
     if not any(held) and (request.gpus or request.gpus_per_node or request.gpus_per_task):
         raise Impossible(NO_SUCH_DEVICES, "Step requested GRES but job doesn't have GRES")
+    if (request.gpus or 0) > sum(held):
+        raise Impossible(NO_SUCH_DEVICES)
     needed = _needed(request, counts, held) if _asks_for_devices(request) else held
     if any(count > most for count, most in zip(needed, held, strict=True)):
         raise Impossible(NO_SUCH_DEVICES)
@@ -186,10 +188,7 @@ def _needed(request: StepRequest, counts: list[int], held: list[int]) -> list[in
         return [on_each] * len(held)
     if request.gpus_per_task:
         return of_tasks
-    shares = job_placement.spread(request.gpus or 0, held)
-    if sum(shares) != (request.gpus or 0):
-        raise Impossible(NO_SUCH_DEVICES)
-    return shares
+    return job_placement.spread(request.gpus or 0, held)
 
 
 def devices_of_task(held: Devices, task: int, tasks: int, per_task: int) -> Devices:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import select
 import signal
 import socket
 import termios
@@ -13,7 +12,6 @@ import time
 import tty
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from course_lib.box.commands.submit.options import Gathered
 from course_lib.box.processes import messages
@@ -32,7 +30,6 @@ from course_lib.box.steps.streams import (
 )
 
 TERMINAL_BYTES = 16 * 1024
-Reader = Callable[[int, Callable[[], None]], None]
 
 
 def make_terminal() -> Terminal | None:
@@ -64,9 +61,7 @@ class Terminal:
             return [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
         return [os.dup(self.task) for _ in range(3)]
 
-    def begin(
-        self, read_from: Reader, stop_reading: Callable[[int], None], closed: Callable[[], None]
-    ) -> None:
+    def begin(self, loop: messages.Loop, closed: Callable[[], None]) -> None:
         """Send every key to the task from now on, including Ctrl-C. `closed` is called when no
         process there has the terminal open any more."""
         os.close(self.task)
@@ -80,7 +75,7 @@ class Terminal:
                 data = b""
             write_all(1, data)
             if not data:
-                stop_reading(self.own)
+                loop.forget(self.own)
                 closed()
 
         def type_in() -> None:
@@ -91,10 +86,10 @@ class Terminal:
                 data = b""
             write_all(self.own, data or b"\x04")
             if not data:
-                stop_reading(0)
+                loop.forget(0)
 
-        read_from(self.own, show)
-        read_from(0, type_in)
+        loop.on_input(self.own, show)
+        loop.on_input(0, type_in)
 
     def give_back(self) -> None:
         with suppress(termios.error):
@@ -102,7 +97,9 @@ class Terminal:
 
 
 # Tasks that end within this time are reported in one line.
-GROUP_MS = 30
+GROUP_S = 0.1
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT)
+TWICE_S = 1.0
 
 
 class Session:
@@ -127,15 +124,14 @@ class Session:
         self.total = sum(map(len, self.tasks))
         self.report = Report(self.nodes, self.tasks)
         self.exit_codes: dict[int, int] = {}
-        self.poll = select.poll()
-        self.readers: dict[int, Callable[[], None]] = {}
+        self.loop = messages.Loop()
         self.outputs = 0
         self.done = False
         self.force_terminated = False
         self.aborted = False
         self.terminating = False
         self.terminal = make_terminal() if "pty" in given else None
-        self.signals = SrunSignals(self.step_id, self.tell, self.print_status)
+        self.last_interrupt_s = -TWICE_S
 
     def run(self) -> int:
         try:
@@ -143,11 +139,10 @@ class Session:
         except NoFile:
             self.connection.close()
             return 1
-        self._read_from(self.connection.fileno(), self._on_message)
-        self.signals.install()
-        self._read_from(self.signals.descriptor, self.signals.handle)
+        self.loop.on_input(self.connection, self._on_message)
+        self._catch_signals()
         try:
-            self._carry()
+            self.loop.run()
         finally:
             if self.terminal:
                 self.terminal.give_back()
@@ -156,22 +151,9 @@ class Session:
             say(f"Force Terminated StepId={self.step_id}")
         return max(self.exit_codes.values(), default=1)
 
-    def _carry(self) -> None:
-        while not self.done or self.outputs:
-            ready = self.poll.poll(GROUP_MS if self.report.pending else None)
-            for descriptor, _ in ready:
-                if action := self.readers.get(descriptor):
-                    action()
-            if not ready:
-                self.report.flush()
-
-    def _read_from(self, descriptor: int, action: Callable[[], None]) -> None:
-        self.readers[descriptor] = action
-        self.poll.register(descriptor, select.POLLIN)
-
-    def _stop_reading(self, descriptor: int) -> None:
-        if self.readers.pop(descriptor, None):
-            self.poll.unregister(descriptor)
+    def _leave_if_over(self) -> None:
+        if self.done and not self.outputs:
+            self.loop.stop()
 
     def _values(self) -> list[dict[str, str]]:
         array = filename_patterns.array_around()
@@ -194,7 +176,7 @@ class Session:
         files: list[int] = []
         inputs: list[int] = []
         for task in range(self.total):
-            given = input_of(paths["input"], task, values[task])
+            given = input_of(paths["input"], values[task])
             if given is None:
                 given, writing = os.pipe()
                 inputs.append(writing)
@@ -216,8 +198,9 @@ class Session:
 
         def closed() -> None:
             self.outputs = 0
+            self._leave_if_over()
 
-        window.begin(self._read_from, self._stop_reading, closed)
+        window.begin(self.loop, closed)
 
     def _relay(self, target: int, task: int) -> int:
         reading, writing = os.pipe()
@@ -227,11 +210,12 @@ class Session:
 
         def pump() -> None:
             if not output.pump():
-                self._stop_reading(reading)
+                self.loop.forget(reading)
                 self.outputs -= 1
+                self._leave_if_over()
 
         self.outputs += 1
-        self._read_from(reading, pump)
+        self.loop.on_input(reading, pump)
         return writing
 
     def _on_message(self) -> None:
@@ -258,6 +242,7 @@ class Session:
     def _task_ended(self, task: int, status: int) -> None:
         self.exit_codes[task] = code_of(status)
         self.report.add(task, status)
+        self.loop.after(GROUP_S, self.report.flush)
         if status and not self.aborted:
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
                 self.force_terminated = True
@@ -284,46 +269,32 @@ class Session:
             messages.send(self.connection, message)
 
     def _finish(self, lost: int) -> None:
-        self._stop_reading(self.connection.fileno())
+        self.loop.forget(self.connection)
         self.done = True
         if lost:
             for task in range(self.total):
                 if task not in self.exit_codes:
                     self._task_ended(task, int(signal.SIGKILL))
+        self._leave_if_over()
 
     def _lost(self) -> None:
         """End the session. The job's supervisor is dead, and so is everything in the job."""
         say(f"error: Node failure on {','.join(self.nodes)}")
         self._finish(self.total - len(self.exit_codes))
 
-
-FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT)
-TWICE_S = 1.0
-
-
-class SrunSignals:
-    """The signals that srun handles. `tell` sends to the supervisor, `print_status` prints."""
-
-    def __init__(
-        self, step_id: str, tell: Callable[[dict[str, Any]], None], print_status: Callable[[], None]
-    ) -> None:
-        self.step_id = step_id
-        self.tell = tell
-        self.print_status = print_status
-        self.descriptor, self.writing = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        os.set_blocking(self.writing, False)
-        self.last_interrupt_s = -TWICE_S
-
-    def install(self) -> None:
-        signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
+    def _catch_signals(self) -> None:
+        self.signals, writing = os.pipe()
+        os.set_blocking(self.signals, False)
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         own = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
         for number in (*own, *FORWARDED):
             signal.signal(number, lambda *_: None)
+        self.loop.on_input(self.signals, self._handle_signals)
 
-    def handle(self) -> None:
+    def _handle_signals(self) -> None:
         try:
-            numbers = os.read(self.descriptor, 64)
+            numbers = os.read(self.signals, 64)
         except BlockingIOError:
             return
         for number in numbers:

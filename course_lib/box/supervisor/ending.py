@@ -53,7 +53,7 @@ class Ending:
     def _time_is_up(self) -> None:
         if not self.outcome.decided:
             job_id = self.context.job.id
-            self.context.writes.post(lambda: state.mark_completing(job_id, "TIMEOUT"))
+            retry(lambda: state.mark_completing(job_id, "TIMEOUT"), LASTING_S)
             self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
 
     def cancel(self, why: str = "") -> None:
@@ -111,7 +111,7 @@ class Ending:
             final = outcome.job_state(status)
             code, number = outcome.code_and_signal(status)
             job_id = self.context.job.id
-            self.context.writes.post(lambda: state.mark_completing(job_id, final, code, number))
+            retry(lambda: state.mark_completing(job_id, final, code, number), LASTING_S)
             outcome.decide(ENDED, final)
             self.steps.stop_all(FAILED_TEXT if final == "FAILED" else cancelled_text())
             self._kill_later()
@@ -131,7 +131,6 @@ class Ending:
             self.context.loop.stop()
 
     def report(self) -> None:
-        self.context.writes.drain()
         if not self.forgotten:
             job_id, final = self.context.job.id, self.outcome.state
             code, number = self.outcome.code_and_signal(self.outcome.status)

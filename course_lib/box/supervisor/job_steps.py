@@ -13,6 +13,7 @@ from course_lib.box.hostlist import compress
 from course_lib.box.processes import messages
 from course_lib.box.processes.spawner import StepDaemon, Usage
 from course_lib.box.processes.task import Order
+from course_lib.box.queue import state
 from course_lib.box.scheduling import step_placement
 from course_lib.box.scheduling.step_placement import (
     Busy,
@@ -23,7 +24,7 @@ from course_lib.box.scheduling.step_placement import (
 )
 from course_lib.box.steps.streams import code_of
 from course_lib.box.supervisor import batch_script, limits
-from course_lib.box.supervisor.context import JobContext
+from course_lib.box.supervisor.context import LASTING_S, JobContext, retry
 from course_lib.box.supervisor.variables import OF_DEVICES, encoded, without
 
 JOB_IS_OVER = "Job/step already completing or completed"
@@ -62,7 +63,7 @@ class RunningStep:
         self.launched = False
         self.over = False
         self.usage = Usage()
-        record = context.writes.begin_step(self._record())
+        record = retry(lambda: state.add_step(self._record()), LASTING_S)
         if record is None:
             raise Impossible(JOB_IS_OVER)
         self.name = record.step

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable
 from importlib.util import find_spec
 
@@ -37,35 +36,23 @@ Limits = dict[str, tuple[int, int]]
 
 
 def of_process(job: Job, has_device: bool, gpus: int) -> Limits:
-    """Return the soft limits of the submitting shell, and device memory if a slot is a CPU rank.
+    """Return the limit of device memory if a slot is a CPU rank, otherwise no limits.
 
     A device is one process. If the process allocates more than the device has, it gets the
     allocator's own error. The limit excludes the memory that every such process needs (a launcher
     needs the same), because on a GPU this would be host memory. The kernel counts memory that is
     reserved for writing, even if it is not touched, as a GPU does.
     """
-    found = dict(_of_shell(job.rlimits))
-    if has_device and not gpus:
-        device_bytes = int(job.memory_per_device_gib * 2**30)
-        base_bytes = data_bytes() + BEYOND_IMPORT_BYTES
-        most = device_bytes + base_bytes + THREAD_BYTES * (os.cpu_count() or 1)
-        found["RLIMIT_DATA"] = (most, most)
-    return found
-
-
-def _of_shell(lines: bytes) -> Limits:
-    found: Limits = {}
-    for line in lines.decode(errors="replace").splitlines():
-        name, _, soft = line.partition("=")
-        name = name if name.startswith("RLIMIT_") else f"RLIMIT_{name}"
-        kind = getattr(resource, name, None)
-        if kind is not None and soft.lstrip("-").isdigit():
-            found[name] = (int(soft), resource.getrlimit(kind)[1])
-    return found
+    if not has_device or gpus:
+        return {}
+    device_bytes = int(job.memory_per_device_gib * 2**30)
+    base_bytes = data_bytes() + BEYOND_IMPORT_BYTES
+    most = device_bytes + base_bytes + THREAD_BYTES * (os.cpu_count() or 1)
+    return {"RLIMIT_DATA": (most, most)}
 
 
 class MemoryWatch:
-    """A check of memory limits. A slow, exact measurement follows if a fast one is too high."""
+    """A check of the memory that the job asked for with --mem."""
 
     def __init__(self, context: JobContext, on_exceeded: Callable[[], None]) -> None:
         self.guard = context.processes.guard
@@ -78,7 +65,7 @@ class MemoryWatch:
         most = self.most_bytes
         if most is None:
             return
-        if resident_bytes(self.guard) > most and private_bytes(self.guard) > most:
+        if private_bytes(self.guard) > most:
             self.on_exceeded()
 
 
@@ -88,22 +75,9 @@ def memory_limit_bytes(job: Job, cpus_on_node: int) -> int | None:
     return mib * 2**20 or None
 
 
-def resident_bytes(root: int) -> int:
-    """Return the memory of all descendants of a process. Shared pages count for each. Fast."""
-    return sum(_resident(pid) for pid in finding.descendants(root))
-
-
 def private_bytes(root: int) -> int:
-    """Return the memory without shared pages, such as pages of the warm process. Slow."""
+    """Return the memory without shared pages, such as pages of the warm process."""
     return sum(_private(pid) for pid in finding.descendants(root))
-
-
-def _resident(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _private(pid: int) -> int:

@@ -14,10 +14,10 @@ from course_lib.box.dispatch import upkeep
 from course_lib.box.nodes import host_names, namespaces, probe
 from course_lib.box.processes import finding, libc, messages
 from course_lib.box.processes.control import SOCKET
-from course_lib.box.processes.event_loop import Loop
 from course_lib.box.processes.guard import Guard, NotStarted
+from course_lib.box.processes.messages import Loop
 from course_lib.box.processes.task import JobPlan
-from course_lib.box.queue import state
+from course_lib.box.queue import state, store
 from course_lib.box.queue.records import NODE_FAIL, Allocation, Job
 from course_lib.box.queue.store import HomeGone, StateError, stay_with_folder
 from course_lib.box.state_folder import note
@@ -137,6 +137,9 @@ class Supervisor:
 
     def _begin(self) -> None:
         context, loop = self.context, self.loop
+        # SQLite's journal stays as long as a connection is open. Commands can then read the queue
+        # on a full disk, where they could not create a journal.
+        self.reader = retry(store.connect, LASTING_S)
         self.steps = JobSteps(context)
         self.script = BatchScript(context) if context.job.kind == "batch" else None
         self.ending = Ending(context, self.steps, self.script)

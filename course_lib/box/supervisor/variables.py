@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 
-from course_lib.box import gpus, settings, state_folder
+from course_lib.box import devices, settings, state_folder
 from course_lib.box.hostlist import compress
-from course_lib.box.nodes import device_pace
 from course_lib.box.nodes.namespaces import address
-from course_lib.box.processes import control
 from course_lib.box.queue import arrays
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.scheduling.step_placement import Layout
@@ -28,8 +26,8 @@ class JobVariables:
         self.job = job
         self.parts = parts
         self.box = settings.load()
-        self.machine = gpus.usable(gpus.find(), self.box.gpus, self.box.slots)
-        self.pace = device_pace.variables(self.box)
+        self.machine = devices.usable(devices.find(), self.box.gpus, self.box.slots)
+        self.pace = devices.pace_variables(self.box)
         chosen = job.variables().get(settings.COMPILED_CODE.encode(), b"")
         # torch sets the folder in /tmp in its own environment, as in a notebook that submits
         self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen
@@ -43,7 +41,7 @@ class JobVariables:
         """Return the variables that the script and every task share."""
         job, parts = self.job, self.parts
         found = {
-            control.MARKER: control.marker(job.id, settings.state_home()),
+            settings.MARKER: settings.marker(job.id, settings.state_home()),
             **job_and_nodes(job, parts, self.box.cluster),
             "SLURM_JOB_GID": str(job.gid),
             "SLURM_JOB_UID": str(job.uid),
@@ -52,7 +50,7 @@ class JobVariables:
         }
         if job.kind != "batch" and job.tasks_per_node:
             found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
-        return found | gpus.outer_limits(os.environ) | self._if_any()
+        return found | devices.outer_limits(os.environ) | self._if_any()
 
     def _if_any(self) -> Variables:
         found = {
@@ -99,7 +97,7 @@ class JobVariables:
             return {"SLURM_GPUS_ON_NODE": str(len(held))} if held else {}
         logical = ",".join(map(str, part.devices))
         found = {
-            **gpus.visible(self.machine.maker, self._physical(part.node, own)),
+            **devices.visible(self.machine.maker, self._physical(part.node, own)),
             "SLURM_GPUS_ON_NODE": str(len(held)),
             "SLURM_STEP_GPUS": ",".join(map(str, own)),
         }

@@ -22,15 +22,12 @@ chmod 700 "$COURSE_BOX_HOME"
 RUNNING = r"""
 signs=$3; cd "$small/.." || exit
 job=$(sbatch --parsable -N2 -n2 -D "$signs" -o "$signs/out" --wrap 'touch begun; until [ -e go ]; do sleep 0.1; done
-    srun -N2 -n2 echo step while full; echo code $?
-    sbatch -o /dev/null --wrap true; touch stepped; until [ -e end ]; do sleep 0.1; done; echo script ends')
+    srun -N2 -n2 echo step while full; echo code $?; echo script ends')
 next=$(sbatch --parsable -d "afterany:$job" -D "$signs" -o /dev/null --wrap 'srun true')
 until_there "$signs/begun"
 fill
-touch "$signs/go"; until_there "$signs/stepped"
-sleep 3
-touch "$signs/end"
-sleep 2
+touch "$signs/go"
+sleep 5
 rm -rf "$small/filler" "$small/d"
 ended "$job" first; ended "$next" next
 sacct -nP -j "$job.0" -o 'State,ExitCode'

@@ -99,7 +99,7 @@ def test_the_command_line_beats_variables_and_they_beat_the_script(box):
         ("scontrol", "show", "step", "1.0"),
         ("squeue", "--steps"),
         ("squeue", "-o", "%s"),
-        ("squeue", "-O", "JobID,Profile"),
+        ("squeue", "-O", "JobID"),
         ("scancel", "--wckey=x"),
         ("sacct", "--duplicates"),
     ],

@@ -1,9 +1,7 @@
 # More ways to ask, and what is answered to those who ask wrongly.
 
-#: squeue -O: widths, letters, what it does not know
+#: squeue -o with a tab and a backslash
 t sbatch --hold -J abcdefghijklmnop --wrap true
-t squeue -O 'JobID:8,Name:5,Name:.5,State'
-t squeue -h -O 'name:0'
 t squeue -o $'a\tb\\n%j'
 
 #: scontrol requeue, in every state

@@ -163,14 +163,6 @@ SRUN_CPUS_PER_TASK=2 srun -n2 bash -c 'echo $SLURM_CPUS_PER_TASK' | uniq
 X
 tell
 
-#: limits of the shell come along
-ulimit -S -n 500
-job <<'X'
-ulimit -S -n
-srun bash -c 'ulimit -S -n'
-X
-tell
-
 #: the umask comes along
 umask 027
 job <<'X'

@@ -115,7 +115,6 @@ done
 job -n2 <<'E'
 srun -o none echo nothing
 srun -o all -l echo all | sort
-srun -o 1 echo one
 srun -e err.%t -o out.%t bash -c 'echo o; echo e >&2'
 srun -o both.%t -e both.%t bash -c 'echo o; echo e >&2'
 srun --error=none bash -c 'echo o; echo e >&2'

@@ -8,21 +8,13 @@ t squeue -l -h
 t sinfo
 t sinfo -N
 t sinfo -s
-t sinfo -l
-t sinfo -N -l
 t sinfo -h
 
 #: formats of sinfo, letter by letter
-for letter in a A c C D f F g G h l m n N P r R s t T w z; do
+for letter in a A c C D F G l m n N P R t T; do
     printf '%s ' $letter
     sinfo -o "[%$letter]" | paste -sd ' '
 done
-
-#: long formats of sinfo
-t sinfo -O NodeList,Gres,CPUsState,StateLong
-t sinfo -h -O 'NodeHost:10,StateCompact:8,Memory:10,CPUs:5'
-t sinfo -O partition,time,nodes,nodeaiot
-t sinfo -O 'nodelist:6,partition'
 
 #: nodes one by one, and by state
 t sinfo -n node1
@@ -56,7 +48,7 @@ touch up
 while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
-for letter in a A b B C D E F i j k l m N o P q r R t T u Z; do
+for letter in a A b B C D E F i j k l m N o P r R t T u Z; do
     printf '%s ' $letter
     squeue -o "[%$letter]" | paste -sd ' '
 done

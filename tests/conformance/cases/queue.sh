@@ -11,15 +11,6 @@ show Priority JobState Reason
 t scontrol release "$id"
 tell
 
-#: hold, release and requeue a job that has ended
-job <<'X'
-true
-X
-ended
-t scontrol hold "$id"
-t scontrol release "$id"
-states
-
 #: begin in two seconds
 job --begin=now+2 <<'X'
 echo ran

@@ -128,7 +128,6 @@ env SLURM_JOB_ID=99999999 srun true 2>&1 | indented '  '
 
 #: scancel of what is not there
 t scancel 99999999
-t scancel -v 99999999
 t scancel x
 t scancel
 t scancel ''

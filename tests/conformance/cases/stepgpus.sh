@@ -2,7 +2,7 @@
 
 #: steps that ask for some of the devices of one node
 job -N1 -n2 --gpus-per-node=2 <<'E'
-for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n2 --gres=gpu:1' '-n1 --gres=gpu:0' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1'; do
+for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n2 --gres=gpu:1' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done

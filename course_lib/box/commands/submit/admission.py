@@ -16,12 +16,11 @@ from course_lib.box.commands.submit.options import Gathered
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import arrays, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
-from course_lib.box.scheduling import dependency, first_come, job_placement
+from course_lib.box.scheduling import first_come, job_placement
 from course_lib.box.settings import UNLIMITED
+from course_lib.box.steps import filename_patterns
 
 NOT_AVAILABLE = "Requested node configuration is not available"
-# Highest number of bytes of a name or comment.
-LONGEST = 1024
 
 
 class Refused(Exception):
@@ -53,11 +52,6 @@ def check_client(job: Job) -> None:
 
 def check_names(job: Job, box: settings.Settings) -> None:
     """Check the names of the partition, the nodes and the dependency."""
-    if any(
-        len(text.encode(errors="replace")) > LONGEST
-        for text in (job.name, job.comment, job.account)
-    ):
-        raise Refused("Pathname of a file, directory or other parameter too long")
     for name in job.partition.split(","):
         if name not in box.partition_names:
             raise Refused(
@@ -71,8 +65,8 @@ def check_names(job: Job, box: settings.Settings) -> None:
         raise Refused("Invalid node name specified")
     try:
         if job.dependency:
-            dependency.parse(job.dependency)
-    except dependency.DependencyError as error:
+            first_come.conditions(job.dependency)
+    except first_come.DependencyError as error:
         raise Refused(str(error)) from None
 
 
@@ -112,7 +106,6 @@ def check_controller(job: Job, box: settings.Settings, test_only: bool = False) 
 
 
 Fields = dict[str, object]
-RLIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 
 
 VERBS = {
@@ -167,13 +160,8 @@ def _with_defaults(fields: Fields, box: settings.Settings) -> Fields:
 
 def _about_submitter() -> Fields:
     import grp
-    import pwd
 
-    uid, gid = os.getuid(), os.getgid()
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
+    gid = os.getgid()
     try:
         group = grp.getgrgid(gid).gr_name
     except KeyError:
@@ -181,26 +169,14 @@ def _about_submitter() -> Fields:
     mask = os.umask(0)
     os.umask(mask)
     return {
-        "user": user,
-        "uid": uid,
+        "user": filename_patterns.user_name(),
+        "uid": os.getuid(),
         "group_name": group,
         "gid": gid,
         "umask": mask,
         "submit_host": os.uname().nodename.partition(".")[0],
         "submit_session": os.getsid(0),
-        "rlimits": _limits(),
     }
-
-
-def _limits() -> bytes:
-    import resource
-
-    lines = []
-    for name in RLIMITS:
-        kind = getattr(resource, f"RLIMIT_{name}", None)
-        if kind is not None:
-            lines.append(f"{name}={resource.getrlimit(kind)[0]}")
-    return "\n".join(lines).encode()
 
 
 def _settle_counts(full: Fields, command: str) -> None:

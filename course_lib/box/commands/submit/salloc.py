@@ -40,11 +40,6 @@ def run(arguments: list[str]) -> int:
     gathered.apply_environment()
     gathered.apply(pairs, "command line")
     given = gathered.given
-    if "help" in given:
-        from course_lib.box.commands import main
-
-        print(main.help_of("salloc", USAGE, gathered.syntax))
-        return 0
     gathered.say_notes()
     quiet = "quiet" in given
     fields = {"name": "interactive", "kind": "salloc", **gathered.fields}
