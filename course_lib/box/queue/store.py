@@ -298,9 +298,10 @@ def steps(
 
 
 def insert(db: sqlite3.Connection, table: str, values: dict[str, object]) -> None:
+    # REPLACE, because a supervisor repeats a write that seemed to have failed
     marks = ", ".join("?" * len(values))
-    columns = ", ".join(values)
-    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))  # noqa: S608
+    text = f"INSERT OR REPLACE INTO {table} ({', '.join(values)}) VALUES ({marks})"  # noqa: S608
+    db.execute(text, tuple(values.values()))
 
 
 def change(db: sqlite3.Connection, job_id: int, **values: object) -> None:

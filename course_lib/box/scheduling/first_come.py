@@ -136,8 +136,6 @@ def _note(db: Connection, job: Job, reason: str) -> None:
 KINDS = ("after", "afterany", "afternotok", "afterok")
 REFUSED = ("aftercorr", "afterburstbuffer", "expand")
 READY, WAITING, NEVER = "ready", "waiting", "never"
-
-
 PROBLEM = "Job dependency problem"
 
 
