@@ -36,8 +36,9 @@ def _versions() -> int:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     libraries = os.path.join(environment, "lib", version, "site-packages")
     box = os.path.dirname(settings.__file__)
-    installed_ns = os.stat(libraries).st_mtime_ns if os.path.isdir(libraries) else 0
-    known = (libraries, installed_ns, sorted(_sources(box)))
+    names = os.listdir(libraries) if os.path.isdir(libraries) else []
+    installed = sorted(name for name in names if name.endswith((".dist-info", ".egg-info")))
+    known = (libraries, installed, sorted(_sources(box)))
     return crc32(repr(known).encode(errors="surrogateescape"))
 
 
