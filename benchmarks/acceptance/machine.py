@@ -8,7 +8,7 @@ import code_on_path  # noqa: F401
 import torch
 
 from acceptance.notes import Notes
-from course_lib.box import gpus
+from course_lib.box import devices
 
 
 def look(notes: Notes) -> None:
@@ -16,7 +16,7 @@ def look(notes: Notes) -> None:
     from process.device_sharing import seat_of
 
     count = torch.cuda.device_count()
-    found_by_box = gpus.find(environment=gpus.outer_limits(os.environ))
+    found_by_box = devices.find(environment=devices.outer_limits(os.environ))
     notes.fact("torch", torch.__version__)
     notes.fact("found by the box", ", ".join(found_by_box.names) or "processors")
     for number in range(count):

@@ -6,7 +6,7 @@ Terms used in this package:
 - pass: giving free nodes to the jobs whose turn it is; a process that changes the queue runs one.
 - dispatcher: background process that runs a pass at begin times and detects dead jobs.
 - upkeep: work of each command before it answers: end dead jobs, start a dispatcher.
-- dead job: its supervisor was killed; lost job: it runs, but its state file is gone.
+- dead job: its supervisor was killed.
 - supervisor: one process per running job, which makes its nodes, runs it and reports its end.
 - guard, first process: below the supervisor; when one dies, the kernel kills all below it.
 - step daemon: parent of the tasks of one step, or of the batch script (Slurm's slurmstepd).

@@ -1,4 +1,4 @@
-"""Node lists in Slurm's notation: `node[1-2,4]`, `rack[01-03]n[1-2]`."""
+"""Node lists in Slurm's notation: `node[1-2,4]`, `n[08-11]`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ LONGEST = 65536
 
 
 class HostListError(ValueError):
-    """The text is not a node list. The second argument, if present, is the invalid range."""
+    """The text is not a node list."""
 
 
 def expand(text: str) -> list[str]:
@@ -40,10 +40,9 @@ def _expand_one(text: str) -> list[str]:
     if not bracket:
         return [text]
     inside, _, rest = tail.partition("]")
-    if rest and not rest.endswith("]"):
+    if rest:
         raise HostListError(text)  # Slurm allows nothing after the last bracket
-    names = _expand_one(rest) if rest else [""]
-    return [head + number + ending for number in _numbers(inside, text) for ending in names]
+    return [head + number for number in _numbers(inside, text)]
 
 
 def _numbers(inside: str, text: str) -> list[str]:
@@ -51,13 +50,13 @@ def _numbers(inside: str, text: str) -> list[str]:
     for piece in inside.split(","):
         low, dash, high = piece.partition("-")
         if not low.isdigit() or (dash and not high.isdigit()):
-            raise HostListError(text, piece)
+            raise HostListError(text)
         if not dash:
             numbers.append(low)
             continue
         first, last = int(low), int(high)
         if last < first or last - first >= LONGEST:
-            raise HostListError(text, piece)
+            raise HostListError(text)
         numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
     return numbers
 

@@ -1,7 +1,7 @@
 """Settings of the box: number of nodes, rate of the link, location of its state and so on.
 
-Every `squeue` imports this module. Importing `tomllib`, `dataclasses` and `pathlib` would take
-longer than the query. `tomllib` is therefore imported only if a `box.toml` exists.
+Every `squeue` imports this module. Importing `tomllib` and `pathlib` would take longer than the
+query. `tomllib` is therefore imported only if a `box.toml` exists.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import sys
 
-from course_lib.box.frozen_record import Record
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
 
-CLUSTER = "box"
 SETTINGS_FILE = "box.toml"
+# Variable in the environment of every process of a job.
+MARKER = "COURSE_BOX_JOB"
 # Folder in which torch.compile keeps its code. The default in `/tmp` may belong to another user.
 COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
 # Value of a time limit in minutes that means no limit.
@@ -21,16 +24,56 @@ MODES = ("auto", "namespaces", "flat")
 GPU_WAYS = ("auto", "share", "none")
 
 
+class Record:
+    """A frozen record whose fields are the subclass's annotations. Only defaults may be omitted.
+
+    Importing `dataclasses` would take as long as a whole `squeue`.
+    """
+
+    def __init__(self, **values: object) -> None:
+        own = type(self)
+        unknown = values.keys() - own.__annotations__.keys()
+        absent = [n for n in own.__annotations__ if n not in values and not hasattr(own, n)]
+        if unknown or absent:
+            raise TypeError(f"{own.__name__}: unknown {sorted(unknown)}, absent {absent}")
+        self.__dict__.update(values)
+
+    @classmethod
+    def of_row(cls, names: list[str], row: tuple[object, ...]) -> Self:
+        """Make a record from a row of the state file, without checks, because speed matters."""
+        record = object.__new__(cls)
+        record.__dict__.update(zip(names, row, strict=True))
+        return record
+
+    @classmethod
+    def fields(cls) -> list[str]:
+        return list(cls.__annotations__)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is read-only: {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in self.fields()
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.fields()))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.fields())
+        return f"{type(self).__name__}({shown})"
+
+
 class SettingsError(ValueError):
     """A value of `box.toml` or of a COURSE_BOX_* variable that the box cannot use."""
 
 
 class Settings(Record):
-    cluster: str = CLUSTER
+    cluster: str = "box"
     nodes: int = 2
     node_prefix: str = "node"
     devices_per_node: int = 2
-    device_type: str = ""
     cpus_per_node: int = 32
     memory_per_node_mib: int = 16000
     memory_per_device_gib: float = 4.0
@@ -107,6 +150,11 @@ def compiled_code() -> str:
 def job_folder(job_id: int) -> str:
     """Return the folder for a job's socket, lock and supervisor log. The first user creates it."""
     return os.path.join(state_home(), "jobs", str(job_id))
+
+
+def marker(job_id: int, home: str) -> str:
+    """Return the value of the variable MARKER."""
+    return f"{job_id}@{home}"
 
 
 def load() -> Settings:

@@ -242,11 +242,11 @@ class Queue:
         self.box = Settings(cpus_per_node=8)
 
     def submit(self, **fields) -> int:
-        return state.submit({"nodes_max": 0, "time_limit_min": 60, "name": "job", **fields})
+        return state.submit({"time_limit_min": 60, "name": "job", **fields})
 
     def whole(self, **fields) -> int:
         """A job that needs both nodes for itself."""
-        return self.submit(exclusive=1, nodes_min=2, nodes_max=2, nodes_given=1, **fields)
+        return self.submit(exclusive=1, nodes_min=2, nodes_given=1, **fields)
 
     def run_pass(self) -> list[int]:
         with store.transaction() as db:

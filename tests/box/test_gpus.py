@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box import gpus
-from course_lib.box.gpus import AMD, NVIDIA, Gpus
+from course_lib.box import devices
+from course_lib.box.devices import AMD, NVIDIA, Gpus
 
 
 def machine(folder, nvidia=0, amd=0):
@@ -24,7 +24,7 @@ def machine(folder, nvidia=0, amd=0):
 
 
 def outer(**limits):
-    return gpus.outer_limits(limits)
+    return devices.outer_limits(limits)
 
 
 TWO_SLICES = "MIG-5f1c2d7e,MIG-90ab34cd"
@@ -46,7 +46,7 @@ MACHINES = [
 def test_a_machine_lends_what_the_environment_around_the_box_allows(
     tmp_path, there, limits, expected
 ):
-    found = gpus.find(machine(tmp_path, **there), outer(**limits))
+    found = devices.find(machine(tmp_path, **there), outer(**limits))
     assert (found.maker, found.names) == expected
 
 
@@ -54,7 +54,7 @@ def test_a_gpu_of_amd_that_the_container_may_not_use_does_not_count(tmp_path):
     root = machine(tmp_path, amd=2)
     properties = tmp_path / "sys/class/kfd/kfd/topology/nodes/2/properties"
     properties.unlink()
-    assert gpus.find(root, {}).names == ("0",)
+    assert devices.find(root, {}).names == ("0",)
 
 
 def test_slots_share_gpus_where_there_are_fewer():
@@ -75,12 +75,12 @@ def test_slots_get_gpus_of_their_own_or_those_that_somebody_lets_them_share(
     maker, way, count, lent
 ):
     found = Gpus(maker=maker, names=tuple(map(str, range(count))))
-    given = gpus.usable(found, way, slots=4)
+    given = devices.usable(found, way, slots=4)
     assert (given.maker, given.names) == (maker, found.names[:lent])
 
 
 def test_every_library_of_nvidia_s_machine_is_told_the_same_names():
-    assert gpus.visible(NVIDIA, ["MIG-a", "MIG-b"]) == {
+    assert devices.visible(NVIDIA, ["MIG-a", "MIG-b"]) == {
         "CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b",
         "GPU_DEVICE_ORDINAL": "MIG-a,MIG-b",
         "ROCR_VISIBLE_DEVICES": "MIG-a,MIG-b",
@@ -90,7 +90,7 @@ def test_every_library_of_nvidia_s_machine_is_told_the_same_names():
 
 def test_hip_counts_in_what_rocr_leaves_it():
     """Were both given 5 and 6, the second list would find nothing in the first one's two."""
-    assert gpus.visible(AMD, ["5", "6"]) == {
+    assert devices.visible(AMD, ["5", "6"]) == {
         "ROCR_VISIBLE_DEVICES": "5,6",
         "HIP_VISIBLE_DEVICES": "0,1",
         "CUDA_VISIBLE_DEVICES": "0,1",
@@ -102,5 +102,5 @@ def test_what_a_job_was_given_is_no_limit_of_the_machine():
     around = outer(CUDA_VISIBLE_DEVICES="2,3", HOME="/home/x")
     assert around == {"COURSE_BOX_OUTER_CUDA_VISIBLE_DEVICES": "2,3"}
     in_job = {**around, "COURSE_BOX_JOB": "7@/home/x", "CUDA_VISIBLE_DEVICES": "2"}
-    assert gpus.outer_limits(in_job) == around
-    assert gpus.outer_limits(around) == around
+    assert devices.outer_limits(in_job) == around
+    assert devices.outer_limits(around) == around

@@ -159,12 +159,12 @@ log() {
 }
 # What srun says last depends on whether its own clock or the end of the tasks comes first.
 untimely() { grep -vE 'step aborted|Force Terminated|forcing job' "$1" | sort; }
-# Whatever the two clusters put there for themselves is none of a job's business.
+# What a cluster puts there for itself is not compared: its own files, and how its processes talk.
 vars() {
     local file
     for file; do
         echo "> $file"
-        grep -vE '^(COURSE_|LD_PRELOAD=|TORCHINDUCTOR_CACHE_DIR=|SLURM_CONF=|_=|SHLVL=|BASH_)' "$file" | sort | indented '  '
+        grep -vE '^(COURSE_|LD_PRELOAD=|TORCHINDUCTOR_CACHE_DIR=|SLURM_CONF=|_=|SHLVL=|BASH_|SLURM_PRIO_PROCESS=|SLURM_TOPOLOGY_ADDR|SLURM_WORKING_CLUSTER=|SLURM_SRUN_COMM_|SLURM_STEP_LAUNCHER_PORT=|SLURM_JOB_CPUS_PER_NODE_PACK|SLURM_NODE_ALIASES=|SRUN_DEBUG=)' "$file" | sort | indented '  '
     done
 }
 sorted() {

@@ -25,6 +25,14 @@ class UsageError(Exception):
     """The command line cannot be read. The text is one line, as getopt prints it."""
 
 
+class AboutItself(Exception):
+    """The command is asked for its `help`, `usage` or `version`, and does nothing else."""
+
+    def __init__(self, syntax: Syntax, what: str) -> None:
+        super().__init__(what)
+        self.syntax, self.what = syntax, what
+
+
 class Syntax:
     """The options of a command, and whether words may stand between them.
 
@@ -72,6 +80,8 @@ class Syntax:
             else:
                 words.append(word)
         for name, _ in found:
+            if name in ("help", "usage", "version"):
+                raise AboutItself(self, name)
             if name in self.refused:
                 raise Unsupported(f"--{name}")
         return found, words
@@ -134,11 +144,13 @@ class Failure(Exception):
 
 # Advice for refused options and commands, unless the advice is to leave them out.
 INSTEAD = {
+    "--Format": "Choose columns with --format (-o).",
     "--bcast": "Leave it out: all nodes of the box see the same files.",
     "--cron": "Submit with --begin.",
     "--het-group": "Submit the parts as jobs of their own.",
     "--iterate": "`watch` repeats a command.",
     "--json": "Choose columns with --format (-o) and read those.",
+    "--long": "Choose columns with --format (-o).",
     "--multi-prog": "Start a script that looks at SLURM_PROCID.",
     "--steps": "`sacct -j <job id>` shows the steps of a job, `sstat -j` what they use now.",
     "--yaml": "Choose columns with --format (-o) and read those.",
@@ -146,7 +158,9 @@ INSTEAD = {
     "sattach": "`tail -f slurm-<job id>.out` follows what a job prints.",
     "sbcast": "All nodes of the box see the same files: `cp` copies one.",
     "scontrol resume": "`scancel --signal=CONT` lets the steps of a job go on.",
+    "scontrol show partition": "`sinfo -s` lists the partitions with their time limits.",
     "scontrol suspend": "`scancel --signal=STOP` stops the steps of a job.",
+    "scontrol update": "Cancel the job, and submit it again with other options.",
     "scrontab": "Submit with `sbatch --begin=…`; a script may submit itself again.",
     "sprio": "Jobs start first come, first served.",
     "sreport": "`sacct -S <day> -X -o jobid,user,elapsed,alloccpus` lists what it would add up.",

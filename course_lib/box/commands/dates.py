@@ -6,16 +6,15 @@ import re
 import sys
 import time
 
-from course_lib.box.commands.command_line import Failure
+from course_lib.box.commands.command_line import Failure, Unsupported
 
-WORDS = {"midnight": "00:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
+WORDS = {"midnight": "00:00", "noon": "12:00"}
 UNITS_S = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 RELATIVE = re.compile(r"now(?:\s*([+-])\s*(\d+)\s*(second|minute|hour|day|week|)s?)?")
-# 2030-01-20, 01/20, 01/20/30, 01.20.2030, 012030
-DATE = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)|(\d\d?)[/.](\d\d?)(?:[/.](\d+))?|(\d\d)(\d\d)(\d\d|\d{4})?"
-)
-CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?\s*(am|pm)?")
+DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+# 01/20, 01.20.30, 012030, 3:00 pm, teatime
+OTHER_FORMS = re.compile(r"[/.]|^\d{4,}$|\d\s*[ap]m$|^(fika|teatime)$")
 
 
 class TimeError(ValueError):
@@ -38,33 +37,23 @@ def parse(text: str, *, past: bool = False) -> float:
     if found := RELATIVE.fullmatch(lower):
         sign, amount, unit = found.groups()
         return now_s + int(f"{sign or '+'}{amount or 0}") * UNITS_S[unit or ""]
+    if OTHER_FORMS.search(lower):
+        raise Unsupported(f"the time {text}", "Write 2030-01-20T14:00, 14:00 or now+2hours.")
     if lower.startswith("now"):
         raise TimeError(text, 3)
-    if lower.isdigit() and len(lower) > 8:
-        return float(lower)
-    if not lower:
-        raise TimeError(text)
     date, clock = "", ""
     for word in re.sub(r"(?<=\d)t(?=\d)", " ", lower).split():
         if word in WORDS or ":" in word:
             clock = WORDS.get(word, word) if not clock else "twice"
         else:
             date = word if not date else "twice"
-    moment = _moment(date or "today", clock or "00:00", now_s)
+    found = CLOCK.fullmatch(clock or "00:00")
+    hour, minute, second = (int(part or 0) for part in found.groups()) if found else (24, 0, 0)
+    if not lower or hour > 23 or minute > 59 or second > 59:
+        raise TimeError(text)
+    moment = time.mktime((*_date(date or "today", now_s), hour, minute, second, 0, 0, -1))
     tomorrow = clock and not date and moment < now_s and not past
     return moment + 86400 if tomorrow else moment
-
-
-def _moment(date: str, clock: str, now_s: float) -> float:
-    found = CLOCK.fullmatch(clock)
-    if not found:
-        raise TimeError(clock)
-    hour, minute, second = (int(part or 0) for part in found.groups()[:3])
-    if found[4]:
-        hour = hour % 12 + (12 if found[4] == "pm" else 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise TimeError(clock)
-    return time.mktime((*_date(date, now_s), hour, minute, second, 0, 0, -1))
 
 
 def _date(text: str, now_s: float) -> tuple[int, int, int]:
@@ -74,12 +63,9 @@ def _date(text: str, now_s: float) -> tuple[int, int, int]:
     found = DATE.fullmatch(text)
     if not found:
         raise TimeError(text)
-    groups = [group for group in found.groups() if group]
-    if found[1]:
-        groups = [*groups[1:], groups[0]]
-    month, number, year = (int(word) for word in [*groups, str(day.tm_year)][:3])
+    year, month, number = map(int, found.groups())
     if not 1 <= month <= 12:
         raise TimeError(text, 5)  # where Slurm stops reading 2020-13-01
     if not 1 <= number <= 31:
         raise TimeError(text, 8)
-    return year + 2000 if year < 100 else year, month, number
+    return year, month, number

@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from course_lib.box import hostlist, settings
+from course_lib.box import settings
 from course_lib.box.commands.command_line import Failure, Unsupported, comma_list
 from course_lib.box.commands.job_view import COMPACT, JobView
 from course_lib.box.queue import arrays, store
 from course_lib.box.queue.records import PENDING, Allocation, Job
-from course_lib.box.scheduling.dependency import shown
+from course_lib.box.scheduling.first_come import dependency_shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,9 +90,6 @@ class JobFilter:
         self.users: set[str] = set()
         self.names: set[str] = set()
         self.partitions = comma_list(options.get("partition", ""))
-        self.accounts = comma_list(options.get("account", ""))
-        self.qos = comma_list(options.get("qos", ""))
-        self.nodes = set(hostlist.expand(options.get("nodelist", "")))
         self.sort = "P,t,-p"
         # A job of `ids` was found, whether it is shown or not.
         self.known = False
@@ -104,7 +101,7 @@ class JobFilter:
             jobs = store.jobs(db, where, (now_s - settings.load().job_shown_s,))
             running = any(job.state != PENDING for job in jobs)
             parts = store.all_allocations(db) if running else []
-            waits = {job.id: shown(db, job) for job in jobs if job.dependency}
+            waits = {job.id: dependency_shown(db, job) for job in jobs if job.dependency}
         held: dict[int, list[Allocation]] = {}
         for job_id, part in parts:
             held.setdefault(job_id, []).append(part)
@@ -127,9 +124,6 @@ class JobFilter:
             and (not self.users or bool({job.user, str(job.uid)} & self.users))
             and (not self.names or job.name in self.names)
             and (not self.partitions or job.partition in self.partitions)
-            and (not self.accounts or job.account in self.accounts)
-            and (not self.qos or job.qos in self.qos)
-            and (not self.nodes or any(part.node in self.nodes for part in view.parts))
         )
 
 
@@ -171,8 +165,6 @@ def of_squeue(options: dict[str, str]) -> JobFilter:
     if "me" in options:
         choice.users = {str(os.getuid())}
     choice.names = comma_list(options.get("name", ""))
-    for name in sorted(choice.nodes - set(settings.load().node_names)):
-        raise Failure(f"Invalid node name {name}")
     choice.sort = options.get("sort") or choice.sort
     for field in choice.sort.split(","):
         if field.lstrip("+-") not in SORT_KEYS:

@@ -6,12 +6,9 @@ import os
 import time
 
 from course_lib.box import hostlist, settings
-from course_lib.box.queue import arrays
 from course_lib.box.queue.records import CANCELLED, PENDING, RUNNING, Allocation, Job, StepRecord
-from course_lib.box.scheduling.job_placement import cpus_for, devices_wanted
+from course_lib.box.scheduling.job_placement import cpus_for, per_node
 
-# Slurm cuts longer lists of tasks.
-LONGEST_LIST = 64
 # Every state with its short name, in the order of Slurm's numbers.
 STATES = """
 PENDING=PD RUNNING=R SUSPENDED=S COMPLETED=CD CANCELLED=CA FAILED=F TIMEOUT=TO NODE_FAIL=NF
@@ -51,10 +48,7 @@ class JobView:
         job = self.job
         if not job.array_waiting:
             return str(job.array_task) if job.array_task >= 0 else ""
-        listed = arrays.displayed(job.array_waiting)
-        if len(listed) >= LONGEST_LIST:
-            listed = f"{listed[: LONGEST_LIST - 4]}..."
-        return listed + (f"%{job.array_most}" if job.array_most else "")
+        return job.array_waiting + (f"%{job.array_most}" if job.array_most else "")
 
     @property
     def in_order(self) -> tuple[int, float]:
@@ -73,9 +67,9 @@ class JobView:
 
     @property
     def priority(self) -> int:
-        """Return the priority: 0 while the job is held, and less with --nice."""
+        """Return the priority; 0 while the job is held."""
         job = self.job
-        return 0 if job.hold and job.state == PENDING else max(job.priority - job.nice, 1)
+        return 0 if job.hold and job.state == PENDING else job.priority
 
     @property
     def eligible_s(self) -> float:
@@ -85,7 +79,7 @@ class JobView:
             return job.begin_s
         if job.state == PENDING and (job.hold or job.reason.startswith("Dependency")):
             return 0.0
-        return job.eligible_s or max(job.submit_s, job.begin_s)
+        return max(job.submit_s, job.begin_s)
 
     @property
     def nodes(self) -> str:
@@ -105,8 +99,8 @@ class JobView:
     def devices(self) -> int:
         if self.parts:
             return sum(len(part.devices) for part in self.parts)
-        total, per_node, per_task = devices_wanted(self.job)
-        return total or per_node * self.node_count or per_task * self.job.tasks
+        job = self.job
+        return job.gpus or per_node(job) * self.node_count or job.gpus_per_task * job.tasks
 
     @property
     def elapsed_s(self) -> float:

@@ -65,9 +65,6 @@ def now_line() -> str:
     return time.strftime("%a %b %d %H:%M:%S %Y")
 
 
-DEFAULT_LONG_WIDTH = 20
-
-
 class Column:
     """A field in a format: the text before it, its name, width and alignment."""
 
@@ -76,13 +73,11 @@ class Column:
 
     def lay_out(self, text: str) -> str:
         cut = text[: self.width] if self.width else text
-        if self.name == "partition" and len(cut) < len(text) and text.endswith("*"):
-            cut = cut[:-1] + "*"  # keep the mark of the default partition
         return self.before + (cut.rjust(self.width) if self.right else cut.ljust(self.width))
 
 
 class Fields:
-    """Fields of squeue or sinfo: name for -O, letter for -o, heading and content."""
+    """Fields of squeue or sinfo: name, letter for -o, heading and content."""
 
     def __init__(
         self, command: str, rows: Iterable[tuple[str, str, str, Callable[[Any], str]]]
@@ -114,19 +109,6 @@ class Fields:
             found.append(Column(before, self.name_of_letter[letter[0]], width, right))
             before = letter[1:]
         return found, before
-
-    def long_columns(self, format: str) -> tuple[list[Column], str]:
-        """Read a long format such as `JobID:10,Name:.8`."""
-        found = []
-        for token in filter(None, format.split(",")):
-            name, colon, size = token.partition(":")
-            self.known(name.lower(), self.heading)
-            digits = size.removeprefix(".")
-            if colon and not digits.isdigit():
-                raise Failure(f"Invalid width in the format: {token}")
-            width = int(digits) if colon else DEFAULT_LONG_WIDTH
-            found.append(Column("", name.lower(), width, size.startswith(".")))
-        return found, ""
 
     def print(self, layout: tuple[list[Column], str], views: Iterable[Any], header: bool) -> None:
         """Print the header, if wanted, and one line per view."""

@@ -6,12 +6,10 @@ import os
 import sys
 from importlib import import_module
 
-from course_lib.box.commands.command_line import Failure, Unsupported, UsageError
+from course_lib.box.commands.command_line import AboutItself, Failure, Unsupported, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from course_lib.box.commands.command_line import Syntax
     from course_lib.box.queue.store import StateError
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 def help_of(command: str, usage: str, syntax: Syntax) -> str:
     """Return the usage, one line per option, and the address of the manual."""
     letters = {long: letter for letter, long in syntax.short.items()}
-    lines = [f"Usage: {usage}", "", f"{command} of the box; works like {command} of Slurm 22.05."]
+    lines = [usage, "", f"{command} of the box; works like {command} of Slurm 22.05."]
     lines += ["It refuses by name what it does not do.", "", "Options:"]
     for name, kind in syntax.kind.items():
         short = f"-{letters[name]}, " if name in letters else "    "
@@ -53,14 +51,15 @@ def _run(command: str, arguments: list[str]) -> int:
         return _fail(command, Unsupported(command))
     folder = "commands.submit" if command in STARTS_JOBS else "commands"
     module = import_module(f"course_lib.box.{folder}.{command}")
-    shown = _answer_about_itself(command, arguments, module)
-    if shown:
-        print(shown)
-        return 0
     try:
         if command in STARTS_JOBS:
             _check_folder()
         return int(module.run(arguments))
+    except AboutItself as asked:
+        usage = f"Usage: {module.USAGE}"
+        full = help_of(command, usage, asked.syntax) if asked.what == "help" else usage
+        print(VERSION if asked.what == "version" else full)
+        return 0
     except UsageError as error:
         print(error, file=sys.stderr)
         if command not in ("sacct", "sstat"):
@@ -72,14 +71,6 @@ def _run(command: str, arguments: list[str]) -> int:
         raise
     except Exception as error:
         return _unforeseen(command, error)
-
-
-def _syntax(command: str, module: ModuleType) -> Syntax:
-    if command not in STARTS_JOBS:
-        return module.SYNTAX  # type: ignore[no-any-return]
-    from course_lib.box.commands.submit.options import Gathered
-
-    return Gathered(command, {"salloc": "a", "sbatch": "b"}.get(command, "r"), "").syntax
 
 
 def _fail(command: str, failure: Failure) -> int:
@@ -95,19 +86,6 @@ def _check_folder() -> None:
         os.getcwd()
     except OSError as error:
         raise Failure(f"getcwd failed: {error.strerror}", code=255) from None
-
-
-def _answer_about_itself(command: str, arguments: list[str], module: ModuleType) -> str:
-    for word in arguments:
-        if word in ("--version", "-V"):
-            return VERSION
-        if word == "--usage":
-            return f"Usage: {module.USAGE}"
-        if word == "--help":
-            return help_of(command, module.USAGE, _syntax(command, module))
-        if not word.startswith("-"):
-            break
-    return ""
 
 
 def _unforeseen(command: str, error: Exception) -> int:
@@ -139,22 +117,9 @@ def _unforeseen(command: str, error: Exception) -> int:
     return 1
 
 
-# slurmctld's answers when its own disk is full.
-WORDS_OF_SLURM = {
-    "salloc": "Job submit/allocate failed: I/O error writing script/environment to file",
-    "sbatch": "Batch job submission failed: I/O error writing script/environment to file",
-    "srun": "Unable to allocate resources: I/O error writing script/environment to file",
-}
-
-
 def _without_state(command: str, error: StateError) -> int:
     from course_lib.box.queue import store
 
     said = "Unable to contact slurm controller (connect failure)"
-    if store.is_full(error):
-        said = WORDS_OF_SLURM.get(command, said)
-    print(
-        f"{command}: error: {said}\n{command}: note: {store.explain(error)}.",
-        file=sys.stderr,
-    )
+    print(f"{command}: error: {said}\n{command}: note: {store.explain(error)}.", file=sys.stderr)
     return 1

@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from course_lib.box import hostlist, settings
+from course_lib.box import settings
 from course_lib.box.commands import dates, job_filter, listing
 from course_lib.box.commands.command_line import Failure, Syntax, comma_list
 from course_lib.box.commands.job_view import JobView, code_and_signal, units
 from course_lib.box.dispatch import upkeep
-from course_lib.box.queue import arrays, store
+from course_lib.box.queue import store
 from course_lib.box.queue.records import (
     CANCELLED,
     FAILED,
@@ -54,9 +54,11 @@ class AccountingLine:
 
     @property
     def cpus(self) -> int:
-        if self.step:
-            return self.step.cpus
-        return self.view.cpus
+        return self.step.cpus if self.step else self.view.cpus
+
+    @property
+    def node_count(self) -> int:
+        return self.step.node_count if self.step else self.view.node_count
 
     @property
     def state(self) -> str:
@@ -75,10 +77,6 @@ class AccountingLine:
     @property
     def cpu_s(self) -> float:
         return self.step.cpu_s if self.step else sum(step.cpu_s for step in self.steps)
-
-    @property
-    def user_cpu_s(self) -> float:
-        return self.step.user_cpu_s if self.step else sum(step.user_cpu_s for step in self.steps)
 
 
 def of_job(value: Callable[[AccountingLine], str]) -> Callable[[AccountingLine], str]:
@@ -132,25 +130,11 @@ def alloc_tres(line: AccountingLine) -> str:
     return f"billing={view.cpus},cpu={view.cpus}{device},node={view.node_count}"
 
 
-def requested_tres(line: AccountingLine) -> str:
-    view = line.view
-    device = f",gres/gpu={view.devices}" if view.devices else ""
-    return (
-        f"billing={view.cpus},cpu={view.cpus}{device},mem={requested_memory(line)},"
-        f"node={view.node_count}"
-    )
-
-
 def requested_memory(line: AccountingLine) -> str:
     job, view = line.job, line.view
     if job.memory_per_cpu:
         return units(int(job.memory_per_cpu) * view.cpus)
     return units((int(job.memory or 0) or line.box.memory_per_node_mib) * view.node_count)
-
-
-def raw_limit(line: AccountingLine) -> str:
-    minutes = line.job.time_limit_min
-    return "UNLIMITED" if minutes < 0 else str(minutes)
 
 
 def kib(value: int) -> str:
@@ -161,47 +145,30 @@ def kib(value: int) -> str:
 FIELDS: dict[str, tuple[int, Callable[[AccountingLine], str]]] = {
     "Account": (10, lambda x: x.job.account),
     "AllocCPUS": (10, lambda x: str(x.cpus)),
-    "AllocNodes": (10, lambda x: str(x.step.node_count if x.step else len(x.view.parts))),
     "AllocTRES": (10, alloc_tres),
-    "AveCPU": (10, measured(lambda s: listing.full(s.cpu_s / max(s.tasks, 1)))),
-    "AveRSS": (10, measured(lambda s: kib(s.max_rss_kib))),
-    "Cluster": (10, lambda x: x.box.cluster),
     "CPUTime": (10, lambda x: listing.full(x.elapsed_s * x.cpus)),
-    "CPUTimeRAW": (10, lambda x: str(x.elapsed_s * x.cpus)),
     "Elapsed": (10, lambda x: listing.full(x.elapsed_s)),
     "ElapsedRaw": (10, lambda x: str(x.elapsed_s)),
-    "Eligible": (19, lambda x: listing.stamp(x.job.eligible_s, "Unknown")),
     "End": (19, lambda x: listing.stamp(x.end_s, "Unknown")),
     "ExitCode": (8, exit_code),
-    "Group": (9, of_job(lambda x: x.job.group_name)),
     "JobID": (-12, lambda x: numbered(x.view.shown_id, x)),
     "JobIDRaw": (-12, lambda x: numbered(str(x.job.id), x)),
     "JobName": (10, lambda x: x.step.name if x.step else x.job.name),
     "MaxRSS": (10, measured(lambda s: kib(s.max_rss_kib))),
     "NCPUS": (10, lambda x: str(x.cpus)),
-    "NNodes": (8, lambda x: str(x.step.node_count if x.step else x.view.node_count)),
+    "NNodes": (8, lambda x: str(x.node_count)),
     "NodeList": (15, node_list),
     "NTasks": (8, of_step(lambda s: str(s.tasks))),
     "Partition": (10, of_job(lambda x: x.job.partition)),
-    "Priority": (10, of_job(lambda x: str(x.job.priority))),
-    "QOS": (10, of_job(lambda x: x.job.qos)),
     "Reason": (22, of_job(lambda x: x.job.reason if not x.job.start_s else "None")),
-    "ReqCPUS": (8, lambda x: str(x.step.cpus if x.step else x.view.cpus)),
+    "ReqCPUS": (8, lambda x: str(x.cpus)),
     "ReqMem": (10, of_job(requested_memory)),
-    "ReqNodes": (8, lambda x: str(x.step.node_count if x.step else x.view.node_count)),
-    "ReqTRES": (10, of_job(requested_tres)),
     "Start": (19, lambda x: listing.stamp(x.start_s, "Unknown")),
     "State": (10, lambda x: x.state),
     "Submit": (19, lambda x: listing.stamp(x.start_s if x.step else x.job.submit_s, "Unknown")),
-    "SubmitLine": (20, lambda x: os.fsdecode((x.step or x.job).submit_line)),
-    "SystemCPU": (10, lambda x: cpu_time(x.cpu_s - x.user_cpu_s)),
     "Timelimit": (10, of_job(lambda x: listing.limit_full(x.job.time_limit_min))),
-    "TimelimitRaw": (10, of_job(raw_limit)),
     "TotalCPU": (10, lambda x: cpu_time(x.cpu_s)),
-    "UID": (6, of_job(lambda x: str(x.job.uid))),
     "User": (9, of_job(lambda x: x.job.user)),
-    "UserCPU": (10, lambda x: cpu_time(x.user_cpu_s)),
-    "WorkDir": (20, of_job(lambda x: os.fsdecode(x.job.work_dir))),
 }
 WIDTH = {name: width for name, (width, _) in FIELDS.items()}
 
@@ -209,11 +176,11 @@ WIDTH = {name: width for name, (width, _) in FIELDS.items()}
 USAGE = "sacct [options]"
 SYNTAX = Syntax(
     "sacct",
-    "accounts,A= allocations,X allclusters,L! allusers,a batch-script,B! brief,b cluster,M=!"
+    "accounts,A=! allocations,X allclusters,L! allusers,a batch-script,B! brief,b cluster,M=!"
     " clusters=! completion,c! constraints,C=! delimiter= duplicates,D! endtime,E= env-vars!"
     " federation! format,o= group=! gid=! uid=! helpformat,e! help,h jobs,j= json! local! long,l!"
-    " ncpus,I=! name= nnodes,i=! nodelist,N= noconvert! noheader,n parsable,p parsable2,P"
-    " partition,r= qos,q=! reason,R=! starttime,S= state,s= timelimit-max,K=! timelimit-min,k=!"
+    " ncpus,I=! name= nnodes,i=! nodelist,N=! noconvert! noheader,n parsable,p parsable2,P"
+    " partition,r=! qos,q=! reason,R=! starttime,S= state,s= timelimit-max,K=! timelimit-min,k=!"
     " truncate,T! units=! usage,U user,u= use-local-uid! verbose,v version,V wckeys,W=!"
     " whole-hetjob?! associations,x=! flags,F=! yaml!",
 )
@@ -246,17 +213,13 @@ class AccountingSelection:
     """The selected jobs. The constructor checks the options; `lines` reads the state file."""
 
     def __init__(self, options: dict[str, str]) -> None:
-        words = comma_list
         self.ids = ids(options.get("jobs", ""))
-        self.users = words(options.get("user", ""))
+        self.users = comma_list(options.get("user", ""))
         for user in job_filter.unknown_users(self.users):
             raise Failure(f"Invalid user id: {user}")
         self.states = _states(options.get("state", ""))
         self.start_s, self.end_s = _window(options, bool(self.ids), bool(self.states))
-        self.names = words(options.get("name", ""))
-        self.accounts = words(options.get("accounts", ""))
-        self.partitions = words(options.get("partition", ""))
-        self.nodes = set(hostlist.expand(options.get("nodelist", "")))
+        self.names = comma_list(options.get("name", ""))
         self.everyone = "allusers" in options or os.getuid() == 0 or bool(self.users)
         self.with_steps = "allocations" not in options
 
@@ -267,8 +230,6 @@ class AccountingSelection:
             and (self.everyone or job.uid == os.getuid())
             and (not self.states or self._was_in_a_state(job))
             and (not self.names or job.name in self.names)
-            and (not self.accounts or job.account in self.accounts)
-            and (not self.partitions or job.partition in self.partitions)
             and (job.end_s == 0 or job.end_s >= self.start_s)
             and min(job.submit_s, time.time()) <= self.end_s  # the clock may have been set back
         )
@@ -278,7 +239,7 @@ class AccountingSelection:
         start_s, end_s = self.start_s, self.end_s
         ran = 0 < job.start_s < end_s and (not job.end_s or job.end_s > start_s)
         left_s = job.start_s or job.end_s
-        waits = 0 < job.eligible_s < end_s and (not left_s or left_s > start_s)
+        waits = job.submit_s < end_s and (not left_s or left_s > start_s)
         return (
             (job.state in self.states and start_s <= job.end_s <= end_s)
             or (ran and RUNNING in self.states)
@@ -300,8 +261,7 @@ class AccountingSelection:
         box, lines = settings.load(), []
         views = [JobView(job, parts.get(job.id, [])) for job in jobs]
         for view in sorted(views, key=lambda view: view.in_order):
-            if not self.nodes or self.nodes & {part.node for part in view.parts}:
-                lines += self._of_job(view, steps.get(view.job.id, []), box)
+            lines += self._of_job(view, steps.get(view.job.id, []), box)
         return lines
 
     def _of_job(
@@ -331,16 +291,14 @@ class NamedJob:
 
 def ids(text: str) -> list[NamedJob]:
     found = []
-    for word in text.split(","):
-        if not word:
-            continue
+    for word in job_filter.split_words(text):
         job, _, step = word.partition(".")
-        number, array, task = job.partition("_")
-        if not arrays.is_number(number) or (array and not arrays.is_number(task)):
-            what = f"array element specified: {number}" if array else f"/step specified: {word}"
-            print(f"sacct: fatal: Bad job{' ' if array else ''}{what}", file=sys.stderr)
-            raise Failure(code=1)
-        meant = job_filter.JobWord(int(number), frozenset([int(task)]) if array else None)
+        meant = job_filter.read_word(job)
+        if meant is None:
+            number, array, _ = job.partition("_")
+            what = f" array element specified: {number}" if array else f"/step specified: {word}"
+            print(f"sacct: fatal: Bad job{what}", file=sys.stderr)
+            raise Failure()
         found.append(NamedJob(meant, step))
     return found
 

@@ -6,11 +6,11 @@ import os
 import sys
 from contextlib import suppress
 
-from course_lib.box import hostlist
 from course_lib.box.commands import job_filter
 from course_lib.box.commands.command_line import Failure, Syntax, comma_list
 from course_lib.box.commands.submit.options import signal_number
 from course_lib.box.dispatch import upkeep
+from course_lib.box.processes import control
 from course_lib.box.queue import arrays, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
 from course_lib.box.queue.store import StateError
@@ -18,11 +18,11 @@ from course_lib.box.queue.store import StateError
 USAGE = "scancel [options] [job id[.step id]...]"
 SYNTAX = Syntax(
     "scancel",
-    "account,A= batch,b clusters,M=! ctld! cron! full,f help hurry,H! interactive,i! me name,n="
-    " nodelist,w= partition,p= quiet,Q qos,q=! reservation,R=! sibling=! signal,s= state,t= usage"
-    " user,u= verbose,v version,V wckey=! jobname=!",
+    "account,A=! batch,b clusters,M=! ctld! cron! full,f help hurry,H! interactive,i! me name,n="
+    " nodelist,w=! partition,p= quiet,Q qos,q=! reservation,R=! sibling=! signal,s= state,t= usage"
+    " user,u= verbose,v! version,V wckey=! jobname=!",
 )
-FILTERS = ("account", "name", "nodelist", "partition", "state", "user", "me")
+FILTERS = ("name", "partition", "state", "user", "me")
 SIGNAL_KILL = 9
 # Slurm's error number, reduced to a byte, is the exit code of its scancel.
 TRY_AGAIN_CODE = 228
@@ -65,9 +65,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _split(word: str) -> list[str]:
-    """Split `1,2` and `3.[0-2]` into words; keep `3_[0-2]` as one word."""
-    words = job_filter.split_words(word) if "_" in word else hostlist.expand(word)
-    return words or [word]
+    """Split `1,2` into words; keep `3_[0-2]` as one word."""
+    return job_filter.split_words(word) or [word]
 
 
 def _signal(options: dict[str, str]) -> int:
@@ -131,37 +130,25 @@ def _act(target: Target, number: int, options: dict[str, str]) -> int:
         return _signal_step(target, jobs, number or SIGNAL_KILL, options)
     over = bool(number and jobs) and all(job.state in FINAL_STATES for job in jobs)
     if plain and "batch" not in options and not over:
-        return _cancel(target, jobs, options)
+        for job in jobs:
+            _cancel(job, target.tasks)
+        return 0
     if not jobs:
         return _failed("job id", target, GONE, options)
     codes = [_signal_job(target, job, number or SIGNAL_KILL, options) for job in jobs]
     return max(codes) if len(jobs) == 1 else min(codes)
 
 
-def _cancel(target: Target, jobs: list[Job], options: dict[str, str]) -> int:
-    """Cancel jobs. An ended or unknown job is not an error, as in Slurm; -v reports it."""
-    verbose = "verbose" in options
-    if verbose:
-        print(f"scancel: Terminating job {target.word}", file=sys.stderr)
-    why = "Job/step already completing or completed" if jobs else GONE
-    if not any([_cancel_one(job, target.tasks) for job in jobs]) and verbose:
-        print(f"scancel: error: Kill job error on job id {target.word}: {why}", file=sys.stderr)
-    return 0
-
-
-def _cancel_one(job: Job, tasks: frozenset[int] | None) -> bool:
-    """Cancel one job. Return False if it had already ended."""
-    from course_lib.box.processes import control
-
+def _cancel(job: Job, tasks: frozenset[int] | None) -> None:
+    """Cancel one job. An ended job is not an error, as in Slurm."""
     try:
         before = state.mark_cancelled(job.id, os.getuid(), tasks)
     except StateError:  # the job's own output may have filled the disk
         if control.send(job.id, {"do": "cancel"}) is None:
             raise
-        return True
+        return
     if before is not None and before.state == RUNNING:
         control.send(job.id, {"do": "cancel"})
-    return before is not None and before.state not in FINAL_STATES
 
 
 def _signal_job(target: Target, job: Job, number: int, options: dict[str, str]) -> int:
@@ -171,7 +158,8 @@ def _signal_job(target: Target, job: Job, number: int, options: dict[str, str]) 
         _failed("job id", target, "Job can not be altered now, try again later", options)
         return TRY_AGAIN_CODE
     to = "batch" if "batch" in options else "full" if "full" in options else "steps"
-    return _send(target, job, {"do": "signal", "signal": number, "to": to, "step": None}, options)
+    control.send(job.id, {"do": "signal", "signal": number, "to": to, "step": None})
+    return 0
 
 
 def _signal_step(target: Target, jobs: list[Job], number: int, options: dict[str, str]) -> int:
@@ -187,17 +175,7 @@ def _signal_step(target: Target, jobs: list[Job], number: int, options: dict[str
         if number == SIGNAL_KILL:
             state.mark_step_cancelled(job.id, target.step, os.getuid())
         request = {"do": "signal", "signal": number, "to": "step", "step": target.step}
-        _send(target, job, request, options)
-    return 0
-
-
-def _send(target: Target, job: Job, request: dict[str, object], options: dict[str, str]) -> int:
-    from course_lib.box.processes import control
-
-    if "verbose" in options:
-        what = "step" if target.step else "job"
-        print(f"scancel: Signal {request['signal']} to {what} {target.word}", file=sys.stderr)
-    control.send(job.id, request)
+        control.send(job.id, request)
     return 0
 
 

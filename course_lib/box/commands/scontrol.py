@@ -1,4 +1,4 @@
-"""The scontrol command: show, hold, release, requeue and change jobs; show nodes and partitions."""
+"""The scontrol command: show, hold, release and requeue jobs; show nodes and the configuration."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from course_lib.box import hostlist, settings
+from course_lib.box import devices, hostlist, settings
 from course_lib.box.commands import job_filter, listing
 from course_lib.box.commands.command_line import INSTEAD, Failure, Syntax, Unsupported
 from course_lib.box.commands.job_filter import JobWord
@@ -18,19 +18,16 @@ from course_lib.box.commands.main import VERSION
 from course_lib.box.commands.sinfo import NodeView, boot_s, free_mib, load, views
 from course_lib.box.dispatch import upkeep
 from course_lib.box.hostlist import compress_sorted
-from course_lib.box.nodes import device_pace
 from course_lib.box.processes import control
 from course_lib.box.queue import arrays, state, store
 from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
-from course_lib.box.scheduling import dependency
-from course_lib.box.settings import UNLIMITED
+from course_lib.box.scheduling import first_come
+from course_lib.box.scheduling.job_placement import per_node
 from course_lib.box.steps import filename_patterns
 
 Fields = dict[str, object]
 UNKNOWN_JOB = "Invalid job id specified"
 ENDED = "Job has already finished"
-# Slurm's internal name of a hold or release request. Its error messages repeat this name.
-PREFIX = "slurm_suspend"
 
 
 def complain(text: str) -> int:
@@ -38,7 +35,7 @@ def complain(text: str) -> int:
     return 1
 
 
-def each_job(words: list[str], act: Callable[[Job], str], prefix: str = "") -> int:
+def each_job(words: list[str], act: Callable[[Job], str]) -> int:
     """Change every job named in `words`. `act` returns an error text, or "" on success."""
     if len(words) < 2:
         return complain(f"too few arguments for keyword:{words[0]}")
@@ -51,8 +48,6 @@ def each_job(words: list[str], act: Callable[[Job], str], prefix: str = "") -> i
         several = "_" in word or len(jobs) > 1
         for trouble in filter(None, map(act, jobs) if jobs else [UNKNOWN_JOB]):
             complain(f"{word}: {trouble}" if several else f"{trouble} for job {word}")
-            if prefix and not several:
-                complain(f"{prefix} error: {trouble}")
             code = 1
     upkeep.run_pass()
     return code
@@ -75,7 +70,7 @@ def hold(words: list[str]) -> int:
         state.hold(job, "user" if os.getuid() else "admin")
         return ""
 
-    return each_job(words, act, PREFIX)
+    return each_job(words, act)
 
 
 def release(words: list[str]) -> int:
@@ -86,7 +81,7 @@ def release(words: list[str]) -> int:
             state.release(job.id)
         return ""
 
-    return each_job(words, act, PREFIX)
+    return each_job(words, act)
 
 
 def requeue(words: list[str]) -> int:
@@ -103,143 +98,56 @@ def requeue(words: list[str]) -> int:
     return each_job(words, act)
 
 
-def _time_limit(job: Job, value: str) -> Fields:
-    sign = value[:1] if value.startswith(("+", "-")) else ""
-    try:
-        found = settings.minutes(value.removeprefix(sign))
-    except settings.SettingsError:
-        print("scontrol: error: Invalid TimeLimit value", file=sys.stderr)
-        raise Failure() from None
-    minutes = UNLIMITED if found is None else found
-    if sign and found is not None:
-        minutes = max(job.time_limit_min + (found if sign == "+" else -found), 1)
-    return {"time_limit_min": minutes}
-
-
-def _begin(_: Job, value: str) -> Fields:
-    from course_lib.box.commands import dates
-
-    return {"begin_s": dates.parse_or_fail(value)}
-
-
-CHANGES: dict[str, Callable[[Job, str], Fields]] = {
-    "TimeLimit": _time_limit,
-    "JobName": lambda _, value: {"name": value},
-    "StartTime": _begin,
-}
-
-
-def update(words: list[str]) -> int:
-    """Change fields of one job, as in `update JobId=12 TimeLimit=30`, in any order."""
-    pairs = [(word.partition("=")[0].lower(), word) for word in words[1:]]
-    jobs = [word for name, word in pairs if name == "jobid"]
-    if len(jobs) != 1:
-        raise Unsupported("scontrol update of anything but a job", "Say JobId=….")
-    changes = []
-    for name, word in pairs:
-        known = [one for one in CHANGES if one.lower() == name]
-        if known:
-            changes.append((known[0], word.partition("=")[2]))
-        elif name != "jobid":
-            raise Unsupported(f"scontrol update {word.partition('=')[0]}", known=CHANGES)
-    if not changes:
-        return complain("No changes specified")
-    return each_job(["update", jobs[0]], lambda job: _apply(job, changes))
-
-
-def _apply(job: Job, changes: list[tuple[str, str]]) -> str:
-    from course_lib.box.commands.submit import admission
-
-    if job.state in FINAL_STATES:
-        return ENDED
-    fields: Fields = {}
-    for name, value in changes:
-        fields |= CHANGES[name](job, value)
-    if job.state == PENDING:
-        known = {name: getattr(job, name) for name in Job.fields()}
-        try:
-            admission.check_limits(Job(**(known | fields)), settings.load())
-        except admission.Refused as refused:
-            return refused.why
-    elif "begin_s" in fields:
-        return "Job is no longer pending execution"
-    with store.transaction() as db:
-        store.change(db, job.id, **fields)
-    if job.state == RUNNING:
-        control.send(job.id, {"do": "reload"})
-    return ""
-
-
 SEPARATOR = "\n   "
 SHOWN_SIGNS = re.compile("%([jAuxa])")
 
 
 def job_paragraph(view: JobView) -> str:
-    return SEPARATOR.join([*_identity(view), *_times(view), *_nodes_of_job(view), *_files(view)])
-
-
-def _identity(view: JobView) -> list[str]:
-    job = view.job
-    reason = job.reason.replace(" ", "_")
+    job, start_s, end_s = view.job, view.job.start_s, view.end_s
+    if job.state == PENDING:
+        start_s = job.begin_s if job.begin_s > job.submit_s else 0.0
+        if start_s and job.time_limit_min > 0:
+            end_s = start_s + job.time_limit_min * 60
+    accrued_s = view.eligible_s if job.reason not in ("BeginTime", "Dependency") else 0.0
     array = f" ArrayJobId={job.array_job_id} ArrayTaskId={view.task_text}" if view.task_text else ""
     if array and job.array_most:
         array += f" ArrayTaskThrottle={job.array_most}"
-    return [
+    memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
+    lines = [
         f"JobId={job.id}{array} JobName={job.name}",
         f"UserId={job.user}({job.uid}) GroupId={job.group_name}({job.gid}) MCS_label=N/A",
-        f"Priority={view.priority} Nice={job.nice} Account={null(job.account)} QOS={null(job.qos)}",
-        f"JobState={view.state} Reason={reason} Dependency={null(view.dependency)}",
+        f"Priority={view.priority} Nice=0 Account={null(job.account)} QOS={null(job.qos)}",
+        f"JobState={view.state} Reason={job.reason.replace(' ', '_')}"
+        f" Dependency={null(view.dependency)}",
         f"Requeue={job.requeue} Restarts={job.restarts} BatchFlag={int(job.kind == 'batch')}"
         f" Reboot=0 ExitCode={job.exit_code}:{job.exit_signal}",
-    ]
-
-
-def _times(view: JobView) -> list[str]:
-    job = view.job
-    start_s = job.start_s
-    if job.state == PENDING:
-        start_s = job.begin_s if job.begin_s > job.submit_s else 0.0
-    end_s = view.end_s
-    if job.state == PENDING and start_s and job.time_limit_min > 0:
-        end_s = start_s + job.time_limit_min * 60
-    accrued = job.eligible_s if job.reason not in ("BeginTime", "Dependency") else 0.0
-    looked = listing.stamp(job.start_s or job.submit_s, "Unknown")
-    return [
         f"RunTime={listing.full(view.elapsed_s)} TimeLimit={listing.limit_full(job.time_limit_min)}"
         " TimeMin=N/A",
-        f"SubmitTime={listing.stamp(job.submit_s, 'Unknown')}"
-        f" EligibleTime={listing.stamp(view.eligible_s, 'Unknown')}",
-        f"AccrueTime={listing.stamp(accrued, 'Unknown')}",
-        f"StartTime={listing.stamp(start_s, 'Unknown')} EndTime={listing.stamp(end_s, 'Unknown')}"
-        " Deadline=N/A",
-        f"SuspendTime=None SecsPreSuspend=0 LastSchedEval={looked} Scheduler=Main",
-    ]
-
-
-def _nodes_of_job(view: JobView) -> list[str]:
-    job = view.job
-    lines = [
+        f"SubmitTime={moment(job.submit_s)} EligibleTime={moment(view.eligible_s)}",
+        f"AccrueTime={moment(accrued_s)}",
+        f"StartTime={moment(start_s)} EndTime={moment(end_s)} Deadline=N/A",
+        "SuspendTime=None SecsPreSuspend=0"
+        f" LastSchedEval={moment(job.start_s or job.submit_s)} Scheduler=Main",
         f"Partition={job.partition} AllocNode:Sid={job.submit_host}:{job.submit_session}",
         f"ReqNodeList={null(_names(job.want_nodes))} ExcNodeList={null(_names(job.exclude_nodes))}",
         f"NodeList={view.nodes}",
-    ]
-    if view.parts:
-        lines.append(f"BatchHost={job.batch_host}")
-    lines += [
+        *([f"BatchHost={job.batch_host}"] if view.parts else []),
         f"NumNodes={node_count(view)} NumCPUs={view.cpus} NumTasks={job.tasks}"
         f" CPUs/Task={job.cpus_per_task or 1} ReqB:S:C:T=0:0:*:*",
         f"TRES={tres(view)}",
         f"Socks/Node=* NtasksPerN:B:S:C={job.tasks_per_node}:0:*:* CoreSpec=*",
-    ]
-    memory_kind = "MinMemoryCPU" if job.memory_per_cpu else "MinMemoryNode"
-    least = max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)
-    over_subscribe = "NO" if job.exclusive else "YES" if job.oversubscribe else "OK"
-    return [
-        *lines,
-        f"MinCPUsNode={least} {memory_kind}={memory(view)} MinTmpDiskNode=0",
+        f"MinCPUsNode={max(job.tasks_per_node, 1) * max(job.cpus_per_task, 1)}"
+        f" {memory_kind}={memory(view)} MinTmpDiskNode=0",
         "Features=(null) DelayBoot=00:00:00",
-        f"OverSubscribe={over_subscribe} Contiguous=0 Licenses=(null) Network=(null)",
+        f"OverSubscribe={'NO' if job.exclusive else 'OK'} Contiguous=0 Licenses=(null)"
+        " Network=(null)",
+        *_files(view),
     ]
+    return SEPARATOR.join(lines)
+
+
+def moment(moment_s: float) -> str:
+    return listing.stamp(moment_s, "Unknown")
 
 
 def _names(text: str) -> str:
@@ -251,7 +159,7 @@ def node_count(view: JobView) -> str:
     job = view.job
     if view.parts or not job.nodes_given or job.state != PENDING:
         return str(view.node_count)
-    return f"{job.nodes_shown}-{job.nodes_max}"
+    return f"{job.nodes_shown}-{job.nodes_min}"
 
 
 def _files(view: JobView) -> list[str]:
@@ -266,15 +174,8 @@ def _files(view: JobView) -> list[str]:
             f"StdOut={shown_path(job, job.stdout)}",
         ]
     lines.append("Power=")
-    pairs = (
-        ("CpusPerTres", str(job.cpus_per_gpu or "")),
-        ("TresPerJob", job.gpus),
-        ("TresPerNode", job.gpus_per_node or job.gres.removeprefix("gres:")),
-        ("TresPerTask", job.gpus_per_task),
-    )
-    for name, text in pairs:
-        if text:
-            lines.append(f"{name}=gres:{text if text.startswith('gpu') else 'gpu:' + text}")
+    asked = {"Job": job.gpus, "Node": per_node(job), "Task": job.gpus_per_task}
+    lines += [f"TresPer{of}=gres:gpu:{count}" for of, count in asked.items() if count]
     return [*lines, ""]
 
 
@@ -285,7 +186,6 @@ def shown_path(job: Job, pattern: bytes) -> str:
         "batch",
         job.batch_host,
         name=job.name,
-        user=job.user,
         array=(job.array_job_id, job.array_task),
     )
     path = os.path.join(job.work_dir, pattern or filename_patterns.default_output(job.array_job_id))
@@ -310,7 +210,7 @@ def node_paragraph(view: NodeView) -> str:
         " MCS_label=N/A",
         f"Partitions={','.join(box.partition_names)} ",
         f"BootTime={booted} SlurmdStartTime={booted}",
-        f"LastBusyTime={listing.stamp(view.busy_s, 'Unknown')}",
+        f"LastBusyTime={moment(view.busy_s)}",
         *_resources(view),
         "CapWatts=n/a",
         "CurrentWatts=0 AveWatts=0",
@@ -322,7 +222,7 @@ def node_paragraph(view: NodeView) -> str:
 
 def _comment(box: settings.Settings) -> list[str]:
     """Return a comment on the device pace. Slurm shows an administrator's comment here."""
-    pace = device_pace.of_slot(box)
+    pace = devices.of_slot(box)
     if pace.factor == 1 and not pace.unused:
         return []
     unused = f"; {pace.unused}" if pace.unused else ""
@@ -337,32 +237,6 @@ def _resources(view: NodeView) -> list[str]:
     return [f"CfgTRES={has}{devices}", f"AllocTRES={taken}"]
 
 
-def partition_paragraph(name: str, box: settings.Settings) -> str:
-    cpus = box.nodes * box.cpus_per_node
-    devices = box.slots
-    tres = f"cpu={cpus},mem={box.nodes * box.memory_per_node_mib}M,node={box.nodes},billing={cpus}"
-    default = "YES" if name == box.partition_names[0] else "NO"
-    limit = listing.limit_full(settings.UNLIMITED if box.max_time_min is None else box.max_time_min)
-    usual = settings.minutes(box.default_time)
-    return SEPARATOR.join(
-        [
-            f"PartitionName={name}",
-            "AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
-            f"AllocNodes=ALL Default={default} QoS=N/A",
-            f"DefaultTime={listing.limit_full(usual) if usual else 'NONE'} DisableRootJobs=NO"
-            " ExclusiveUser=NO GraceTime=0 Hidden=NO",
-            f"MaxNodes=UNLIMITED MaxTime={limit} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
-            f"Nodes={hostlist.compress(box.node_names)}",
-            "PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
-            "OverTimeLimit=NONE PreemptMode=OFF",
-            f"State=UP TotalCPUs={cpus} TotalNodes={box.nodes} SelectTypeParameters=NONE",
-            "JobDefaults=(null)",
-            "DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
-            f"TRES={tres}" + (f",gres/gpu={devices}" if devices else ""),
-        ]
-    )
-
-
 def show(words: list[str], one_line: bool = False) -> int:
     if len(words) > 1 and "=" in words[1]:  # `show job=12`
         words = ["show", *words[1].split("=", 1), *words[2:]]
@@ -370,7 +244,7 @@ def show(words: list[str], one_line: bool = False) -> int:
         return complain("too few arguments for keyword:show")
     entity = words[1].lower()
     if entity not in ENTITIES:
-        raise Unsupported(f"scontrol show {entity}", known=ENTITIES)
+        raise _refused(f"scontrol show {entity}", ENTITIES)
     if len(words) > 3:
         return complain("too many arguments for keyword:show")
     if entity.startswith("hostname"):
@@ -402,7 +276,7 @@ def _jobs(word: str) -> Shown:
         jobs = store.jobs(db, where, tuple(values), store.ALL_COLUMNS)
         views_ = [JobView(job, store.allocations(db, job.id)) for job in _meant(jobs, meant)]
         for view in views_:
-            view.dependency = dependency.shown(db, view.job)
+            view.dependency = first_come.dependency_shown(db, view.job)
     if views_:
         return [job_paragraph(view) for view in views_], ""
     if jobs and meant is not None and meant.tasks:
@@ -431,23 +305,10 @@ def _nodes(word: str) -> Shown:
     return [node_paragraph(known[name]) for name in names if name in known], missing
 
 
-def _partitions(word: str) -> Shown:
-    box = settings.load()
-    if word and word not in box.partition_names:
-        return [], f"Partition {word} not found"
-    names = [word] if word else box.partition_names
-    return [partition_paragraph(name, box) for name in names], ""
-
-
 def _expanded(word: str) -> list[str]:
     try:
         return hostlist.expand(word)
-    except hostlist.HostListError as error:
-        if len(error.args) > 1:
-            print(
-                f"scontrol: error: _parse_single_range: Invalid range: `{error.args[1]}'",
-                file=sys.stderr,
-            )
+    except hostlist.HostListError:
         print(f"Invalid hostlist: {word}", file=sys.stderr)
         raise Failure(code=0) from None
 
@@ -480,7 +341,6 @@ def _config(_: str) -> Shown:
 ENTITIES: dict[str, Callable[[str], Shown]] = {
     **dict.fromkeys(("job", "jobs", "jobid"), _jobs),
     **dict.fromkeys(("node", "nodes"), _nodes),
-    **dict.fromkeys(("partition", "partitions"), _partitions),
     **dict.fromkeys(("hostname", "hostnames"), lambda _: ([], "")),
     "config": _config,
 }
@@ -496,7 +356,6 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "hold": hold,
     "release": release,
     "requeue": requeue,
-    "update": update,
 }
 
 
@@ -509,6 +368,9 @@ def run(arguments: list[str]) -> int:
         print(VERSION)
         return 0
     if word not in COMMANDS:
-        known = () if f"scontrol {word}" in INSTEAD else (*COMMANDS, "show", "version")
-        raise Unsupported(f"scontrol {word}", known=known)
+        raise _refused(f"scontrol {word}", (*COMMANDS, "show", "version"))
     return COMMANDS[word](words)
+
+
+def _refused(what: str, known: Iterable[str]) -> Unsupported:
+    return Unsupported(what, known=() if what in INSTEAD else known)

@@ -55,8 +55,7 @@ class NodeView:
     def gres(self) -> str:
         if not self.box.devices_per_node:
             return "(null)"
-        kind = f"{self.box.device_type}:" if self.box.device_type else ""
-        return f"gpu:{kind}{self.box.devices_per_node}"
+        return f"gpu:{self.box.devices_per_node}"
 
 
 def load() -> str:
@@ -158,20 +157,12 @@ FIELDS = listing.Fields(
     [
         ("available", "a", "AVAIL", always("up")),
         ("cpus", "c", "CPUS", lambda g: str(g.box.cpus_per_node)),
-        ("disk", "d", "TMP_DISK", always("0")),
         ("freemem", "e", "FREE_MEM", lambda g: free_mib()),
-        ("features", "f", "AVAIL_FEATURES", always("(null)")),
-        ("groups", "g", "GROUPS", always("all")),
-        ("oversubscribe", "h", "OVERSUBSCRIBE", always("NO")),
         ("time", "l", "TIMELIMIT", lambda g: g.limit),
         ("memory", "m", "MEMORY", lambda g: str(g.box.memory_per_node_mib)),
         ("nodehost", "n", "HOSTNAMES", of_first(lambda n: n.name)),
-        ("root", "r", "ROOT", always("no")),
-        ("size", "s", "JOB_SIZE", always("1-infinite")),
         ("statecompact", "t", "STATE", of_first(lambda n: SHORT[n.state])),
         ("user", "u", "USER", always("Unknown")),
-        ("weight", "w", "WEIGHT", always("1")),
-        ("socketcorethread", "z", "S:C:T", lambda g: f"1:{g.box.cpus_per_node}:1"),
         ("nodeai", "A", "NODES(A/I)", lambda g: slashed(node_counts(g)[:2])),
         ("cpusstate", "C", "CPUS(A/I/O/T)", lambda g: slashed(cpu_counts(g))),
         ("nodes", "D", "NODES", lambda g: str(len(g.nodes))),
@@ -192,20 +183,17 @@ PER_STATE = {"statecompact", "statelong"}
 USAGE = "sinfo [options]"
 SYNTAX = Syntax(
     "sinfo",
-    "all,a clusters,M=! dead,d! exact,e federation! Format,O= format,o= help hide! iterate,i=!"
-    " json! list-reasons,R local! long,l Node,N nodes,n= noconvert! noheader,h partition,p="
+    "all,a clusters,M=! dead,d! exact,e federation! Format,O=! format,o= help hide! iterate,i=!"
+    " json! list-reasons,R local! long,l! Node,N nodes,n= noconvert! noheader,h partition,p="
     " reservation,T! responding,r! sort,S=! states,t= summarize,s usage verbose,v version,V yaml!"
     " future,F!",
 )
 VARIABLES = {"SINFO_FORMAT": "default", "SINFO_PARTITION": "partition"}
 DEFAULT = "%9P %.5a %.10l %.6D %.6t %N"
 FORMATS = {
-    (): DEFAULT,
-    ("long",): "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N",
-    ("Node",): "%#N %.6D %.#P %6t",
-    ("Node", "long"): "%#N %.6D %.#P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E",
-    ("summarize",): "%9P %.5a %.10l  %.15F %N",
-    ("list-reasons",): "%20E %9u %19H %N",
+    "list-reasons": "%20E %9u %19H %N",
+    "Node": "%9N %.6D %.9P %6t",
+    "summarize": "%9P %.5a %.10l  %.15F %N",
 }
 
 
@@ -230,8 +218,6 @@ def _say_if_flat() -> None:
 
 
 def _show(options: dict[str, str]) -> None:
-    if "long" in options and "noheader" not in options:
-        print(listing.now_line())
     box = settings.load()
     wanted = set(hostlist.expand(options.get("nodes", "")))
     states = _states(options.get("states", ""))
@@ -243,7 +229,7 @@ def _show(options: dict[str, str]) -> None:
         nodes = []  # no node of the box is ever down
     partitions = comma_list(options.get("partition", ""))
     chosen = [name for name in box.partition_names if not partitions or name in partitions]
-    layout = _layout(options, box)
+    layout = _layout(options)
     shown = {column.name for column in layout[0]}
     groups = _groups(
         chosen, nodes, box, "Node" in options or "nodehost" in shown, bool(PER_STATE & shown)
@@ -282,19 +268,7 @@ def _states(text: str) -> set[str]:
     return found | ({"mixed"} if "allocated" in found else set())
 
 
-def _layout(options: dict[str, str], box: Settings) -> tuple[list[listing.Column], str]:
-    if "Format" in options:
-        return FIELDS.long_columns(options["Format"])
-    known = ("list-reasons", "Node", "summarize", "long")
-    switches = tuple(name for name in known if name in options)
-    default = FORMATS.get(switches) or FORMATS.get(switches[:1]) or DEFAULT
-    if not switches:
-        default = options.get("default", default)
-    return FIELDS.columns(_sized(options.get("format", default), box))
-
-
-def _sized(text: str, box: Settings) -> str:
-    """Make the node and partition columns as wide as the longest name or the title."""
-    node_width = max([len(name) for name in box.node_names] + [9])
-    partition_width = max([len(name) + 1 for name in box.partition_names] + [len("PARTITION")])
-    return text.replace("%#N", f"%{node_width}N").replace("%.#P", f"%.{partition_width}P")
+def _layout(options: dict[str, str]) -> tuple[list[listing.Column], str]:
+    chosen = [layout for name, layout in FORMATS.items() if name in options]
+    default = chosen[0] if chosen else options.get("default", DEFAULT)
+    return FIELDS.columns(options.get("format", default))

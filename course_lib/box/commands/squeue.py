@@ -9,8 +9,9 @@ from course_lib.box.commands import command_line, job_filter, listing
 from course_lib.box.commands.command_line import Failure, Syntax
 from course_lib.box.commands.job_view import JobView, memory, null
 from course_lib.box.dispatch import upkeep
-from course_lib.box.queue import arrays, store
+from course_lib.box.queue import arrays
 from course_lib.box.queue.records import PENDING
+from course_lib.box.scheduling.job_placement import per_node
 from course_lib.box.settings import UNLIMITED
 
 
@@ -21,12 +22,9 @@ def time_left(view: JobView) -> str:
     return listing.short(max(job.time_limit_min * 60 - int(view.elapsed_s), 0))
 
 
-def per_node(view: JobView) -> str:
-    job = view.job
-    text = job.gpus_per_node or job.gres.removeprefix("gres:")
-    if not text:
-        return "N/A"
-    return f"gres:{text}" if text.startswith("gpu") else f"gres:gpu:{text}"
+def devices(view: JobView) -> str:
+    count = per_node(view.job)
+    return f"gres:gpu:{count}" if count else "N/A"
 
 
 def start(view: JobView) -> str:
@@ -40,7 +38,7 @@ FIELDS = listing.Fields(
     "squeue",
     [
         ("account", "a", "ACCOUNT", lambda v: null(v.job.account)),
-        ("tres-per-node", "b", "TRES_PER_NODE", per_node),
+        ("tres-per-node", "b", "TRES_PER_NODE", devices),
         ("endtime", "e", "END_TIME", lambda v: listing.stamp(v.end_s)),
         ("jobid", "A", "JOBID", lambda v: str(v.job.id)),
         ("jobarrayid", "i", "JOBID", lambda v: v.shown_id),
@@ -49,11 +47,9 @@ FIELDS = listing.Fields(
         ("comment", "k", "COMMENT", lambda v: null(v.job.comment)),
         ("timelimit", "l", "TIME_LIMIT", lambda v: listing.limit_short(v.job.time_limit_min)),
         ("minmemory", "m", "MIN_MEMORY", memory),
-        ("qos", "q", "QOS", lambda v: null(v.job.qos)),
         ("reason", "r", "REASON", lambda v: v.job.reason),
         ("statecompact", "t", "ST", lambda v: v.compact_state),
         ("username", "u", "USER", lambda v: v.job.user),
-        ("nice", "y", "NICE", lambda v: str(v.job.nice)),
         ("batchhost", "B", "EXEC_HOST", lambda v: v.job.batch_host or "n/a"),
         ("numcpus", "C", "CPUS", lambda v: str(v.cpus)),
         ("numnodes", "D", "NODES", lambda v: str(v.node_count)),
@@ -68,7 +64,6 @@ FIELDS = listing.Fields(
         ("reasonlist", "R", "NODELIST(REASON)", lambda v: v.reason_or_nodes),
         ("starttime", "S", "START_TIME", start),
         ("state", "T", "STATE", lambda v: v.state),
-        ("userid", "U", "UID", lambda v: str(v.job.uid)),
         ("submittime", "V", "SUBMIT_TIME", lambda v: listing.stamp(v.job.submit_s)),
         ("workdir", "Z", "WORK_DIR", lambda v: os.fsdecode(v.job.work_dir)),
     ],
@@ -93,10 +88,10 @@ def _with(view: JobView, task: int) -> JobView:
 USAGE = "squeue [options]"
 SYNTAX = Syntax(
     "squeue",
-    "account,A= all,a array,r array-unique! clusters,M=! federation! Format,O= format,o= help hide!"
-    " iterate,i=! jobs,j? json! licenses,L=! local! long,l me name,n= noconvert! nodelist,w="
-    " noheader,h partition,p= priority,P! qos,q= reservation,R=! sibling! sort,S= start! states,t="
-    " steps,s?! usage user,u= verbose,v version,V yaml!",
+    "account,A=! all,a array,r array-unique! clusters,M=! federation! Format,O=! format,o= help"
+    " hide! iterate,i=! jobs,j? json! licenses,L=! local! long,l me name,n= noconvert!"
+    " nodelist,w=! noheader,h partition,p= priority,P! qos,q=! reservation,R=! sibling! sort,S="
+    " start! states,t= steps,s?! usage user,u= verbose,v version,V yaml!",
 )
 VARIABLES = {
     "SQUEUE_FORMAT": "format",
@@ -122,16 +117,7 @@ def run(arguments: list[str]) -> int:
     return _show(options)
 
 
-def _tell_of_loss() -> None:
-    """Report lost jobs, because an empty queue alone would look normal."""
-    with store.snapshot() as db:
-        told = store.loss_told(db)
-    if told:
-        store.tell(f"squeue: note: {told}.")
-
-
 def _show(options: dict[str, str]) -> int:
-    _tell_of_loss()
     choice = job_filter.of_squeue(options)
     layout = _layout(options)
     jobs = choice.views()
@@ -145,7 +131,5 @@ def _show(options: dict[str, str]) -> int:
 
 
 def _layout(options: dict[str, str]) -> tuple[list[listing.Column], str]:
-    if "Format" in options:
-        return FIELDS.long_columns(options["Format"])
     default = LONG if "long" in options else DEFAULT
     return FIELDS.columns(options.get("format", default))

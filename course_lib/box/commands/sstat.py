@@ -12,7 +12,7 @@ from course_lib.box.commands import job_filter, listing
 from course_lib.box.commands.command_line import Failure, Syntax
 from course_lib.box.commands.sacct import kib
 from course_lib.box.dispatch import upkeep
-from course_lib.box.processes import control, finding
+from course_lib.box.processes import finding
 from course_lib.box.queue import arrays, store
 from course_lib.box.queue.records import FINAL_STATES, Job, StepRecord
 
@@ -34,24 +34,20 @@ class TaskUsage:
         self.task = task
         self.node = node
         self.rss_kib = 0
-        self.virtual_kib = 0
         self.cpu_s = 0.0
-        self.pids: list[int] = []
 
     def add(self, pid: int) -> None:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
             self.cpu_s += (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-            self.virtual_kib += int(fields[20]) // 1024
             self.rss_kib += int(fields[21]) * PAGE_BYTES // 1024
-            self.pids.append(pid)
 
 
 def of_job(job_id: int) -> dict[str, list[TaskUsage]]:
     """Return the tasks of each step, in order. The processes' initial variables identify them."""
     found: dict[str, dict[int, TaskUsage]] = {}
-    for pid in finding.marked(control.marker(job_id, settings.state_home())):
+    for pid in finding.marked(settings.marker(job_id, settings.state_home())):
         variables = _variables(pid)
         step = variables.get("SLURM_STEP_ID", "batch")
         number = int(variables.get("SLURM_PROCID", "0") or 0)
@@ -85,8 +81,6 @@ class StepLine:
 
 FIELDS: dict[str, tuple[int, Callable[[StepLine], str]]] = {
     "JobID": (-12, lambda x: f"{x.number}.{x.step.step}"),
-    "MaxVMSize": (10, lambda x: kib(x.greatest("virtual_kib").virtual_kib)),
-    "AveVMSize": (10, lambda x: kib(int(x.mean("virtual_kib")))),
     "MaxRSS": (10, lambda x: kib(x.greatest("rss_kib").rss_kib)),
     "MaxRSSNode": (10, lambda x: x.greatest("rss_kib").node),
     "MaxRSSTask": (10, lambda x: str(x.greatest("rss_kib").task)),
@@ -94,7 +88,6 @@ FIELDS: dict[str, tuple[int, Callable[[StepLine], str]]] = {
     "AveCPU": (10, lambda x: listing.full(x.mean("cpu_s"))),
     "NTasks": (8, lambda x: str(x.step.tasks)),
     "Nodelist": (20, lambda x: x.step.nodes),
-    "Pids": (20, lambda x: ",".join(str(pid) for task in x.tasks for pid in task.pids)),
 }
 WIDTH = {name: width for name, (width, _) in FIELDS.items()}
 

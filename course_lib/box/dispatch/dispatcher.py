@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import suppress
 
-from course_lib.box import settings, state_folder
+from course_lib.box import settings
 from course_lib.box.dispatch import upkeep
-from course_lib.box.dispatch.upkeep import LOCK, SOCKET
+from course_lib.box.dispatch.upkeep import LOCK
 from course_lib.box.queue import store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
 
 
 def main() -> None:
@@ -47,38 +44,18 @@ def _serve_alone() -> bool:
 
 
 def _serve() -> None:
-    import socket
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
-        bound = False
-        while _code_is_there():
-            try:
-                bound = bound or _bind(receiver)
-                upkeep.end_dead_jobs()
-                upkeep.run_pass()
-                wait_s = _look()
-            except store.HomeGone:
-                raise
-            except (store.StateError, OSError):  # a full disk or locked file may be temporary
-                wait_s = upkeep.LOOK_S
-            if wait_s is None:
-                return
-            receiver.settimeout(wait_s)
-            with suppress(TimeoutError):
-                receiver.recv(64)
-
-
-def _bind(receiver: socket.socket) -> bool:
-    """Open the socket for requests. If the disk is full, the dispatcher works without requests."""
-    with suppress(FileNotFoundError):
-        os.unlink(SOCKET)
-    try:
-        receiver.bind(SOCKET)
-    except OSError as error:
-        if not state_folder.is_failing(error):
+    while _code_is_there():
+        try:
+            upkeep.end_dead_jobs()
+            upkeep.run_pass()
+            wait_s = _look()
+        except store.HomeGone:
             raise
-        return False
-    return True
+        except (store.StateError, OSError):  # a full disk or locked file may be temporary
+            wait_s = upkeep.LOOK_S
+        if wait_s is None:
+            return
+        time.sleep(wait_s)
 
 
 def _look() -> float | None:

@@ -10,6 +10,7 @@ import fcntl
 import os
 import time
 from _sqlite3 import Connection
+from contextlib import suppress
 
 from course_lib.box import settings
 from course_lib.box.processes import control
@@ -23,68 +24,32 @@ SUPERVISOR_LOG = "supervisor.log"
 KILLING_S = 5.0
 
 
-def start_supervisor(job_id: int) -> bool:
+def start_supervisor(job_id: int) -> None:
     """Start a supervisor and return at once. It outlives the caller; a second start is harmless.
 
-    Return False if it cannot be started now, for example on a full disk. Every later `upkeep` that
-    finds the job without a supervisor tries again.
+    If it cannot be started now, a later `upkeep` that finds the job without one tries again.
     """
-    folder = settings.job_folder(job_id)
-    try:
-        _make_lock(folder)
-        _start_supervisor(job_id, folder)
-    except OSError:
-        return False
-    return True
-
-
-def _make_lock(folder: str) -> None:
-    """Create the file that the supervisor locks. A full disk prevents the start."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    path = os.path.join(folder, ALIVE)
-    if not os.path.exists(path):  # closing it would drop a lock of this process
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-
-
-def startable_since_s(job_id: int) -> float:
-    """Return since when a supervisor could be started, or 0 if there was no space for its lock."""
-    try:
-        return os.stat(os.path.join(settings.job_folder(job_id), ALIVE)).st_ctime
-    except OSError:
-        return 0.0
-
-
-def _start_supervisor(job_id: int, folder: str) -> None:
-    from course_lib.box.processes import detached
     from course_lib.box.warm import client
 
-    if not client.supervise(job_id):
-        client.ensure()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        log = os.path.join(folder, SUPERVISOR_LOG)
-        detached.spawn_detached("supervisor", [str(job_id)], log, flags)
+    folder = settings.job_folder(job_id)
+    with suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not client.supervise(job_id):
+            client.ensure()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            log = os.path.join(folder, SUPERVISOR_LOG)
+            control.spawn("supervisor", [str(job_id)], log, flags)
 
 
 def is_alive(job: Job) -> bool:
     """Return True if a process in any namespace holds the lock of this job's supervisor."""
-    from course_lib.box.processes import detached
-
-    return detached.is_locked(os.path.join(settings.job_folder(job.id), ALIVE))
+    return control.is_locked(os.path.join(settings.job_folder(job.id), ALIVE))
 
 
 def inside_job() -> int | None:
-    """Return the job of this box in which the caller runs, even if its environment was cleared."""
-    home = settings.state_home()
-    job_id, _, of_home = os.environ.get(control.MARKER, "").partition("@")
-    if of_home == home and job_id.isdigit():
-        return int(job_id)
-    try:
-        with open("/proc/1/comm") as file:
-            name = file.read().strip()
-        number = int(name[1:].partition("-")[0])
-    except (OSError, ValueError):
-        return None
-    return number if name == control.process_name(number, home) else None
+    """Return the job of this box in which the caller runs."""
+    job_id, _, home = os.environ.get(settings.MARKER, "").partition("@")
+    return int(job_id) if home == settings.state_home() and job_id.isdigit() else None
 
 
 def end_remains(folder: str) -> None:
@@ -92,21 +57,16 @@ def end_remains(folder: str) -> None:
     from course_lib.box import state_folder
 
     kill_processes(folder)
-    try:
+    with suppress(OSError):
         state_folder.remove_temporary(folder)
-    except OSError:
-        return
 
 
 def kill_processes(folder: str) -> None:
-    """Kill the processes of a job and wait for their end. They are found by the job's folder,
-    because the state file may have lost the job."""
-    import time
-
+    """Kill the processes of a job and wait for their end."""
     from course_lib.box.processes import finding
 
     name, home = os.path.basename(folder), os.path.dirname(os.path.dirname(folder))
-    mark = control.marker(int(name), home) if name.isdigit() else ""
+    mark = settings.marker(int(name), home) if name.isdigit() else ""
     noted = os.path.join(folder, PROCESSES)
     deadline = time.monotonic() + KILLING_S
     while left := finding.marked(mark).union(finding.noted(noted)):
@@ -114,16 +74,6 @@ def kill_processes(folder: str) -> None:
         if time.monotonic() > deadline:
             return
         time.sleep(0.01)
-
-
-def end_lost_jobs(numbers: list[str]) -> None:
-    """End jobs of an earlier state file, listed in the new file, which then forgets them."""
-    if not numbers:
-        return
-    for number in numbers:
-        end_remains(os.path.join(settings.state_home(), "jobs", number))
-    with store.transaction() as db:
-        store.forget_lost_jobs(db)
 
 
 # A supervisor that has not come up after this time is started once more.
@@ -139,10 +89,8 @@ def bring_up_to_date() -> None:
 
 def try_to_bring_up_to_date() -> None:
     """Update the queue if the state can be written. Otherwise the command shows old data."""
-    try:
+    with suppress(store.StateError, OSError):
         bring_up_to_date()
-    except (store.StateError, OSError):
-        return
 
 
 def end_dead_jobs() -> bool:
@@ -150,11 +98,9 @@ def end_dead_jobs() -> bool:
 
     Return True if a dispatcher has something to wait for.
     """
-    with store.exact_snapshot() as db:
+    with store.snapshot() as db:
         holding = store.jobs(db, store.HOLDING_NODES)
-        lost = store.lost_jobs(db)
         watched = next_look_s(db) is not None
-    end_lost_jobs(lost)
     ended = [job.id for job in holding if not is_alive(job) and _end_dead_job(job)]
     if ended:
         run_pass()
@@ -173,13 +119,11 @@ def _end_dead_job(job: Job) -> bool:
 
 def _may_come_up(job: Job) -> bool:
     """Return True if a missing supervisor may still start. Start it again if that may help."""
-    since_s = startable_since_s(job.id)
-    age_s = time.time() - max(job.start_s, since_s)
-    if since_s and not -GRACE_S < age_s < GIVE_UP_S:
-        return False  # this includes a start in the future, after the clock was set back
-    if not since_s or age_s > GRACE_S:
+    age_s = time.time() - job.start_s
+    may_start = -GRACE_S < age_s < GIVE_UP_S  # not after the clock was set back
+    if may_start and age_s > GRACE_S:
         start_supervisor(job.id)
-    return True
+    return may_start
 
 
 # A killed supervisor is noticed within this time.
@@ -188,15 +132,13 @@ LOOK_S = 1.0
 
 def run_pass() -> None:
     own_job = inside_job()
-    if own_job is not None:
-        _ask_for_pass(own_job)
+    if own_job is not None:  # a supervisor started here would end with this job
+        control.send(own_job, {"do": "pass"})
         return
     from course_lib.box.scheduling import first_come  # most commands need no scheduler
 
     with store.transaction() as db:
         started = first_come.allot_nodes(db, settings.load())
-        lost = store.lost_jobs(db)
-    end_lost_jobs(lost)
     for job_id in started:  # a later upkeep finds a job that cannot be started now
         start_supervisor(job_id)
 
@@ -209,14 +151,6 @@ def begin_new_job() -> None:
         raise
     except store.StateError:
         ensure_dispatcher()
-
-
-def _ask_for_pass(own_job: int) -> None:
-    """Ask a process outside of the job for a pass. A supervisor started here would end with it."""
-    from course_lib.box.processes import control
-
-    if not ask_for_pass():
-        control.send(own_job, {"do": "pass"})
 
 
 def next_look_s(db: Connection) -> float | None:
@@ -233,27 +167,7 @@ def next_look_s(db: Connection) -> float | None:
 
 
 LOCK = "lock"
-SOCKET = "sock"
 DISPATCHER_LOG = "log"
-
-
-def ask_for_pass() -> bool:
-    """Ask the dispatcher for a pass. Return False if no dispatcher runs."""
-    import socket  # saves 5 ms in commands outside of a job
-
-    home = settings.state_home()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.setblocking(False)
-        here = os.open(".", os.O_RDONLY)
-        try:
-            os.chdir(home)  # a socket's path is limited to 107 bytes, a home folder's is not
-            sender.sendto(b"pass", SOCKET)
-        except OSError:
-            return False
-        finally:
-            os.fchdir(here)
-            os.close(here)
-    return True
 
 
 def ensure_dispatcher() -> None:
@@ -279,7 +193,5 @@ def _is_absent() -> bool:
 
 
 def _start_dispatcher() -> None:
-    from course_lib.box.processes import detached
-
     log = os.path.join(settings.state_home(), DISPATCHER_LOG)
-    detached.spawn_detached("dispatcher", [], log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    control.spawn("dispatcher", [], log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

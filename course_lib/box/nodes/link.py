@@ -181,14 +181,6 @@ QUEUE_S = 0.02
 SMALLEST_QUEUE_BYTES = 1024 * 1024  # many UDP datagrams of 64 KiB, which are not delivered in part
 
 
-class Cable:
-    """The network namespace of one node, with a netlink socket that belongs to it."""
-
-    def __init__(self, namespace: int, netlink: Netlink) -> None:
-        self.namespace = namespace
-        self.netlink = netlink
-
-
 def shape(link_gbit: float) -> dict[str, int] | None:
     """Return arguments of tbf (bytes, bytes per second), or None if the link is not shaped."""
     if link_gbit > HIGHEST_SHAPED_GBIT:
@@ -213,23 +205,24 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
             bridge = switch.index_of("switch")
             switch.bring_up(bridge, MTU_BYTES)
             for number, address in enumerate(addresses, 1):
-                cable = _plug(switch_namespace)
-                with cable.netlink as node:
-                    card = _connect(switch, bridge, number, cable, limits)
+                namespace, netlink = _plug(switch_namespace)
+                networks.append(namespace)
+                switch.add_veth(f"port{number}", "eth0", namespace)
+                with netlink as node:
+                    card = _connect(switch, bridge, f"port{number}", node, limits)
                     node.add_address(card, address, prefix)
-                networks.append(cable.namespace)
     finally:
         os.close(switch_namespace)
     return networks
 
 
-def _plug(switch_namespace: int) -> Cable:
-    """Create a network namespace for a node, then return to the switch's namespace."""
+def _plug(switch_namespace: int) -> tuple[int, Netlink]:
+    """Create a network namespace for a node, with a socket in it, and return to the switch's."""
     libc.unshare(libc.NEWNET)
     try:
         _disable_ipv6()
         namespace = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        return Cable(namespace, Netlink())
+        return namespace, Netlink()
     finally:
         libc.setns(switch_namespace, libc.NEWNET)
 
@@ -243,18 +236,11 @@ def _disable_ipv6() -> None:
 
 
 def _connect(
-    switch: Netlink,
-    bridge: int,
-    number: int,
-    cable: Cable,
-    limits: dict[str, int] | None,
+    switch: Netlink, bridge: int, port_name: str, node: Netlink, limits: dict[str, int] | None
 ) -> int:
     """Connect a node to the switch. Return the index of its interface, which is then up."""
-    port_name = f"port{number}"
-    switch.add_veth(port_name, "eth0", cable.namespace)
     port = switch.index_of(port_name)
     switch.bring_up(port, MTU_BYTES, bridge)
-    node = cable.netlink
     card = node.index_of("eth0")
     node.bring_up(node.index_of("lo"))
     node.bring_up(card, MTU_BYTES)

@@ -82,9 +82,9 @@ def _trial() -> str:
     """Create nodes in a separate process, and return the error."""
     import subprocess
 
-    from course_lib.box.processes import detached
+    from course_lib.box.processes import control
 
-    command = [sys.executable, detached.start_file(), detached.package_root(), "trial"]
+    command = [sys.executable, control.start_file(), control.package_root(), "trial"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -19,7 +19,7 @@ import sys
 
 from course_lib.box.nodes import namespaces
 from course_lib.box.nodes.namespaces import address
-from course_lib.box.processes import control, finding, libc, messages, roles, task
+from course_lib.box.processes import finding, libc, messages, roles, task
 from course_lib.box.processes.spawner import Spawner
 from course_lib.box.processes.task import JobPlan
 
@@ -114,8 +114,7 @@ class Guard:
                 return
             roles.die_with_parent(guard)
         if libc.AVAILABLE:
-            name = control.process_name(plan.job_id, plan.home)
-            libc.prctl(libc.PR_SET_NAME, name.encode())
+            libc.prctl(libc.PR_SET_NAME, f"box-job-{plan.job_id}".encode())
         messages.send(self.line, {"do": "ready"})
         Spawner(self.line, nodes, plan).run()
 

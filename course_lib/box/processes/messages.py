@@ -1,4 +1,4 @@
-"""Messages with open files between the processes of the box, over Unix sockets.
+"""Messages with open files between the processes of the box, and a loop that waits for them.
 
 A message is a dict of plain values in Python's `marshal` format. Both ends run the same interpreter
 as the same user. Importing `json` alone would take a command 5 ms.
@@ -7,11 +7,15 @@ as the same user. Importing `json` alone would take a command 5 ms.
 from __future__ import annotations
 
 import contextlib
+import heapq
+import itertools
 import marshal
 import os
+import select
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Message = dict[str, Any]
@@ -135,3 +139,62 @@ def connect(path: str, timeout_s: float | None = PATIENCE_S) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+Action = Callable[[], None]
+
+
+class Loop:
+    """A loop that waits for input and timers. Supervisors and srun do everything in one thread."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._readers: dict[int, Action] = {}
+        self._timers: list[tuple[float, int, Action]] = []
+        self._numbers = itertools.count()
+        self._running = True
+
+    def on_input(self, source: socket.socket | int, action: Action) -> None:
+        """Call `action` whenever a socket or descriptor has input."""
+        self._readers[source if isinstance(source, int) else source.fileno()] = action
+        self._poll.register(source, select.POLLIN)
+
+    def forget(self, source: socket.socket | int) -> None:
+        """Stop watching a socket or descriptor. Call this before closing it."""
+        if self._readers.pop(source if isinstance(source, int) else source.fileno(), None):
+            self._poll.unregister(source)
+
+    def after(self, seconds: float, action: Action) -> None:
+        entry = (time.monotonic() + max(seconds, 0.0), next(self._numbers), action)
+        heapq.heappush(self._timers, entry)
+
+    def every(self, seconds: float, action: Action) -> None:
+        def again() -> None:
+            action()
+            self.after(seconds, again)
+
+        self.after(seconds, again)
+
+    def stop(self) -> None:
+        self._running = False
+
+    def run(self) -> None:
+        while self._running:
+            self._fire()
+            for descriptor, _ in self._poll.poll(self._wait_ms()):
+                if action := self._readers.get(descriptor):
+                    action()
+                else:  # closed before it was forgotten; it would be ready forever
+                    with contextlib.suppress(KeyError):
+                        self._poll.unregister(descriptor)
+                if not self._running:
+                    return
+
+    def _fire(self) -> None:
+        while self._timers and self._timers[0][0] <= time.monotonic() and self._running:
+            heapq.heappop(self._timers)[2]()
+
+    def _wait_ms(self) -> int | None:
+        if not self._timers:
+            return None
+        return max(0, int((self._timers[0][0] - time.monotonic()) * 1000) + 1)

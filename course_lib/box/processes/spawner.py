@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from course_lib.box.nodes.namespaces import NodeNamespaces
 from course_lib.box.processes import finding, libc, messages, roles
-from course_lib.box.processes.event_loop import Loop
+from course_lib.box.processes.messages import Loop
 from course_lib.box.processes.task import JobPlan, Order, become_process
 
 
@@ -101,7 +101,7 @@ class Spawner:
                     return
                 key = self.children.pop(pid, None)
                 if key is not None:
-                    used = (usage.ru_utime, usage.ru_stime, usage.ru_maxrss)
+                    used = (usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
                     self._tell({"exited": key, "status": status, "used": used})
 
     def signal(self, number: int, key: str | None, alone: bool) -> None:
@@ -125,13 +125,11 @@ class Spawner:
 class Usage(NamedTuple):
     """Resource usage of an ended process, or of a whole step."""
 
-    user_s: float = 0.0
-    system_s: float = 0.0
+    cpu_s: float = 0.0
     max_rss_kib: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        most_kib = max(self.max_rss_kib, other.max_rss_kib)
-        return Usage(self.user_s + other.user_s, self.system_s + other.system_s, most_kib)
+        return Usage(self.cpu_s + other.cpu_s, max(self.max_rss_kib, other.max_rss_kib))
 
 
 class StepDaemon:

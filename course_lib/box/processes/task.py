@@ -8,7 +8,7 @@ import fcntl
 import os
 import signal
 import termios
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 from course_lib.box.nodes import host_names
@@ -52,8 +52,6 @@ class Order:
     umask: int
     # Soft and hard limits by name in `resource`; -1 is unlimited.
     limits: dict[str, tuple[int, int]]
-    # Lines that slurmstepd writes to the task's standard error first.
-    said: list[str] = field(default_factory=list)
     # The task's streams are a terminal, which the task controls (srun --pty).
     terminal: bool = False
 
@@ -69,8 +67,6 @@ def become_process(
     if node is not None:
         node.enter()
         roles.die_with_parent(parent)
-    for text in order.said:
-        _complain(text)
     numbered = {**order.environment, b"SLURM_TASK_PID": str(os.getpid()).encode()}
     if plan.separate or plan.names_library:
         environment = host_names.added_to(numbered, plan.names_library)

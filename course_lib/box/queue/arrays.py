@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from _sqlite3 import Connection
 from collections.abc import Collection, Iterable
-from itertools import pairwise
 
 from course_lib.box.queue import store
 from course_lib.box.queue.records import Job
 
 # Slurm's default. The highest task number is one less.
 MAX_ARRAY_SIZE = 1001
-MOST_LISTED = 5
 # Columns that a task's own row does not copy from the array's row.
 OWN_COLUMNS = ("id", "array_task", "array_waiting")
 
@@ -73,15 +71,6 @@ def written(tasks: Iterable[int]) -> str:
         else:
             groups.append([task, task])
     return ",".join(f"{a}-{b}" if a != b else str(a) for a, b in groups)
-
-
-def displayed(text: str) -> str:
-    """Return a list as the commands print it: more than five equally spaced tasks as `0-20:4`."""
-    tasks = numbers(text)
-    steps = {after - before for before, after in pairwise(tasks)}
-    if len(tasks) > MOST_LISTED and len(steps) == 1 and steps != {1}:
-        return f"{tasks[0]}-{tasks[-1]}:{steps.pop()}"
-    return text
 
 
 def described(asked: str) -> dict[str, int]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 
-from course_lib.box.frozen_record import Record
-from course_lib.box.settings import UNLIMITED
+from course_lib.box.settings import UNLIMITED, Record
 
 PENDING, RUNNING = "PENDING", "RUNNING"
 COMPLETED, FAILED, CANCELLED = "COMPLETED", "FAILED", "CANCELLED"
@@ -45,33 +44,29 @@ class Job(Record):
     comment: str = ""
     dependency: str = ""
     nodes_min: int = 1
-    nodes_max: int = 1
     # NumNodes while the job waits: at least `nodes_min`, more if its tasks or devices need them.
     nodes_shown: int = 1
     tasks: int = 1
     # 1 if -n was given. SLURM_NTASKS and SLURM_NPROCS are set only then.
     tasks_given: int = 0
+    # 1 if -N was given. The job then gets exactly `nodes_min` nodes, otherwise perhaps more.
     nodes_given: int = 0
     tasks_per_node: int = 0
     # 0 if -c was not given. One CPU per task is then allotted.
     cpus_per_task: int = 0
-    gpus: str = ""
-    gpus_per_node: str = ""
-    gpus_per_task: str = ""
-    gres: str = ""
-    cpus_per_gpu: int = 0
-    overcommit: int = 0
+    gpus: int = 0
+    gpus_per_node: int = 0
+    gpus_per_task: int = 0
+    # Devices per node, from --gres=gpu:2. Slurm sets no variable for them.
+    gres: int = 0
     memory: str = ""
     memory_per_cpu: str = ""
-    memory_per_gpu: str = ""
     exclusive: int = 0
-    oversubscribe: int = 0
     distribution: str = ""
     want_nodes: str = ""
     exclude_nodes: str = ""
     time_limit_min: int = UNLIMITED
     submit_s: float = 0.0
-    eligible_s: float = 0.0
     begin_s: float = 0.0
     start_s: float = 0.0
     end_s: float = 0.0
@@ -81,9 +76,8 @@ class Job(Record):
     cancelled_by: int = -1
     # `user` for a hold by sbatch -H or scontrol hold, `admin` for a hold by root.
     hold: str = ""
-    # From --priority, or counted down from the first job. squeue shows it minus `nice`.
+    # Counted down from the first job.
     priority: int = 0
-    nice: int = 0
     requeue: int = 1
     restarts: int = 0
     # 1 while a running job is being stopped to be queued again.
@@ -92,11 +86,9 @@ class Job(Record):
     signal_before_s: int = 60
     # Target of --signal: `batch` (B:), or `` for the steps.
     signal_to: str = ""
-    kill_on_invalid_dependency: int = -1
     work_dir: bytes = b""
     # Path of the script as scontrol shows it; empty for --wrap and standard input.
     command: bytes = b""
-    submit_line: bytes = b""
     script: bytes = b""
     # Arguments of the script, each ended by NUL.
     argv: bytes = b""
@@ -110,8 +102,6 @@ class Job(Record):
     # `append`, `truncate`, or empty (truncate, even after a requeue).
     open_mode: str = ""
     umask: int = 0o022
-    # NAME=soft lines of the submitting shell (--propagate).
-    rlimits: bytes = b""
     submit_host: str = ""
     submit_session: int = 0
     link_gbit: float = 1.0
@@ -149,7 +139,6 @@ class StepRecord(Record):
     tasks: int = 1
     cpus: int = 1
     devices: int = 0
-    time_limit_min: int = UNLIMITED
     start_s: float = 0.0
     end_s: float = 0.0
     cancelled_by: int = -1
@@ -157,8 +146,6 @@ class StepRecord(Record):
     exit_signal: int = 0
     max_rss_kib: int = 0
     cpu_s: float = 0.0
-    user_cpu_s: float = 0.0
-    submit_line: bytes = b""
 
 
 def join(items: list[bytes]) -> bytes:
@@ -175,7 +162,7 @@ def joined_environment(variables: dict[bytes, bytes]) -> bytes:
 
 def exported(choice: str, own: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """Return the variables that --export passes on: all, Slurm's, or named ones."""
-    parts = [part for part in _split_at_commas(os.fsencode(choice)) if part and part != b"NONE"]
+    parts = [part for part in os.fsencode(choice).split(b",") if part and part != b"NONE"]
     everything = not choice or any(part.upper() == b"ALL" for part in parts)
     found = {name: text for name, text in own.items() if everything or name.startswith(b"SLURM_")}
     for part in parts:
@@ -185,17 +172,3 @@ def exported(choice: str, own: dict[bytes, bytes]) -> dict[bytes, bytes]:
         elif name in own:
             found[name] = own[name]
     return found
-
-
-def _split_at_commas(choice: bytes) -> list[bytes]:
-    """Split at commas outside of quotes, and keep the quotes."""
-    parts, quote = [b""], b""
-    for number in choice:
-        letter = bytes([number])
-        if letter == b"," and not quote:
-            parts.append(b"")
-            continue
-        if letter in (b"'", b'"') and quote in (b"", letter):
-            quote = b"" if quote else letter
-        parts[-1] += letter
-    return parts

@@ -27,16 +27,14 @@ from course_lib.box.queue.records import (
     Job,
     StepRecord,
 )
-from course_lib.box.queue.store import exact_snapshot, snapshot, transaction
+from course_lib.box.queue.store import snapshot, transaction
 
 
 def submit(values: dict[str, object]) -> int:
     """Record a job as pending and give it the next number."""
     with transaction() as db:
         job_id = store.take_number(db)
-        full = {"submit_s": time.time(), **values}
-        if not full.get("priority"):
-            full["priority"] = take_priority(db)
+        full = {"submit_s": time.time(), "priority": take_priority(db), **values}
         if full.get("array_waiting"):
             full["array_job_id"] = job_id
         record = Job(id=job_id, **full)
@@ -46,12 +44,6 @@ def submit(values: dict[str, object]) -> int:
 
 def read_job(job_id: int) -> Job | None:
     with snapshot() as db:
-        return store.job(db, job_id)
-
-
-def read_job_exactly(job_id: int) -> Job | None:
-    """Read the job from the file, never from a copy, because its supervisor acts on it."""
-    with exact_snapshot() as db:
         return store.job(db, job_id)
 
 
@@ -96,7 +88,7 @@ def add_step(values: dict[str, object]) -> StepRecord | None:
 def finish_step(
     job_id: int, step: str, state: str, exit_code: int, exit_signal: int = 0, **usage: object
 ) -> None:
-    """Record the end of a step. `usage` has max_rss_kib, cpu_s and user_cpu_s."""
+    """Record the end of a step. `usage` has max_rss_kib and cpu_s."""
     with transaction() as db:
         values = {"state": state, "exit_code": exit_code, "exit_signal": exit_signal, **usage}
         values["end_s"] = time.time()
@@ -252,7 +244,7 @@ def hold(job: Job, by: str) -> None:
     """Hold a job. `by` is user or admin. A running job is held when it is queued again."""
     shown = {"reason": "JobHeldUser" if by == "user" else "JobHeldAdmin"}
     with transaction() as db:
-        store.change(db, job.id, hold=by, eligible_s=0.0, **shown if job.state == PENDING else {})
+        store.change(db, job.id, hold=by, **shown if job.state == PENDING else {})
 
 
 def release(job_id: int) -> None:

@@ -1,8 +1,8 @@
 """The state file, one SQLite database that many commands open at once, and its transactions.
 
-A command must be able to continue if the file is damaged. An unreadable file is renamed, the jobs
-that only this file knew are ended, and a note reports it. Functions that take a connection run
-inside the caller's transaction.
+A command must be able to continue if the file is damaged. An unreadable file is renamed, and a note
+reports it. A supervisor ends its job if the new file does not know the job. Functions that take a
+connection run inside the caller's transaction.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ import _sqlite3 as sqlite3  # the package around it imports datetime: 4 ms in ev
 import os
 import sys
 import time
-from _sqlite3 import Connection
-from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
 from zlib import crc32
 
 from course_lib.box import settings, state_folder
@@ -76,22 +72,12 @@ def connect() -> sqlite3.Connection:
     try:
         if not _folder_of_this_process:
             state_folder.make_private(settings.state_home())
-        _allow_use(file)
         return _opened(file)[0] or _create(file)
     except state_folder.NotPrivate as error:
         raise NotOurs(f"the state folder {error}") from error
     except (sqlite3.Error, OSError) as error:
         _check_folder()  # the folder may have been removed in the meantime
         raise StateError(f"{file}: {error}") from error
-
-
-def _allow_use(file: str) -> None:
-    """Make the journals and the lock writable. SQLite copies the permissions of the state file to
-    its journals, so they stay read-only if the state file was read-only before."""
-    for name in (f"{file}-wal", f"{file}-shm", lock_path()):
-        if not os.access(name, os.R_OK | os.W_OK) and os.path.isfile(name):
-            with suppress(OSError):
-                os.chmod(name, 0o600)
 
 
 def lock_path() -> str:
@@ -114,24 +100,16 @@ def _opened(file: str) -> tuple[sqlite3.Connection | None, str]:
     try:
         connection.execute("PRAGMA synchronous=NORMAL")
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        # A size that is not a whole number of sectors is suspicious. Do not open the file itself
-        # here: closing it would drop this process's POSIX locks in SQLite. The next writer would
-        # then destroy the file.
-        if os.stat(file).st_size % 512 == 0 or _is_sound(connection):
-            if version == SCHEMA_VERSION:
-                return connection, ""
-            why = "was made by another version of the box" if version else ""
+        if version == SCHEMA_VERSION:
+            connection.execute("SELECT count(*) FROM fact").fetchone()  # fails if it was cut off
+            return connection, ""
+        why = "was made by another version of the box" if version else ""
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
             connection.close()
             raise
     connection.close()
     return None, why
-
-
-def _is_sound(connection: sqlite3.Connection) -> bool:
-    row = connection.execute("PRAGMA quick_check(1)").fetchone()
-    return bool(row) and row[0] == "ok"
 
 
 def is_corrupt(error: sqlite3.Error) -> bool:
@@ -173,15 +151,14 @@ def _create(file: str) -> sqlite3.Connection:
         made = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
         try:
             made.execute("PRAGMA synchronous=NORMAL")
-            _make_tables(made, is_again=lock.tell() > 0)
+            _make_tables(made)
         except sqlite3.Error:
             made.close()
             raise
-        lock.write(b"made\n")
     return made
 
 
-def _make_tables(connection: sqlite3.Connection, is_again: bool) -> None:
+def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(_table("job", Job, "PRIMARY KEY (id)"))
@@ -193,12 +170,8 @@ def _make_tables(connection: sqlite3.Connection, is_again: bool) -> None:
     connection.execute("CREATE TABLE fact (name TEXT PRIMARY KEY, value TEXT)")
     connection.execute("CREATE INDEX job_active ON job (state, completing)")
     connection.execute("CREATE INDEX job_array ON job (array_job_id) WHERE array_job_id > 0")
-    lost = _job_folders()
-    first_free = max(map(int, lost), default=settings.load().first_job_id - 1) + 1
+    first_free = max(_job_folders(), default=settings.load().first_job_id - 1) + 1
     connection.execute("INSERT INTO fact VALUES ('next_job_id', ?)", (str(first_free),))
-    connection.execute("INSERT INTO fact VALUES ('lost_jobs', ?)", (",".join(lost),))
-    lost_s = time.time() if lost or is_again else 0
-    connection.execute("INSERT INTO fact VALUES ('lost_at', ?)", (str(lost_s),))
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     connection.execute("COMMIT")
 
@@ -208,35 +181,11 @@ def _table(name: str, record: type[Job] | type[StepRecord], key: str) -> str:
     return f"CREATE TABLE {name} ({columns}, {key})"
 
 
-def _job_folders() -> list[str]:
+def _job_folders() -> list[int]:
     """Return the job numbers of an earlier state file. A new file must not give them out again."""
     folder = os.path.join(settings.state_home(), "jobs")
-    return [name for name in os.listdir(folder) if name.isdigit()] if os.path.isdir(folder) else []
-
-
-LOSS_TOLD_S = 3600.0
-
-
-def lost_jobs(connection: Connection) -> list[str]:
-    """Return the numbers of jobs that may still run but that only an earlier state file knew."""
-    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_jobs'").fetchone()
-    return row[0].split(",") if row and row[0] else []
-
-
-def loss_told(connection: Connection) -> str:
-    """Return a sentence for some time after a state file was lost or renamed, otherwise ""."""
-    row = connection.execute("SELECT value FROM fact WHERE name = 'lost_at'").fetchone()
-    if not row or not 0 <= time.time() - float(row[0]) < LOSS_TOLD_S:
-        return ""
-    begun = time.strftime("%H:%M:%S", time.localtime(float(row[0])))
-    return (
-        f"the state file was lost or set aside, and a new one begun at {begun}: jobs of before are"
-        " not known any more, and those that ran were ended"
-    )
-
-
-def forget_lost_jobs(connection: Connection) -> None:
-    connection.execute("DELETE FROM fact WHERE name = 'lost_jobs'")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [int(name) for name in names if name.isdigit()]
 
 
 def explain(error: StateError) -> str:
@@ -254,9 +203,9 @@ def explain(error: StateError) -> str:
             f"another process holds {path()} since {BUSY_S:.0f} s: let it go on, or end it"
             f" (`fuser {path()}` names it)"
         )
-    return _in_the_way(home) or (
-        f"the box cannot use its state file: {error}. Where no job of yours runs, remove {home}:"
-        " it is made anew"
+    return (
+        f"the box cannot use its state file: {error}. If you cannot write there, name another"
+        f" folder with COURSE_BOX_HOME. If no job of yours runs, you may remove {home}"
     )
 
 
@@ -273,22 +222,9 @@ def is_full(error: StateError) -> bool:
     return disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES or no_files
 
 
-def _in_the_way(home: str) -> str:
-    """Return which part of the state cannot be used and how to repair it, or ""."""
-    files = (path(), f"{path()}-wal", f"{path()}-shm", lock_path())
-    for name in (home if os.path.exists(home) else os.path.dirname(home), *files):
-        if name in files and os.path.lexists(name) and not os.path.isfile(name):
-            return f"{name} is no file: remove it"
-        if os.path.exists(name) and not os.access(name, os.R_OK | os.W_OK):
-            cure = f"allow it (`chmod u+rw {name}`, as its owner), or name another folder"
-            return f"{name} cannot be written: {cure} with COURSE_BOX_HOME"
-    return ""
-
-
 # Columns that are read only to run or show one job. Together they take kilobytes per job.
-HEAVY = ("script", "argv", "environment", "rlimits", "submit_line")
+HEAVY = ("script", "argv", "environment")
 LIGHT_COLUMNS = [name for name in Job.__annotations__ if name not in HEAVY]
-READ_AT_ONCE = 16
 HOLDING_NODES = "(state = 'RUNNING' OR completing = 1)"
 ALL_COLUMNS = list(Job.__annotations__)
 STEP_COLUMNS = ", ".join(StepRecord.__annotations__)
@@ -324,48 +260,10 @@ class transaction:
             raise StateError(f"{path()}: {error}") from error
 
 
-class exact_snapshot(transaction):
+class snapshot(transaction):
     """A read transaction. It never waits for a writer and sees the state of one moment."""
 
     begin = "BEGIN"
-
-
-class snapshot(exact_snapshot):
-    """A read transaction for commands that show jobs; falls back to a copy, perhaps out of date.
-
-    No job is ended because of the contents of a copy.
-    """
-
-    def __enter__(self) -> sqlite3.Connection:
-        try:
-            return super().__enter__()
-        except (HomeGone, NotOurs):
-            raise
-        except StateError as error:
-            if "locked" in str(error):
-                raise
-            self.db = _read_only_copy(error)
-            return self.db
-
-
-def _read_only_copy(error: StateError) -> sqlite3.Connection:
-    """Open a transaction on a copy in memory; raise `error` if the file cannot be read."""
-    from course_lib.box.queue import read_only_copy
-
-    try:
-        db = read_only_copy.copied(path())
-        if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
-            raise error
-        db.execute("BEGIN")
-    except (sqlite3.Error, OSError):
-        raise error from None
-    _tell_of_copy(explain(error))
-    return db
-
-
-@cache
-def _tell_of_copy(why: str) -> None:
-    tell(f"box: note: {why}. What is shown may be out of date.")
 
 
 def jobs(
@@ -373,26 +271,14 @@ def jobs(
     where: str = "1",
     values: tuple[object, ...] = (),
     columns: list[str] = LIGHT_COLUMNS,
+    order: str = "id",
 ) -> list[Job]:
     """Return the jobs that match `where`: SQL from this package, never a user's text."""
     rows = db.execute(
-        f"SELECT {', '.join(columns)} FROM job WHERE {where} ORDER BY id",  # noqa: S608
+        f"SELECT {', '.join(columns)} FROM job WHERE {where} ORDER BY {order}",  # noqa: S608
         values,
     )
     return [Job.of_row(columns, row) for row in rows]
-
-
-def each_job(db: sqlite3.Connection, where: str, values: tuple[object, ...]) -> Iterator[Job]:
-    """Yield jobs lazily, in the order that `where` ends with."""
-    columns = ", ".join(LIGHT_COLUMNS)
-    reader = db.cursor()
-    reader.execute(f"SELECT {columns} FROM job WHERE {where}", values)  # noqa: S608
-    waiting = reader.fetchmany(READ_AT_ONCE)
-    while waiting:
-        for row in waiting:
-            yield Job.of_row(LIGHT_COLUMNS, row)
-        waiting = reader.fetchmany(READ_AT_ONCE)
-    reader.close()
 
 
 def job(db: sqlite3.Connection, job_id: int) -> Job | None:
@@ -412,9 +298,10 @@ def steps(
 
 
 def insert(db: sqlite3.Connection, table: str, values: dict[str, object]) -> None:
+    # REPLACE, because a supervisor repeats a write that seemed to have failed
     marks = ", ".join("?" * len(values))
-    columns = ", ".join(values)
-    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))  # noqa: S608
+    text = f"INSERT OR REPLACE INTO {table} ({', '.join(values)}) VALUES ({marks})"  # noqa: S608
+    db.execute(text, tuple(values.values()))
 
 
 def change(db: sqlite3.Connection, job_id: int, **values: object) -> None:

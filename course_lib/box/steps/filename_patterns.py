@@ -41,7 +41,6 @@ def of_task(
     task: int = 0,
     *,
     name: str,
-    user: str,
     array: tuple[int, int] = (0, -1),
 ) -> dict[str, str]:
     """Return the values of the patterns. `place` is the node's number in the step. `array` holds
@@ -56,9 +55,18 @@ def of_task(
         "n": str(place),
         "s": step,
         "t": str(task),
-        "u": user,
+        "u": user_name(),
         "x": name,
     }
+
+
+def user_name() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def depends_on_task(pattern: bytes) -> bool:

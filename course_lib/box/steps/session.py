@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import select
 import signal
 import socket
 import termios
@@ -13,12 +12,11 @@ import time
 import tty
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
+from course_lib.box.commands.submit.options import Gathered
 from course_lib.box.processes import messages
 from course_lib.box.queue import arrays
 from course_lib.box.steps import filename_patterns
-from course_lib.box.steps.step_request import SrunOptions, user_name
 from course_lib.box.steps.streams import (
     NoFile,
     Output,
@@ -32,7 +30,6 @@ from course_lib.box.steps.streams import (
 )
 
 TERMINAL_BYTES = 16 * 1024
-Reader = Callable[[int, Callable[[], None]], None]
 
 
 def make_terminal() -> Terminal | None:
@@ -64,9 +61,7 @@ class Terminal:
             return [os.open(os.devnull, os.O_RDWR) for _ in range(3)]
         return [os.dup(self.task) for _ in range(3)]
 
-    def begin(
-        self, read_from: Reader, stop_reading: Callable[[int], None], closed: Callable[[], None]
-    ) -> None:
+    def begin(self, loop: messages.Loop, closed: Callable[[], None]) -> None:
         """Send every key to the task from now on, including Ctrl-C. `closed` is called when no
         process there has the terminal open any more."""
         os.close(self.task)
@@ -80,7 +75,7 @@ class Terminal:
                 data = b""
             write_all(1, data)
             if not data:
-                stop_reading(self.own)
+                loop.forget(self.own)
                 closed()
 
         def type_in() -> None:
@@ -91,10 +86,10 @@ class Terminal:
                 data = b""
             write_all(self.own, data or b"\x04")
             if not data:
-                stop_reading(0)
+                loop.forget(0)
 
-        read_from(self.own, show)
-        read_from(0, type_in)
+        loop.on_input(self.own, show)
+        loop.on_input(0, type_in)
 
     def give_back(self) -> None:
         with suppress(termios.error):
@@ -102,18 +97,25 @@ class Terminal:
 
 
 # Tasks that end within this time are reported in one line.
-GROUP_MS = 30
+GROUP_S = 0.1
+FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT)
+TWICE_S = 1.0
 
 
 class Session:
     def __init__(
         self,
-        options: SrunOptions,
+        gathered: Gathered,
         connection: socket.socket,
         job_id: int,
         granted: messages.Message,
     ) -> None:
-        self.options = options
+        given = gathered.given
+        self.given = given
+        self.label = "label" in given
+        self.append = str(gathered.fields.get("open_mode", "")) == "append"
+        self.name = os.environ.get("SLURM_JOB_NAME", str(gathered.fields.get("name", "")))
+        self.kill_on_bad_exit = given.get("kill-on-bad-exit", "0") != "0"
         self.connection = connection
         self.step_id = f"{job_id}.{granted['step']}"
         self.job_id, self.step = job_id, granted["step"]
@@ -122,16 +124,14 @@ class Session:
         self.total = sum(map(len, self.tasks))
         self.report = Report(self.nodes, self.tasks)
         self.exit_codes: dict[int, int] = {}
-        self.poll = select.poll()
-        self.readers: dict[int, Callable[[], None]] = {}
+        self.loop = messages.Loop()
         self.outputs = 0
         self.done = False
         self.force_terminated = False
         self.aborted = False
-        self.first_exit_s = 0.0
         self.terminating = False
-        self.terminal = make_terminal() if options.pty else None
-        self.signals = SrunSignals(self.step_id, self.tell, self.print_status)
+        self.terminal = make_terminal() if "pty" in given else None
+        self.last_interrupt_s = -TWICE_S
 
     def run(self) -> int:
         try:
@@ -139,11 +139,10 @@ class Session:
         except NoFile:
             self.connection.close()
             return 1
-        self._read_from(self.connection.fileno(), self._on_message)
-        self.signals.install()
-        self._read_from(self.signals.descriptor, self.signals.handle)
+        self.loop.on_input(self.connection, self._on_message)
+        self._catch_signals()
         try:
-            self._carry()
+            self.loop.run()
         finally:
             if self.terminal:
                 self.terminal.give_back()
@@ -152,35 +151,17 @@ class Session:
             say(f"Force Terminated StepId={self.step_id}")
         return max(self.exit_codes.values(), default=1)
 
-    def _carry(self) -> None:
-        while not self.done or self.outputs:
-            ready = self.poll.poll(GROUP_MS if self.report.pending else self._wait_ms())
-            for descriptor, _ in ready:
-                if action := self.readers.get(descriptor):
-                    action()
-            if not ready:
-                self.report.flush()
-            self._check_wait()
-
-    def _wait_ms(self) -> int | None:
-        return 1000 if self.options.wait_s and self.first_exit_s else None
-
-    def _read_from(self, descriptor: int, action: Callable[[], None]) -> None:
-        self.readers[descriptor] = action
-        self.poll.register(descriptor, select.POLLIN)
-
-    def _stop_reading(self, descriptor: int) -> None:
-        if self.readers.pop(descriptor, None):
-            self.poll.unregister(descriptor)
+    def _leave_if_over(self) -> None:
+        if self.done and not self.outputs:
+            self.loop.stop()
 
     def _values(self) -> list[dict[str, str]]:
-        user, array = user_name(), filename_patterns.array_around()
-        name = os.environ.get("SLURM_JOB_NAME", self.options.job_name)
+        array = filename_patterns.array_around()
         found: dict[int, dict[str, str]] = {}
         for place, node in enumerate(self.nodes):
             for task in self.tasks[place]:
                 found[task] = filename_patterns.of_task(
-                    self.job_id, self.step, node, place, task, name=name, user=user, array=array
+                    self.job_id, self.step, node, place, task, name=self.name, array=array
                 )
         return [found[task] for task in range(self.total)]
 
@@ -190,17 +171,18 @@ class Session:
             self._launch_in(self.terminal)
             return
         values = self._values()
-        sinks = Sinks(values, self.options.open_mode.startswith("a"), self.options.label)
+        sinks = Sinks(values, self.append, self.label)
+        paths = {name: self.given.get(name, "") for name in ("input", "output", "error")}
         files: list[int] = []
         inputs: list[int] = []
         for task in range(self.total):
-            given = input_of(self.options.input, task, values[task])
+            given = input_of(paths["input"], values[task])
             if given is None:
                 given, writing = os.pipe()
                 inputs.append(writing)
-            output, direct = sinks.target(self.options.output, 1, task, "stdout")
+            output, direct = sinks.target(paths["output"], 1, task, "stdout")
             out_file = os.dup(output) if direct else self._relay(output, task)
-            choice = self.options.error or self.options.output
+            choice = paths["error"] or paths["output"]
             error, error_direct = sinks.target(choice, 2, task, "stderr")
             err_file = os.dup(error) if error_direct else self._relay(error, task)
             files += [given, out_file, err_file]
@@ -216,22 +198,24 @@ class Session:
 
         def closed() -> None:
             self.outputs = 0
+            self._leave_if_over()
 
-        window.begin(self._read_from, self._stop_reading, closed)
+        window.begin(self.loop, closed)
 
     def _relay(self, target: int, task: int) -> int:
         reading, writing = os.pipe()
         width = len(str(self.total - 1))
-        label = f"{task:>{width}}: ".encode() if self.options.label else b""
-        output = Output(reading, target, label, self.options.unbuffered)
+        label = f"{task:>{width}}: ".encode() if self.label else b""
+        output = Output(reading, target, label, "unbuffered" in self.given)
 
         def pump() -> None:
             if not output.pump():
-                self._stop_reading(reading)
+                self.loop.forget(reading)
                 self.outputs -= 1
+                self._leave_if_over()
 
         self.outputs += 1
-        self._read_from(reading, pump)
+        self.loop.on_input(reading, pump)
         return writing
 
     def _on_message(self) -> None:
@@ -243,7 +227,7 @@ class Session:
         if "exited" in message:
             self._task_ended(message["exited"], message["status"])
         elif "say" in message:
-            label = b"0: " if self.options.label else b""
+            label = b"0: " if self.label else b""
             write_all(2, label + message["say"].encode() + b"\n")
         elif "aborted" in message:
             self._abort_note(message["aborted"])
@@ -258,11 +242,11 @@ class Session:
     def _task_ended(self, task: int, status: int) -> None:
         self.exit_codes[task] = code_of(status)
         self.report.add(task, status)
-        self.first_exit_s = self.first_exit_s or time.monotonic()
+        self.loop.after(GROUP_S, self.report.flush)
         if status and not self.aborted:
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
                 self.force_terminated = True
-            if self.options.kill_on_bad_exit and len(self.exit_codes) < self.total:
+            if self.kill_on_bad_exit and len(self.exit_codes) < self.total:
                 self._terminate()
 
     def _terminate(self) -> None:
@@ -271,18 +255,6 @@ class Session:
             self.report.flush()
             say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")
             self.tell({"do": "terminate"})
-
-    def _check_wait(self) -> None:
-        """Apply --wait: a limit in seconds for the other tasks after the first has ended."""
-        limit_s = self.options.wait_s
-        if not limit_s or not self.first_exit_s or len(self.exit_codes) == self.total:
-            return
-        if time.monotonic() - self.first_exit_s >= limit_s and not self.terminating:
-            self.terminating = True
-            say(f"First task exited {limit_s}s ago")
-            self.print_status()
-            say(f"launch/slurm: _step_signal: Terminating StepId={self.step_id}")
-            self.tell({"do": "kill"})
 
     def print_status(self) -> None:
         exited = sorted(self.exit_codes)
@@ -297,46 +269,32 @@ class Session:
             messages.send(self.connection, message)
 
     def _finish(self, lost: int) -> None:
-        self._stop_reading(self.connection.fileno())
+        self.loop.forget(self.connection)
         self.done = True
         if lost:
             for task in range(self.total):
                 if task not in self.exit_codes:
                     self._task_ended(task, int(signal.SIGKILL))
+        self._leave_if_over()
 
     def _lost(self) -> None:
         """End the session. The job's supervisor is dead, and so is everything in the job."""
         say(f"error: Node failure on {','.join(self.nodes)}")
         self._finish(self.total - len(self.exit_codes))
 
-
-FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGQUIT)
-TWICE_S = 1.0
-
-
-class SrunSignals:
-    """The signals that srun handles. `tell` sends to the supervisor, `print_status` prints."""
-
-    def __init__(
-        self, step_id: str, tell: Callable[[dict[str, Any]], None], print_status: Callable[[], None]
-    ) -> None:
-        self.step_id = step_id
-        self.tell = tell
-        self.print_status = print_status
-        self.descriptor, self.writing = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        os.set_blocking(self.writing, False)
-        self.last_interrupt_s = -TWICE_S
-
-    def install(self) -> None:
-        signal.set_wakeup_fd(self.writing, warn_on_full_buffer=False)
+    def _catch_signals(self) -> None:
+        self.signals, writing = os.pipe()
+        os.set_blocking(self.signals, False)
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         own = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCONT)
         for number in (*own, *FORWARDED):
             signal.signal(number, lambda *_: None)
+        self.loop.on_input(self.signals, self._handle_signals)
 
-    def handle(self) -> None:
+    def _handle_signals(self) -> None:
         try:
-            numbers = os.read(self.descriptor, 64)
+            numbers = os.read(self.signals, 64)
         except BlockingIOError:
             return
         for number in numbers:

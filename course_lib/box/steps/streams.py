@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 
+from course_lib.box.commands.command_line import Unsupported
 from course_lib.box.queue import arrays
 from course_lib.box.steps import filename_patterns
 
@@ -149,11 +150,9 @@ class Sinks:
         """Return a descriptor to write to, and whether the task gets it or srun relays to it."""
         if choice in ("", "all"):
             return default, False
-        if choice == "none" or (choice.isdigit() and int(choice) != task):
-            return self._open(b"/dev/null", stream), False
         if choice.isdigit():
-            return default, False
-        pattern = os.fsencode(choice)
+            raise Unsupported(f"{stream} of one task ({choice})", "Name a file with %t.")
+        pattern = b"/dev/null" if choice == "none" else os.fsencode(choice)
         path = filename_patterns.fill(pattern, self.values[task])
         direct = filename_patterns.depends_on_task(pattern) and not self.label
         return self._open(path, stream), direct
@@ -168,13 +167,13 @@ class Sinks:
         return self.shared[path]
 
 
-def input_of(choice: str, task: int, values: dict[str, str]) -> int | None:
+def input_of(choice: str, values: dict[str, str]) -> int | None:
     """Return a descriptor to read from, or None if srun passes on its own input."""
-    if choice in ("", "all") or (choice.isdigit() and int(choice) == task):
+    if choice in ("", "all"):
         return None
-    path = b"/dev/null"
-    if choice != "none" and not choice.isdigit():
-        path = filename_patterns.fill(os.fsencode(choice), values)
+    if choice.isdigit():
+        raise Unsupported(f"stdin of one task ({choice})", "Name a file with %t.")
+    path = filename_patterns.fill(os.fsencode(choice), values) if choice != "none" else b"/dev/null"
     try:
         return os.open(path, os.O_RDONLY)
     except OSError as error:

@@ -45,16 +45,14 @@ class BatchScript:
     def start(self) -> None:
         job, host, loop = self.context.job, self.context.host, self.context.loop
         record = self._record()
-        self.context.writes.post(lambda: state.add_step(record))
+        retry(lambda: state.add_step(record), LASTING_S)
         try:
             script = self._copied()
             streams = open_streams(job, host)
         except OSError as error:
             note(f"the script cannot be started: {error}")
             number = IO_FAILED_SIGNAL
-            self.context.writes.post(
-                lambda: state.finish_step(job.id, STEP, "CANCELLED", 0, number)
-            )
+            retry(lambda: state.finish_step(job.id, STEP, "CANCELLED", 0, number), LASTING_S)
             self.on_exit(number)
             return
         self.log = os.dup(streams[2])
@@ -140,9 +138,7 @@ def copy_script(job: Job, folder: str) -> str:
 
 def _path(job: Job, pattern: bytes, host: str) -> bytes:
     array = (job.array_job_id, job.array_task)
-    values = filename_patterns.of_task(
-        job.id, "batch", host, name=job.name, user=job.user, array=array
-    )
+    values = filename_patterns.of_task(job.id, "batch", host, name=job.name, array=array)
     return os.path.join(job.work_dir, filename_patterns.fill(pattern, values))
 
 
@@ -202,15 +198,9 @@ def with_start_file(environment: dict[bytes, bytes], path: str) -> dict[bytes, b
     """
     given, ours = environment.get(b"BASH_ENV", b""), os.fsencode(path)
     added = {b"BASH_ENV": ours}
-    if given and not _is_of_a_job_beside(given, ours):
+    if given and not given.startswith(os.fsencode(settings.state_home())):
         added[START_FILE_OF_USER] = given
     return {**environment, **added}
-
-
-def _is_of_a_job_beside(given: bytes, ours: bytes) -> bool:
-    folder, name = os.path.split(given)
-    own_folder, own_name = os.path.split(ours)
-    return name == own_name and os.path.dirname(folder) == os.path.dirname(own_folder)
 
 
 def order_of_script(job: Job, variables: JobVariables, script: str) -> Order:

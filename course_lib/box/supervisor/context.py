@@ -1,21 +1,20 @@
-"""State shared by the parts of a supervisor, and writes that are repeated on a full disk."""
+"""State shared by the parts of a supervisor, and writes that wait for a full disk."""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from course_lib.box import state_folder
 from course_lib.box.processes import finding
-from course_lib.box.processes.event_loop import Loop
+from course_lib.box.processes.messages import Loop
 from course_lib.box.processes.spawner import Usage
 from course_lib.box.queue import state
-from course_lib.box.queue.records import Allocation, Job, StepRecord
+from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.queue.store import HomeGone, StateError
 from course_lib.box.settings import Settings
 from course_lib.box.state_folder import note
@@ -52,59 +51,6 @@ def retry(action: Callable[[], Result], patience_s: float = PATIENCE_S) -> Resul
                 return None
             time.sleep(wait_s)
             wait_s = min(wait_s * 1.5, LONGEST_WAIT_S)
-
-
-class LaterWrites:
-    """A queue that writes events of a job in order, as soon as possible.
-
-    The job does not wait for it. If the disk is full, its steps begin and end, and they are in the
-    state file once there is space.
-    """
-
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.waiting: deque[Callable[[], object]] = deque()
-        self.next_step = 0
-
-    def post(self, action: Callable[[], object]) -> None:
-        self.waiting.append(action)
-        if len(self.waiting) == 1:
-            self._write()
-
-    def _write(self) -> None:
-        try:
-            while self.waiting:
-                self.waiting[0]()
-                self.waiting.popleft()
-        except HomeGone:
-            self.waiting.clear()
-        except StateError as error:
-            note(str(error))
-            if "constraint" in str(error):  # the row exists: an earlier attempt wrote it
-                self.waiting.popleft()
-            self.loop.after(LONGEST_WAIT_S, self._write)
-
-    def begin_step(self, values: dict[str, object]) -> StepRecord | None:
-        """Begin a step with the next number. Return None if the queue has ended the job."""
-        values = {**values, "step": str(self.next_step), "start_s": time.time()}
-        record: StepRecord | None = StepRecord(**values)
-        try:
-            if self.waiting:
-                self.post(lambda: state.add_step(values))
-            else:
-                record = state.add_step(values)
-        except HomeGone:
-            return None
-        except StateError:
-            self.post(lambda: state.add_step(values))
-        self.next_step += record is not None
-        return record
-
-    def drain(self) -> None:
-        """Write all waiting events at the end of the job, with a long time-out."""
-        while self.waiting:
-            retry(self.waiting[0], LASTING_S)
-            self.waiting.popleft()
 
 
 OUT_OF_MEMORY_CODE = 125
@@ -165,9 +111,6 @@ class JobContext:
     loop: Loop
     outcome: Outcome = field(default_factory=Outcome)
 
-    def __post_init__(self) -> None:
-        self.writes = LaterWrites(self.loop)
-
     @property
     def host(self) -> str:
         """Return the node of the script."""
@@ -187,9 +130,6 @@ class JobContext:
 
     def finish_step(self, step: str, final: str, status: int, usage: Usage) -> None:
         code, number = self.outcome.code_and_signal(status)
-        used = {
-            "max_rss_kib": usage.max_rss_kib,
-            "cpu_s": usage.user_s + usage.system_s,
-            "user_cpu_s": usage.user_s,
-        }
-        self.writes.post(lambda: state.finish_step(self.job.id, step, final, code, number, **used))
+        used = {"max_rss_kib": usage.max_rss_kib, "cpu_s": usage.cpu_s}
+        job_id = self.job.id
+        retry(lambda: state.finish_step(job_id, step, final, code, number, **used), LASTING_S)

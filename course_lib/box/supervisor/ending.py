@@ -24,7 +24,6 @@ class Ending:
         self.steps = steps
         self.script = script
         self.forgotten = False
-        self.alarms = 0
         self.begun = time.monotonic()
         self.on_stop: Callable[[], None] = lambda: None
         steps.on_end = self._step_ended
@@ -32,32 +31,29 @@ class Ending:
             script.on_exit, script.on_gone = self.ended_by_itself, self._leave_if_idle
 
     def set_alarms(self) -> None:
-        """Set timers for the time limit and the signal before it; repeated if the limit changes."""
-        self.alarms += 1
-        mine, job, loop = self.alarms, self.context.job, self.context.loop
+        """Set timers for the time limit and the signal before it."""
+        job, loop = self.context.job, self.context.loop
         if job.time_limit_min < 0:
             return
         limit_s = job.time_limit_min * 60
         # wall time, which continues during sleep; the monotonic clock covers a clock set back
         ran_s = max(time.time() - job.start_s, time.monotonic() - self.begun)
         left_s = limit_s - ran_s
-        loop.after(left_s, lambda: self._time_is_up(mine))
+        loop.after(left_s, self._time_is_up)
         if job.signal_number:
-            loop.after(left_s - job.signal_before_s, lambda: self._warn(mine))
+            loop.after(left_s - job.signal_before_s, self._warn)
 
-    def _warn(self, alarm: int) -> None:
+    def _warn(self) -> None:
         job = self.context.job
-        if alarm != self.alarms:
-            return
         if job.signal_to == STEP and self.script:
             self.script.signal(job.signal_number, alone=True)
         else:
             self.steps.signal(job.signal_number)
 
-    def _time_is_up(self, alarm: int) -> None:
-        if not self.outcome.decided and alarm == self.alarms:
+    def _time_is_up(self) -> None:
+        if not self.outcome.decided:
             job_id = self.context.job.id
-            self.context.writes.post(lambda: state.mark_completing(job_id, "TIMEOUT"))
+            retry(lambda: state.mark_completing(job_id, "TIMEOUT"), LASTING_S)
             self._stop(" DUE TO TIME LIMIT", "TIMEOUT")
 
     def cancel(self, why: str = "") -> None:
@@ -115,7 +111,7 @@ class Ending:
             final = outcome.job_state(status)
             code, number = outcome.code_and_signal(status)
             job_id = self.context.job.id
-            self.context.writes.post(lambda: state.mark_completing(job_id, final, code, number))
+            retry(lambda: state.mark_completing(job_id, final, code, number), LASTING_S)
             outcome.decide(ENDED, final)
             self.steps.stop_all(FAILED_TEXT if final == "FAILED" else cancelled_text())
             self._kill_later()
@@ -135,7 +131,6 @@ class Ending:
             self.context.loop.stop()
 
     def report(self) -> None:
-        self.context.writes.drain()
         if not self.forgotten:
             job_id, final = self.context.job.id, self.outcome.state
             code, number = self.outcome.code_and_signal(self.outcome.status)

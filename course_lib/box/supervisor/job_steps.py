@@ -13,20 +13,18 @@ from course_lib.box.hostlist import compress
 from course_lib.box.processes import messages
 from course_lib.box.processes.spawner import StepDaemon, Usage
 from course_lib.box.processes.task import Order
+from course_lib.box.queue import state
 from course_lib.box.scheduling import step_placement
 from course_lib.box.scheduling.step_placement import (
     Busy,
-    DeviceRequest,
     Impossible,
-    JobDevices,
+    JobNode,
     Layout,
     StepRequest,
-    allot,
 )
-from course_lib.box.settings import UNLIMITED
 from course_lib.box.steps.streams import code_of
 from course_lib.box.supervisor import batch_script, limits
-from course_lib.box.supervisor.context import JobContext
+from course_lib.box.supervisor.context import LASTING_S, JobContext, retry
 from course_lib.box.supervisor.variables import OF_DEVICES, encoded, without
 
 JOB_IS_OVER = "Job/step already completing or completed"
@@ -39,7 +37,7 @@ def cancelled_text(why: str = "") -> str:
 
 
 class RunningStep:
-    """A step that runs. `holds` means that other steps cannot use its CPUs (no --overlap)."""
+    """A step that runs. Without --overlap, it holds its CPUs and devices."""
 
     def __init__(
         self,
@@ -47,24 +45,25 @@ class RunningStep:
         connection: socket.socket,
         message: messages.Message,
         layout: Layout,
-        holds: bool,
+        request: StepRequest,
         on_end: Callable[[RunningStep], None],
     ) -> None:
         self.context = context
         self.connection = connection
         self.message = message
         self.layout = layout
-        self.holds = holds
+        self.request = request
         self.on_end = on_end
         self.parts = [context.parts[place] for place in layout.places]
-        self.left = layout.total
+        self.total = sum(layout.counts)
+        self.left = self.total
         self.worst_status = 0
         self.final = ""
         self.announced = False
         self.launched = False
         self.over = False
         self.usage = Usage()
-        record = context.writes.begin_step(self._record())
+        record = retry(lambda: state.add_step(self._record()), LASTING_S)
         if record is None:
             raise Impossible(JOB_IS_OVER)
         self.name = record.step
@@ -75,11 +74,9 @@ class RunningStep:
             "name": self.message["name"],
             "nodes": compress([part.node for part in self.parts]),
             "node_count": len(self.parts),
-            "tasks": self.layout.total,
+            "tasks": self.total,
             "cpus": sum(self.layout.cpus),
             "devices": sum(map(len, self.layout.devices)),
-            "time_limit_min": self.message.get("time_min") or UNLIMITED,
-            "submit_line": self.message["line"],
         }
 
     def begin(self) -> None:
@@ -88,8 +85,6 @@ class RunningStep:
         loop.on_input(self.connection, self._on_message)
         names = [part.node for part in self.parts]
         self._tell({"step": self.name, "nodes": names, "tasks": self.layout.tasks})
-        if minutes := self.message.get("time_min"):
-            loop.after(minutes * 60, self._time_is_up)
 
     def _on_message(self) -> None:
         try:
@@ -103,7 +98,8 @@ class RunningStep:
         elif do == "signal":
             self._signal_tasks(int(message["signal"]))
         elif do == "terminate":
-            self._end_it(cancelled_text())
+            self._stop(cancelled_text(), self_inflicted=True)
+            self.context.loop.after(self.context.box.kill_wait_s, self.kill)
         elif do == "kill" and not self.context.outcome.decided:
             self.signal(signal.SIGKILL)
         messages.close_all(files)
@@ -129,30 +125,28 @@ class RunningStep:
         shared = {**without(OF_DEVICES, own), **encoded(of_step)}
         has_device = any(self.layout.devices)
         own_limits = limits.of_process(self.context.job, has_device, variables.gpus)
-        for task in range(self.layout.total):
+        for task in range(self.total):
             order = self._order(task, shared, own_limits)
             self.daemon.spawn(str(task), order, files[3 * task : 3 * task + 3])
 
     def _order(self, task: int, shared: dict[bytes, bytes], own_limits: limits.Limits) -> Order:
         message = self.message
         node = self.layout.node_of(task)
-        on_node = self.layout.tasks_on(node)
-        place, per_task = on_node.index(task), message["per_task"]
-        devices, said = step_placement.devices_of_task(
-            self.layout.devices[node], place, len(on_node), per_task
+        on_node, per_task = self.layout.tasks[node], self.request.gpus_per_task or 0
+        devices = step_placement.devices_of_task(
+            self.layout.devices[node], on_node.index(task), len(on_node), per_task
         )
         variables = self.context.variables
         own = variables.task(self.layout, task, devices)
         if per_task and devices and len(on_node) > 1:
             own["SLURMD_TRES_BIND"] = f"gpu:per_task:{per_task}"
         return Order(
-            node=self.layout.places[self.layout.node_of(task)],
+            node=self.layout.places[node],
             argv=message["argv"],
             environment={**(variables.pace if devices else {}), **shared, **encoded(own)},
             folder=message["folder"],
             umask=message["umask"],
             limits={**message["limits"], **own_limits},
-            said=said,
             terminal=bool(message["terminal"]) and task == 0,
         )
 
@@ -163,16 +157,6 @@ class RunningStep:
     def say(self, text: str) -> None:
         """Send a line of slurmstepd, which srun prints as if task 0 had written it."""
         self._tell({"say": f"slurmstepd: error: {text}"})
-
-    def _time_is_up(self) -> None:
-        if self.left:
-            self.final = "TIMEOUT"
-            self._end_it(cancelled_text(" DUE TO TIME LIMIT"))
-
-    def _end_it(self, text: str) -> None:
-        """End the step alone, on its own request or at its time limit. The job goes on."""
-        self._stop(text, self_inflicted=True)
-        self.context.loop.after(self.context.box.kill_wait_s, self.kill)
 
     def signal(self, number: int) -> None:
         """Handle a signal from scancel. SIGKILL ends the step at once; others go to the tasks."""
@@ -187,7 +171,7 @@ class RunningStep:
         if number == signal.SIGKILL:
             self.kill()
         else:
-            for task in range(self.layout.total):
+            for task in range(self.total):
                 self.daemon.signal(number, str(task))
 
     def _announce(self, text: str, self_inflicted: bool = False) -> None:
@@ -305,35 +289,26 @@ class JobSteps:
     def _make(self, connection: socket.socket, message: messages.Message) -> RunningStep:
         if self.context.outcome.decided:
             raise Impossible(JOB_IS_OVER)
-        parts, asked = self.context.parts, message["request"]
-        request = StepRequest(**{**asked, "devices": DeviceRequest(**asked["devices"])})
-        names, cpus = [part.node for part in parts], [len(part.cpus) for part in parts]
-        held, kind = [part.devices for part in parts], self.context.box.device_type
-        devices = JobDevices.of(self.context.job, kind, held, self._free_devices())
-        busy = frozenset(place for step in self.active for place in step.layout.places)
-        layout = allot(request, names, cpus, self._free(), devices, busy)
-        holds = not request.overlap
-        return RunningStep(self.context, connection, message, layout, holds, self._over)
+        request = StepRequest(**message["request"])
+        nodes = [self._node(place) for place in range(len(self.context.parts))]
+        layout = step_placement.allot(request, nodes)
+        return RunningStep(self.context, connection, message, layout, request, self._over)
 
-    def _free(self) -> list[int]:
-        free = [len(part.cpus) for part in self.context.parts]
-        for step in self.active:
-            for place, cpus in zip(step.layout.places, step.layout.cpus, strict=True):
-                free[place] -= cpus if step.holds else 0
-        return [max(0, number) for number in free]
-
-    def _free_devices(self) -> list[tuple[int, ...]]:
-        taken = [
-            (place, device)
-            for step in self.active
-            if step.holds
-            for place, devices in zip(step.layout.places, step.layout.devices, strict=True)
-            for device in devices
-        ]
-        return [
-            tuple(device for device in part.devices if (place, device) not in taken)
-            for place, part in enumerate(self.context.parts)
-        ]
+    def _node(self, place: int) -> JobNode:
+        """Return a node of the job with what its running steps leave free."""
+        part = self.context.parts[place]
+        on_it = [step for step in self.active if place in step.layout.places]
+        holding = [step for step in on_it if not step.request.overlap]
+        numbers = [(step.layout, step.layout.places.index(place)) for step in holding]
+        taken = {device for layout, number in numbers for device in layout.devices[number]}
+        return JobNode(
+            name=part.node,
+            cpus=len(part.cpus),
+            free_cpus=len(part.cpus) - sum(layout.cpus[number] for layout, number in numbers),
+            devices=part.devices,
+            free_devices=tuple(device for device in part.devices if device not in taken),
+            busy=bool(on_it),
+        )
 
     def _over(self, step: RunningStep) -> None:
         """Start waiting steps in order until one does not fit. Later ones keep waiting."""

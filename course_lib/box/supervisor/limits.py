@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable
 from importlib.util import find_spec
 
@@ -37,43 +36,28 @@ Limits = dict[str, tuple[int, int]]
 
 
 def of_process(job: Job, has_device: bool, gpus: int) -> Limits:
-    """Return the soft limits of the submitting shell, and device memory if a slot is a CPU rank.
+    """Return the limit of device memory if a slot is a CPU rank, otherwise no limits.
 
     A device is one process. If the process allocates more than the device has, it gets the
     allocator's own error. The limit excludes the memory that every such process needs (a launcher
     needs the same), because on a GPU this would be host memory. The kernel counts memory that is
     reserved for writing, even if it is not touched, as a GPU does.
     """
-    found = dict(_of_shell(job.rlimits))
-    if has_device and not gpus:
-        device_bytes = int(job.memory_per_device_gib * 2**30)
-        base_bytes = data_bytes() + BEYOND_IMPORT_BYTES
-        most = device_bytes + base_bytes + THREAD_BYTES * (os.cpu_count() or 1)
-        found["RLIMIT_DATA"] = (most, most)
-    return found
-
-
-def _of_shell(lines: bytes) -> Limits:
-    found: Limits = {}
-    for line in lines.decode(errors="replace").splitlines():
-        name, _, soft = line.partition("=")
-        name = name if name.startswith("RLIMIT_") else f"RLIMIT_{name}"
-        kind = getattr(resource, name, None)
-        if kind is not None and soft.lstrip("-").isdigit():
-            found[name] = (int(soft), resource.getrlimit(kind)[1])
-    return found
+    if not has_device or gpus:
+        return {}
+    device_bytes = int(job.memory_per_device_gib * 2**30)
+    base_bytes = data_bytes() + BEYOND_IMPORT_BYTES
+    most = device_bytes + base_bytes + THREAD_BYTES * (os.cpu_count() or 1)
+    return {"RLIMIT_DATA": (most, most)}
 
 
 class MemoryWatch:
-    """A check of memory limits. A slow, exact measurement follows if a fast one is too high."""
+    """A check of the memory that the job asked for with --mem."""
 
     def __init__(self, context: JobContext, on_exceeded: Callable[[], None]) -> None:
         self.guard = context.processes.guard
         self.on_exceeded = on_exceeded
-        per_node = [
-            memory_limit_bytes(context.job, len(part.cpus), len(part.devices))
-            for part in context.parts
-        ]
+        per_node = [memory_limit_bytes(context.job, len(part.cpus)) for part in context.parts]
         # All nodes are on one machine, so only their total can be measured
         self.most_bytes = None if None in per_node else sum(n for n in per_node if n)
 
@@ -81,38 +65,19 @@ class MemoryWatch:
         most = self.most_bytes
         if most is None:
             return
-        if resident_bytes(self.guard) > most and private_bytes(self.guard) > most:
+        if private_bytes(self.guard) > most:
             self.on_exceeded()
 
 
-def memory_limit_bytes(job: Job, cpus_on_node: int, devices_on_node: int) -> int | None:
+def memory_limit_bytes(job: Job, cpus_on_node: int) -> int | None:
     """Return the memory that the job's --mem options allow on one node, or None for no limit."""
-    for text, times in (
-        (job.memory, 1),
-        (job.memory_per_cpu, cpus_on_node),
-        (job.memory_per_gpu, devices_on_node),
-    ):
-        if text and text != "0":
-            return int(text) * times * 2**20
-    return None
-
-
-def resident_bytes(root: int) -> int:
-    """Return the memory of all descendants of a process. Shared pages count for each. Fast."""
-    return sum(_resident(pid) for pid in finding.descendants(root))
+    mib = int(job.memory or 0) or int(job.memory_per_cpu or 0) * cpus_on_node
+    return mib * 2**20 or None
 
 
 def private_bytes(root: int) -> int:
-    """Return the memory without shared pages, such as pages of the warm process. Slow."""
+    """Return the memory without shared pages, such as pages of the warm process."""
     return sum(_private(pid) for pid in finding.descendants(root))
-
-
-def _resident(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _private(pid: int) -> int:

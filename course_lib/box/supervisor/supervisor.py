@@ -14,10 +14,10 @@ from course_lib.box.dispatch import upkeep
 from course_lib.box.nodes import host_names, namespaces, probe
 from course_lib.box.processes import finding, libc, messages
 from course_lib.box.processes.control import SOCKET
-from course_lib.box.processes.event_loop import Loop
 from course_lib.box.processes.guard import Guard, NotStarted
+from course_lib.box.processes.messages import Loop
 from course_lib.box.processes.task import JobPlan
-from course_lib.box.queue import state
+from course_lib.box.queue import state, store
 from course_lib.box.queue.records import NODE_FAIL, Allocation, Job
 from course_lib.box.queue.store import HomeGone, StateError, stay_with_folder
 from course_lib.box.state_folder import note
@@ -137,6 +137,9 @@ class Supervisor:
 
     def _begin(self) -> None:
         context, loop = self.context, self.loop
+        # SQLite's journal stays as long as a connection is open. Commands can then read the queue
+        # on a full disk, where they could not create a journal.
+        self.reader = retry(store.connect, LASTING_S)
         self.steps = JobSteps(context)
         self.script = BatchScript(context) if context.job.kind == "batch" else None
         self.ending = Ending(context, self.steps, self.script)
@@ -152,7 +155,7 @@ class Supervisor:
         self.ending.set_alarms()
         if self.script:
             self.script.start()
-        elif context.job.kind != "no-shell":
+        else:
             loop.after(ATTACH_S, self._nobody_came)
 
     def _on_message_of_first(self) -> None:
@@ -194,7 +197,7 @@ class Supervisor:
     def _look(self) -> None:
         """Read the job again, because a message about a change in the queue may have been lost."""
         try:
-            job = state.read_job_exactly(self.job_id)
+            job = state.read_job(self.job_id)
         except HomeGone:
             job = None
         except StateError:
@@ -228,11 +231,6 @@ class Supervisor:
             self._signal(request)
         elif do == "pass":
             retry(upkeep.run_pass, BRIEF_S)
-        elif do == "reload":
-            job = retry(lambda: state.read_job_exactly(self.job_id), BRIEF_S)
-            if job is not None:
-                self.context.job = job
-                self.ending.set_alarms()
         else:
             return {"error": f"unknown request {do!r}"}
         return {"ok": True}

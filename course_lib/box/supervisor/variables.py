@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 
-from course_lib.box import gpus, settings, state_folder
+from course_lib.box import devices, settings, state_folder
 from course_lib.box.hostlist import compress
-from course_lib.box.nodes import device_pace
 from course_lib.box.nodes.namespaces import address
-from course_lib.box.processes import control
 from course_lib.box.queue import arrays
 from course_lib.box.queue.records import Allocation, Job
 from course_lib.box.scheduling.step_placement import Layout
 
-LAUNCHER_PORT = 60001
 Devices = tuple[int, ...]
 OF_DEVICES = {
     *(b"CUDA_VISIBLE_DEVICES", b"GPU_DEVICE_ORDINAL", b"ROCR_VISIBLE_DEVICES"),
@@ -29,8 +26,8 @@ class JobVariables:
         self.job = job
         self.parts = parts
         self.box = settings.load()
-        self.machine = gpus.usable(gpus.find(), self.box.gpus, self.box.slots)
-        self.pace = device_pace.variables(self.box)
+        self.machine = devices.usable(devices.find(), self.box.gpus, self.box.slots)
+        self.pace = devices.pace_variables(self.box)
         chosen = job.variables().get(settings.COMPILED_CODE.encode(), b"")
         # torch sets the folder in /tmp in its own environment, as in a notebook that submits
         self.names_compiled_code = bool(chosen) and b"/torchinductor_" not in chosen
@@ -44,21 +41,16 @@ class JobVariables:
         """Return the variables that the script and every task share."""
         job, parts = self.job, self.parts
         found = {
-            control.MARKER: control.marker(job.id, settings.state_home()),
+            settings.MARKER: settings.marker(job.id, settings.state_home()),
             **job_and_nodes(job, parts, self.box.cluster),
             "SLURM_JOB_GID": str(job.gid),
             "SLURM_JOB_UID": str(job.uid),
             "SLURM_JOB_USER": job.user,
-            "SLURM_PRIO_PROCESS": "0",
-            "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
-            "SLURM_WORKING_CLUSTER": f"{self.box.cluster}:box:0:9728:109",
             "TMPDIR": state_folder.temporary_folder(job.id),
         }
-        if job.kind == "batch":
-            found["SLURM_NODE_ALIASES"] = "(null)"
-        elif job.tasks_per_node:
+        if job.kind != "batch" and job.tasks_per_node:
             found["SLURM_NTASKS_PER_NODE"] = str(job.tasks_per_node)
-        return found | gpus.outer_limits(os.environ) | self._if_any()
+        return found | devices.outer_limits(os.environ) | self._if_any()
 
     def _if_any(self) -> Variables:
         found = {
@@ -88,12 +80,10 @@ class JobVariables:
 
     def of_node(self, place: int, number: int, cpus: int) -> Variables:
         """Return the variables of a node. `place` counts the job's nodes, `number` the step's."""
-        node = self.parts[place].node
         return {
-            "SLURMD_NODENAME": node,
+            "SLURMD_NODENAME": self.parts[place].node,
             "SLURM_CPUS_ON_NODE": str(cpus),
             "SLURM_NODEID": str(number),
-            "SLURM_TOPOLOGY_ADDR": node,
         }
 
     def devices(
@@ -107,7 +97,7 @@ class JobVariables:
             return {"SLURM_GPUS_ON_NODE": str(len(held))} if held else {}
         logical = ",".join(map(str, part.devices))
         found = {
-            **gpus.visible(self.machine.maker, self._physical(part.node, own)),
+            **devices.visible(self.machine.maker, self._physical(part.node, own)),
             "SLURM_GPUS_ON_NODE": str(len(held)),
             "SLURM_STEP_GPUS": ",".join(map(str, own)),
         }
@@ -139,7 +129,7 @@ class JobVariables:
         per_node = repeated(counts)
         found = {
             **self.common(),
-            **self._inside(distribution or default),
+            "SLURM_LAUNCH_NODE_IPADDR": self._address_of_first(),
             "SLURM_NNODES": str(len(counts)),
             "SLURM_NPROCS": total,
             "SLURM_NTASKS": total,
@@ -150,36 +140,22 @@ class JobVariables:
             "SLURM_STEP_NUM_TASKS": total,
             "SLURM_STEP_TASKS_PER_NODE": per_node,
             "SLURM_TASKS_PER_NODE": per_node,
-            "SRUN_DEBUG": "3",
-            **self._launcher(int(step)),
         }
-        return {**found, "SLURM_LABELIO": "1"} if label else found
+        if self.job.kind != "batch":  # a lone srun passes on what it was asked for
+            distribution = default = self.job.distribution
+        asked = {
+            "SLURM_DISTRIBUTION": (distribution or default).lower(),
+            "SLURM_LABELIO": "1" if label else "",
+        }
+        return found | {name: text for name, text in asked.items() if text}
 
-    def _inside(self, distribution: str) -> Variables:
-        """Return the variables that differ between a step of a batch job and a lone srun."""
-        if self.job.kind != "batch":
-            chosen = self.job.distribution.lower()
-            return {"SLURM_DISTRIBUTION": chosen} if chosen else {}
-        return {
-            "SLURM_DISTRIBUTION": distribution.lower(),
-            "SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": repeated([len(p.cpus) for p in self.parts]),
-        }
-
-    def _launcher(self, step: int) -> Variables:
-        """Return the address for Slurm's messages to srun, which the box does not use."""
-        number = self.box.node_names.index(self.parts[0].node) + 1
-        host, port = address(number), str(LAUNCHER_PORT + step % 1000)
-        return {
-            "SLURM_LAUNCH_NODE_IPADDR": host,
-            "SLURM_SRUN_COMM_HOST": host,
-            "SLURM_SRUN_COMM_PORT": port,
-            "SLURM_STEP_LAUNCHER_PORT": port,
-        }
+    def _address_of_first(self) -> str:
+        return address(self.box.node_names.index(self.parts[0].node) + 1)
 
     def task(self, layout: Layout, task: int, own: Devices) -> Variables:
         """Return the variables of a task. `own` are the devices that it sees."""
         node = layout.node_of(task)
-        on_node = layout.tasks_on(node)
+        on_node = layout.tasks[node]
         place = layout.places[node]
         found = {
             **self.of_node(place, node, layout.cpus[node]),
@@ -246,15 +222,13 @@ def repeated(counts: list[int]) -> str:
 def asked_for(job: Job) -> Variables:
     """Return the variables that come from options of the submission."""
     found = {
-        "SLURM_CPUS_PER_TASK": str(job.cpus_per_task) if job.cpus_per_task else "",
-        "SLURM_GPUS": job.gpus,
-        "SLURM_GPUS_PER_NODE": job.gpus_per_node,
-        "SLURM_GPUS_PER_TASK": job.gpus_per_task,
+        "SLURM_CPUS_PER_TASK": str(job.cpus_per_task or ""),
+        "SLURM_GPUS": str(job.gpus or ""),
+        "SLURM_GPUS_PER_NODE": str(job.gpus_per_node or ""),
+        "SLURM_GPUS_PER_TASK": str(job.gpus_per_task or ""),
         "SLURM_DISTRIBUTION": job.distribution.lower(),
         "SLURM_MEM_PER_NODE": job.memory if job.memory != "0" else "",
         "SLURM_MEM_PER_CPU": job.memory_per_cpu,
-        "SLURM_MEM_PER_GPU": job.memory_per_gpu,
-        "SLURM_OVERCOMMIT": "1" if job.overcommit else "",
     }
     if job.tasks_given or job.tasks_per_node:
         found |= {"SLURM_NTASKS": str(job.tasks), "SLURM_NPROCS": str(job.tasks)}

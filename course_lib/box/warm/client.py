@@ -31,21 +31,15 @@ def paths() -> tuple[str, str]:
 
 
 def _versions() -> int:
-    """Return a checksum of the distributions beside the interpreter and of the box's sources."""
+    """Return a checksum of the packages beside the interpreter and of the box's sources."""
     environment = os.path.dirname(os.path.dirname(sys.executable))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     libraries = os.path.join(environment, "lib", version, "site-packages")
     box = os.path.dirname(settings.__file__)
-    known = (libraries, _distributions(libraries), sorted(_sources(box)))
+    names = os.listdir(libraries) if os.path.isdir(libraries) else []
+    installed = sorted(name for name in names if name.endswith((".dist-info", ".egg-info")))
+    known = (libraries, installed, sorted(_sources(box)))
     return crc32(repr(known).encode(errors="surrogateescape"))
-
-
-def _distributions(libraries: str) -> list[str]:
-    """Return names with versions. The folder's own time changes with every added file."""
-    with suppress(OSError):
-        names = os.listdir(libraries)
-        return sorted(name for name in names if name.endswith((".dist-info", ".egg-info")))
-    return []
 
 
 def _sources(folder: str) -> Iterator[tuple[str, int]]:
@@ -81,10 +75,10 @@ def supervise(job_id: int) -> int:
 
 def ensure() -> None:
     """Start the warm process if none is alive, and return at once."""
-    from course_lib.box.processes import detached
+    from course_lib.box.processes import control
 
-    if not wanted() or detached.is_locked(paths()[1]):
+    if not wanted() or control.is_locked(paths()[1]):
         return
     log = os.path.join(settings.state_home(), LOG)
     with suppress(OSError):  # too many processes: jobs start cold
-        detached.spawn_detached("warm", [], log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        control.spawn("warm", [], log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from course_lib.box import settings
 from course_lib.box.nodes import host_names, probe
-from course_lib.box.processes import detached, libc, messages, roles
+from course_lib.box.processes import control, libc, messages, roles
 from course_lib.box.warm import client, program
 from course_lib.box.warm.program import Loaded
 
@@ -121,7 +121,7 @@ class Server:
 def forget_dead(ours: str) -> None:
     """Remove files of killed warm processes. No process would use their names again."""
     for lock in glob.glob(os.path.join(glob.escape(os.path.dirname(ours)), "warm-*.lock")):
-        if lock != ours and not detached.is_locked(lock):
+        if lock != ours and not control.is_locked(lock):
             for path in (lock.removesuffix(".lock") + ".sock", lock):
                 with contextlib.suppress(OSError):
                     os.unlink(path)

@@ -20,7 +20,6 @@ def printed(layout, header: bool, capsys: pytest.CaptureFixture[str]) -> list[st
 
 def test_a_format_lays_out_and_cuts(capsys):
     assert printed(FIELDS.columns("<%.5i|%4j>"), True, capsys) == ["<JOBID|NAME>", "<   12|a lo>"]
-    assert printed(FIELDS.long_columns("id:.4,Name:6"), False, capsys) == ["  12a long"]
 
 
 def test_a_field_that_is_not_there_is_refused_with_those_that_are():

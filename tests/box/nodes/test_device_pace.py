@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.box import gpus
-from course_lib.box.nodes import device_pace
+from course_lib.box import devices
 from course_lib.box.settings import Settings
 
 FOUR = {"nodes": 2, "devices_per_node": 2, "device_pace": "auto"}
@@ -15,10 +14,10 @@ FOUR = {"nodes": 2, "devices_per_node": 2, "device_pace": "auto"}
 def cores(tmp_path, monkeypatch):
     """Says how many there are, for a box of its own without GPUs."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(gpus, "find", gpus.Gpus)
+    monkeypatch.setattr(devices, "find", devices.Gpus)
 
     def there_are(number):
-        monkeypatch.setattr(device_pace, "usable_cores", lambda: float(number))
+        monkeypatch.setattr(devices, "usable_cores", lambda: float(number))
 
     there_are(2)
     return there_are
@@ -29,30 +28,30 @@ def cores(tmp_path, monkeypatch):
     [(4, 2, 3.0), (4, 1.5, 4.0), (4, 3, 2.0), (4, 4, 1.0), (2, 8, 1.0), (8, 6, 2.0), (0, 2, 1.0)],
 )
 def test_slots_share_the_cores_with_a_margin_where_there_are_too_few(slots, cores, factor):
-    assert device_pace.chosen(slots, cores) == factor
+    assert devices.factor_for(slots, cores) == factor
 
 
 def test_a_choice_stays_when_the_cores_change_and_says_how_to_choose_again(cores, tmp_path):
-    assert device_pace.of_slot(Settings(**FOUR)).factor == 3.0
-    assert device_pace.of_slot(Settings(**FOUR)).why == "4 slots on 2 cores"
+    assert devices.of_slot(Settings(**FOUR)).factor == 3.0
+    assert devices.of_slot(Settings(**FOUR)).why == "4 slots on 2 cores"
     cores(1)
-    later = device_pace.of_slot(Settings(**FOUR))
+    later = devices.of_slot(Settings(**FOUR))
     kept = tmp_path / "home" / "device_pace.txt"
     assert later.factor == 3.0
     assert later.why == f"4 slots on 2 cores; 1 core now, remove {kept} to choose again"
     kept.unlink()
-    assert device_pace.of_slot(Settings(**FOUR)).factor == 6.0
+    assert devices.of_slot(Settings(**FOUR)).factor == 6.0
 
 
 def test_gpus_are_as_fast_as_they_are(cores, monkeypatch):
-    monkeypatch.setattr(gpus, "find", lambda: gpus.Gpus(maker="nvidia", names=("0",)))
-    assert device_pace.of_slot(Settings(**FOUR, gpus="share")).factor == 1.0
-    few = device_pace.of_slot(Settings(**FOUR))
+    monkeypatch.setattr(devices, "find", lambda: devices.Gpus(maker="nvidia", names=("0",)))
+    assert devices.of_slot(Settings(**FOUR, gpus="share")).factor == 1.0
+    few = devices.of_slot(Settings(**FOUR))
     assert few.factor == 3.0
     assert few.unused.startswith(
         "1 GPU for 4 slots, so these compute on processors; gpus = 'share'"
     )
-    none = device_pace.of_slot(Settings(**FOUR, gpus="none"))
+    none = devices.of_slot(Settings(**FOUR, gpus="none"))
     assert (none.factor, none.unused) == (3.0, "")
 
 
@@ -71,7 +70,7 @@ def test_the_share_of_a_container_counts_as_cores(tmp_path, files, least):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert device_pace.usable_cores(str(tmp_path)) == least
+    assert devices.usable_cores(str(tmp_path)) == least
 
 
 TOLD = "srun bash -c 'echo ${COURSE_DEVICE_PACE:-none}'; echo ${COURSE_DEVICE_PACE:-none}"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
-from course_lib.box import settings
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import store
 from course_lib.box.supervisor import ending
@@ -19,37 +17,30 @@ HOUR_S = 3600.0
 def started(monkeypatch):
     """Numbers of the jobs for which a supervisor was started; none is."""
     found: list[int] = []
-    monkeypatch.setattr(upkeep, "start_supervisor", lambda job_id: bool(found.append(job_id)))
+    monkeypatch.setattr(upkeep, "start_supervisor", found.append)
     monkeypatch.setattr(upkeep, "ensure_dispatcher", lambda: None)
     return found
 
 
-def begun(queue, ago_s: float, has_folder: bool) -> int:
-    """A job that has its nodes and no supervisor; `has_folder`: a first one could be started."""
+@pytest.mark.parametrize(
+    ("ago_s", "state", "starts"),
+    [
+        (0.0, "RUNNING", 0),
+        (10.0, "RUNNING", 1),
+        (HOUR_S, "NODE_FAIL", 0),
+        (-HOUR_S, "NODE_FAIL", 0),
+    ],
+)
+def test_a_job_without_supervisor_is_started_again_for_a_while(
+    queue, started, ago_s, state, starts
+):
     job_id = queue.submit()
     assert queue.run_pass() == [job_id]
     with store.transaction() as db:
         store.change(db, job_id, start_s=time.time() - ago_s)
-    if has_folder:
-        folder = Path(settings.job_folder(job_id))
-        folder.mkdir(parents=True)
-        (folder / upkeep.ALIVE).touch()
-    return job_id
-
-
-def test_a_job_allotted_in_the_future_is_ended(queue, started):
-    job_id = begun(queue, -HOUR_S, True)
     upkeep.end_dead_jobs()
-    assert queue.job(job_id).state == "NODE_FAIL"
-    assert started == []
-
-
-@pytest.mark.parametrize("ago_s", [0.0, HOUR_S, -HOUR_S])
-def test_a_job_for_whose_folder_there_was_no_room_is_started_when_there_is(queue, started, ago_s):
-    job_id = begun(queue, ago_s, False)
-    upkeep.end_dead_jobs()
-    assert queue.job(job_id).state == "RUNNING"
-    assert started == [job_id]
+    assert queue.job(job_id).state == state
+    assert started == [job_id] * starts
 
 
 def test_a_time_limit_is_no_longer_where_the_clock_is_set_back():

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from course_lib.box.queue import read_only_copy, state, store
+from course_lib.box.queue import state, store
 
 
 def put_aside(home):
@@ -51,46 +51,6 @@ def test_a_locked_state_file_is_an_error_that_says_so(queue, home, monkeypatch):
         assert state.read_job(1) is not None, "reading does not wait for a writer"
         other.execute("ROLLBACK")
     other.close()
-
-
-def killed_while_writing(file, how):
-    """A database whose last words, half of a transaction among them, are in its journal."""
-    code = f"""
-import os, random, sqlite3
-db = sqlite3.connect({str(file)!r}, isolation_level=None)
-db.execute("PRAGMA journal_mode=WAL")
-db.execute("PRAGMA cache_size=10")
-db.execute("CREATE TABLE t (a, b)")
-for number in range(200):
-    db.execute("INSERT INTO t VALUES (?, ?)", (number, "x" * random.randint(1, 3000)))
-if {how!r} == "emptied":
-    db.execute("DELETE FROM t WHERE a < 190")
-    db.execute("PRAGMA wal_checkpoint(RESTART)")
-    db.execute("VACUUM")
-db.execute("BEGIN")
-for number in range(200):
-    db.execute("INSERT INTO t VALUES (?, ?)", (number, "y" * 3000))
-if {how!r} == "committed":
-    db.execute("COMMIT")
-os.kill(os.getpid(), 9)
-"""
-    subprocess.run([sys.executable, "-c", code], check=False)
-
-
-@pytest.mark.parametrize("how", ["open", "committed", "emptied"])
-@pytest.mark.parametrize("torn_bytes", [0, 5, 5000])
-def test_a_copy_says_what_sqlite_would_read_from_the_file(tmp_path, how, torn_bytes):
-    file, journal = tmp_path / "db", tmp_path / "db-wal"
-    killed_while_writing(file, how)
-    journal.write_bytes(journal.read_bytes()[: journal.stat().st_size - torn_bytes])
-    copy = read_only_copy.copied(str(file))
-    question = "SELECT count(*), sum(a), sum(length(b)) FROM t"
-    assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    mine = copy.execute(question).fetchone()
-    with sqlite3.connect(file) as db:
-        assert mine == db.execute(question).fetchone()
-    db.close()
-    copy.close()
 
 
 def test_many_first_commands_make_one_state_file(home):

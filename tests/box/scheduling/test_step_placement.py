@@ -6,16 +6,13 @@ import pytest
 
 from course_lib.box.scheduling.step_placement import (
     Busy,
-    DeviceRequest,
     Impossible,
-    JobDevices,
+    JobNode,
     StepRequest,
     allot,
     number_tasks,
     share_tasks,
 )
-
-NAMES = ["node1", "node2"]
 
 
 def test_tasks_are_numbered_by_block_or_in_turns():
@@ -39,10 +36,14 @@ def test_tasks_go_to_nodes_in_turn_as_long_as_there_is_room(total, capacity, cou
     assert share_tasks(total, capacity) == counts
 
 
+def nodes(free=(4, 4), busy=()) -> list[JobNode]:
+    return [JobNode(f"node{n + 1}", 4, left, busy=n in busy) for n, left in enumerate(free)]
+
+
 def test_a_step_gets_all_cpus_of_its_nodes_unless_it_asks_for_exact_ones():
-    whole = allot(StepRequest(nodes=2, tasks=2), NAMES, [4, 4], [4, 4], JobDevices())
+    whole = allot(StepRequest(nodes=2, tasks=2), nodes())
     assert whole.cpus == (4, 4)
-    exact = allot(StepRequest(nodes=1, tasks=2, exact=True), NAMES, [4, 4], [4, 4], JobDevices())
+    exact = allot(StepRequest(nodes=1, tasks=2, exact=True), nodes())
     assert exact.cpus == (2,)
     assert exact.tasks == ((0, 1),)
 
@@ -50,15 +51,16 @@ def test_a_step_gets_all_cpus_of_its_nodes_unless_it_asks_for_exact_ones():
 def test_a_step_goes_first_to_a_node_without_one():
     request = StepRequest(nodes=1, tasks=1, exact=True)
     for busy, place in ((set(), 0), ({0}, 1), ({1}, 0), ({0, 1}, 0)):
-        found = allot(request, NAMES, [4, 4], [3, 4], JobDevices(), frozenset(busy))
-        assert found.places == (place,)
+        assert allot(request, nodes((3, 4), busy)).places == (place,)
 
 
 def test_a_step_goes_where_devices_are_left():
-    one = DeviceRequest(per_node=1, given=True)
-    request = StepRequest(nodes=1, tasks=1, exact=True, devices=one)
-    devices = JobDevices(held=((0, 1), (0, 1)), free=((), (1,)))
-    found = allot(request, NAMES, [4, 4], [2, 3], devices, frozenset({0, 1}))
+    request = StepRequest(nodes=1, tasks=1, exact=True, gpus_per_node=1)
+    of_job = [
+        JobNode("node1", 4, 2, (0, 1), (), busy=True),
+        JobNode("node2", 4, 3, (0, 1), (1,), busy=True),
+    ]
+    found = allot(request, of_job)
     assert (found.places, found.devices) == ((1,), ((1,),))
 
 
@@ -73,4 +75,4 @@ def test_a_step_goes_where_devices_are_left():
 )
 def test_what_cannot_be_now_differs_from_what_never_can(request_, error):
     with pytest.raises(error):
-        allot(request_, NAMES, [4, 4], [0, 4], JobDevices())
+        allot(request_, nodes((0, 4)))

@@ -8,9 +8,9 @@ NAMES = ["node1", "node2"]
 
 
 def test_signs_in_file_names():
-    values = filename_patterns.of_task(7, "2", "node1", 0, 3, name="my job", user="me")
-    filled = filename_patterns.fill(b"%x-%j_%J.%t@%N%%%5j %u %q %s %n", values)
-    assert filled == b"my job-7_7.2.3@node1%00007 me %q 2 0"
+    values = filename_patterns.of_task(7, "2", "node1", 0, 3, name="my job")
+    filled = filename_patterns.fill(b"%x-%j_%J.%t@%N%%%5j %q %s %n", values)
+    assert filled == b"my job-7_7.2.3@node1%00007 %q 2 0"
     assert filename_patterns.fill(b"a\\%j", values) == b"a%j"
     assert filename_patterns.depends_on_task(b"x%t")
     assert not filename_patterns.depends_on_task(b"x%j")

@@ -60,8 +60,6 @@ X
 t squeue
 t squeue -r
 t squeue -a -r -h -o '%i %A %F %K %j %t %r'
-t squeue -h -O jobid,jobarrayid,arrayjobid,arraytaskid -j "$id"
-t squeue -h -r -O jobid,jobarrayid,arrayjobid,arraytaskid -j "$id"
 t squeue -h -o %i -j "${id}_3"
 t squeue -h -o %i -j "${id}_2,${id}_4"
 t squeue -h -o %i -j "${id}_9"
@@ -165,7 +163,7 @@ t scancel "${id}_x"
 t scancel "${id}_"
 t scancel "${id}_[1-"
 t scancel "${id}_[7-9]"
-t scancel -v "${id}_2"
+t scancel "${id}_2"
 t scancel "${id}_1" "${id}_3"
 t squeue -h -o %i
 
@@ -233,7 +231,6 @@ t sacct -n -P -X -j "${id}_2" -o jobid,jobidraw,state
 t sacct -n -P -j "${id}_3" -o jobid
 t sacct -n -P -j "${id}_3.0" -o jobid
 t sacct -n -P -X -j "${id}_9" -o jobid
-t sacct -n -P -X -j "${id}_[1-2]" -o jobid
 t sacct -n -P -X -j "${id}_1,${id}_3" -o jobid
 t sacct -n -P -X -j "${id}_x" -o jobid
 
@@ -257,8 +254,3 @@ appears up2
 t srun --overlap --jobid="${id}_1" -n1 bash -c 'echo $SLURM_ARRAY_TASK_ID'
 touch go
 ended
-
-#: a long list of tasks
-t sbatch --hold -a 0-200:2 --wrap true
-t squeue -h -o '%i %K' -j "$id"
-scontrol show job "$id" | grep -oE 'Array[A-Za-z]+=[^ ]*' | paste -sd ' '

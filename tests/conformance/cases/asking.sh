@@ -1,9 +1,7 @@
 # More ways to ask, and what is answered to those who ask wrongly.
 
-#: squeue -O: widths, letters, what it does not know
+#: squeue -o with a tab and a backslash
 t sbatch --hold -J abcdefghijklmnop --wrap true
-t squeue -O 'JobID:8,Name:5,Name:.5,State'
-t squeue -h -O 'name:0'
 t squeue -o $'a\tb\\n%j'
 
 #: scontrol requeue, in every state
@@ -26,9 +24,9 @@ touch go
 #: scancel in more forms
 t sbatch --hold -J one --wrap true
 t sbatch --hold -J two --wrap true
-t sbatch --hold -J three -A physics --wrap true
+t sbatch --hold -J three --wrap true
 t scancel --name two --user nobody
-t scancel -A physics -t PD
+t scancel -p course -t PD -n three
 t scancel -Q 99999999
 t scancel -f ${ids[0]}
 t scancel -b ${ids[0]}
@@ -37,5 +35,4 @@ t scancel -s 0 ${ids[0]}
 t scancel ${ids[0]}.0
 t scancel ${ids[0]}_1
 t scancel "${ids[0]},${ids[1]}"
-t scancel -w node9
 states

@@ -73,7 +73,6 @@ true
 X
 ended
 t scancel "$id"
-t scancel -v "$id"
 states
 
 #: a job that leaves processes behind

@@ -28,16 +28,6 @@ show Dependency
 t squeue -h -o '%E' -j "$id"
 log ran
 
-#: --kill-on-invalid-dep
-job --hold <<'X'
-exit 1
-X
-t sbatch -d "afterok:$id" --kill-on-invalid-dep=yes --wrap 'touch ran'
-t scontrol release "${ids[0]}"
-ended
-states
-log ran
-
 #: afternotok runs after a failure
 job --hold <<'X'
 exit 1
@@ -94,19 +84,6 @@ reason
 t scontrol release "${ids[1]}"
 ended
 states
-
-#: either of two
-job --hold <<'X'
-true
-X
-job --hold <<'X'
-true
-X
-t sbatch -d "afterok:${ids[0]}?afterok:${ids[1]}" --wrap true
-show Dependency
-t scontrol release "${ids[1]}"
-ended "${ids[1]}" "$id"
-reason
 
 #: a job that has ended already
 job <<'X'

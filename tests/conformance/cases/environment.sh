@@ -79,7 +79,7 @@ show Account Comment Partition
 #: exclusive
 job --exclusive <<'X'
 env | grep -E 'CPUS|TASKS' | sort
-srun bash -c 'env | grep -E "CPUS|TASKS" | sort' | uniq
+srun bash -c 'env | grep -E "CPUS|TASKS" | grep -v PACK | sort' | uniq
 X
 tell
 
@@ -160,14 +160,6 @@ SLURM_LABELIO=1 srun -n2 echo labelled | sort
 SLURM_DISTRIBUTION=cyclic srun -n2 bash -c 'echo $SLURM_DISTRIBUTION' | uniq
 SLURM_CPUS_PER_TASK=2 srun -n2 bash -c 'echo $SLURM_CPUS_PER_TASK $SLURM_CPUS_ON_NODE' | uniq
 SRUN_CPUS_PER_TASK=2 srun -n2 bash -c 'echo $SLURM_CPUS_PER_TASK' | uniq
-X
-tell
-
-#: limits of the shell come along
-ulimit -S -n 500
-job <<'X'
-ulimit -S -n
-srun bash -c 'ulimit -S -n'
 X
 tell
 

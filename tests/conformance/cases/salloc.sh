@@ -87,15 +87,6 @@ wait $!
 echo "code $?"
 cat outs errs
 
-#: salloc --no-shell
-t salloc --no-shell -N2
-id=$(newest)
-t squeue -h -o '%i %j %t %D'
-t srun --jobid="$id" -N2 hostname
-t scancel "$id"
-ended "$id"
-states "$id"
-
 #: salloc at its time limit
 t salloc -t 1 --test-only true
 t salloc --begin=now+1hour --test-only true

@@ -1,16 +1,12 @@
 # Shapes of steps, and more of the commands' small print.
 
-#: --test-only in a job, and a step without devices
+#: a step without devices
 job -N2 -n4 <<'E'
-srun --test-only -n1 hostname; echo $?
-srun --test-only hostname; echo $?
-srun --test-only -n9 hostname; echo $?
 srun --gres=none -n1 -N1 hostname; echo $?
 srun --gres=none hostname | sort
 E
 ended
 out
-t srun --test-only -n2 hostname
 
 #: a step that says its CPUs leaves the others
 job -N1 -n4 <<'E'

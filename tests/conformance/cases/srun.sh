@@ -29,9 +29,6 @@ sorted "slurm-$id.out"
 job -n2 <<'X'
 srun -n3 hostname
 echo "exit $?"
-srun -n3 -O hostname | sort
-echo "exit $?"
-srun -n3 --overcommit hostname | sort
 X
 tell
 
@@ -140,10 +137,9 @@ printf 'a\nb\n' | srun -l cat | sort
 X
 tell
 
-#: standard input to one chosen task, to none, from a file
+#: standard input to none, and from a file
 printf 'from a file\n' >in.txt
 job -n2 <<'X'
-echo piped | srun -l -i 1 cat
 echo piped | srun -l -i none cat
 srun -l -i in.txt cat | sort
 srun -l -i nosuchfile cat

@@ -23,6 +23,6 @@ X
 appears upstep
 t scontrol requeue "$id"
 patience 20 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
-t scontrol update jobid="$id" starttime=now
+scontrol update jobid="$id" starttime=now 2>/dev/null # as in queue.sh
 ended
 untimely slurm-"$id".out

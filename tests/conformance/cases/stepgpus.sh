@@ -2,7 +2,7 @@
 
 #: steps that ask for some of the devices of one node
 job -N1 -n2 --gpus-per-node=2 <<'E'
-for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n1 --gres=gpu:3' '-n2 --gres=gpu:1' '-n1 --gres=none' '-n1 --gres=gpu:0' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=3' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1' '-n1 --gpus=gpu:1' '-n1 --gpus=a100:1' '-n1 --gres=mps:1' '--gpus=x'; do
+for shape in '-n1' '-n2' '-n1 --gpus=1' '-n1 --gpus=2' '-n1 --gpus=3' '-n1 --gpus=0' '-n2 --gpus=1' '-n2 --gpus=2' '-n1 --gres=gpu:1' '-n1 --gres=gpu:2' '-n2 --gres=gpu:1' '-n1 --gres=gpu' '-n1 --gpus-per-node=1' '-n1 --gpus-per-node=2' '-n1 --gpus-per-node=0' '-n2 --gpus-per-task=1' '-n1 --gpus-per-task=1' '-n1 --gpus-per-task=2' '-n1 --gpus-per-task=0' '-n2 --gpus-per-task=2' '-n1 --exact' '-n1 --exact --gpus=1' '-n1 --exclusive --gpus=1' '-n1 --overlap --gpus=1' '-n1 -G1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -12,7 +12,7 @@ out
 
 #: steps over two nodes that ask for some of the devices
 job -N2 -n4 --gpus-per-node=2 <<'E'
-for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n4 --gpus=1' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-N1 -n1 --gpus=3' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n4 --gpus-per-task=1' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gres=none' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
+for shape in '' '-n4 --gpus=2' '-n4 --gpus=3' '-n4 --gpus=4' '-n4 --gpus=5' '-n2 --gpus=2' '-N2 --gpus=2' '-N1 -n2 --gpus=2' '-N1 -n1 --gpus=3' '-n4 --gpus-per-node=1' '-n4 --gres=gpu:1' '-n4 --gres=gpu:2' '-n4 --gpus-per-task=1' '-n3 --gpus-per-task=1' '-n2 --gpus-per-task=2' '-n2 --gpus-per-task=1' '-n4 --gpus=0' '-N1 -n1 -w node2 --gpus=1' '-N1 -n1 --gpus=1' '-n1 --gpus=1' '-n1 --gres=gpu:1' '-n1'; do
     echo "== $shape"
     srun $shape -l bash -c 'echo $(hostname) cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset} here=${SLURM_GPUS_ON_NODE-unset}' 2>&1 | sort
 done
@@ -28,7 +28,7 @@ echo "$1: cuda=${CUDA_VISIBLE_DEVICES-unset} step=${SLURM_STEP_GPUS-unset}" $([ 
 E
 job -N1 -n2 --gpus-per-node=2 <<'E'
 k=0
-for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1' '--overlap -n1' '--exact -n1 --gpus=0' '--exact -n1 --gres=none' '--exact -n1 --gpus=2' '--overlap -n1 --gpus=2'; do
+for shape in '--exact -n1 --gpus=1' '-n1 --gpus=1 -c1' '--exact -n1 --gres=gpu:1' '--exclusive -n1 --gpus-per-node=1' '--exact -n1 --gpus-per-task=1' '--overlap -n1 --gpus=1' '--exact -n1' '--overlap -n1' '--exact -n1 --gpus=0' '--exact -n1 --gpus=2' '--overlap -n1 --gpus=2'; do
     k=$((k+1))
     echo "== $shape" >>pairs.txt
     { srun $shape bash one.sh $k a b 2>said-$k-a & srun $shape bash one.sh $k b a 2>said-$k-b & wait; cat said-$k-?; } 2>&1 | grep -v -E 'step creation|Step created' | sort >>pairs.txt

@@ -56,7 +56,7 @@ if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then scontrol requeue $SLURM_JOB_ID; sle
 X
 appears runs
 patience 20 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
-t scontrol update jobid="$id" starttime=now
+scontrol update jobid="$id" starttime=now 2>/dev/null # as in queue.sh
 ended
 out
 
@@ -68,6 +68,6 @@ if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then scontrol requeue $SLURM_JOB_ID; sle
 X
 appears runs
 patience 20 bash -c "squeue -h -o %r -j $id | grep -q BeginTime"
-t scontrol update jobid="$id" starttime=now
+scontrol update jobid="$id" starttime=now 2>/dev/null # as in queue.sh
 ended
 sed -E 's/AT .* DUE/AT now DUE/; s/AT 20.*/AT now/' slurm-"$id".out

@@ -9,21 +9,18 @@ import os
 import sys
 import time
 from _sqlite3 import Connection
-from collections.abc import Callable
 
 from course_lib.box import settings
 from course_lib.box.commands.command_line import Failure, Unsupported
 from course_lib.box.commands.submit.options import Gathered
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import arrays, state, store
-from course_lib.box.queue.records import FINAL_STATES, PENDING, Job
-from course_lib.box.scheduling import dependency, first_come, job_placement
+from course_lib.box.queue.records import FINAL_STATES, PENDING, RUNNING, Job
+from course_lib.box.scheduling import first_come, job_placement
 from course_lib.box.settings import UNLIMITED
+from course_lib.box.steps import filename_patterns
 
 NOT_AVAILABLE = "Requested node configuration is not available"
-# Highest number of bytes of a name or comment.
-LONGEST = 1024
-INVALID_DEVICES = "Invalid generic resource (gres) specification"
 
 
 class Refused(Exception):
@@ -37,34 +34,24 @@ class Refused(Exception):
 
 def check_client(job: Job) -> None:
     """Refuse requests that the command itself refuses before it asks the controller."""
-    memories = [text for text in (job.memory, job.memory_per_cpu, job.memory_per_gpu) if text]
-    if len(memories) > 1:
+    if job.memory and job.memory_per_cpu:
         words = "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
         raise Failure(words, fatal=True)
-    if job.nodes_given and job.want_nodes and len(job.want_nodes.split(",")) > job.nodes_max:
-        named = len(job.want_nodes.split(","))
-        raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_max})")
-    total, per_node, per_task = job_placement.devices_wanted(job)
-    if total and (per_node or per_task):
+    named = len(job.want_nodes.split(",")) if job.want_nodes else 0
+    if job.nodes_given and named > job.nodes_min:
+        raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_min})")
+    if job.gpus and (job.gpus_per_node or job.gres or job.gpus_per_task):
         raise Unsupported("--gpus beside another count of devices", "Ask with --gpus-per-node.")
-    if per_task and not (job.tasks_given or job.tasks_per_node):
+    if job.gpus_per_task and not (job.tasks_given or job.tasks_per_node):
         raise Failure(
             "Failed to validate job spec. --gpus-per-task used without either --gpus or"
             " -n/--ntasks is not allowed.",
-            INVALID_DEVICES,
+            "Invalid generic resource (gres) specification",
         )
-    names = [piece.removeprefix("gres:").split(":")[0] for piece in job.gres.split(",") if piece]
-    if not {*names} <= {"gpu", "none"}:
-        raise Failure(INVALID_DEVICES)
 
 
 def check_names(job: Job, box: settings.Settings) -> None:
-    """Check names of partition, nodes and dependency, and the formats of device counts."""
-    if any(
-        len(text.encode(errors="replace")) > LONGEST
-        for text in (job.name, job.comment, job.account)
-    ):
-        raise Refused("Pathname of a file, directory or other parameter too long")
+    """Check the names of the partition, the nodes and the dependency."""
     for name in job.partition.split(","):
         if name not in box.partition_names:
             raise Refused(
@@ -76,12 +63,10 @@ def check_names(job: Job, box: settings.Settings) -> None:
     unknown = (set(wanted) | set(excluded)) - set(box.node_names)
     if unknown or set(wanted) & set(excluded):
         raise Refused("Invalid node name specified")
-    if not all(map(job_placement.is_count, (job.gpus, job.gpus_per_node, job.gpus_per_task))):
-        raise Refused("Invalid Trackable RESource (TRES) specification")
     try:
         if job.dependency:
-            dependency.parse(job.dependency)
-    except dependency.DependencyError as error:
+            first_come.conditions(job.dependency)
+    except first_come.DependencyError as error:
         raise Refused(str(error)) from None
 
 
@@ -92,7 +77,7 @@ def check_limits(job: Job, box: settings.Settings) -> None:
         raise Refused("Requested time limit is invalid (missing or exceeds some limit)")
     if job.nodes_min > box.nodes or (job.nodes_min < 1 and not job.hold):
         raise Refused("Node count specification invalid")
-    if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node and not job.overcommit:
+    if job.tasks * max(job.cpus_per_task, 1) > box.nodes * box.cpus_per_node:
         raise Refused("More processors requested than permitted")
 
 
@@ -121,7 +106,6 @@ def check_controller(job: Job, box: settings.Settings, test_only: bool = False) 
 
 
 Fields = dict[str, object]
-RLIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 
 
 VERBS = {
@@ -135,7 +119,6 @@ def complete(fields: Fields, gathered: Gathered) -> Fields:
     """Return all fields of a job. Refuse a job that can never run."""
     box = settings.load()
     full = _with_defaults(fields, box)
-    full["submit_line"] = _submit_line(gathered.command)
     _settle_counts(full, gathered.command)
     job = Job(id=0, **full)
     check_client(job)
@@ -177,13 +160,8 @@ def _with_defaults(fields: Fields, box: settings.Settings) -> Fields:
 
 def _about_submitter() -> Fields:
     import grp
-    import pwd
 
-    uid, gid = os.getuid(), os.getgid()
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
+    gid = os.getgid()
     try:
         group = grp.getgrgid(gid).gr_name
     except KeyError:
@@ -191,31 +169,14 @@ def _about_submitter() -> Fields:
     mask = os.umask(0)
     os.umask(mask)
     return {
-        "user": user,
-        "uid": uid,
+        "user": filename_patterns.user_name(),
+        "uid": os.getuid(),
         "group_name": group,
         "gid": gid,
         "umask": mask,
         "submit_host": os.uname().nodename.partition(".")[0],
         "submit_session": os.getsid(0),
-        "rlimits": _limits(),
     }
-
-
-def _limits() -> bytes:
-    import resource
-
-    lines = []
-    for name in RLIMITS:
-        kind = getattr(resource, f"RLIMIT_{name}", None)
-        if kind is not None:
-            lines.append(f"{name}={resource.getrlimit(kind)[0]}")
-    return "\n".join(lines).encode()
-
-
-def _submit_line(command: str) -> bytes:
-    words = getattr(sys, "orig_argv", sys.argv)
-    return b" ".join([command.encode(), *map(os.fsencode, sys.argv[2:])]) if words else b""
 
 
 def _settle_counts(full: Fields, command: str) -> None:
@@ -223,23 +184,19 @@ def _settle_counts(full: Fields, command: str) -> None:
     asked = Job(id=0, **full)
     named = len([name for name in asked.want_nodes.split(",") if name])
     tasks, given = asked.tasks, asked.tasks_given
-    low, high = asked.nodes_min, asked.nodes_max
-    if not given and asked.gpus_per_task and asked.nodes_given and low == high:
-        tasks, given = low * max(asked.tasks_per_node, 1), 1
-    if not asked.nodes_given:
-        low, high = max(named, 1), 0
-    elif given and tasks < low:
+    nodes = asked.nodes_min if asked.nodes_given else max(named, 1)
+    if not given and asked.gpus_per_task and asked.nodes_given:
+        tasks, given = nodes * max(asked.tasks_per_node, 1), 1
+    if asked.nodes_given and given and tasks < nodes:
         print(
-            f"{command}: Warning: can't run {tasks} processes on {low} nodes,"
+            f"{command}: Warning: can't run {tasks} processes on {nodes} nodes,"
             f" setting nnodes to {tasks}",
             file=sys.stderr,
         )
-        low = high = tasks
-    elif low < named <= high:
-        low = named
+        nodes = tasks
     if not given:
-        tasks = low * max(asked.tasks_per_node, 1)
-    full |= {"tasks": tasks, "tasks_given": given, "nodes_min": low, "nodes_max": high}
+        tasks = nodes * max(asked.tasks_per_node, 1)
+    full |= {"tasks": tasks, "tasks_given": given, "nodes_min": nodes}
 
 
 def test_only(fields: Fields, command: str) -> int:
@@ -279,21 +236,34 @@ LOOKS_S = (0.02, 0.05, 0.1, 0.2)
 LOOKS_PER_UPKEEP = 10
 
 
-def wait_for_nodes(job_id: int, tell_queued: Callable[[Job], None]) -> tuple[Job | None, bool]:
-    """Wait for a job's start or end. Return the job or None, and whether a wait was reported."""
+def wait_for_nodes(command: str, job_id: int, quiet: bool) -> Job | None:
+    """Wait for a job's nodes, and report the wait. Return None if the job ended first."""
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(f"{command}: {text}", file=sys.stderr, flush=True)
+
+    store.stay_with_folder()
     begun_s, told = time.time(), False
     for turn in range(sys.maxsize):
         job = state.read_job(job_id)
         if job is None or job.state != PENDING:
             break
-        waited_s = time.time() - begun_s
-        if not told and waited_s > QUEUED_AFTER_S:
-            tell_queued(job)
+        if not told and time.time() - begun_s > QUEUED_AFTER_S:
             told = True
+            if job.hold:
+                say("Job is in held state, pending scheduler release")
+            if command == "salloc":
+                say(f"Pending job allocation {job_id}")
+            say(f"job {job_id} queued and waiting for resources")
         time.sleep(LOOKS_S[min(turn, len(LOOKS_S) - 1)])
         if turn % LOOKS_PER_UPKEEP == LOOKS_PER_UPKEEP - 1:
             upkeep.try_to_bring_up_to_date()
-    return job, told
+    if job is None or job.state != RUNNING:
+        return None
+    if told:
+        say(f"job {job_id} has been allocated resources")
+    return job
 
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0

@@ -33,28 +33,17 @@ def number(text: str, option: str, least: int = 1) -> int:
     return value
 
 
-def node_counts(text: str) -> tuple[int, int]:
-    """Read `2` or `1-2`, with k and m as units. The minimum may be 0, as in Slurm."""
-    least, dash, most = text.partition("-")
-    try:
-        low = _scaled(least)
-        high = _scaled(most) if dash else low
-    except ValueError:
-        raise Failure(f'"{text}" is not a valid node count', code=BAD_OPTION_CODE) from None
-    if high < low:
-        raise Failure(
-            f"Maximum node count {high} is less than minimum node count {low}",
-            code=BAD_OPTION_CODE,
-        )
-    return low, high
-
-
-def _scaled(text: str) -> int:
-    factor = {"k": 1024, "m": 1024 * 1024}.get(text[-1:].lower(), 1)
-    digits = text if factor == 1 else text[:-1]
-    if not digits.isdigit():
-        raise ValueError(text)
-    return int(digits) * factor
+def devices(text: str, option: str) -> int:
+    """Read `2`, or for --gres `gpu:2`, `gpu` or `none`. The devices of the box have no type."""
+    digits = text
+    if option == "gres":
+        name, _, digits = text.removeprefix("gres:").partition(":")
+        if name not in ("gpu", "none"):
+            raise Failure("Invalid generic resource (gres) specification")
+        digits = digits or str(int(name == "gpu"))
+    if not digits.isdecimal():
+        raise Unsupported(f"--{option}={text}", "Ask for a number of devices, without a type.")
+    return int(digits)
 
 
 def time_limit(text: str, option: str = "time") -> int:
@@ -118,8 +107,12 @@ Fields = dict[str, object]
 
 
 def _nodes(value: str, fields: Fields) -> None:
-    fields["nodes_min"], fields["nodes_max"] = node_counts(value)
-    fields["nodes_given"] = 1
+    least, dash, most = value.partition("-")
+    if dash and least.isdigit() and most.isdigit():
+        raise Unsupported(f"--nodes={value}", "Ask for one number of nodes.")
+    if not value.isdigit():
+        raise Failure(f'"{value}" is not a valid node count', code=BAD_OPTION_CODE)
+    fields |= {"nodes_min": int(value), "nodes_given": 1}
 
 
 def _ntasks(value: str, fields: Fields) -> None:
@@ -143,11 +136,18 @@ def _exclusive(value: str, fields: Fields) -> None:
     fields["exclusive"] = 1
 
 
+def _export(value: str, fields: Fields) -> None:
+    if "'" in value or '"' in value:
+        raise Unsupported("quotes in --export", "Export the variable, and name it here.")
+
+
 def begin(text: str, option: str) -> float:
     from course_lib.box.commands import dates
 
     try:
         return dates.parse_or_fail(text)
+    except Unsupported:
+        raise
     except Failure:
         raise invalid(option) from None
 
@@ -170,21 +170,20 @@ READERS: dict[str, Callable[[str, str], object]] = {
     "begin": begin,
     "bytes": lambda text, option: text.encode("utf-8", "surrogateescape"),
     "count": number,
-    "count0": lambda text, option: number(text, option, 0),
+    "devices": devices,
     "hosts": hosts,
     "layout": layout,
     "memory": memory,
-    "nice": lambda text, option: number(text or "100", option, -(2**31)),
     "open-mode": open_mode,
     "text": lambda text, option: text,
     "time": time_limit,
     "user": lambda text, option: "user",
-    "yes-or-no": lambda text, option: int(text.lower() == "yes"),
 }
 # Options that set several fields.
 SETTERS: dict[str, Callable[[str, Fields], None]] = {
     "array": _array,
     "exclusive": _exclusive,
+    "export": _export,
     "nodes": _nodes,
     "ntasks": _ntasks,
     "signal": _signal,
@@ -263,18 +262,18 @@ def _is_on(value: str) -> bool:
 # A variable such as SBATCH_GPU_BIND that sets one is ignored with a note.
 REFUSED = """
 abr acctg-freq= bb= bbf= cluster-constraint= clusters,M= container= core-spec,S= cores-per-socket=
-abr cpu-freq= deadline= delay-boot= extra-node-info,B= gid= gpu-bind= gpu-freq= gpus-per-socket=
-abr licenses,L= mcs-label= mincpus= network= nodefile,F= ntasks-per-core= ntasks-per-gpu=
-abr ntasks-per-socket= power= prefer= profile= reboot sockets-per-node= thread-spec= time-min= tmp=
-abr uid= wckey=
+abr cpu-freq= cpus-per-gpu= deadline= delay-boot= extra-node-info,B= gid= gpu-bind= gpu-freq=
+abr gpus-per-socket= licenses,L= mcs-label= mem-per-gpu= mincpus= network= nice? nodefile,F=
+abr ntasks-per-core= ntasks-per-gpu= ntasks-per-socket= overcommit,O power= prefer= priority=
+abr profile= reboot sockets-per-node= thread-spec= time-min= tmp= uid= wckey=
 ab wait-all-nodes=
 ar immediate,I? x11?
 br propagate?
-a bell kill-command,K? no-bell
-b batch= export-file= get-user-env? ignore-pbs
+a bell kill-command,K? no-bell no-shell
+b batch= export-file= get-user-env? ignore-pbs kill-on-invalid-dep=
 r accel-bind= bcast-exclude= bcast? compress? disable-status,X epilog= het-group= msg-timeout=
 r multi-prog no-allocate,Z preserve-env,E prolog= quit-on-interrupt relative,r= resv-ports?
-r send-libs? slurmd-debug= task-epilog= task-prolog= threads,T=
+r send-libs? slurmd-debug= task-epilog= task-prolog= test-only threads,T= wait,W=
 """
 # Columns: spelling, commands, fate, variable, job field, kind of value. The field `*` means several
 # fields; `-` means that the command handles the option itself.
@@ -287,7 +286,6 @@ comment= abr do - comment text
 constraint,C= abr note CONSTRAINT - -
 contiguous abr note - - -
 cpu-bind|cpu_bind= r note CPU_BIND - -
-cpus-per-gpu= abr do CPUS_PER_GPU cpus_per_gpu count
 cpus-per-task,c= ab do - cpus_per_task count
 cpus-per-task,c= r do CPUS_PER_TASK cpus_per_task count
 dependency,d= ab do - dependency text
@@ -298,10 +296,10 @@ exact r do EXACT - -
 exclude,x= abr do - exclude_nodes hosts
 exclusive? abr do EXCLUSIVE * exclusive
 export= br do EXPORT - -
-gpus,G= abr do GPUS gpus text
-gpus-per-node= abr do GPUS_PER_NODE gpus_per_node text
-gpus-per-task= abr do GPUS_PER_TASK gpus_per_task text
-gres= abr do GRES gres text
+gpus,G= abr do GPUS gpus devices
+gpus-per-node= abr do GPUS_PER_NODE gpus_per_node devices
+gpus-per-task= abr do GPUS_PER_TASK gpus_per_task devices
+gres= abr do GRES gres devices
 gres-flags= abr note GRES_FLAGS - -
 help,h abr do - - -
 hint= abr note HINT - -
@@ -311,31 +309,25 @@ job-name,J= a do - name text
 job-name,J= br do JOB_NAME name text
 jobid= r do JOB_ID - -
 kill-on-bad-exit,K? r do KILL_BAD_EXIT - -
-kill-on-invalid-dep= b do - kill_on_invalid_dependency yes-or-no
 label,l r do LABELIO - -
 mail-type= abr note - - -
 mail-user= abr note - - -
 mem= abr do MEM_PER_NODE memory memory
 mem-bind= abr note MEM_BIND - -
 mem-per-cpu= abr do MEM_PER_CPU memory_per_cpu memory
-mem-per-gpu= abr do MEM_PER_GPU memory_per_gpu memory
 mpi= r do MPI_TYPE - -
-nice? abr do - nice nice
 no-kill,k? abr note NO_KILL - -
 no-requeue b do NO_REQUEUE requeue 0
-no-shell a do - - -
 nodelist,w= abr do - want_nodes hosts
 nodes,N= abr do - * nodes
 ntasks,n= abr do - * ntasks
 ntasks-per-node|tasks-per-node= abr do - tasks_per_node count
 open-mode= br do OPEN_MODE open_mode open-mode
 output,o= br do OUTPUT stdout bytes
-overcommit,O abr do OVERCOMMIT overcommit 1
 overlap r do OVERLAP - -
-oversubscribe,s abr do - oversubscribe 1
+oversubscribe,s abr note - - -
 parsable b do - - -
 partition,p= abr do PARTITION partition text
-priority= abr do - priority count0
 pty r do - - -
 qos,q= abr do QOS qos text
 quiet,Q abr do - - -
@@ -344,7 +336,7 @@ reservation= abr note RESERVATION - -
 signal= abr do SIGNAL * signal
 spread-job abr note SPREAD_JOB - -
 switches= abr note REQ_SWITCH - -
-test-only br do - - -
+test-only b do - - -
 threads-per-core= abr note THREADS_PER_CORE - -
 time,t= abr do TIMELIMIT time_limit_min time
 unbuffered,u r do UNBUFFEREDIO - -
@@ -353,7 +345,6 @@ use-min-nodes abr note USE_MIN_NODES - -
 verbose,v abr do DEBUG - -
 version,V abr do - - -
 wait,W b do WAIT - -
-wait,W= r do WAIT - -
 wrap= b do - - -
 """
 
@@ -406,27 +397,13 @@ def _added(given: dict[str, str]) -> Variables:
         "SLURM_SUBMIT_HOST": os.uname().nodename.partition(".")[0],
         "SLURM_EXPORT_ENV": "" if "export" not in given else choice,
         "SLURM_GET_USER_ENV": "" if "ALL" in choice.upper().split(",") else "1",
-        "SLURM_CPUS_PER_GPU": given.get("cpus-per-gpu", ""),
     }
     return {os.fsencode(name): os.fsencode(value) for name, value in pairs.items() if value}
 
 
-def _login(own: Variables) -> Variables:
-    """Return the variables of a fresh login shell. Real Slurm gets them from `su -`."""
-    import pwd
+# Variables that a login shell sets. Real Slurm gets them from `su -`.
+OF_LOGIN = (b"HOME", b"LANG", b"LOGNAME", b"PATH", b"SHELL", b"USER")
 
-    try:
-        user = pwd.getpwuid(os.getuid())
-    except KeyError:
-        return {name: own[name] for name in (b"HOME", b"PATH", b"USER") if name in own}
-    folders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    if user.pw_uid:
-        folders = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
-    pairs = {
-        "HOME": user.pw_dir,
-        "LOGNAME": user.pw_name,
-        "PATH": folders,
-        "SHELL": user.pw_shell or "/bin/sh",
-        "USER": user.pw_name,
-    }
-    return {os.fsencode(name): os.fsencode(value) for name, value in pairs.items()}
+
+def _login(own: Variables) -> Variables:
+    return {name: own[name] for name in OF_LOGIN if name in own}

@@ -19,11 +19,6 @@ def run(arguments: list[str]) -> int:
     gathered = Gathered("sbatch", "b", "SBATCH_")
     pairs, words = gathered.syntax.parse(arguments)
     names = [name for name, _ in pairs]
-    if "help" in names:
-        from course_lib.box.commands import main
-
-        print(main.help_of("sbatch", USAGE, gathered.syntax))
-        return 0
     if ":" in words[:1]:
         raise Unsupported("several components of one job (:)", SEVERAL_PARTS)
     if "wrap" in names and words:
@@ -105,20 +100,13 @@ WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n
 
 def check(script: bytes) -> None:
     """Fail with Slurm's message if the text cannot be a batch script."""
-    if not script:
-        raise Failure("Batch script is empty!")
     if not script.strip():
-        raise Failure("Batch script contains only whitespace!")
+        raise Failure("Batch script is empty!")
     if not script.startswith(b"#!"):
         raise Failure(
             "This does not look like a batch script.  The first",
             "line must start with #! followed by the path to an interpreter.",
             "For instance: #!/bin/sh",
-        )
-    if b"\0" in script:
-        raise Failure(
-            "The Slurm controller does not allow scripts that",
-            "contain a NULL character '\\0'.",
         )
     if b"\r\n" in script:
         raise Failure(
