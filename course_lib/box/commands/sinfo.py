@@ -157,12 +157,20 @@ FIELDS = listing.Fields(
     [
         ("available", "a", "AVAIL", always("up")),
         ("cpus", "c", "CPUS", lambda g: str(g.box.cpus_per_node)),
+        ("disk", "d", "TMP_DISK", always("0")),
         ("freemem", "e", "FREE_MEM", lambda g: free_mib()),
+        ("features", "f", "AVAIL_FEATURES", always("(null)")),
+        ("groups", "g", "GROUPS", always("all")),
+        ("oversubscribe", "h", "OVERSUBSCRIBE", always("NO")),
         ("time", "l", "TIMELIMIT", lambda g: g.limit),
         ("memory", "m", "MEMORY", lambda g: str(g.box.memory_per_node_mib)),
         ("nodehost", "n", "HOSTNAMES", of_first(lambda n: n.name)),
+        ("root", "r", "ROOT", always("no")),
+        ("size", "s", "JOB_SIZE", always("1-infinite")),
         ("statecompact", "t", "STATE", of_first(lambda n: SHORT[n.state])),
         ("user", "u", "USER", always("Unknown")),
+        ("weight", "w", "WEIGHT", always("1")),
+        ("socketcorethread", "z", "S:C:T", lambda g: f"1:{g.box.cpus_per_node}:1"),
         ("nodeai", "A", "NODES(A/I)", lambda g: slashed(node_counts(g)[:2])),
         ("cpusstate", "C", "CPUS(A/I/O/T)", lambda g: slashed(cpu_counts(g))),
         ("nodes", "D", "NODES", lambda g: str(len(g.nodes))),
@@ -184,16 +192,18 @@ USAGE = "sinfo [options]"
 SYNTAX = Syntax(
     "sinfo",
     "all,a clusters,M=! dead,d! exact,e federation! Format,O=! format,o= help hide! iterate,i=!"
-    " json! list-reasons,R local! long,l! Node,N nodes,n= noconvert! noheader,h partition,p="
+    " json! list-reasons,R local! long,l Node,N nodes,n= noconvert! noheader,h partition,p="
     " reservation,T! responding,r! sort,S=! states,t= summarize,s usage verbose,v version,V yaml!"
     " future,F!",
 )
 VARIABLES = {"SINFO_FORMAT": "default", "SINFO_PARTITION": "partition"}
 DEFAULT = "%9P %.5a %.10l %.6D %.6t %N"
 FORMATS = {
-    "list-reasons": "%20E %9u %19H %N",
-    "Node": "%9N %.6D %.9P %6t",
-    "summarize": "%9P %.5a %.10l  %.15F %N",
+    ("list-reasons",): "%20E %9u %19H %N",
+    ("Node", "long"): "%9N %.6D %.9P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E",
+    ("Node",): "%9N %.6D %.9P %6t",
+    ("summarize",): "%9P %.5a %.10l  %.15F %N",
+    ("long",): "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N",
 }
 
 
@@ -218,6 +228,8 @@ def _say_if_flat() -> None:
 
 
 def _show(options: dict[str, str]) -> None:
+    if "long" in options and "noheader" not in options:
+        print(listing.now_line())
     box = settings.load()
     wanted = set(hostlist.expand(options.get("nodes", "")))
     states = _states(options.get("states", ""))
@@ -269,6 +281,6 @@ def _states(text: str) -> set[str]:
 
 
 def _layout(options: dict[str, str]) -> tuple[list[listing.Column], str]:
-    chosen = [layout for name, layout in FORMATS.items() if name in options]
+    chosen = [layout for names, layout in FORMATS.items() if options.keys() >= set(names)]
     default = chosen[0] if chosen else options.get("default", DEFAULT)
     return FIELDS.columns(options.get("format", default))

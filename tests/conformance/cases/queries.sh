@@ -8,6 +8,8 @@ t squeue -l -h
 t sinfo
 t sinfo -N
 t sinfo -s
+t sinfo -l
+t sinfo -N -l
 t sinfo -h
 
 #: formats of sinfo, letter by letter
