@@ -410,26 +410,27 @@ def parallelize(model, mesh):
         "norm": SequenceParallel(),
         "head": ColwiseParallel(input_layouts=positions, output_layouts=Replicate()),
     }
+    columns = ColwiseParallel()
     inside = {
         "norm1": SequenceParallel(),
         "attention": gathered,
-        "attention.query": ColwiseParallel(),
-        "attention.key": ColwiseParallel(),
-        "attention.value": ColwiseParallel(),
+        "attention.query": columns,
+        "attention.key": columns,
+        "attention.value": columns,
         "attention.out": RowwiseParallel(output_layouts=positions),
         "norm2": SequenceParallel(),
         "mlp": gathered,
-        "mlp.up": ColwiseParallel(),
+        "mlp.up": columns,
         "mlp.down": RowwiseParallel(output_layouts=positions),
     }
     ### END SOLUTION
     parallelize_module(model, tensor, around)
     ### BEGIN SOLUTION
     ### GAP ...  # for each block: its plan, its heads, its shards; then the shards of the model
-    for block in model.blocks:
-        parallelize_module(block, tensor, inside)
-        block.attention.heads //= tensor.size()
-        fully_shard(block, mesh=data)
+    for layer in model.blocks:
+        parallelize_module(layer, tensor, inside)
+        layer.attention.heads //= tensor.size()
+        fully_shard(layer, mesh=data)
     fully_shard(model, mesh=data)
     ### END SOLUTION
     return model

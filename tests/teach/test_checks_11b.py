@@ -10,7 +10,7 @@ from .finished_runs import hint_of
 from .own_trials import program_of, swapped
 
 OWN = program_of("11b_with_torchs_own_tools", "own")
-BLOCK, MODEL = "        fully_shard(block, mesh=data)\n", "    fully_shard(model, mesh=data)\n"
+BLOCK, MODEL = "        fully_shard(layer, mesh=data)\n", "    fully_shard(model, mesh=data)\n"
 AROUND = "    parallelize_module(model, tensor, around)\n"
 DOWN = '"mlp.down": RowwiseParallel(output_layouts=positions)'
 AVERAGED = """    for one in (*model.blocks, model):
@@ -31,7 +31,7 @@ def test_right_ones_pass(tried, capsys, pairs):
 
 
 WRONG = {
-    "rows": ([('"mlp.up": Col', '"mlp.up": Row')], "are ColwiseParallel"),
+    "rows": ([('"mlp.up": columns', '"mlp.up": RowwiseParallel()')], "are ColwiseParallel"),
     "columns": ([(DOWN, '"mlp.down": ColwiseParallel()')], "so the layer is RowwiseParallel"),
     "swapped": ([("data, tensor = mesh", "tensor, data = mesh")], "wrong dimension of the mesh"),
     "shards first": ([(AROUND, MODEL + AROUND), (MODEL + "    return", "    return")],
@@ -42,13 +42,13 @@ WRONG = {
                             "the blocks first and the model last"),
     "no blocks": ([(BLOCK, "")], "Call fully_shard on each block"),
     "no model": ([(MODEL, "")], "takes all parameters that are left"),
-    "heads": ([("        block.attention.heads //= tensor.size()\n", "")],
+    "heads": ([("        layer.attention.heads //= tensor.size()\n", "")],
               "as many heads as the whole model has"),
     "a name": ([('"mlp.up"', '"mlp.upper"')], "A name that matches no layer"),
     "norms": ([('        "norm1": SequenceParallel(),\n', "")], "this rank's positions alone"),
     "averaged twice": ([("    return", AVERAGED + "    return")], "twice. fully_shard already"),
     "gathered three times": ([('        "attention": gathered,\n', "")]
-                             + [(f'{one}": ColwiseParallel()',
+                             + [(f'{one}": columns',
                                  f'{one}": ColwiseParallel(input_layouts=positions)')
                                 for one in ("query", "key", "value")],
                              "gathers the positions once"),
