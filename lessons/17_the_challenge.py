@@ -14,7 +14,7 @@
 # | You will be able to | plan a whole training from cheap probes; spend a budget where it matters; predict time and loss of a run; plan a dense model and a mixture of experts for a machine of your choice |
 # | Minutes | 75, or as many as you like |
 # | Devices | 2 nodes with 2 devices each |
-# | Before | lessons 12, 14 and 15 |
+# | Before | lessons 12, 13c, 14 and 15 |
 
 # %% id="begin"
 import math
@@ -555,13 +555,9 @@ check.ex17_dense(least_days, dense_plan)
 # %% [markdown] id="mixture-idea"
 # ## On paper: a mixture of experts
 #
-# A token does not need to pass through the whole model. In a **mixture of experts**, each layer has several
-# feed-forward blocks, the **experts**. A small matrix, the **router**, chooses a few of them for each token. Memory
-# must hold all experts, but arithmetic counts only the chosen ones.
-#
-# The experts of a layer can be on different devices, which is **expert parallelism**. Then each token travels to its
-# experts and back, in every layer, forward and backward. The collective for this is the **all-to-all**, in which each
-# rank sends different data to every other rank.
+# Lesson 13c ran a small **mixture of experts** on four ranks. Memory must hold all experts, and arithmetic counts only
+# the experts that the **router** chooses for a token. With **expert parallelism**, each layer needs two all-to-alls in
+# forward and two in backward. Here you plan a large mixture.
 #
 # Mixtral 8×22B has 56 layers of width 6,144. Its 48 heads of size 128 share 8 keys and values. Each layer has 8
 # experts, and a token passes 2 of them. Each expert has three matrices between 6,144 and 16,384. Two tables hold
