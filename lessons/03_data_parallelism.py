@@ -485,7 +485,7 @@ claim(
 # *P* cancels. The all-reduce takes as long as all the computing if *t* = (*b* / 3) · *C* / *W*. But it can only hide
 # behind the backward pass, which is 4 of the 6 FLOPs. So a device needs
 #
-# $$t \ge \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens}$$
+# $$t \geq \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens}$$
 #
 # With fewer tokens, a part of the all-reduce is exposed, whatever the buckets are. In a ring of four, each device
 # sends 1.5 instead of 2 times the gradients, so three quarters of these tokens are enough.

@@ -7,6 +7,7 @@ import pytest
 
 from course_lib.teach.checks import lesson14b
 
+from .answers_to_try import hold
 from .finished_runs import hint_of
 from .own_trials import program_of, swapped
 
@@ -114,3 +115,17 @@ def test_a_size_near_the_line_passes(workspace, capsys, width):
 )
 def test_other_sizes_are_told_their_mistake(workspace, width, tokens, words):
     assert words in hint_of(lesson14b.ex14b_budget, width, tokens, BEST, SIXTH)
+
+
+def test_numbers_are_taken_in_every_form_and_wrong_ones_are_explained():
+    best = {budget: 10_000 * (budget / 1e9) ** 0.5 for budget in (0.25e9, 0.5e9, 1e9, 2e9, 4e9)}
+    budget, width = 16e9, 80
+    tokens = budget / 6 / (3 * width**2 + 256 * width)
+    widths = {
+        49: "the best size of a smaller budget", 126: "All compute went into the size",
+        40_000: "A model of this width has", 10: "Continue the straight line",
+    }  # fmt: skip
+    spent = {tokens * 3: "6 N D is 3.00 times", tokens / 4: "0.25 times", 20: "6 N D is 0.00"}
+    check = lesson14b.ex14b_budget
+    hold("width", lambda answer: check(answer, tokens, best, budget), width, widths)
+    hold("tokens", lambda answer: check(width, answer, best, budget), tokens, spent)

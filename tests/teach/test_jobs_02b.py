@@ -54,7 +54,7 @@ WHOLE = (
     ('"$START" "$PROGRAM"\'', '$START $PROGRAM"'),
 )
 MORE_WRONG_JOBS = {
-    "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto: 2 devices"),
+    "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto, and each node has 2 devices"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
     "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 7 would be 7"),
     "14 the last four digits": (
@@ -78,7 +78,7 @@ MORE_WRONG_JOBS = {
         [("srun", "srun --ntasks-per-node 2")],
         "launchers start on node1 and node1 and node2",
     ),
-    "15 one id": ([(ID, "--rdzv-id=course")], "--rdzv-id is course. It is the same"),
+    "15 one id": ([(ID, "--rdzv-id=course")], "--rdzv-id is course. It has to be the same"),
     "15 another program": ([('"$START" "$PROGRAM"', '"$PROGRAM"')], "not \"$START\""),
     "15 a broken line": ([("--nproc-per-node=2 \\\n", "--nproc-per-node=2 \\ \n")], "backslash"),
     "15 two ports": (
