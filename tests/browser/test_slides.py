@@ -244,5 +244,5 @@ def test_printed_slides_are_laid_out_as_on_the_screen(open_deck, without_results
 def test_links_hold_and_nothing_is_loaded_from_the_web(without_results):
     assert check.broken_links(without_results.folder) == []
     index = (without_results.folder / "index.html").read_text()
-    assert "FOUR DAYS" in index
+    assert "FIVE DAYS" in index
     assert "part4.html" in index
