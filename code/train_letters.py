@@ -53,10 +53,12 @@ def model_of(width: int) -> nn.Module:
     )  # fmt: skip
 
 
-def samples(text: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def samples(
+    text: Tensor, count: int, generator: torch.Generator, before: int = BEFORE
+) -> tuple[Tensor, Tensor]:
     """Return pieces of the text at random positions, and the letter that follows each."""
-    starts = torch.randint(len(text) - BEFORE, (count,), generator=generator)
-    return text[starts[:, None] + torch.arange(BEFORE)], text[starts + BEFORE]
+    starts = torch.randint(len(text) - before, (count,), generator=generator)
+    return text[starts[:, None] + torch.arange(before)], text[starts + before]
 
 
 def tell(step: int, loss: float, elapsed_s: float) -> None:

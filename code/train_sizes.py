@@ -29,7 +29,7 @@ from flags.parser import FlagParser
 from flags.ranges import COUNT, NUMBER, SIZE, OneOf, Real, Several, Text
 from process.errors import ArgumentsError
 from process.exit import run_and_exit
-from train_letters import LETTERS, text_of
+from train_letters import LETTERS, samples, text_of
 
 # Letters that the model reads, numbers for each of them, number of layers, samples that judge.
 BEFORE, FEATURES, LAYERS, JUDGED_BY = 8, 16, 3, 4096
@@ -95,12 +95,6 @@ class Copies:
         self.row.sub_(move, alpha=corrected)
 
 
-def samples(text: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Return pieces of the text at random positions, and the letter that follows each."""
-    starts = torch.randint(len(text) - BEFORE, (count,), generator=generator)
-    return text[starts[:, None] + torch.arange(BEFORE)], text[starts + BEFORE]
-
-
 def train(args: argparse.Namespace, learned: Tensor, judged: Tensor, tokens: int) -> None:
     seeds = [seed for _ in args.lr for seed in range(args.seeds)]
     copies = Copies(args.width, seeds, args.parametrization == "mup")
@@ -108,13 +102,15 @@ def train(args: argparse.Namespace, learned: Tensor, judged: Tensor, tokens: int
     generators = [torch.Generator().manual_seed(1000 + seed) for seed in range(args.seeds)]
     steps = max(1, round(tokens / args.batch_size))
     for number in range(1, steps + 1):
-        drawn = [samples(learned, args.batch_size, one) for one in generators] * len(args.lr)
+        drawn = [samples(learned, args.batch_size, one, BEFORE) for one in generators] * len(
+            args.lr
+        )
         texts, letters = (torch.stack(each) for each in zip(*drawn, strict=True))
         loss = copies.losses(texts, letters).sum()
         left = (steps - number) / steps  # linear decay to zero, after the warm-up
         now = min(number / steps / WARMUP, left / (1 - WARMUP))
         copies.step(loss, rates * now, number)
-    texts, letters = samples(judged, JUDGED_BY, torch.Generator().manual_seed(0))
+    texts, letters = samples(judged, JUDGED_BY, torch.Generator().manual_seed(0), BEFORE)
     with torch.no_grad():
         found = copies.losses(texts.expand(len(seeds), -1, -1), letters.expand(len(seeds), -1))
     for seed, rate, loss in zip(seeds, rates.flatten().tolist(), found.tolist(), strict=True):

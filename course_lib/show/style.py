@@ -37,8 +37,8 @@ SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BROWN, INK)
 # Dashes distinguish lines in black-and-white prints.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 
-# Sleep of a device slot that keeps its pace, in figures and in profiles.
-WAITS, PACE = "the box waits", "course::pace"
+# Name of a profile's PACE, the sleep of a device slot, in figures.
+WAITS = "the box waits"
 CATEGORY = {
     "parameters": BLUE,
     "gradients": VERMILION,

@@ -7,6 +7,8 @@ import pytest
 from course_lib.lab.queue.submission import recipe_toml
 from course_lib.teach.checklist import NotYet
 
+from .own_trials import swapped
+
 MEMORY_LINE = (
     "[rank{rank}]: OutOfMemoryError: CPU out of memory. Tried to allocate 40.00 MiB. Rank {rank} "
     "on node1 has a total capacity of 160.00 MiB of which 35.73 MiB is free. 124.27 MiB is in "
@@ -36,3 +38,14 @@ def hint_of(check, *given):
     with pytest.raises(NotYet) as caught:
         check(*given)
     return str(caught.value)
+
+
+def tried_with_swaps(text: str, exercise: str):
+    """A fixture in place of `tried`: the right text of the exercise, with some words swapped, as a
+    trial leaves it behind."""
+
+    @pytest.fixture
+    def tried(tried):
+        return lambda *pairs: tried(swapped(text, *pairs), exercise)
+
+    return tried

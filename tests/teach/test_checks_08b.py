@@ -6,16 +6,11 @@ import pytest
 
 from course_lib.teach.checks import lesson08b
 
-from .finished_runs import hint_of
-from .own_trials import program_of, swapped
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
 BLOCKS = program_of("08b_eight_bits", "blocks-own")
-
-
-@pytest.fixture
-def tried(tried):
-    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
-    return lambda *pairs: tried(swapped(BLOCKS, *pairs), "blocks")
+tried = tried_with_swaps(BLOCKS, "blocks")
 
 
 FLOOR = "torch.exp2(torch.floor(torch.log2(LARGEST / largest)))"

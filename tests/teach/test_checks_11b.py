@@ -6,8 +6,8 @@ import pytest
 
 from course_lib.teach.checks import lesson11b
 
-from .finished_runs import hint_of
-from .own_trials import program_of, swapped
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
 OWN = program_of("11b_with_torchs_own_tools", "own")
 BLOCK, MODEL = "        fully_shard(layer, mesh=data)\n", "    fully_shard(model, mesh=data)\n"
@@ -16,12 +16,7 @@ DOWN = '"mlp.down": RowwiseParallel(output_layouts=positions)'
 AVERAGED = """    for one in (*model.blocks, model):
         one.set_gradient_divide_factor(data.size() ** 2)
 """
-
-
-@pytest.fixture
-def tried(tried):
-    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
-    return lambda *pairs: tried(swapped(OWN, *pairs), "parallelize")
+tried = tried_with_swaps(OWN, "parallelize")
 
 
 @pytest.mark.parametrize("pairs", [[], [("    return model\n", "")]])

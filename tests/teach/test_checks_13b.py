@@ -11,16 +11,11 @@ import pytest
 from course_lib.lab.job.recipes import program
 from course_lib.teach.checks import lesson13b
 
-from .finished_runs import MEMORY_LINE, hint_of
-from .own_trials import program_of, swapped
+from .finished_runs import MEMORY_LINE, hint_of, tried_with_swaps
+from .own_trials import program_of
 
 CONTEXT = program_of("13b_long_sequences_by_hand", "context-own")
-
-
-@pytest.fixture
-def tried(tried):
-    """The right text of an exercise, with some words swapped, as a trial leaves it behind."""
-    return lambda *pairs: tried(swapped(CONTEXT, *pairs), "context")
+tried = tried_with_swaps(CONTEXT, "context")
 
 
 BOTH = "keys, values = Gather.apply(x @ self.wk), Gather.apply(x @ self.wv)"

@@ -7,16 +7,11 @@ import pytest
 
 from course_lib.teach.checks import lesson13c
 
-from .finished_runs import hint_of
-from .own_trials import program_of, swapped
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
 EXPERTS = program_of("13c_experts", "experts-own")
-
-
-@pytest.fixture
-def tried(tried):
-    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
-    return lambda *pairs: tried(swapped(EXPERTS, *pairs), "experts")
+tried = tried_with_swaps(EXPERTS, "experts")
 
 
 BACKWARD = "return AllToAll.apply(grad, ctx.received, ctx.sent), None, None"

@@ -8,16 +8,11 @@ import pytest
 from course_lib.teach.checks import lesson14b
 
 from .answers_to_try import hold
-from .finished_runs import hint_of
-from .own_trials import program_of, swapped
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
 PACKED = program_of("14b_how_large_how_long", "pack-own")
-
-
-@pytest.fixture
-def tried(tried):
-    """The right text of the exercise, with some words swapped, as a trial leaves it behind."""
-    return lambda *pairs: tried(swapped(PACKED, *pairs), "packing")
+tried = tried_with_swaps(PACKED, "packing")
 
 
 ROW = "            if end + len(document) > length:\n                row, end = row + 1, 0\n"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from process.own_program import KEPT
-from trials.layers.linear import AGAIN, CHANGED, gradient, gradients
+from trials.layers.linear import AGAIN, CHANGED, gradient, gradients, sum_of
 from trials.ranks import Ranks
 
 NAME = "ContextAttention"
@@ -117,7 +117,3 @@ def only(rank: int, dy: Tensor, size: int) -> Tensor:
     here, places = torch.zeros_like(dy), positions_of(rank, size)
     here[places] = dy[places]
     return here
-
-
-def sum_of(summands: list[Tensor]) -> Tensor:
-    return torch.stack(summands).sum(0)

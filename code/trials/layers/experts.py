@@ -1,4 +1,4 @@
-"""Test 13c.1: `Mixture(router, up, down)` has a share of the experts, and every rank its own rows.
+"""Test 13c.2: `Mixture(router, up, down)` has a share of the experts, and every rank its own rows.
 
 own = Mixture(router, up, down)        all of them whole; the rank keeps its experts
 y = own(x)                             x: the rows of this rank, y: their results
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from process.own_program import KEPT
-from trials.layers.linear import AGAIN, CHANGED, gradient, gradients
+from trials.layers.linear import AGAIN, CHANGED, gradient, gradients, sum_of
 from trials.ranks import Ranks
 
 NAME = "Mixture"
@@ -47,8 +47,9 @@ def test(Mixture: Any, ranks: Ranks) -> None:
 def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks: Ranks) -> None:
     """Check forward, the gradient of x, then the gradients of router and experts."""
     rank, size = ranks.rank, ranks.size
-    every_x, every_dy = ranks.draw((sum(rows), WIDTH), (sum(rows), WIDTH))
-    x, dy = every_x.split(list(rows))[rank], every_dy.split(list(rows))[rank]
+    drawn = ranks.draw((sum(rows), WIDTH), (sum(rows), WIDTH))
+    pairs = list(zip(*(one.split(list(rows)) for one in drawn), strict=True))  # x and dy by rank
+    x, dy = pairs[rank]
     mine = x.clone().requires_grad_()
     ranks.begin("forward" + when)
     with ranks.phase("forward"):
@@ -56,7 +57,7 @@ def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks:
     ranks.all_waited_for()
     ranks.same("y", y, mixture(x, *weights), mistakes=wrong_results(x, weights, size))
     # The copies for the experts travel, and their results. Numbers of rows are few.
-    _, chosen = chosen_by(every_x, weights[0])
+    _, chosen = chosen_by(drawn[0], weights[0])
     here = (chosen * size // EXPERTS == rank).sum().item()
     needed = (here + CHOSEN * len(x)) * WIDTH * (size - 1) / size
     sent = ranks.calls.sent()
@@ -65,12 +66,7 @@ def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks:
     with ranks.phase("backward"):
         y.backward(dy.clone())
     ranks.all_waited_for()
-    by_rank = [
-        gradients(mixture, (rows_of, *weights), grads)
-        for rows_of, grads in zip(
-            every_x.split(list(rows)), every_dy.split(list(rows)), strict=True
-        )
-    ]
+    by_rank = [gradients(mixture, (own_x, *weights), own_dy) for own_x, own_dy in pairs]
     ranks.same("the gradient of x", mine.grad, by_rank[rank][0],
                mistakes={"router alone": through_router(x, weights, dy)})  # fmt: skip
     ranks.begin("after finish" + when)
@@ -85,10 +81,6 @@ def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks:
         mistakes = {"summed over ranks": sum_of(slices)} if size > 1 else {}
         ranks.same(f"the gradient of {name}", gradient(own, name), slices[rank],
                    mistakes=mistakes)  # fmt: skip
-
-
-def sum_of(summands: Sequence[Tensor]) -> Tensor:
-    return torch.stack(list(summands)).sum(0)
 
 
 def mixture(x: Tensor, router: Tensor, up: Tensor, down: Tensor) -> Tensor:

@@ -199,3 +199,7 @@ def gradients(
     """Return the gradients of the serial layer."""
     own = [one.clone().requires_grad_() for one in values]
     return torch.autograd.grad(layer(*own), own, dy)
+
+
+def sum_of(summands: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(summands)).sum(0)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from trials.layers.linear import AGAIN, gradients
+from trials.layers.linear import AGAIN, gradients, sum_of
 from trials.ranks import Ranks
 
 NAME = "split_mlp"
@@ -46,7 +46,7 @@ def test(split_mlp: Any, ranks: Ranks) -> None:
             pieces = serial.chunk(size, number - 1)
             ranks.same(f"the gradient of {name}", mine[number].grad, pieces[rank],
                        summands=[one[number] for one in by_tokens],
-                       mistakes={"added up": torch.stack(pieces).sum(0)})  # fmt: skip
+                       mistakes={"added up": sum_of(pieces)})  # fmt: skip
         ranks.same("the gradient of x", mine[0].grad, dx.chunk(size)[rank], summands=by_slice)
         # A rank that keeps only its own tokens gathers them again for the gradient of a.
         again = (size - 1) / size * ("all_reduce" not in {one["call"] for one in ranks.calls.made})

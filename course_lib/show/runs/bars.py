@@ -10,13 +10,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from course_lib.mistakes.errors import ArgumentError
+from course_lib.read.profiler_traces.step_times import PACE
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     BLUE,
     GREEN,
     HATCH,
-    PACE,
     SKY,
     WAITS,
     colour,

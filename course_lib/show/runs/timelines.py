@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from course_lib.mistakes.errors import ArgumentError
+from course_lib.read.profiler_traces.step_times import PACE
 from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     CATEGORY,
     HATCH,
-    PACE,
     PAPER,
     SERIES,
     WAITS,
