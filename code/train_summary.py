@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
@@ -74,7 +75,9 @@ def run(args: argparse.Namespace) -> None:
         )
         if validation_loss < best:
             best = validation_loss
-            torch.save(model.state_dict(), file)
+            with NamedTemporaryFile(dir=file.parent, delete=False) as part:
+                torch.save(model.state_dict(), part)
+            Path(part.name).replace(file)  # so that nobody reads half a model
     model.load_state_dict(torch.load(file, map_location=device))
     print(f"test loss {test(model, test_loader, device):.4f}", flush=True)
 

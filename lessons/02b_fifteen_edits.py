@@ -76,7 +76,7 @@ claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 # %% [markdown] id="alone-explain"
 # **Explain.** Equal seeds give equal weights, equal samples and equal losses, so four devices did the same
 # work. After every epoch with a new best loss, four processes wrote their model to the same file at the same
-# time.
+# time. The file is whole only because each process writes a temporary file first and then renames it.
 #
 # The curve does not show this mistake. Only the four equal lines do, and edit 11 alone, which prints on one
 # rank, would hide them.
