@@ -321,29 +321,50 @@ print(f"with factor 6 and the same speed: {mixed:.0f} days, a quarter too few")
 # of a thousand devices are missing too. The formula gives a lower bound that is quick to compute.
 
 # %% [markdown] id="ex1" tags=["exercise"]
-# > **Exercise 14.1** — Take the model `lab` of lesson 03: 12 layers of width 768, a vocabulary of 50 257 tokens,
-# > sequences of 1024 tokens. In the published run of lesson 08, 4 V100 GPUs without recomputation needed 537 ms
-# > for an iteration of 8 samples. How many million parameters does the model have? How many TFLOP/s did each
-# > device achieve by `flops_of`? How many days would 10 billion tokens take?
+# > **Exercise 14.1** — The formulas above describe a GPT of 2019. Write both counts for a model such as Llama 3,
+# > which differs in four points:
+# >
+# > - The queries have `heads` heads, and keys and values have only `kv_heads` heads of the same size
+# >   (**grouped-query attention**). The matrices of keys and values are narrower by this factor.
+# > - The MLP has three matrices of `hidden` × `mlp` weights.
+# > - No matrix has a bias, and a norm has only a factor. Each layer has two norms, and one follows the last layer.
+# > - There is no table of positions. A second table of `vocabulary` rows gives the scores of the tokens.
+# >
+# > Return the number of parameters and the model FLOPs per token of a training step. Count the FLOPs of all
+# > attention scores, as the formula above does. Taking a row from the first table is no matmul.
+
 
 # %% id="ex1-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP parameters_millions = ...
-### GAP tflops_per_device = ...
-### GAP training_days = ...
-parameters_millions = parameters_of(12, 768, 50257, 1024) / 1e6
-tflops_per_device = flops_of(8, 12, 768, 50257, 1024, recomputed=False) / 0.537 / 4 / 1e12
-training_days = 10e9 / (8 * 1024) * 0.537 / 86400
-### END SOLUTION
+def count(layers, hidden, heads, kv_heads, mlp, vocabulary, sequence):
+    """Return the parameters, and the model FLOPs per token of a training step."""
+    ### BEGIN SOLUTION
+    ### GAP return ...  # 4 to 8 lines
+    attention = 2 * hidden**2 + 2 * hidden**2 * kv_heads / heads
+    layer = attention + 3 * hidden * mlp
+    in_matmuls = layers * layer + vocabulary * hidden
+    norms = (2 * layers + 1) * hidden
+    scores = 3 * 4 * layers * hidden * sequence
+    return in_matmuls + vocabulary * hidden + norms, 6 * in_matmuls + scores
+    ### END SOLUTION
+
 
 # %% id="ex1-check" tags=["check"]
-check.ex14_own(parameters_millions, tflops_per_device, training_days)
+check.ex14_today(count)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The model has 124 million parameters, as many as GPT-2 small. Each V100 achieved about 3.3 TFLOP/s, a fifth of
-# its 15.7 TFLOP/s in float32. The days need no FLOPs: divide the tokens by the tokens per iteration and multiply
-# by the seconds per iteration. If you used 6 *T P* / (*n X*), you found a little less than 7 days. This formula
-# leaves out the matmuls of attention, an eighth of the work of this small model.
+# In a forward pass, a query is multiplied with *s* keys, and its scores with *s* values. Each takes 2 *s h* FLOPs,
+# in every layer, and the backward pass takes twice as many. The next cell counts the largest Llama 3.
+
+# %% id="ex1-use" tags=["solution"]
+total, per_token = count(126, 16384, 128, 8, 53248, 128256, 8192)
+print(f"{total / 1e9:.1f} billion parameters")
+print(f"{per_token * 15.6e12:.2e} FLOPs for 15.6 trillion tokens of training")
+print(f"{6 * total * 15.6e12:.2e} FLOPs by 6 T P")
+
+# %% [markdown] id="ex1-published" tags=["solution"]
+# Meta gives 3.8 × 10²⁵ FLOPs for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on 15.6 trillion
+# tokens. The last line agrees, so this number leaves the attention scores out. With all scores of a sequence of 8192
+# tokens, the count is 8 % higher.
 
 # %% [markdown] id="wrong-idea"
 # ## Can a wrong estimate look right?

@@ -12,6 +12,7 @@ sees the list instead of a traceback.
 
 from __future__ import annotations
 
+import random
 import sysconfig
 import time
 import traceback
@@ -79,6 +80,10 @@ class Checklist:
         lines = str(hint).splitlines()
         self.lines += [f"{UNMET} {requirement}", *(f"  {line}" for line in lines)]
         raise _Stop
+
+    def drawn(self) -> random.Random:
+        """Return a source of numbers that differ between learners and stay the same for each."""
+        return random.Random(f"{account()} {self.workspace} {self.exercise}")
 
     def answered(self, answer: object, variable: str) -> None:
         """Check that the learner has replaced the `...` of a gap."""

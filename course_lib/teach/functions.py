@@ -1,7 +1,7 @@
 """Call a learner's function and explain errors in its result.
 
 The function is called with positional arguments as in the lesson, or by parameter names. Its
-prints are discarded. It may not call functions of the course to get the answer.
+prints are discarded. It may call functions of the course only if the exercise asks for them.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def returned(
     check: Checklist,
     function: Callable[..., Any],
     read: Callable[[Any], Any],
+    *,
+    with_course: bool = False,
     **given: Any,
 ) -> Any:
     """Call the function and read its result. Report any exception of either to the learner."""
@@ -59,7 +61,7 @@ def returned(
     name = getattr(function, "__name__", "function")
     asked = _("{call} gives a result", call=f"{name}({', '.join(named)})")
     try:
-        with guarded():
+        with guarded(with_course):
             answer = called(function, **given)
             found = None if answer is None or answer is ... else read(answer)
     except Exception as error:
@@ -88,12 +90,12 @@ def called(function: Callable[..., Any], **given: Any) -> Any:
 
 
 @contextlib.contextmanager
-def guarded() -> Iterator[None]:
+def guarded(with_course: bool = False) -> Iterator[None]:
     """Discard prints, and refuse `exit()` and calls of the course, while a learner's code runs."""
     before = sys.getprofile()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            sys.setprofile(_refuse_course)
+            sys.setprofile(before if with_course else _refuse_course)
             yield
     except SystemExit:
         raise EndedError(_("it ends the program; return a result instead")) from None

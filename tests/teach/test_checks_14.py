@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import shutil
 
+import numpy as np
 import pytest
 
+from course_lib import plan
 from course_lib.lab.job.recipes import gpt
+from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks import lesson14
 
 from .answers_to_try import hold
 from .finished_runs import hint_of
 
-PARAMETERS_M, TFLOPS, DAYS = 124.44, 3.2586, 7.587
 TOKENS, RATE, BIG_DAYS = 300e9, 154.02e12, 207.4
 
 
@@ -80,33 +83,80 @@ def test_a_run_that_failed_shows_why(finished, target):
     assert "out of memory" in hint_of(lesson14.ex14_sharded, AFTER_MIB, failed, target)
 
 
-def test_the_estimate_of_the_lab_holds_against_all_kinds_of_answers():
-    def own(**changes):
-        given = {"parameters": PARAMETERS_M, "tflops": TFLOPS, "days": DAYS} | changes
-        lesson14.ex14_own(given["parameters"], given["tflops"], given["days"])
+def by_parts(layers, hidden, heads, kv_heads, mlp, vocabulary, sequence):
+    size = hidden // heads
+    query, key, value = hidden * heads * size, hidden * kv_heads * size, hidden * kv_heads * size
+    layer = query + key + value + heads * size * hidden + 3 * hidden * mlp
+    weights = layers * (layer + 2 * hidden) + 2 * vocabulary * hidden + hidden
+    flops = 6 * (layers * layer + vocabulary * hidden)
+    return weights, flops + layers * 3 * (2 * sequence * hidden + 2 * sequence * hidden)
 
-    millions = {
-        124.44e6: "single parameters", 84.9: "the layers alone",
-        163: "a second table for the logits", 82: "8 h² of 12 h²",
-        110: "You answered 110 millions. Put l = 12",
-    }  # fmt: skip
-    accepted = [124, "124,400,000 parameters", "124.4 M"]
-    hold("parameters_millions", lambda answer: own(parameters=answer), PARAMETERS_M, millions,
-         accepted=accepted)  # fmt: skip
-    rates = {
-        4 * TFLOPS: "all four devices", 4.06: "This run did none.", 2.847: "leaves out the "
-        "products of queries and keys", TFLOPS / 1e3: "FLOPs of one iteration",
-        2.0: "FLOPs of one iteration",
-    }  # fmt: skip
-    hold("tflops_per_device", lambda answer: own(tflops=answer), TFLOPS, rates)
-    days = {
-        DAYS * 24: "right in hours. The exercise asks for days",
-        DAYS * 1e3: "You took the 537 ms for seconds", 8.84: "The factor 8 counts",
-        10e9 / 8192: "the number of iterations", 12: "How many iterations",
-    }  # fmt: skip
-    hold(
-        "training_days", lambda answer: own(days=answer), DAYS, days, accepted=[6.63, "1.08 weeks"]
-    )
+
+def by_loop(layers, hidden, heads, kv_heads, mlp, vocabulary, sequence):
+    h, narrow, table = hidden, hidden * kv_heads // heads, vocabulary * hidden
+    parameters, flops = h + table, 0
+    matrices = [(h, h), (h, narrow), (h, narrow), (h, h), *3 * [(h, mlp)]]
+    for _layer in range(layers):
+        parameters += 2 * h
+        flops += 2 * 2 * sequence * h * 3
+        for shape in matrices:
+            parameters += math.prod(shape)
+            flops += 6 * math.prod(shape)
+    return [parameters + table, flops + 6 * table]
+
+
+def in_numpy(*sizes):
+    layers, hidden, heads, kv_heads, mlp, vocabulary, sequence = map(np.float64, sizes)
+    parameters, flops = by_parts(layers, hidden, heads, kv_heads, mlp, vocabulary, sequence)
+    return np.array([parameters, flops])
+
+
+def with_norms_in_the_flops(layers, hidden, *others):
+    parameters, flops = by_parts(layers, hidden, *others)
+    return parameters, flops + 6 * (2 * layers + 1) * hidden
+
+
+@pytest.mark.parametrize("count", [by_parts, by_loop, in_numpy, with_norms_in_the_flops])
+def test_a_count_of_todays_models_passes_in_any_style(count, capsys):
+    lesson14.ex14_today(count)
+    assert capsys.readouterr().out.count("✓") == 6
+
+
+def count_with(**mistake):
+    """Return a function of a learner who makes this mistake."""
+    asked = [*lesson14.PUBLISHED.values(), lesson14._drawn(Checklist("14.1"))]
+    answers = {tuple(sizes.values()): lesson14._count(**sizes, **mistake) for sizes in asked}
+    return lambda *sizes: answers[sizes]
+
+
+@pytest.mark.parametrize(("mistake", "hint"), lesson14.MISTAKES)
+def test_each_mistake_in_the_count_has_its_hint(mistake, hint):
+    said = hint_of(lesson14.ex14_today, count_with(**mistake))
+    assert hint in said
+    assert "times the right number" in said
+
+
+@pytest.mark.parametrize(
+    ("count", "hint"),
+    [
+        (lambda *sizes: (8_030_261_248, 57_912_852_480), "405B"),
+        (lambda *sizes: 5, "TypeError"),
+        (lambda *sizes: None, "It gave nothing yet"),
+        (lambda *sizes: ("many", 2), "return two numbers"),
+        (lambda *sizes: tuple(2 * one for one in by_parts(*sizes)), "2 times the right number"),
+        (lambda *sizes: plan.parameters(plan.preset("llama-8b")), "of the course"),
+        (5, "This is int"),
+    ],
+)
+def test_what_is_no_count_is_refused(count, hint):
+    assert hint in hint_of(lesson14.ex14_today, count)
+
+
+def test_the_count_agrees_with_the_planner():
+    for name, sizes in (("llama-8b", "Llama 3 8B"), ("llama-405b", "Llama 3 405B")):
+        model = plan.preset(name)
+        flops = plan.of_iteration(model, plan.Layout()).model / model.sequence
+        assert lesson14._count(**lesson14.PUBLISHED[sizes]) == (plan.parameters(model).total, flops)
 
 
 def test_the_repaired_estimate_holds_against_all_kinds_of_answers():

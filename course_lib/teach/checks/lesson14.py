@@ -5,18 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.lab.job.recipes import gpt
-from course_lib.plan import Layout, of_iteration, parameters, preset, training_days
-from course_lib.teach.answers import EXACT, Amount, close, in_other_unit
+from course_lib.plan import Layout, of_iteration, preset, training_days
+from course_lib.teach.answers import EXACT, Amount, close, number_in
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import MIB, memory_of_rank_0, trains_as
+from course_lib.teach.functions import is_function, returned
 from course_lib.words import N_, _
 
-# Relative tolerance for a parameter count. Leaving out the position table exceeds it.
-COUNTED = 0.005
+# Published sizes of Llama 3.
+NAMES = ("layers", "hidden", "heads", "kv_heads", "mlp", "vocabulary", "sequence")
+PUBLISHED = {
+    "Llama 3 8B": dict(zip(NAMES, (32, 4096, 32, 8, 14336, 128256, 8192), strict=True)),
+    "Llama 3 405B": dict(zip(NAMES, (126, 16384, 128, 8, 53248, 128256, 8192), strict=True)),
+}
+# What is counted, with its relative tolerance. FLOPs of norms are below the second.
+COUNTED = ((N_("parameters"), 1e-9), (N_("FLOPs per token"), 3e-4))
+# Mistakes in a count, each with its hint.
+MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"narrow": False}, N_("Keys and values have fewer heads than the queries.")),
+    ({"matrices": 2}, N_("The MLP has three matrices: two from the width, and one back to it.")),
+    ({"tables": 1}, N_("The scores come from a table of their own.")),
+    ({"norms": 0}, N_("The norms are missing. Each has one factor for each column.")),
+    ({"norms": 2}, N_("These norms have a factor for each column, and no shift.")),
+    ({"last_norm": 0}, N_("One more norm stands after the last layer.")),
+    ({"lookups": 1}, N_("Looking up a row of the first table is no matmul.")),
+    ({"head": 0}, N_("The scores of all tokens of the vocabulary come from a matmul, too.")),
+    ({"scores": 0}, N_("Attention also multiplies queries with keys, and scores with values.")),
+    ({"scores": 6}, N_("Count all scores, as the formulas of the lesson do.")),
+    ({"scores": 4}, N_("The matmuls of the scores have a backward pass, too.")),
+    ({"flops": 2, "scores": 4}, N_("That is the forward pass alone.")),
+    ({"flops": 8, "scores": 16}, N_("Model FLOPs leave recomputation out.")),
+)
 # Relative tolerance for a rate. Typing 1048 for 1024 exceeds it.
 CLOSE_ENOUGH = 0.015
-# The published lab run: 4 V100, 8 samples per iteration.
-LAB_SAMPLES, LAB_SECONDS, LAB_DEVICES, LAB_TOKENS = 8, 0.537, 4, 10e9
 # Exercise 14.2 repairs an estimate for 18.4 billion parameters on 16 A100.
 SAMPLES, SECONDS, DEVICES, TOKENS, PARAMETERS = 512, 32.09, 16, 300e9, 18.4e9
 A100_PEAK = 312e12
@@ -32,102 +53,67 @@ FORESEEN = 0.03
 ZERO = ("--use-distributed-optimizer", "--use-torch-fsdp2")
 
 
-def ex14_own(parameters_millions: object, tflops_per_device: object, days: object) -> None:
-    """Check parameters, achieved rate and training days of the lab's model."""
-    model = preset("lab")
-    layout = Layout(data=LAB_DEVICES, micro_batch=2, recompute="full")
-    flops = of_iteration(model, layout)
-    count, seconds = parameters(model).total, LAB_SECONDS * LAB_DEVICES * 1e12
-    rate = flops.model / seconds
-    per_parameter = count * LAB_SAMPLES * model.sequence / seconds
-    iterations = LAB_TOKENS / LAB_SAMPLES / model.sequence
-    right_days = iterations * LAB_SECONDS / 86400
+def ex14_today(function: Any) -> None:
+    """Check a function that counts parameters and FLOPs of models such as Llama 3."""
     with Checklist("14.1") as check:
-        check.amount(
-            check.number(parameters_millions, "parameters_millions"),
-            _parameters(count),
-            _("it has so many parameters"),
-            hint=_("Put l = 12, h = 768, V = 50257 and s = 1024 into the formula for P."),
-        )
-        twice = _(
-            "You counted a recomputation (96, or 8 per parameter and token). This run did none."
-        )
-        check.amount(
-            check.number(tflops_per_device, "tflops_per_device"),
-            Amount(
-                right=rate,
-                unit="TFLOP/s",
-                share=CLOSE_ENOUGH,
-                slips=(
-                    (WITH_RECOMPUTATION * per_parameter, twice),
-                    (flops.hardware / seconds, twice),
+        is_function(check, function, "count")
+        for name, sizes in [*PUBLISHED.items(), (_("sizes drawn for you"), _drawn(check))]:
+            given = returned(check, function, _two_numbers, **sizes)
+            right = _count(**sizes)
+            for number, (what, share) in enumerate(COUNTED):
+                value = given[number]
+                mistake = next(
                     (
-                        WITHOUT * per_parameter,
-                        _(
-                            "6 per parameter and token leaves out the products of queries and "
-                            "keys, which matter in a small model. Use the formula for F."
-                        ),
+                        _(hint)
+                        for changes, hint in MISTAKES
+                        if close(value, _count(**sizes, **changes)[number], share)
                     ),
-                    (rate * LAB_DEVICES, _("That is the rate of all four devices together.")),
-                ),
-            ),
-            _("each device achieved so many TFLOP/s"),
-            hint=_(
-                "FLOPs of one iteration of 8 samples without recomputation, divided by "
-                "{lab_seconds} s, by {lab_devices} devices and by 1e12.",
-                lab_seconds=LAB_SECONDS,
-                lab_devices=LAB_DEVICES,
-            ),
-        )
-        # The short formula leaves attention out. It is accepted, although it is an eighth off.
-        short = right_days * WITHOUT * per_parameter / rate
-        check.amount(
-            check.number(days, "training_days"),
-            Amount(
-                right=right_days,
-                unit=N_("days"),
-                share=CLOSE_ENOUGH,
-                also=(short,),
-                slips=(
-                    in_other_unit(right_days, "days", "hours"),
-                    (iterations, _("That is the number of iterations. How long does one take?")),
-                    (right_days * 1e3, _("You took the 537 ms for seconds.")),
-                    (
-                        short * WITH_RECOMPUTATION / WITHOUT,
-                        _("The factor 8 counts a recomputation. This run did none."),
+                    _("Count the parts of one layer alone, then the tables."),
+                )
+                check.that(
+                    close(value, right[number], share),
+                    _("{what} of {name}", what=_(what), name=name),
+                    hint=_(
+                        "Your function gives {given:.6g}, which is {ratio:.4g} times the right "
+                        "number. {mistake}",
+                        given=value,
+                        ratio=value / right[number],
+                        mistake=mistake,
                     ),
-                ),
-            ),
-            _("10 billion tokens take so many days"),
-            hint=_(
-                "One iteration is {tokens} tokens in {seconds} s, on all four devices. How many "
-                "iterations are 10 billion tokens?",
-                tokens=LAB_SAMPLES * model.sequence,
-                seconds=LAB_SECONDS,
-            ),
-        )
+                )
 
 
-def _parameters(count: int) -> Amount:
-    model, right = preset("lab"), count / 1e6
-    layers = 12 * model.layers * model.hidden**2 / 1e6
-    return Amount(
-        right=right,
-        unit=N_("millions"),
-        share=COUNTED,
-        slips=(
-            (count, _("Your number counts single parameters. The exercise asks for millions.")),
-            (layers, _("That is the layers alone. The words and positions are a third of it all.")),
-            (
-                right - layers / 2,
-                _("The two matrices of an MLP are h × 4 h: 8 h² of 12 h² in a layer."),
-            ),
-            (
-                right + model.hidden * model.vocabulary / 1e6,
-                _("You counted a second table for the logits. The model has one table."),
-            ),
-        ),
-    )
+def _two_numbers(answer: Any) -> tuple[float, float]:
+    first, second = (number_in(one) for one in answer)
+    if first is None or second is None:
+        raise TypeError(_("return two numbers, the parameters and the FLOPs"))
+    return first, second
+
+
+def _drawn(check: Checklist) -> dict[str, int]:
+    """Return sizes in which no two mistakes lead to the same number."""
+    draw = check.drawn()
+    kv_heads = draw.choice((2, 3, 5))
+    heads = kv_heads * draw.choice((4, 6, 8))
+    hidden = heads * draw.choice((128, 160, 192))
+    return {
+        "layers": draw.randint(9, 70), "hidden": hidden, "heads": heads, "kv_heads": kv_heads,
+        "mlp": hidden * draw.choice((5, 7)) // 2, "vocabulary": draw.randint(30, 200) * 1000,
+        "sequence": draw.choice((4096, 8192, 16384)),
+    }  # fmt: skip
+
+
+def _count(
+    layers: int, hidden: int, heads: int, kv_heads: int, mlp: int, vocabulary: int, sequence: int,
+    *, narrow: bool = True, matrices: int = 3, norms: int = 1, last_norm: int = 1, tables: int = 2,
+    lookups: int = 0, head: int = 1, flops: int = 6, scores: int = 12,
+) -> tuple[float, float]:  # fmt: skip
+    """Return parameters, and FLOPs per token. The keywords make the mistakes of learners."""
+    attention = 2 * hidden**2 * (1 + (kv_heads / heads if narrow else 1))
+    weights, table = layers * (attention + matrices * hidden * mlp), vocabulary * hidden
+    parameters = weights + tables * table + (2 * layers + last_norm) * norms * hidden
+    in_matmuls = weights + (head + lookups) * table
+    return parameters, flops * in_matmuls + scores * layers * hidden * sequence
 
 
 def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:

@@ -2,110 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.answers import Amount, in_other_unit, only_one, text_in, what_it_is
+from course_lib.teach.answers import only_one, text_in
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import batch_is, fits
+from course_lib.teach.checks.common import batch_is
+from course_lib.teach.functions import is_function, returned
 from course_lib.words import _
 
-NODES, BATCH = 64, 96
-ITERATION_S = 5.2
-# Relative tolerance of a number computed by hand.
-CLOSE_ENOUGH = 0.005
+LARGE = bench.CASES["175"]
+BATCH = LARGE.layout.global_batch
+# Nodes and memory of a device in GiB, as the exercise asks for them.
+QUESTIONS = ((64, 40.0), (24, 60.0), (96, 17.0))
+# Nodes that are drawn, each with the range of its memory.
+DRAWN = {24: (46, 66), 32: (38, 56), 48: (24, 34), 96: (16, 26), 128: (14, 24)}
+# Sizes that a search has to try. More are allowed.
+TENSOR, MICRO_BATCH = (1, 2, 4, 8, 16), (1, 2)
 
 
-def ex15_week(case: Any) -> None:
-    """Check a case for 175 B on 64 nodes: it divides evenly, fits, and keeps its batch."""
+def ex15_fastest(function: Any) -> None:
+    """Check a search for the fastest layout that fits into a given memory."""
     with Checklist("15.1") as check:
-        check.answered(case, "week")
-        case = only_one(case)
-        case = case.case if isinstance(case, bench.Result) else case
-        check.that(
-            isinstance(case, bench.Case),
-            _("it is a case of the benchmark"),
-            hint=_(
-                "This is {name}. Fill all gaps of bench.case(…).but(…). {case}",
-                name=type(case).__name__,
-                case=what_it_is(case, _("a case is asked for")),
-            ),
-        )
-        check.that(
-            case.tag == "175",
-            _("it is the 175 B model"),
-            hint=_(
-                "This is the model of {title}; the week is for the one that counts.",
-                title=case.title,
-            ),
-        )
-        layout = case.layout
-        check.that(
-            (case.nodes, layout.micro_batch) == (NODES, 1),
-            _("it uses {nodes} nodes, with a micro batch of 1", nodes=NODES),
-            hint=_(
-                "It uses {nodes}, with a micro batch of {micro_batch}. Give nodes={wanted} to "
-                "but(…), and leave micro_batch as the case has it.",
-                nodes=case.nodes,
-                micro_batch=layout.micro_batch,
-                wanted=NODES,
-            ),
-        )
-        check.that(
-            layout.global_batch == BATCH,
-            _("its global batch is {batch}", batch=BATCH),
-            hint=_(
-                "Tensor {tensor} × pipeline {pipeline} leave a data-parallel size of "
-                "{data}, and each data rank takes accumulation {micro_batches} samples: "
-                "{global_batch} in all. Which accumulation makes it {batch}?",
-                tensor=layout.tensor,
-                pipeline=layout.pipeline,
-                data=layout.data,
-                micro_batches=layout.micro_batches,
-                global_batch=layout.global_batch,
-                batch=BATCH,
-            ),
-        )
-        estimate = bench.plan(case).estimate
-        assert estimate is not None
-        fits(check, estimate)
+        is_function(check, function, "fastest")
+        draw = check.drawn()
+        nodes = draw.choice(list(DRAWN))
+        for question in (*QUESTIONS, (nodes, round(draw.uniform(*DRAWN[nodes]), 1))):
+            _is_fastest(check, function, *question)
 
 
-def ex15_report(answer: object) -> None:
-    """Check the conversion from seconds per iteration to the time to report."""
-    reference = bench.CASES["175"]
-    layout, sequence = reference.layout, reference.model.sequence
-    rate = layout.global_batch * sequence / ITERATION_S
-    right = bench.time_to_report_s(rate)
-    with Checklist("15.2") as check:
-        check.amount(
-            check.number(answer, "report_s"),
-            Amount(
-                right=right,
-                unit="s",
-                share=CLOSE_ENOUGH,
-                slips=(
-                    in_other_unit(right, "s", "minutes"),
-                    (right / ITERATION_S, _("That is the number of iterations, not their time.")),
-                    (
-                        right / layout.micro_batches / layout.data,
-                        _("The global batch already counts all micro-batches and all data ranks."),
-                    ),
-                    (right * 2**20 / 1e6, _("20 million are 20 × 10⁶, not 20 × 2²⁰.")),
-                ),
-            ),
-            _("it is the time that is reported"),
-            hint=_(
-                "Tokens per second first: batch × sequence ÷ {iteration_s} s; then 20 "
-                "million tokens at that rate.",
-                iteration_s=ITERATION_S,
-            ),
-        )
+def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -> None:
+    case = returned(check, function, _case, with_course=True, nodes=nodes, limit_gib=limit_gib)
+    asked = _("{nodes} nodes, {gib} GiB", nodes=nodes, gib=limit_gib)
+    layout, plan = case.layout, bench.plan(case)
+    check.unless(
+        (case.tag, case.nodes, layout.global_batch) != (LARGE.tag, nodes, BATCH),
+        _("{asked}: the case has this batch and these nodes", asked=asked),
+        hint=_(
+            "It is {title} on {nodes} nodes with a global batch of {batch}. Use 175 B, the nodes "
+            "that are given, and the accumulation that leads to a batch of {wanted}.",
+            title=case.title, nodes=case.nodes, batch=layout.global_batch, wanted=BATCH,
+        ),
+    )  # fmt: skip
+    needs = plan.estimate.device_gib
+    check.unless(
+        needs > limit_gib,
+        _("{asked}: the layout fits", asked=asked),
+        hint=_(
+            "Your function returns {layout}, which needs {needs:.1f} GiB by the plan.",
+            layout=_shown(case), needs=needs,
+        ),
+    )  # fmt: skip
+    best = min(_fitting(nodes, limit_gib), key=lambda one: one.time_to_report_s)
+    check.that(
+        plan.time_to_report_s <= best.time_to_report_s,
+        _("{asked}: no layout that fits is faster", asked=asked),
+        hint=_(
+            "Your function returns {layout}, with {seconds:.0f} s. {better} fits too and takes "
+            "{fewer:.0f} s. Does your search try it? Does it compare times?",
+            layout=_shown(case), seconds=plan.time_to_report_s,
+            better=_shown(best.case), fewer=best.time_to_report_s,
+        ),
+    )  # fmt: skip
+
+
+def _case(answer: Any) -> bench.Case:
+    case = answer.case if isinstance(answer, bench.Result) else answer
+    if not isinstance(case, bench.Case):
+        raise TypeError(_("return a case, as bench.case(…).but(…) gives it"))
+    return case
+
+
+def _shown(case: bench.Case) -> str:
+    layout = case.layout
+    return _(
+        "tensor {tensor} × pipeline {pipeline} with micro batch {micro_batch}",
+        tensor=layout.tensor,
+        pipeline=layout.pipeline,
+        micro_batch=layout.micro_batch,
+    )
+
+
+def _fitting(nodes: int, limit_gib: float) -> Iterator[bench.Result]:
+    """Plan each layout of the exercise, and yield the plans that fit."""
+    devices = nodes * LARGE.devices_per_node
+    stages = [one for one in range(1, LARGE.model.layers + 1) if LARGE.model.layers % one == 0]
+    for tensor, pipeline, micro_batch in product(TENSOR, stages, MICRO_BATCH):
+        samples = micro_batch * (devices // (tensor * pipeline))
+        if devices % (tensor * pipeline) or not samples or BATCH % samples:
+            continue
+        case = LARGE.but(
+            nodes=nodes, tensor=tensor, pipeline=pipeline, micro_batch=micro_batch,
+            accumulation=BATCH // samples,
+        )  # fmt: skip
+        plan = bench.plan(case)
+        if plan.estimate.device_gib <= limit_gib:
+            yield plan
 
 
 def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
     """Check a measured run with tensor parallelism alone, and which of two was faster."""
-    with Checklist("15.3") as check:
+    with Checklist("15.2") as check:
         check.answered(result, "other")
         _measured(check, result)
         check.succeeded(result.run)
