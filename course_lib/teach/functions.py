@@ -52,16 +52,19 @@ def returned(
     check: Checklist,
     function: Callable[..., Any],
     read: Callable[[Any], Any],
-    *,
-    with_course: bool = False,
+    guard: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
+    /,
     **given: Any,
 ) -> Any:
-    """Call the function and read its result. Report any exception of either to the learner."""
+    """Call the function and read its result. Report any exception of either to the learner.
+
+    Give the guard `quiet` if the exercise asks for functions of the course.
+    """
     named = [name if isinstance(one, np.ndarray) else repr(one) for name, one in given.items()]
     name = getattr(function, "__name__", "function")
     asked = _("{call} gives a result", call=f"{name}({', '.join(named)})")
     try:
-        with guarded(with_course):
+        with (guard or guarded)():
             answer = called(function, **given)
             found = None if answer is None or answer is ... else read(answer)
     except Exception as error:
@@ -90,15 +93,23 @@ def called(function: Callable[..., Any], **given: Any) -> Any:
 
 
 @contextlib.contextmanager
-def guarded(with_course: bool = False) -> Iterator[None]:
-    """Discard prints, and refuse `exit()` and calls of the course, while a learner's code runs."""
-    before = sys.getprofile()
+def quiet() -> Iterator[None]:
+    """Discard prints, and refuse `exit()`, while a learner's code runs."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            sys.setprofile(before if with_course else _refuse_course)
             yield
     except SystemExit:
         raise EndedError(_("it ends the program; return a result instead")) from None
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """Be quiet, and refuse calls of the course too."""
+    before = sys.getprofile()
+    try:
+        with quiet():
+            sys.setprofile(_refuse_course)
+            yield
     finally:
         sys.setprofile(before)
 

@@ -14,7 +14,7 @@ from course_lib.words import N_, _
 
 # Published sizes of Llama 3.
 NAMES = ("layers", "hidden", "heads", "kv_heads", "mlp", "vocabulary", "sequence")
-PUBLISHED = {
+PUBLISHED: dict[str, dict[str, Any]] = {
     "Llama 3 8B": dict(zip(NAMES, (32, 4096, 32, 8, 14336, 128256, 8192), strict=True)),
     "Llama 3 405B": dict(zip(NAMES, (126, 16384, 128, 8, 53248, 128256, 8192), strict=True)),
 }
@@ -90,7 +90,7 @@ def _two_numbers(answer: Any) -> tuple[float, float]:
     return first, second
 
 
-def _drawn(check: Checklist) -> dict[str, int]:
+def _drawn(check: Checklist) -> dict[str, Any]:
     """Return sizes in which no two mistakes lead to the same number."""
     draw = check.drawn()
     kv_heads = draw.choice((2, 3, 5))

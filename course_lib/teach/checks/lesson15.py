@@ -10,7 +10,7 @@ from course_lib.lab import bench
 from course_lib.teach.answers import only_one, text_in
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import batch_is
-from course_lib.teach.functions import is_function, returned
+from course_lib.teach.functions import is_function, quiet, returned
 from course_lib.words import _
 
 LARGE = bench.CASES["175"]
@@ -34,9 +34,10 @@ def ex15_fastest(function: Any) -> None:
 
 
 def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -> None:
-    case = returned(check, function, _case, with_course=True, nodes=nodes, limit_gib=limit_gib)
+    case = returned(check, function, _case, quiet, nodes=nodes, limit_gib=limit_gib)
     asked = _("{nodes} nodes, {gib} GiB", nodes=nodes, gib=limit_gib)
     layout, plan = case.layout, bench.plan(case)
+    needs = _device_gib(plan)
     check.unless(
         (case.tag, case.nodes, layout.global_batch) != (LARGE.tag, nodes, BATCH),
         _("{asked}: the case has this batch and these nodes", asked=asked),
@@ -46,7 +47,6 @@ def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -
             title=case.title, nodes=case.nodes, batch=layout.global_batch, wanted=BATCH,
         ),
     )  # fmt: skip
-    needs = plan.estimate.device_gib
     check.unless(
         needs > limit_gib,
         _("{asked}: the layout fits", asked=asked),
@@ -75,6 +75,11 @@ def _case(answer: Any) -> bench.Case:
     return case
 
 
+def _device_gib(plan: bench.Result) -> float:
+    assert plan.estimate is not None
+    return float(plan.estimate.device_gib)
+
+
 def _shown(case: bench.Case) -> str:
     layout = case.layout
     return _(
@@ -98,7 +103,7 @@ def _fitting(nodes: int, limit_gib: float) -> Iterator[bench.Result]:
             accumulation=BATCH // samples,
         )  # fmt: skip
         plan = bench.plan(case)
-        if plan.estimate.device_gib <= limit_gib:
+        if _device_gib(plan) <= limit_gib:
             yield plan
 
 
