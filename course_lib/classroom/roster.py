@@ -11,12 +11,15 @@ import re
 import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from course_lib.classroom import folder, opening
 from course_lib.classroom.snapshot import (
     FORMAT,
     LARGEST_BYTES,
     LONGEST_HINT,
+    MOST_TRIES,
+    Guess,
     Snapshot,
     known_exercises,
 )
@@ -88,10 +91,25 @@ def parsed(path: Path) -> Snapshot | None:
         for name, one in shared.exercises.items()
         if name in known_exercises()
     }
+    guesses = {
+        one_line(question, len(question)): Guess(
+            guess=_answer(one.guess), measured=_answer(one.measured), unit=one_line(one.unit)
+        )
+        for question, one in list(shared.guesses.items())[:MOST_TRIES]
+    }
+    tries = [
+        replace(one, hint=one_line(one.hint))
+        for one in shared.tries[:MOST_TRIES]
+        if one.exercise in known_exercises()
+    ]
     stuck_on = shared.stuck_on if shared.stuck_on in known_exercises() else ""
-    return replace(shared, stuck_on=stuck_on, exercises=exercises)
+    return replace(shared, stuck_on=stuck_on, exercises=exercises, guesses=guesses, tries=tries)
 
 
-def one_line(text: str) -> str:
+def _answer(value: Any) -> Any:
+    return one_line(value) if isinstance(value, str) else value
+
+
+def one_line(text: str, longest: int = LONGEST_HINT) -> str:
     """Shorten a text. Replace control characters and marks that reverse the writing direction."""
-    return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_HINT]).strip()
+    return "".join(c if c.isprintable() else "?" for c in text[:longest]).strip()
