@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from course_lib.classroom import folder, tables
-from course_lib.classroom.roster import Member, Roster, read
+from course_lib.classroom.roster import Roster, read
 from course_lib.lab.errors import LabError
 from course_lib.lab.jupyter.parent import exit_with
 from course_lib.words import _, language
@@ -41,52 +41,42 @@ HEADERS = {
 def html(place: Path, query: str = "") -> str:
     """Return the page of the class, of a lesson's guesses, or of a learner's tries."""
     asked = dict(parse_qsl(query))
-    heading, links, body = _("The class"), "", ""
+    heading, links, body = _("The class"), "", []
     try:
         roster, now = read(place), time.time()
     except LabError as error:
-        body = _text("p", error)
+        body = [_text("p", error)]
     else:
         lessons = tables.lessons_with_guesses(roster)
         links = _links(lessons, asked)
-        member = next((one for one in roster.members if str(one.uid) == asked.get("learner")), None)
-        if member and member.shared.details:
-            heading = member.account
-            body = _of_learner(member, now)
+        sharing = [one for one in roster.members if one.shared.details]
+        named = [one for one in sharing if str(one.uid) == asked.get("learner")]
+        if named:
+            heading = named[0].account
+            tries = _table(_("Tries"), tables.TRY_COLUMNS, tables.try_rows(named[0]))
+            body = [_exercises(Roster(tuple(named)), now), tries]
         elif asked.get("guesses") in lessons:
             heading = _("Guesses in lesson {lesson}", lesson=asked["guesses"])
             made = tables.histograms(roster, asked["guesses"])
-            body = "\n".join(_table(name, tables.GUESS_COLUMNS, made[name]) for name in made)
+            body = [_table(name, tables.GUESS_COLUMNS, made[name]) for name in made]
         else:
-            body = _class(roster, place, now)
+            learners = tables.learner_rows(roster, now)
+            body = [
+                _text("p", tables.summary(roster, now)),
+                _table(_("Learners"), tables.LEARNER_COLUMNS, learners),
+                _exercises(roster, now),
+                *(_text("p", line) for line in tables.words_below(roster, place)),
+            ]
     page = Template((WEB / "class.html").read_text(encoding="utf-8"))
     return page.substitute(
         lang=language(), refresh="" if "still" in asked else REFRESH, heading=escape(heading),
-        time=time.strftime("%H:%M:%S"), links=links, body=body,
+        time=time.strftime("%H:%M:%S"), links=links, body="\n".join(body),
     )  # fmt: skip
 
 
-def _class(roster: Roster, place: Path, now_unix_s: float) -> str:
-    learners = tables.learner_rows(roster, now_unix_s)
-    exercises = tables.exercise_rows(roster, now_unix_s)
-    return "\n".join(
-        [
-            _text("p", tables.summary(roster, now_unix_s)),
-            _table(_("Learners"), tables.LEARNER_COLUMNS, learners),
-            _table(_("Exercises"), tables.EXERCISE_COLUMNS, exercises),
-            *(_text("p", line) for line in tables.words_below(roster, place)),
-        ]
-    )
-
-
-def _of_learner(member: Member, now_unix_s: float) -> str:
-    exercises = tables.exercise_rows(Roster((member,)), now_unix_s)
-    return "\n".join(
-        [
-            _table(_("Exercises"), tables.EXERCISE_COLUMNS, exercises),
-            _table(_("Tries"), tables.TRY_COLUMNS, tables.try_rows(member)),
-        ]
-    )
+def _exercises(roster: Roster, now_unix_s: float) -> str:
+    rows = tables.exercise_rows(roster, now_unix_s)
+    return _table(_("Exercises"), tables.EXERCISE_COLUMNS, rows)
 
 
 def _links(lessons: Sequence[str], asked: Mapping[str, str]) -> str:

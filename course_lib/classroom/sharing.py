@@ -62,7 +62,7 @@ def share_progress(agree: bool | None = None, details: bool = False) -> None:
         withdraw(workspace)
     elif agree and place is not None:
         write_json(_note(workspace), {**_terms(place), "details": details})
-        write(place, snapshot.of(workspace.folder, active_unix_s=time.time(), details=details))
+        _refresh(workspace, place, details)
     print(_standing(workspace, place))
     if place is not None and (agreed := agreement(workspace, place)):
         seen = snapshot.of(workspace.folder, details=agreed.details).encoded().decode()
@@ -81,7 +81,7 @@ def help_me(raised: bool = True) -> None:
     if place is None or not (agreed := agreement(workspace, place)):
         print(_("nobody sees it: {why}", why=_standing(workspace, place)))
         return
-    write(place, snapshot.of(workspace.folder, lesson_here(), time.time(), details=agreed.details))
+    _refresh(workspace, place, agreed.details)
     who = folder.readers(place).words
     if raised:
         print(_("{who} can see that you need help; help_me(False) takes it back", who=who))
@@ -105,12 +105,6 @@ def _standing(workspace: Workspace, place: Path | None) -> str:
             "share_progress(False) stops it",
             who=who,
         )
-    if agreed.details:
-        return _(
-            "your progress and each of your tries are shared in {place}: {who} can read them",
-            place=place,
-            who=who,
-        )
     return _("your progress is shared in {place}: {who} can read it", place=place, who=who)
 
 
@@ -118,12 +112,10 @@ def after_cell(*_event: object) -> None:
     """Share progress after a cell. An error here must not look like an error of that cell."""
     try:
         place, workspace = folder.place(), find()
-        if place is None or not (agreed := agreement(workspace, place)):
-            return
-        shared = snapshot.of(workspace.folder, lesson_here(), time.time(), details=agreed.details)
-        write(place, shared)
-        if agreed.by_class:
-            _say_once(f"({_standing(workspace, place)})")
+        if place is not None and (agreed := agreement(workspace, place)):
+            _refresh(workspace, place, agreed.details)
+            if agreed.by_class:
+                _say_once(f"({_standing(workspace, place)})")
     except (LabError, OSError) as error:
         _say_once(_("(progress could not be shared: {error})", error=error))
 
@@ -178,6 +170,10 @@ def withdraw(workspace: Workspace) -> None:
         with contextlib.suppress(OSError):  # no such file, or it belongs to another account
             _file(place).unlink()
     write_json(_note(workspace), {"agree": False})
+
+
+def _refresh(workspace: Workspace, place: Path, details: bool) -> None:
+    write(place, snapshot.of(workspace.folder, lesson_here(), time.time(), details=details))
 
 
 def write(place: Path, content: Snapshot) -> None:

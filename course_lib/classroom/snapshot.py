@@ -19,11 +19,11 @@ FORMAT = "course-class-2"
 LARGEST_BYTES = 262_144
 # Lines of the learner's calls of `help_me`; the last one counts.
 HELP = Path(".course") / "help_me.jsonl"
-LONGEST_HINT = 80
+LONGEST_TEXT = 120
 LARGEST_NUMBER = 1e300
-MOST_TRIES = 300
+MOST_TRIES = MOST_GUESSES = 300
 LESSON = r"^([0-9][0-9][a-z]?)?\Z"
-QUESTION = r"^[0-9][0-9][a-z]?: .{1,110}\Z"
+QUESTION = r"^[0-9][0-9][a-z]?: .{1,100}\Z"
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 UnixSeconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Lesson = Annotated[str, msgspec.Meta(pattern=LESSON)]
@@ -130,7 +130,7 @@ def _exercises(tried: Sequence[Mapping[str, Any]]) -> dict[str, Exercise]:
 
 
 def _hint(entry: Mapping[str, Any]) -> str:
-    return "" if entry.get("passed") is True else str(entry.get("unmet", ""))[:LONGEST_HINT]
+    return "" if entry.get("passed") is True else str(entry.get("unmet", ""))[:LONGEST_TEXT]
 
 
 def _tries(tried: Sequence[Mapping[str, Any]]) -> list[Try]:
@@ -157,7 +157,7 @@ def _guesses(guessed: Sequence[Mapping[str, Any]]) -> dict[str, Guess]:
 def _plain(value: Any) -> float | str:
     if isinstance(value, int | float) and abs(value) < LARGEST_NUMBER:
         return float(value)
-    return ", ".join(map(str, value if isinstance(value, list) else [value]))[:LONGEST_HINT]
+    return ", ".join(map(str, value if isinstance(value, list) else [value]))[:LONGEST_TEXT]
 
 
 def _asked_for_help(

@@ -152,16 +152,17 @@ def histograms(roster: Roster, lesson: str) -> dict[str, list[dict[str, Any]]]:
 
 def _bars(made: Sequence[tuple[Guess, str]]) -> list[dict[str, Any]]:
     """Return one row for each guess; similar numbers share a row if there are many."""
-    few = len({one.guess for one, _name in made}) <= MOST_BARS
+    is_few = len({one.guess for one, _name in made}) <= MOST_BARS
+
+    def group(value: float | str) -> float | str:
+        return value if is_few or isinstance(value, str) else float(f"{value:.0e}")
+
     found = sorted((one.measured for one, _name in made if one.measured is not None), key=_order)
     measured = found[len(found) // 2] if found else None  # each learner has measured alone
-    names: dict[float | str, list[str]] = {}
-    if measured is not None:
-        names[measured if few else _one_figure(measured)] = []
+    names: dict[float | str, list[str]] = {} if measured is None else {group(measured): []}
+    at, unit = next(iter(names), None), label(made[0][0].unit)
     for one, name in made:
-        names.setdefault(one.guess if few else _one_figure(one.guess), []).append(name)
-    unit = label(made[0][0].unit)
-    at = None if measured is None else next(iter(names))
+        names.setdefault(group(one.guess), []).append(name)
     return [
         {
             "guess": _said(value, unit), "learners": len(names[value]),
@@ -170,10 +171,6 @@ def _bars(made: Sequence[tuple[Guess, str]]) -> list[dict[str, Any]]:
         }
         for value in sorted(names, key=_order)
     ]  # fmt: skip
-
-
-def _one_figure(value: float | str) -> float | str:
-    return value if isinstance(value, str) else float(f"{value:.0e}")
 
 
 def _order(value: float | str) -> tuple[bool, float | str]:
@@ -200,10 +197,10 @@ def summary(roster: Roster, now_unix_s: float) -> str:
     if not count:
         return "nobody shares progress here yet (a line in lesson 00 asks each learner)"
     stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
-    learners = "1 learner shares" if count == 1 else f"{count} learners share"
     asking = sum(help_minutes(one.shared, now_unix_s) > 0 for one in roster.members)
-    learners = f"{learners} their progress; {asking} asking for help"
-    return f"{learners}, {stuck} stuck for more than {STUCK_MINUTES} minutes"
+    learners = "1 learner shares" if count == 1 else f"{count} learners share"
+    waiting = f"{asking} asking for help, {stuck} stuck for more than {STUCK_MINUTES} minutes"
+    return f"{learners} their progress; {waiting}"
 
 
 def text(roster: Roster, place: Path, now_unix_s: float) -> str:
@@ -221,13 +218,12 @@ def as_csv(roster: Roster, form: str = "exercises", now_unix_s: float | None = N
         roster, now_unix_s or time.time()
     )
     out = StringIO()
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
     for row in rows:
+        cells = [row.get(name, "") for name in columns]
         # A leading quote keeps spreadsheets from reading a text as a formula.
-        writer.writerow(
-            {name: f"'{one}" if str(one).startswith(FORMULA) else one for name, one in row.items()}
-        )
+        writer.writerow([f"'{one}" if str(one).startswith(FORMULA) else one for one in cells])
     return out.getvalue()
 
 

@@ -110,7 +110,7 @@ def test_exercises_that_the_course_does_not_have_are_left_out(classroom, eve):
     [member] = read(classroom).members
     assert member.shared.stuck_on == ""
     assert list(member.shared.exercises) == ["00.1"]
-    assert len(member.shared.exercises["00.1"].hint) == 80
+    assert len(member.shared.exercises["00.1"].hint) == 120
 
 
 def test_guesses_and_tries_of_a_stranger_are_short_printable_and_few(classroom, eve):
@@ -120,7 +120,7 @@ def test_guesses_and_tries_of_a_stranger_are_short_printable_and_few(classroom, 
     lay(classroom, eve, {**GOOD, "guesses": made, "tries": tries, "details": True})
     [member] = read(classroom).members
     guess = member.shared.guesses["03: 3?"]
-    assert guess.guess == guess.unit == "?[2J" + "x" * 76
+    assert guess.guess == guess.unit == "?[2J" + "x" * 116
     assert {one.exercise for one in member.shared.tries} == {"00.1"}
     [row, *_others] = tables.try_rows(member)
     assert row["missing"].startswith("?[2Jxxx")
