@@ -105,4 +105,5 @@ def _clean(value: Any) -> Any:
 
 def one_line(text: str) -> str:
     """Shorten a text. Replace control characters and marks that reverse the writing direction."""
-    return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_TEXT]).strip()
+    text = text[:LONGEST_TEXT].strip()
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import subprocess
@@ -46,7 +45,7 @@ def main(argv: list[str]) -> int:
         "--minutes", type=count, default=10, help="time limit for each kind of job (10)"
     )
     options.add_argument("--hub", metavar="URL", help="only log in there once as a test user")
-    options.add_argument("--user", default=getpass.getuser(), help="name of the test user")
+    options.add_argument("--user", default=workspace.account(), help="name of the test user")
     add_site(options)
     given = options.parse_args(argv)
     if given.hub:
