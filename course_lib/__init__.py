@@ -24,6 +24,7 @@ EXPORTS: dict[str, str] = {
     "fault": "lab.job.recipes.fault",
     "gpt": "lab.job.recipes.gpt",
     "guesses": "teach.predictions:kept",
+    "help_me": "classroom.sharing:help_me",
     "links": "lab.job.recipes.links",
     "plan": "plan",
     "predict": "teach.predictions:predict",

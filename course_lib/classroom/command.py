@@ -36,6 +36,8 @@ def main(argv: list[str]) -> int:
     options.add_argument("folder", nargs="?", type=Path, help=f"default: the folder in {SETTING}")
     options.add_argument("--watch", action="store_true", help="repeat every two seconds")
     options.add_argument("--csv", type=Path, metavar="FILE", help="write a table; - prints it")
+    options.add_argument("--form", choices=["exercises", "grades", "lms"], default="exercises",
+                         help="csv: a row for each exercise, grade or learner")  # fmt: skip
     options.add_argument("--group", default="", help="make: group of the instructors")
     options.add_argument("--members", help="make, as root: the group's members, as in ada,bob")
     options.add_argument("--open", nargs="+", metavar="LESSON",
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> int:
     if given.action == "solutions":
         return _solutions(place, given)
     if given.csv:
-        return _write_csv(place, given.csv)
+        return _write_csv(place, given.csv, given.form)
     return _show(place, given)
 
 
@@ -59,13 +61,10 @@ def _make(place: Path, given: argparse.Namespace) -> int:
     members = [name for name in (given.members or "").split(",") if name]
     made = folder.make(place, given.group, members if given.members is not None else None)
     opening.make(place)
-    print(
-        _(
-            "{place}: learners may share there, and {words} can read it",
-            place=place,
-            words=made.words,
-        )
-    )
+    print(_(
+        "{place}: learners may share there, and {words} can read it",
+        place=place, words=made.words,
+    ))  # fmt: skip
     print(_("now set {setting} to it for the whole class", setting=SETTING))
     return 0
 
@@ -91,8 +90,8 @@ def _show(place: Path, given: argparse.Namespace) -> int:
         time.sleep(REFRESH_S)
 
 
-def _write_csv(place: Path, file: Path) -> int:
-    written = tables.as_csv(read(place))
+def _write_csv(place: Path, file: Path, form: str) -> int:
+    written = tables.as_csv(read(place), form)
     if str(file) == "-":
         print(written, end="")
     else:
@@ -104,6 +103,7 @@ def share(argv: list[str]) -> int:
     """Run `course share`, for learners."""
     options = parser("share", "Starts or stops sharing your progress with the instructors.")
     options.add_argument("answer", nargs="?", choices=["yes", "no"], help="default: show status")
+    options.add_argument("--details", action="store_true", help="yes: share also each try")
     given = options.parse_args(argv)
-    sharing.share_progress({"yes": True, "no": False}.get(given.answer))
+    sharing.share_progress({"yes": True, "no": False}.get(given.answer), given.details)
     return 0

@@ -34,13 +34,10 @@ def place() -> Path | None:
         return None
     path = Path(chosen)
     if not path.is_absolute():
-        raise LabError(
-            _(
-                "{setting}={chosen!r} is no whole path: it begins with no /",
-                setting=SETTING,
-                chosen=chosen,
-            )
-        )
+        raise LabError(_(
+            "{setting}={chosen!r} is no whole path: it begins with no /",
+            setting=SETTING, chosen=chosen,
+        ))  # fmt: skip
     return path
 
 
@@ -64,33 +61,22 @@ def readers(folder: Path) -> Readers:
     try:
         there = folder.stat()
     except OSError as error:
-        raise LabError(
-            _(
-                "the class folder {folder} cannot be used: {strerror}",
-                folder=folder,
-                strerror=error.strerror,
-            )
-        ) from error
+        raise LabError(_(
+            "the class folder {folder} cannot be used: {strerror}",
+            folder=folder, strerror=error.strerror,
+        )) from error  # fmt: skip
     if problem := problem_of(there):
-        raise LabError(
-            _(
-                "the class folder {folder} {problem}; {make}",
-                folder=folder,
-                problem=problem,
-                make=MAKE,
-            )
-        )
+        raise LabError(_(
+            "the class folder {folder} {problem}; {make}",
+            folder=folder, problem=problem, make=MAKE,
+        ))  # fmt: skip
     if there.st_uid != os.getuid() and there.st_gid in {os.getgid(), *os.getgroups()}:
-        raise LabError(
-            _(
-                "you belong to the group {st_gid}, which reads in {folder}, so nothing "
-                "of yours is shared. If all learners belong to it, this is the wrong "
-                "group: {make}",
-                st_gid=group_name(there.st_gid),
-                folder=folder,
-                make=MAKE,
-            )
-        )
+        raise LabError(_(
+            "you belong to the group {st_gid}, which reads in {folder}, so nothing "
+            "of yours is shared. If all learners belong to it, this is the wrong "
+            "group: {make}",
+            st_gid=group_name(there.st_gid), folder=folder, make=MAKE,
+        ))  # fmt: skip
     return Readers(there.st_uid, there.st_gid)
 
 
@@ -119,24 +105,18 @@ def make(folder: Path, group: str, members: list[str] | None = None) -> Readers:
         try:
             os.chown(folder, -1, _group_number(group) if group else there.st_gid)
         except PermissionError as error:
-            raise LabError(
-                _(
-                    "{folder} cannot be given to the group {group}: its owner must be a "
-                    "member of it (ask the administrators for a group of the instructors)",
-                    folder=folder,
-                    group=group,
-                )
-            ) from error
+            raise LabError(_(
+                "{folder} cannot be given to the group {group}: its owner must be a "
+                "member of it (ask the administrators for a group of the instructors)",
+                folder=folder, group=group,
+            )) from error  # fmt: skip
         folder.chmod(MODE)  # after chown, which clears the setgid bit
     there = folder.stat()
     if problem := problem_of(there):
-        raise LabError(
-            _(
-                "{folder} {problem}, and its file system keeps it so; take another one",
-                folder=folder,
-                problem=problem,
-            )
-        )
+        raise LabError(_(
+            "{folder} {problem}, and its file system keeps it so; take another one",
+            folder=folder, problem=problem,
+        ))  # fmt: skip
     return Readers(there.st_uid, there.st_gid)
 
 

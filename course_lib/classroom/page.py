@@ -11,20 +11,22 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from string import Template
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from course_lib.classroom import folder, tables
-from course_lib.classroom.roster import read
+from course_lib.classroom.roster import Roster, read
 from course_lib.lab.errors import LabError
 from course_lib.lab.jupyter.parent import exit_with
-from course_lib.words import _
+from course_lib.words import _, language
 
+REFRESH = '<meta http-equiv="refresh" content="10">'
 WEB = Path(__file__).with_name("web")
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
@@ -36,32 +38,83 @@ HEADERS = {
 }
 
 
-def html(place: Path) -> str:
-    """Return the page, which reloads every three seconds."""
+def html(place: Path, query: str = "") -> str:
+    """Return the page of the class, of a lesson's guesses, or of a learner's tries."""
+    asked = dict(parse_qsl(query))
+    heading, links, body = _("The class"), "", []
     try:
         roster, now = read(place), time.time()
     except LabError as error:
-        body = [_text("p", str(error))]
+        body = [_text("p", error)]
     else:
-        body = [
-            _text("p", tables.summary(roster, now)),
-            _table(tables.LEARNER_COLUMNS, tables.learner_rows(roster, now)),
-            _table(tables.EXERCISE_COLUMNS, tables.exercise_rows(roster, now)),
-            *(_text("p", line) for line in tables.words_below(roster, place)),
-        ]
+        lessons = tables.lessons_with_guesses(roster)
+        links = _links(lessons, asked)
+        sharing = [one for one in roster.members if one.shared.details]
+        named = [one for one in sharing if str(one.uid) == asked.get("learner")]
+        if named:
+            heading = named[0].account
+            tries = _table(_("Tries"), tables.TRY_COLUMNS, tables.try_rows(named[0]))
+            body = [_exercises(Roster(tuple(named)), now), tries]
+        elif asked.get("guesses") in lessons:
+            heading = _("Guesses in lesson {lesson}", lesson=asked["guesses"])
+            made = tables.histograms(roster, asked["guesses"])
+            body = [_table(name, tables.GUESS_COLUMNS, made[name]) for name in made]
+        else:
+            learners = tables.learner_rows(roster, now)
+            body = [
+                _text("p", tables.summary(roster, now)),
+                _table(_("Learners"), tables.LEARNER_COLUMNS, learners),
+                _exercises(roster, now),
+                *(_text("p", line) for line in tables.words_below(roster, place)),
+            ]
     page = Template((WEB / "class.html").read_text(encoding="utf-8"))
-    return page.substitute(time=time.strftime("%H:%M:%S"), body="\n".join(body))
+    return page.substitute(
+        lang=language(), refresh="" if "still" in asked else REFRESH, heading=escape(heading),
+        time=time.strftime("%H:%M:%S"), links=links, body="\n".join(body),
+    )  # fmt: skip
+
+
+def _exercises(roster: Roster, now_unix_s: float) -> str:
+    rows = tables.exercise_rows(roster, now_unix_s)
+    return _table(_("Exercises"), tables.EXERCISE_COLUMNS, rows)
+
+
+def _links(lessons: Sequence[str], asked: Mapping[str, str]) -> str:
+    """Return the links to the other pages. The first one stops the page from reloading itself."""
+    here = {name: value for name, value in asked.items() if name != "still"}
+    still = {"still": "1"} if "still" in asked else {}
+    change = (
+        (_("update every 10 seconds"), here)
+        if still
+        else (_("stop updating"), {**here, "still": "1"})
+    )
+    pages = [change, (_("the class"), still)]
+    pages += [(_("guesses in {lesson}", lesson=one), {"guesses": one, **still}) for one in lessons]
+    return "\n".join(_link(*page) for page in pages)
+
+
+def _link(text: str, query: Mapping[str, Any]) -> str:
+    return f'<a href="?{escape(urlencode(query))}">{escape(text)}</a>'
 
 
 def _text(tag: str, text: object) -> str:
     return f"<{tag}>{escape(str(text))}</{tag}>"
 
 
-def _table(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    lines = [f"<tr>{''.join(_text('th', name) for name in columns)}</tr>"]
+def _table(caption: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    lines = [f"{_text('caption', caption)}<tr>{heads}</tr>"]
+    most = max((row["learners"] for row in rows if "learners" in row), default=0)
     for row in rows:
-        kind = ' class="stuck"' if row["is_stuck"] else ""
-        lines.append(f"<tr{kind}>{''.join(_text('td', row[name]) for name in columns)}</tr>")
+        first, *others = [escape(str(row[name])) for name in columns]
+        if row.get("uid") is not None:
+            first = _link(row["learner"], {"learner": row["uid"]})
+        if "learners" in row:
+            width = 12 * row["learners"] / most
+            others[0] = f'<i class="bar" style="width: {width:.1f}rem"></i>{others[0]}'
+        cells = "".join(f"<td>{cell}</td>" for cell in others)
+        kind = ' class="marked"' if row["is_marked"] else ""
+        lines.append(f'<tr{kind}><th scope="row">{first}</th>{cells}</tr>')
     return f"<table>{''.join(lines)}</table>" if rows else ""
 
 
@@ -69,8 +122,9 @@ class Handler(BaseHTTPRequestHandler):
     server: ClassServer
 
     def do_GET(self) -> None:
-        is_there = self.path.partition("?")[0] == "/"
-        content = (html(self.server.place) if is_there else "no such page\n").encode()
+        path, _mark, query = self.path.partition("?")
+        is_there = path == "/"
+        content = (html(self.server.place, query) if is_there else "no such page\n").encode()
         self.send_response(200 if is_there else 404)
         for name, value in {**HEADERS, "Content-Length": str(len(content))}.items():
             self.send_header(name, value)
@@ -78,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *values: Any) -> None:
-        """Log nothing. A line every three seconds would fill the Jupyter server's log."""
+        """Log nothing. A line every ten seconds would fill the Jupyter server's log."""
 
 
 class ClassServer(ThreadingMixIn, UnixStreamServer):

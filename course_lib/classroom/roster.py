@@ -11,12 +11,14 @@ import re
 import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from course_lib.classroom import folder, opening
 from course_lib.classroom.snapshot import (
     FORMAT,
     LARGEST_BYTES,
-    LONGEST_HINT,
+    LONGEST_TEXT,
+    MOST_GUESSES,
     Snapshot,
     known_exercises,
 )
@@ -78,20 +80,30 @@ def parsed(path: Path) -> Snapshot | None:
             if not stat.S_ISREG(there.st_mode) or path.stem != str(there.st_uid):
                 return None
             content = file.read(LARGEST_BYTES + 1)
-        shared = msgspec.json.decode(content, type=Snapshot)
+        shared = msgspec.convert(_clean(msgspec.json.decode(content)), Snapshot)
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     if len(content) > LARGEST_BYTES or shared.format != FORMAT:
         return None
-    exercises = {
-        name: replace(one, hint=one_line(one.hint))
-        for name, one in shared.exercises.items()
-        if name in known_exercises()
-    }
-    stuck_on = shared.stuck_on if shared.stuck_on in known_exercises() else ""
-    return replace(shared, stuck_on=stuck_on, exercises=exercises)
+    known = known_exercises()
+    return replace(
+        shared, stuck_on=shared.stuck_on if shared.stuck_on in known else "",
+        exercises={name: one for name, one in shared.exercises.items() if name in known},
+        guesses=dict(list(shared.guesses.items())[:MOST_GUESSES]),
+        tries=[one for one in shared.tries if one.exercise in known],
+    )  # fmt: skip
+
+
+def _clean(value: Any) -> Any:
+    """Return the value with all its texts as `one_line` makes them."""
+    if isinstance(value, dict):
+        return {one_line(name): _clean(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_clean(one) for one in value]
+    return one_line(value) if isinstance(value, str) else value
 
 
 def one_line(text: str) -> str:
     """Shorten a text. Replace control characters and marks that reverse the writing direction."""
-    return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_HINT]).strip()
+    text = text[:LONGEST_TEXT].strip()
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

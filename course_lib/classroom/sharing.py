@@ -1,7 +1,8 @@
 """A learner's agreement to share progress, and the file that instructors read.
 
-The agreement covers one folder and its readers. If the setting names a different folder, or the
-readers change, nothing is shared until the learner agrees again.
+The agreement covers one folder, its readers and the form of the file. If one of them changes,
+nothing is shared until the learner agrees again. A class that has agreed outside can be entered as
+agreed by its administrator; a learner's own answer comes before this setting.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ import contextlib
 import json
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course_lib.classroom import folder, snapshot
 from course_lib.classroom.folder import SETTING
-from course_lib.classroom.snapshot import Snapshot
+from course_lib.classroom.snapshot import FORMAT, Snapshot
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import (
     PACKAGE,
     Workspace,
+    account,
     find,
     plain,
     write_bytes_atomically,
@@ -30,29 +32,61 @@ from course_lib.lab.workspace import (
 )
 from course_lib.mistakes.arguments import explained
 from course_lib.publish.building.source import number_of
+from course_lib.teach import jsonl
 from course_lib.words import _
 
 NOTE = Path(".course") / "share_progress.json"
+# The administrator sets it to "yes" for a class that has agreed to share progress.
+CLASS_HAS_AGREED = "COURSE_CLASS_AGREED"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement to share. `details` covers each try, and the name beside the guesses."""
+
+    details: bool = False
+    by_class: bool = False
 
 
 @explained("share_progress")
-def share_progress(agree: bool | None = None) -> None:
+def share_progress(agree: bool | None = None, details: bool = False) -> None:
     """Share your progress with the instructors of the class, or stop sharing it.
 
-    `True` shares your lesson, the exercises you solved, your number of tries, your most frequent
-    hint, and the time you last worked. `False` withdraws the agreement. Without an argument, print
-    the current state.
+    `True` shares your lesson, the exercises you solved, your number of tries, the hint you met
+    last, your guesses without your name, and the time you last worked. With `details=True`, the
+    instructors also see each try, and your name beside your guesses. `False` withdraws the
+    agreement. Without an argument, print the current state.
     """
     place, workspace = folder.place(), find()
     if agree is False:
         withdraw(workspace)
     elif agree and place is not None:
-        readers = folder.readers(place)
-        write_json(_note(workspace), {"folder": str(place), **asdict(readers)})
-        write(place, snapshot.of(workspace.folder, active_unix_s=time.time()))
+        write_json(_note(workspace), {**_terms(place), "details": details})
+        _refresh(workspace, place, details)
     print(_standing(workspace, place))
-    if place is not None and is_agreed(workspace, place):
-        print(f"{_('what they see')}: {snapshot.of(workspace.folder).encoded().decode()}")
+    if place is not None and (agreed := agreement(workspace, place)):
+        seen = snapshot.of(workspace.folder, details=agreed.details).encoded().decode()
+        print(f"{_('what they see')}: {seen}")
+
+
+@explained("help_me")
+def help_me(raised: bool = True) -> None:
+    """Show the instructors that you need help. `help_me(False)` says that you no longer do.
+
+    They see your lesson, the exercise and the hint you met last. A solved exercise also ends it.
+    """
+    place, workspace = folder.place(), find()
+    now = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "learner": account(), "raised": raised}
+    jsonl.append(workspace.folder / snapshot.HELP, now, _("the call for help"))
+    if place is None or not (agreed := agreement(workspace, place)):
+        print(_("nobody sees it: {why}", why=_standing(workspace, place)))
+        return
+    _refresh(workspace, place, agreed.details)
+    who = folder.readers(place).words
+    if raised:
+        print(_("{who} can see that you need help; help_me(False) takes it back", who=who))
+    else:
+        print(_("{who} can see that you need no more help", who=who))
 
 
 def _standing(workspace: Workspace, place: Path | None) -> str:
@@ -60,18 +94,28 @@ def _standing(workspace: Workspace, place: Path | None) -> str:
         return _(
             "there is no class here ({setting} names no folder): nothing is shared", setting=SETTING
         )
-    who = folder.readers(place).words
-    if is_agreed(workspace, place):
-        return _("your progress is shared in {place}: {who} can read it", place=place, who=who)
-    return _("your progress is not shared; share_progress(True) would share it with {who}", who=who)
+    who, agreed = folder.readers(place).words, agreement(workspace, place)
+    if agreed is None:
+        return _(
+            "your progress is not shared; share_progress(True) would share it with {who}", who=who
+        )
+    if agreed.by_class:
+        return _(
+            "your class has agreed to share its progress: {who} can read yours. "
+            "share_progress(False) stops it",
+            who=who,
+        )
+    return _("your progress is shared in {place}: {who} can read it", place=place, who=who)
 
 
 def after_cell(*_event: object) -> None:
     """Share progress after a cell. An error here must not look like an error of that cell."""
     try:
         place, workspace = folder.place(), find()
-        if place is not None and is_agreed(workspace, place):
-            write(place, snapshot.of(workspace.folder, lesson_here(), time.time()))
+        if place is not None and (agreed := agreement(workspace, place)):
+            _refresh(workspace, place, agreed.details)
+            if agreed.by_class:
+                _say_once(f"({_standing(workspace, place)})")
     except (LabError, OSError) as error:
         _say_once(_("(progress could not be shared: {error})", error=error))
 
@@ -95,25 +139,41 @@ def install(shell: Any) -> None:
     shell.events.register("post_run_cell", after_cell)
 
 
-def is_agreed(workspace: Workspace, place: Path) -> bool:
+def agreement(workspace: Workspace, place: Path) -> Agreement | None:
+    """Return what the learner, or else the class, has agreed to share; None for nothing."""
+    note, has_agreed = _noted(workspace), os.environ.get(CLASS_HAS_AGREED) == "yes"
+    if note.get("agree") is False or not (note or has_agreed):
+        return None
+    if _terms(place).items() <= note.items():
+        return Agreement(details=note.get("details") is True)
+    return Agreement(by_class=True) if has_agreed else None
+
+
+def _terms(place: Path) -> dict[str, Any]:
+    return {"folder": str(place), "format": FORMAT, **asdict(folder.readers(place))}
+
+
+def _noted(workspace: Workspace) -> dict[str, Any]:
     try:
         note = json.loads(plain(_note(workspace)).read_text(encoding="utf-8"))
-        return bool(note == {"folder": str(place), **asdict(folder.readers(place))})
     except (OSError, ValueError, RecursionError):
-        return False
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 def withdraw(workspace: Workspace) -> None:
-    """Withdraw the agreement and delete the file, even if the class folder has changed since."""
-    try:
-        named = json.loads(plain(_note(workspace)).read_text(encoding="utf-8"))["folder"]
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        named = ""
-    with writing(_note(workspace)):
+    """Delete the file, even if the class folder has changed since, and note the refusal."""
+    named = _noted(workspace).get("folder", "")
+    with writing(_note(workspace)):  # a full disk keeps no refusal, but lets go of the agreement
         _note(workspace).unlink(missing_ok=True)
     for place in {Path(str(named)), folder.place() or Path()} - {Path()}:
         with contextlib.suppress(OSError):  # no such file, or it belongs to another account
             _file(place).unlink()
+    write_json(_note(workspace), {"agree": False})
+
+
+def _refresh(workspace: Workspace, place: Path, details: bool) -> None:
+    write(place, snapshot.of(workspace.folder, lesson_here(), time.time(), details=details))
 
 
 def write(place: Path, content: Snapshot) -> None:

@@ -1,10 +1,10 @@
-"""Progress that a learner shares: lesson, exercises, tries, hints, times. Nothing else."""
+"""Progress that a learner shares: lesson, exercises, tries, hints, guesses, times. Nothing else."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -15,22 +15,47 @@ import msgspec
 from course_lib.lab.workspace import account
 from course_lib.teach import jsonl, predictions, progress
 
-FORMAT = "course-class-1"
-LARGEST_BYTES = 65_536
+FORMAT = "course-class-2"
+LARGEST_BYTES = 262_144
+# Lines of the learner's calls of `help_me`; the last one counts.
+HELP = Path(".course") / "help_me.jsonl"
+LONGEST_TEXT = 120
+LARGEST_NUMBER = 1e300
+MOST_TRIES = MOST_GUESSES = 300
+LESSON = r"^([0-9][0-9][a-z]?)?\Z"
+QUESTION = r"^[0-9][0-9][a-z]?: .{1,100}\Z"
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-UnixSeconds = Annotated[float, msgspec.Meta(ge=0)]
-Lesson = Annotated[str, msgspec.Meta(pattern=r"^([0-9][0-9][a-z]?)?\Z")]
-LONGEST_HINT = 80
+UnixSeconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Lesson = Annotated[str, msgspec.Meta(pattern=LESSON)]
+Question = Annotated[str, msgspec.Meta(pattern=QUESTION)]
+Answer = float | str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """Progress in one exercise. `hint` is the requirement that failed most often."""
+    """Progress in one exercise. `hint` is the requirement that failed last."""
 
     is_solved: bool = False
     tries: Count = 0
     hint: str = ""
-    times_met: Count = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guess:
+    """First guess at a question, and what was measured then."""
+
+    guess: Answer
+    measured: Answer | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """One try of an exercise. `hint` is the requirement that failed; empty if none did."""
+
+    exercise: str = ""
+    unix_s: UnixSeconds = 0.0
+    hint: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +63,9 @@ class Snapshot:
     """Shared progress of one learner.
 
     `stuck_on` is the exercise of the last try, if it is not solved. `stuck_unix_s` is the time of
-    its first failed try in a row. Times are seconds since 1970; 0 means never.
+    its first failed try in a row, and `help_unix_s` the time when the learner asked for help. Times
+    are seconds since 1970; 0 means never. `details` says that the learner also shares each try, and
+    the own name beside the guesses.
     """
 
     format: str = ""
@@ -46,7 +73,11 @@ class Snapshot:
     active_unix_s: UnixSeconds = 0.0
     stuck_on: str = ""
     stuck_unix_s: UnixSeconds = 0.0
+    help_unix_s: UnixSeconds = 0.0
     exercises: Mapping[str, Exercise] = field(default_factory=dict)
+    guesses: Mapping[Question, Guess] = field(default_factory=dict)
+    details: bool = False
+    tries: Sequence[Try] = ()
 
     def encoded(self) -> bytes:
         return msgspec.json.encode(asdict(self))
@@ -57,7 +88,9 @@ def known_exercises() -> frozenset[str]:
     return frozenset(progress.exercises())
 
 
-def of(workspace: Path, lesson: str = "", active_unix_s: float = 0.0) -> Snapshot:
+def of(
+    workspace: Path, lesson: str = "", active_unix_s: float = 0.0, *, details: bool = False
+) -> Snapshot:
     """Return the progress in a workspace.
 
     `lesson` and `active_unix_s` describe the cell that has just ended.
@@ -72,7 +105,11 @@ def of(workspace: Path, lesson: str = "", active_unix_s: float = 0.0) -> Snapsho
         active_unix_s=max(active_unix_s, last),
         stuck_on=stuck_on,
         stuck_unix_s=stuck_unix_s,
+        help_unix_s=_asked_for_help(_of_this_account(workspace / HELP), tried),
         exercises=dict(_exercises(tried)),
+        guesses=_guesses(guessed),
+        details=details,
+        tries=_tries(tried) if details else (),
     )
 
 
@@ -83,15 +120,53 @@ def _of_this_account(path: Path) -> list[dict[str, Any]]:
 def _exercises(tried: Sequence[Mapping[str, Any]]) -> dict[str, Exercise]:
     found = {}
     for name, rows in progress.tries(tried).items():
-        if name not in known_exercises():
-            continue
-        unmet = Counter(str(one.get("unmet", "")) for one in rows if one.get("passed") is not True)
-        hint, times = unmet.most_common(1)[0] if unmet else ("", 0)
-        is_solved = rows[-1].get("passed") is True
-        found[name] = Exercise(
-            is_solved=is_solved, tries=len(rows), hint=hint[:LONGEST_HINT], times_met=times
-        )
+        if name in known_exercises():
+            hints = [hint for one in rows if (hint := _hint(one))]
+            is_solved = rows[-1].get("passed") is True
+            found[name] = Exercise(
+                is_solved=is_solved, tries=len(rows), hint=hints[-1] if hints else ""
+            )
     return found
+
+
+def _hint(entry: Mapping[str, Any]) -> str:
+    return "" if entry.get("passed") is True else str(entry.get("unmet", ""))[:LONGEST_TEXT]
+
+
+def _tries(tried: Sequence[Mapping[str, Any]]) -> list[Try]:
+    return [
+        Try(exercise=str(one.get("exercise")), unix_s=_time_of(one), hint=_hint(one))
+        for one in tried[-MOST_TRIES:]
+        if one.get("exercise") in known_exercises()
+    ]
+
+
+def _guesses(guessed: Sequence[Mapping[str, Any]]) -> dict[str, Guess]:
+    """Return the first guess at each question, with the first measurement after it."""
+    found: dict[str, Guess] = {}
+    for one in guessed:
+        question = str(one.get("question", ""))
+        earlier = found.get(question)
+        if "guess" in one and earlier is None and re.match(QUESTION, question):
+            found[question] = Guess(guess=_plain(one["guess"]), unit=str(one.get("unit", "")))
+        elif "measured" in one and earlier is not None and earlier.measured is None:
+            found[question] = replace(earlier, measured=_plain(one["measured"]))
+    return found
+
+
+def _plain(value: Any) -> float | str:
+    if isinstance(value, int | float) and abs(value) < LARGEST_NUMBER:
+        return float(value)
+    return ", ".join(map(str, value if isinstance(value, list) else [value]))[:LONGEST_TEXT]
+
+
+def _asked_for_help(
+    asked: Sequence[Mapping[str, Any]], tried: Sequence[Mapping[str, Any]]
+) -> float:
+    """Return the time when the flag was raised; 0 if it is lowered. A solved exercise lowers it."""
+    since = _time_of(asked[-1]) if asked and asked[-1].get("raised") is True else 0.0
+    solved = max((_time_of(one) for one in tried if one.get("passed") is True), default=0.0)
+    return since if since >= solved else 0.0
 
 
 def _stuck(tried: Sequence[Mapping[str, Any]]) -> tuple[str, float]:
@@ -114,7 +189,7 @@ def _lesson(tried: Sequence[Mapping[str, Any]], guessed: Sequence[Mapping[str, A
     """Return the lesson of the last exercise or question."""
     met = [(_time_of(one), str(one.get("exercise", "")).partition(".")[0]) for one in tried]
     met += [(_time_of(one), str(one.get("question", "")).partition(":")[0]) for one in guessed]
-    return max(met, default=(0.0, ""))[1][:3]
+    return max((one for one in met if re.match(LESSON, one[1])), default=(0.0, ""))[1]
 
 
 def _time_of(entry: Mapping[str, Any]) -> float:

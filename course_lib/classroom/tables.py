@@ -5,22 +5,29 @@ from __future__ import annotations
 import csv
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from course_lib.classroom import opening
 from course_lib.classroom.roster import Member, Roster
-from course_lib.classroom.snapshot import Snapshot, known_exercises
+from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, known_exercises
 from course_lib.lab.runs.tables import plain
-from course_lib.words import _
+from course_lib.words import _, label
 
 STUCK_MINUTES, AWAY_MINUTES = 10, 30
-LEARNER_COLUMNS = ["learner", "lesson", "solved", "here", "tries", "stuck", "hint met most", "seen"]
+LEARNER_COLUMNS = ["learner", "asks for help", "lesson", "solved", "here", "tries", "stuck",
+                   "last hint", "seen"]  # fmt: skip
 EXERCISE_COLUMNS = ["exercise", "tried by", "solved by", "tries", "stuck now", "hint met most"]
-CSV_COLUMNS = ["learner", "lesson", "exercise", "solved", "tries", "hint", "times_met",
-               "stuck_minutes", "seen_minutes"]  # fmt: skip
+GUESS_COLUMNS = ["guess", "learners", "measured", "names"]
+TRY_COLUMNS = ["exercise", "time", "missing"]
+CSV_COLUMNS = ["learner", "lesson", "exercise", "solved", "tries", "hint", "stuck_minutes",
+               "seen_minutes"]  # fmt: skip
+# As `nbgrader export` names them.
+GRADE_COLUMNS = ["student_id", "assignment", "score", "max_score"]
+# Guesses with more values than this are grouped by their size.
+MOST_BARS = 8
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -28,12 +35,20 @@ def minutes_since(unix_s: float, now_unix_s: float) -> float:
     return max(0.0, now_unix_s - unix_s) / 60
 
 
-def stuck_minutes(shared: Snapshot, now_unix_s: float) -> float:
-    """Return the minutes since a learner got stuck; 0 if the learner is not stuck or has left."""
+def waiting_minutes(shared: Snapshot, since_unix_s: float, now_unix_s: float) -> float:
+    """Return the minutes that a learner has waited; 0 if it is not so, or the learner has left."""
     has_left = minutes_since(shared.active_unix_s, now_unix_s) > AWAY_MINUTES
-    if has_left or not (shared.stuck_on and shared.stuck_unix_s):
-        return 0.0
-    return minutes_since(shared.stuck_unix_s, now_unix_s)
+    return (
+        max(minutes_since(since_unix_s, now_unix_s), 0.01) if since_unix_s and not has_left else 0.0
+    )
+
+
+def stuck_minutes(shared: Snapshot, now_unix_s: float) -> float:
+    return waiting_minutes(shared, shared.stuck_unix_s if shared.stuck_on else 0.0, now_unix_s)
+
+
+def help_minutes(shared: Snapshot, now_unix_s: float) -> float:
+    return waiting_minutes(shared, shared.help_unix_s, now_unix_s)
 
 
 def is_stuck(shared: Snapshot, now_unix_s: float) -> bool:
@@ -41,11 +56,12 @@ def is_stuck(shared: Snapshot, now_unix_s: float) -> bool:
 
 
 def learner_rows(roster: Roster, now_unix_s: float) -> list[dict[str, Any]]:
-    """Return the learners, longest stuck first, then the others by name."""
+    """Return the learners who ask for help, then the longest stuck, then the others by name."""
 
-    def order(member: Member) -> float:
+    def order(member: Member) -> tuple[float, float]:
         minutes = stuck_minutes(member.shared, now_unix_s)
-        return -minutes if minutes > STUCK_MINUTES else 0.0
+        waiting = minutes if minutes > STUCK_MINUTES else 0.0
+        return -help_minutes(member.shared, now_unix_s), -waiting
 
     return [_learner_row(one, now_unix_s) for one in sorted(roster.members, key=order)]
 
@@ -54,26 +70,21 @@ def _learner_row(member: Member, now_unix_s: float) -> dict[str, Any]:
     shared = member.shared
     here = {name for name in known_exercises() if name.partition(".")[0] == shared.lesson}
     solved = {name for name, one in shared.exercises.items() if one.is_solved}
-    stuck = stuck_minutes(shared, now_unix_s)
+    exercise = shared.exercises.get(shared.stuck_on, Exercise())
+    stuck, asking = stuck_minutes(shared, now_unix_s), help_minutes(shared, now_unix_s)
     return {
         "learner": member.account,
+        "asks for help": f"for {asking:.0f} min {shared.stuck_on}".strip() if asking else "",
         "lesson": shared.lesson or "-",
         "solved": len(solved),
         "here": f"{len(solved & here)} of {len(here)}" if here else "-",
         "tries": sum(one.tries for one in shared.exercises.values()),
         "stuck": f"{stuck:.0f} min on {shared.stuck_on}" if stuck >= 1 else "",
-        "hint met most": _hint(shared),
+        "last hint": exercise.hint,
         "seen": _ago(shared.active_unix_s, now_unix_s),
-        "is_stuck": stuck > STUCK_MINUTES,
+        "is_marked": stuck > STUCK_MINUTES or asking > 0,
+        "uid": member.uid if shared.details else None,
     }
-
-
-def _hint(shared: Snapshot) -> str:
-    """Return the hint of the exercise that the learner is stuck on, else the most frequent hint."""
-    if shared.stuck_on in shared.exercises:
-        return shared.exercises[shared.stuck_on].hint
-    met = [(one.times_met, one.hint) for one in shared.exercises.values() if one.hint]
-    return max(met, default=(0, ""))[1]
 
 
 def _ago(unix_s: float, now_unix_s: float) -> str:
@@ -90,10 +101,7 @@ def exercise_rows(roster: Roster, now_unix_s: float) -> list[dict[str, Any]]:
     rows = []
     for name in sorted({name for one in roster.members for name in one.shared.exercises}):
         tried = [m.shared.exercises[name] for m in roster.members if name in m.shared.exercises]
-        hints: Counter[str] = Counter()
-        for one in tried:
-            if one.hint:
-                hints[one.hint] += max(1, one.times_met)
+        hints = Counter(one.hint for one in tried if one.hint)
         stuck = sum(
             one.shared.stuck_on == name and is_stuck(one.shared, now_unix_s)
             for one in roster.members
@@ -106,10 +114,73 @@ def exercise_rows(roster: Roster, now_unix_s: float) -> list[dict[str, Any]]:
                 "tries": sum(one.tries for one in tried),
                 "stuck now": stuck,
                 "hint met most": hints.most_common(1)[0][0] if hints else "",
-                "is_stuck": stuck > 0,
+                "is_marked": stuck > 0,
             }
         )
     return rows
+
+
+def try_rows(member: Member) -> list[dict[str, Any]]:
+    """Return the tries that a learner shares, the last one first."""
+    return [
+        {
+            "exercise": one.exercise,
+            "time": time.strftime("%Y-%m-%d %H:%M", time.localtime(one.unix_s)),
+            "missing": one.hint or _("solved"),
+            "is_marked": False,
+        }
+        for one in reversed(member.shared.tries)
+    ]
+
+
+def lessons_with_guesses(roster: Roster) -> list[str]:
+    questions = {name for one in roster.members for name in one.shared.guesses}
+    return sorted({name.partition(":")[0] for name in questions})
+
+
+def histograms(roster: Roster, lesson: str) -> dict[str, list[dict[str, Any]]]:
+    """Return the guesses at each question of a lesson, the question with most guesses first."""
+    asked: dict[str, list[tuple[Guess, str]]] = {}
+    for member in roster.members:
+        name = member.account if member.shared.details else ""
+        for question, guess in member.shared.guesses.items():
+            if question.partition(":")[0] == lesson:
+                asked.setdefault(question, []).append((guess, name))
+    most_first = sorted(asked.items(), key=lambda one: -len(one[1]))
+    return {label(question).partition(": ")[2]: _bars(made) for question, made in most_first}
+
+
+def _bars(made: Sequence[tuple[Guess, str]]) -> list[dict[str, Any]]:
+    """Return one row for each guess; similar numbers share a row if there are many."""
+    is_few = len({one.guess for one, _name in made}) <= MOST_BARS
+
+    def group(value: float | str) -> float | str:
+        return value if is_few or isinstance(value, str) else float(f"{value:.0e}")
+
+    found = sorted((one.measured for one, _name in made if one.measured is not None), key=_order)
+    measured = found[len(found) // 2] if found else None  # each learner has measured alone
+    names: dict[float | str, list[str]] = {} if measured is None else {group(measured): []}
+    at, unit = next(iter(names), None), label(made[0][0].unit)
+    for one, name in made:
+        names.setdefault(group(one.guess), []).append(name)
+    return [
+        {
+            "guess": _said(value, unit), "learners": len(names[value]),
+            "measured": _said(measured, unit) if value == at else "",
+            "names": ", ".join(filter(None, names[value])), "is_marked": value == at,
+        }
+        for value in sorted(names, key=_order)
+    ]  # fmt: skip
+
+
+def _order(value: float | str) -> tuple[bool, float | str]:
+    return isinstance(value, str), value
+
+
+def _said(value: float | str | None, unit: str) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return f"{value:.4g} {unit}".strip()
 
 
 def words_below(roster: Roster, place: Path) -> list[str]:
@@ -126,8 +197,10 @@ def summary(roster: Roster, now_unix_s: float) -> str:
     if not count:
         return "nobody shares progress here yet (a line in lesson 00 asks each learner)"
     stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
+    asking = sum(help_minutes(one.shared, now_unix_s) > 0 for one in roster.members)
     learners = "1 learner shares" if count == 1 else f"{count} learners share"
-    return f"{learners} their progress; {stuck} stuck for more than {STUCK_MINUTES} minutes"
+    waiting = f"{asking} asking for help, {stuck} stuck for more than {STUCK_MINUTES} minutes"
+    return f"{learners} their progress; {waiting}"
 
 
 def text(roster: Roster, place: Path, now_unix_s: float) -> str:
@@ -139,16 +212,54 @@ def text(roster: Roster, place: Path, now_unix_s: float) -> str:
     return "\n\n".join([*parts, *words_below(roster, place)])
 
 
-def as_csv(roster: Roster, now_unix_s: float | None = None) -> str:
-    """Return CSV with one row per learner and exercise, or one row if a learner tried none."""
+def as_csv(roster: Roster, form: str = "exercises", now_unix_s: float | None = None) -> str:
+    """Return the table of a form: exercises of learners, grades, or one line for each learner."""
+    columns, rows = {"exercises": _exercises, "grades": _grades, "lms": _lms}[form](
+        roster, now_unix_s or time.time()
+    )
     out = StringIO()
-    writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_csv_rows(roster, now_unix_s or time.time()))
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        cells = [row.get(name, "") for name in columns]
+        # A leading quote keeps spreadsheets from reading a text as a formula.
+        writer.writerow([f"'{one}" if str(one).startswith(FORMULA) else one for one in cells])
     return out.getvalue()
 
 
-def _csv_rows(roster: Roster, now_unix_s: float) -> Iterable[dict[str, Any]]:
+Rows = tuple[list[str], list[dict[str, Any]]]
+
+
+def _grades(roster: Roster, now_unix_s: float) -> Rows:
+    """Return a row for each learner and each lesson that somebody has tried."""
+    solved: Counter[tuple[str, str]] = Counter()
+    for one in roster.members:
+        for name, exercise in one.shared.exercises.items():
+            solved[one.account, name.partition(".")[0]] += exercise.is_solved
+    most = Counter(name.partition(".")[0] for name in known_exercises())
+    rows = [
+        {
+            "student_id": one.account, "assignment": f"lesson-{lesson}",
+            "score": solved[one.account, lesson], "max_score": most[lesson],
+        }
+        for one in roster.members
+        for lesson in sorted({lesson for _account, lesson in solved})
+    ]  # fmt: skip
+    return GRADE_COLUMNS, rows
+
+
+def _lms(roster: Roster, now_unix_s: float) -> Rows:
+    """Return a row for each learner, with the solved share of each lesson in percent."""
+    rows: dict[str, dict[str, Any]] = {}
+    for one in _grades(roster, now_unix_s)[1]:
+        row = rows.setdefault(one["student_id"], {"username": one["student_id"]})
+        row[one["assignment"]] = round(100 * one["score"] / one["max_score"])
+    return list(next(iter(rows.values()), {"username": ""})), list(rows.values())
+
+
+def _exercises(roster: Roster, now_unix_s: float) -> Rows:
+    """Return a row for each learner and exercise, or one row if a learner tried none."""
+    rows = []
     for member in roster.members:
         shared, seen = member.shared, member.shared.active_unix_s
         common = {
@@ -158,12 +269,10 @@ def _csv_rows(roster: Roster, now_unix_s: float) -> Iterable[dict[str, Any]]:
         }
         for name, one in sorted(shared.exercises.items()):
             stuck = stuck_minutes(shared, now_unix_s) if name == shared.stuck_on else 0.0
-            # A leading quote keeps spreadsheets from reading the text as a formula.
-            hint = f"'{one.hint}" if one.hint.startswith(FORMULA) else one.hint
-            yield {
+            rows.append({
                 **common, "exercise": name, "solved": "yes" if one.is_solved else "no",
-                "tries": one.tries, "hint": hint, "times_met": one.times_met,
-                "stuck_minutes": round(stuck),
-            }  # fmt: skip
+                "tries": one.tries, "hint": one.hint, "stuck_minutes": round(stuck),
+            })  # fmt: skip
         if not shared.exercises:
-            yield common
+            rows.append(common)
+    return CSV_COLUMNS, rows

@@ -31,6 +31,11 @@ COURSE_COPY_LESSONS = True
 CLASS_FOLDER = ""
 # Names of the accounts that see the class; the hub keeps them in a group of the machine.
 INSTRUCTORS: set[str] = set()
+# True if the class has agreed to share its progress. Each learner is told, and can stop it.
+CLASS_HAS_AGREED = False
+# True if the instructors may see on the hub's page hub/admin who works, and start and end servers.
+# They cannot open a learner's server.
+INSTRUCTORS_ARE_ADMINS = False
 
 here = Path(__file__).resolve().parent
 environment = Path(sys.prefix)
@@ -70,6 +75,8 @@ if CLASS_FOLDER:  # the group is set anew, so that former instructors lose acces
     of_the_group = ["--group", "course-instructors", "--members", ",".join(sorted(INSTRUCTORS))]
     subprocess.run([*course, *of_the_group], check=True)
     c.Spawner.environment["COURSE_CLASS"] = CLASS_FOLDER
+    if CLASS_HAS_AGREED:
+        c.Spawner.environment["COURSE_CLASS_AGREED"] = "yes"
 
 tried = [sys.executable, str(here / "access.py"), f"--class={CLASS_FOLDER}"]
 if subprocess.run([*tried, *sorted(USERS)], check=False).returncode:
@@ -94,6 +101,17 @@ c.JupyterHub.load_roles = [
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
     }
 ]
+
+if INSTRUCTORS_ARE_ADMINS:
+    # Without access:servers, which the hub's own admins have: it would let an instructor act as a
+    # learner, and read what the learner has not agreed to share.
+    c.JupyterHub.load_roles.append(
+        {
+            "name": "instructor",
+            "users": sorted(INSTRUCTORS),
+            "scopes": ["admin-ui", "list:users", "read:users", "servers"],
+        }
+    )
 
 if Path("/run/systemd/system").is_dir() and importlib.util.find_spec("systemdspawner"):
     c.JupyterHub.spawner_class = "systemd"

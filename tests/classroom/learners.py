@@ -29,11 +29,18 @@ class Learner:
 
     def tries(self, exercise: str, minutes_ago: float, unmet: str = "") -> None:
         """As a check writes it down."""
-        line = {
-            "time": at(minutes_ago), "learner": str(self.uid), "exercise": exercise,
-            "passed": not unmet, "unmet": unmet,
-        }  # fmt: skip
-        file = self.workspace / ".course" / "progress.jsonl"
+        line = {"exercise": exercise, "passed": not unmet, "unmet": unmet}
+        self._notes("progress.jsonl", at(minutes_ago), line)
+
+    def guesses(self, question: str, guess: float, measured: float, unit: str = "") -> None:
+        """As `predict` and `compare` write it down."""
+        made = {"question": question, "guess": guess, "unit": unit}
+        self._notes("guesses.jsonl", at(0), made)
+        self._notes("guesses.jsonl", at(0), {"question": question, "measured": measured})
+
+    def _notes(self, name: str, when: str, what: dict[str, object]) -> None:
+        line = {"time": when, "learner": str(self.uid), **what}
+        file = self.workspace / ".course" / name
         file.parent.mkdir(exist_ok=True)
         with file.open("a") as out:
             out.write(json.dumps(line) + "\n")

@@ -6,6 +6,7 @@ import http.client
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from course_lib.classroom import page
 from course_lib.classroom.page import ClassServer
 from course_lib.classroom.roster import Member, Roster
-from course_lib.classroom.snapshot import Exercise, Snapshot
+from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, Try
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
@@ -50,12 +51,17 @@ def served(open_place):
 
 
 def hostile():
-    one = Exercise(tries=3, hint=EVIL, times_met=3)
+    one = Exercise(tries=3, hint=EVIL)
     shared = Snapshot(
         lesson="00", active_unix_s=time.time(), stuck_on="00.1",
         stuck_unix_s=time.time() - 3600, exercises={"00.1": one},
     )  # fmt: skip
-    return Roster((Member(61001, EVIL, shared),), 3)
+    guess = Guess(guess=EVIL, measured=EVIL, unit=EVIL)
+    made = replace(
+        shared, guesses={f"00: {EVIL}": guess}, details=True, help_unix_s=time.time() - 120,
+        tries=[Try(exercise="00.1", unix_s=time.time(), hint=EVIL)],
+    )  # fmt: skip
+    return Roster((Member(61001, EVIL, made), Member(61002, "bob", shared)), 3)
 
 
 def test_the_page_may_load_and_run_nothing(served):
@@ -84,8 +90,16 @@ def test_the_launcher_offers_it_to_those_who_may_look(tmp_path, monkeypatch):
     assert page.may_look() is False
 
 
-@pytest.mark.browser
-def test_a_name_in_html_is_a_name(served, browser, monkeypatch):
+def test_tries_are_shown_of_learners_who_share_them(monkeypatch, tmp_path):
+    monkeypatch.setattr(page, "read", lambda place: hostile())
+    assert "<caption>Tries</caption>" in page.html(tmp_path, "learner=61001")
+    for asked in ("learner=61002", "learner=99", "learner=", "guesses=99", "guesses=%00", "&&=;"):
+        assert "<caption>Learners</caption>" in page.html(tmp_path, asked), asked
+
+
+@pytest.fixture
+def window(served, browser, monkeypatch):
+    """The page of a hostile class in a browser."""
     monkeypatch.setattr(page, "read", lambda place: hostile())
     context = browser.new_context(viewport={"width": 1000, "height": 500})
     window = context.new_page()
@@ -97,9 +111,33 @@ def test_a_name_in_html_is_a_name(served, browser, monkeypatch):
 
     window.route("**/*", answer)
     window.goto("http://class.test/")
-    window.get_by_text("60 min on 00.1").wait_for()
-    assert window.locator("tr.stuck").count() == 2
-    assert window.locator("img").count() == 0
-    assert EVIL in window.locator("table").first.inner_text()
-    assert window.title() == "The class"
+    yield window
     context.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("query", ["", "?guesses=00", "?learner=61001"])
+def test_a_name_in_html_is_a_name(window, query):
+    window.goto(f"http://class.test/{query}")
+    window.locator("tr.marked").first.wait_for()
+    assert window.locator("img, script").count() == 0
+    assert EVIL in window.locator("main").inner_text()
+    assert window.title() in ("The class", "Guesses in lesson 00", EVIL)
+
+
+@pytest.mark.browser
+def test_the_keyboard_stops_the_updates_and_reaches_guesses_and_tries(window):
+    assert window.locator("meta[http-equiv=refresh]").count() == 1
+    for press in ("Tab", "Enter"):
+        window.keyboard.press(press)
+    window.get_by_role("link", name="update every 10 seconds").wait_for()
+    assert window.locator("meta[http-equiv=refresh]").count() == 0
+    learners = window.get_by_role("table", name="Learners")
+    assert learners.get_by_role("columnheader", name="asks for help").is_visible()
+    assert learners.get_by_role("row", name="for 2 min 00.1").get_by_role("rowheader").is_visible()
+    for press in ("Tab", "Tab", "Tab", "Enter"):
+        window.keyboard.press(press)
+    window.get_by_role("heading", name="Guesses in lesson 00").wait_for()
+    window.get_by_role("link", name="the class").press("Enter")
+    learners.get_by_role("link").press("Enter")
+    window.get_by_role("table", name="Tries").wait_for()

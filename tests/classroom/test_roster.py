@@ -14,7 +14,7 @@ from course_lib.lab.errors import LabError
 
 HINT = "the run used 2 nodes"
 GOOD = {
-    "format": "course-class-1", "lesson": "00", "active_unix_s": 1.7e9, "stuck_on": "",
+    "format": "course-class-2", "lesson": "00", "active_unix_s": 1.7e9, "stuck_on": "",
     "stuck_unix_s": 0, "exercises": {"00.1": {"is_solved": True, "tries": 3, "hint": HINT}},
 }  # fmt: skip
 
@@ -67,9 +67,11 @@ def test_a_link_to_what_only_instructors_may_read_shows_nothing_of_it(classroom,
 @pytest.mark.parametrize(
     "content",
     [
-        "", "{}", b"\xff\xfe\0", "[" * 100_000, json.dumps(GOOD) + " " * 70_000,
-        {**GOOD, "format": "course-class-2"}, {**GOOD, "lesson": "<script>"},
+        "", "{}", b"\xff\xfe\0", "[" * 100_000, json.dumps(GOOD) + " " * 300_000,
+        {**GOOD, "format": "course-class-1"}, {**GOOD, "lesson": "<script>"},
         {**GOOD, "exercises": {"00.1": {"tries": -5}}}, {**GOOD, "active_unix_s": -1e300},
+        {**GOOD, "guesses": {"no lesson": {"guess": 1}}}, {**GOOD, "tries": [{"unix_s": 1e300}]},
+        {**GOOD, "guesses": {"03: x": {"guess": None}}}, {**GOOD, "guesses": {"03: x": {}}},
     ],
 )  # fmt: skip
 def test_what_is_no_progress_is_passed_over_and_counted(classroom, ada, eve, content):
@@ -103,12 +105,27 @@ def test_pipes_folders_and_huge_files_are_passed_over_at_once(classroom, eve, ki
 
 
 def test_exercises_that_the_course_does_not_have_are_left_out(classroom, eve):
-    one = {"is_solved": False, "tries": 0, "hint": "x" * 5_000, "times_met": 2}
+    one = {"is_solved": False, "tries": 0, "hint": "x" * 5_000}
     lay(classroom, eve, {**GOOD, "stuck_on": "99.9", "exercises": {"00.1": one, "<img>": one}})
     [member] = read(classroom).members
     assert member.shared.stuck_on == ""
     assert list(member.shared.exercises) == ["00.1"]
-    assert len(member.shared.exercises["00.1"].hint) == 80
+    assert len(member.shared.exercises["00.1"].hint) == 120
+
+
+def test_guesses_and_tries_of_a_stranger_are_short_printable_and_few(classroom, eve):
+    evil = "\x1b[2J" + "x" * 5_000
+    made = {f"03: {n}\x1b": {"guess": evil, "measured": 1e300, "unit": evil} for n in range(10)}
+    tries = [{"exercise": "00.1", "unix_s": 1e12, "hint": evil}, {"exercise": "<img>"}] * 15
+    lay(classroom, eve, {**GOOD, "guesses": made, "tries": tries, "details": True})
+    [member] = read(classroom).members
+    guess = member.shared.guesses["03: 3?"]
+    assert guess.guess == guess.unit == "?[2J" + "x" * 116
+    assert {one.exercise for one in member.shared.tries} == {"00.1"}
+    [row, *_others] = tables.try_rows(member)
+    assert row["missing"].startswith("?[2Jxxx")
+    [bar, _measured] = tables.histograms(read(classroom), "03")["3?"]
+    assert bar["learners"] in (0, 1)
 
 
 def test_no_hint_moves_the_cursor_of_the_instructor():

@@ -7,12 +7,13 @@ import os
 import stat
 import subprocess
 import sys
+import time
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from course_lib import share_progress
+from course_lib import help_me, share_progress
 from course_lib.classroom import folder, sharing, snapshot
 from course_lib.lab.jupyter.kernels import NotebookKernels
 from course_lib.mistakes.errors import ArgumentError
@@ -56,15 +57,20 @@ def test_it_tells_lesson_exercises_tries_hints_times_and_nothing_else(classroom,
     ada.tries("00.2", 5)
     ada.tries("00.2", 4)
     ada.tries("00.2", 3, "the hours")
+    ada.guesses("04: a time", 3, 4.5, "ms")
+    ada.guesses("no number of a lesson", 3, 4.5)
     ada.shares()
     found = shared(classroom, ada)
     assert set(found) == {
-        "format", "lesson", "active_unix_s", "stuck_on", "stuck_unix_s", "exercises",
+        "format", "lesson", "active_unix_s", "stuck_on", "stuck_unix_s", "help_unix_s", "exercises",
+        "guesses", "details", "tries",
     }  # fmt: skip
-    assert found["lesson"] == "00"
+    assert found["guesses"] == {"04: a time": {"guess": 3.0, "measured": 4.5, "unit": "ms"}}
+    assert (found["details"], found["tries"]) == (False, [])
+    assert found["lesson"] == "04"
     assert found["exercises"] == {
-        "00.1": {"is_solved": False, "tries": 3, "hint": "the run used 2 nodes", "times_met": 2},
-        "00.2": {"is_solved": True, "tries": 2, "hint": "the hours", "times_met": 1},
+        "00.1": {"is_solved": False, "tries": 3, "hint": "it is over"},
+        "00.2": {"is_solved": True, "tries": 2, "hint": "the hours"},
     }
     assert str(ada.workspace) not in json.dumps(found)
 
@@ -75,6 +81,79 @@ def test_an_agreement_that_is_withdrawn_removes_the_file(classroom, ada):
     assert files(classroom) == []
     assert refresh(ada) == ""
     assert files(classroom) == []
+
+
+def test_each_try_is_shared_by_a_second_agreement_alone(classroom, ada):
+    ada.tries("00.1", 9, "the run used 2 nodes")
+    ada.tries("00.1", 8)
+    assert ada.does(lambda: share_progress(True, details=True)) == ""
+    found = shared(classroom, ada)
+    assert found["details"] is True
+    assert [(one["exercise"], one["hint"]) for one in found["tries"]] == [
+        ("00.1", "the run used 2 nodes"),
+        ("00.1", ""),
+    ]
+    ada.shares()
+    assert shared(classroom, ada)["tries"] == []
+
+
+def test_a_class_that_has_agreed_shares_until_a_learner_says_no(classroom, ada, monkeypatch, capfd):
+    monkeypatch.setenv("COURSE_CLASS_AGREED", "yes")
+    sharing._say_once.cache_clear()
+
+    def twice():
+        sharing.after_cell()
+        sharing.after_cell()
+
+    assert ada.does(twice) == ""
+    assert capfd.readouterr().out.count("share_progress(False) stops it") == 1, "once per kernel"
+    found = shared(classroom, ada)
+    assert (found["details"], found["tries"]) == (False, [])
+    assert ada.does(share_progress) == ""
+    assert "your class has agreed" in capfd.readouterr().out
+    assert ada.does(lambda: share_progress(False)) == ""
+    assert "your progress is not shared" in capfd.readouterr().out
+    assert refresh(ada) == ""
+    assert files(classroom) == []
+    ada.shares()
+    assert "your class" not in capfd.readouterr().out, "the own agreement counts now"
+
+
+def test_an_agreement_to_an_older_form_of_the_file_has_ended(classroom, ada):
+    ada.shares()
+    note = ada.workspace / ".course" / "share_progress.json"
+    note.write_text(note.read_text().replace(snapshot.FORMAT, "course-class-1"))
+    (classroom / f"{ada.uid}.json").unlink()
+    assert refresh(ada) == ""
+    assert files(classroom) == []
+
+
+def test_a_flag_is_up_until_it_is_lowered_or_an_exercise_is_solved(classroom, ada, capfd):
+    ada.shares()
+    ada.tries("00.1", 2, "the run used 2 nodes")
+    capfd.readouterr()
+    assert ada.does(help_me) == ""
+    assert "can see that you need help" in capfd.readouterr().out
+    found = shared(classroom, ada)
+    assert time.time() - found["help_unix_s"] < 60
+    assert (found["lesson"], found["stuck_on"]) == ("00", "00.1")
+    assert found["exercises"]["00.1"]["hint"] == "the run used 2 nodes"
+    assert ada.does(lambda: help_me(False)) == ""
+    assert "no more help" in capfd.readouterr().out
+    assert shared(classroom, ada)["help_unix_s"] == 0
+    assert ada.does(help_me) == ""
+    ada.tries("00.1", -1)
+    assert refresh(ada) == ""
+    assert shared(classroom, ada)["help_unix_s"] == 0
+
+
+def test_nobody_sees_the_flag_of_a_learner_who_shares_nothing(classroom, ada, capfd):
+    assert ada.does(help_me) == ""
+    said = capfd.readouterr().out
+    assert said.startswith("nobody sees it: your progress is not shared; share_progress(True)")
+    assert files(classroom) == []
+    ada.shares()
+    assert shared(classroom, ada)["help_unix_s"] > 0
 
 
 def test_an_agreement_holds_for_the_readers_that_it_was_given_for(classroom, ada):

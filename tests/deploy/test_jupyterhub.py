@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -310,10 +312,17 @@ def test_a_server_that_nobody_uses_is_ended(machine, tmp_path, repository):
 
 
 OF_A_CLASS = f"http://127.0.0.1:{PORT + 200}"
+PORTS_OF_A_CLASS = "".join(
+    f"c.{name} = 'http://127.0.0.1:{PORT + 200 + number}'\n"
+    for number, name in enumerate(
+        ("JupyterHub.bind_url", "JupyterHub.hub_bind_url", "ConfigurableHTTPProxy.api_url")
+    )
+)
 WITH_A_CLASS = """
 from pathlib import Path
 text = Path(CONFIG).read_text().replace('CLASS_FOLDER = ""', f"CLASS_FOLDER = {PLACE!r}")
 text = text.replace("INSTRUCTORS: set[str] = set()", f"INSTRUCTORS = {{{TEACHER!r}}}")
+text = text.replace("INSTRUCTORS_ARE_ADMINS = False", "INSTRUCTORS_ARE_ADMINS = True")
 exec(compile(text, CONFIG, "exec"), {**globals(), "__file__": CONFIG})
 """
 
@@ -343,15 +352,9 @@ def logged_in(browser, where, user):
 
 def test_instructors_see_the_class_and_learners_do_not(class_place, browser, tmp_path, repository):
     teacher, pupil = USERS
-    ports = "".join(
-        f"c.{name} = 'http://127.0.0.1:{PORT + 200 + number}'\n"
-        for number, name in enumerate(
-            ("JupyterHub.bind_url", "JupyterHub.hub_bind_url", "ConfigurableHTTPProxy.api_url")
-        )
-    )
     (HOMES / pupil / "course" / progress.FILE).unlink(missing_ok=True)  # tries of the tests above
     of_the_class = f"PLACE, TEACHER = {str(class_place)!r}, {teacher!r}\n"
-    with running_hub(tmp_path, repository, of_the_class + WITH_A_CLASS + ports):
+    with running_hub(tmp_path, repository, of_the_class + WITH_A_CLASS + PORTS_OF_A_CLASS):
         with logged_in(browser, OF_A_CLASS, pupil) as page:
             lesson = LabPage(page, HOMES / pupil / "course" / "notebooks" / "00_the_lab.ipynb")
             lesson.wait_until_open()
@@ -362,6 +365,9 @@ def test_instructors_see_the_class_and_learners_do_not(class_place, browser, tmp
             for _ in range(3):
                 lesson.run("ex2-check")
                 lesson.wait_until_idle()
+            lesson.type_into("share", "from course_lib import help_me\nhelp_me()")
+            lesson.run("share")
+            lesson.wait_until_idle()
             page.goto(f"{OF_A_CLASS}/user/{pupil}/class/")
             page.get_by_text("only instructors can look").wait_for()
         with logged_in(browser, OF_A_CLASS, teacher) as page:
@@ -369,8 +375,63 @@ def test_instructors_see_the_class_and_learners_do_not(class_place, browser, tmp
             row = page.get_by_role("row").filter(has_text=pupil)
             row.wait_for()
             shown = dict(
-                zip(tables.LEARNER_COLUMNS, row.locator("td").all_inner_texts(), strict=True)
+                zip(tables.LEARNER_COLUMNS, row.locator("th, td").all_inner_texts(), strict=True)
             )
             assert (shown["lesson"], shown["tries"]) == ("00", "3")
-            answer = page.goto(f"{OF_A_CLASS}/user/{pupil}/class/")
-            assert answer.status in (403, 404)
+            assert re.fullmatch(r"for \d+ min 00\.2", shown["asks for help"]), shown
+            assert shown["last hint"]
+            page.goto(f"{OF_A_CLASS}/hub/admin")
+            page.get_by_text(pupil).first.wait_for()
+            for path in ("class/", "api/contents/notebooks", "lab"):
+                answer = page.goto(f"{OF_A_CLASS}/user/{pupil}/{path}")
+                assert answer.status in (403, 404), "an admin of the class opens no other's server"
+
+
+def rehearsed(user, password=PASSWORD, where=OF_A_CLASS):
+    command = [sys.executable, "-m", "course_lib.cli", "rehearse", "--hub", where, "--user", user]
+    done = subprocess.run(
+        command, input=f"{password}\n", capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_a_rehearsal_names_what_stops_a_learner_and_ends_what_it_started(
+    machine, tmp_path, repository
+):
+    user = USERS[0]
+    status, said = rehearsed(user)
+    assert (status, "no hub answers at" in said) == (1, True)
+    with running_hub(tmp_path, repository, PORTS_OF_A_CLASS) as hub:
+
+        def servers() -> list[psutil.Process]:
+            below = psutil.Process(hub.pid).children(recursive=True)
+            return [one for one in below if _runs(one, "singleuser")]
+
+        status, said = rehearsed(user, "another word")
+        assert (status, f"✗ the hub refuses {user}" in said) == (1, True), said
+        status, said = rehearsed(user)
+        assert (status, "✓ the first cell of lesson 00 ran" in said) == (0, True), said
+        assert str(Path(sys.executable).parent) in said, "the Python of the course"
+        wait_until(lambda: not servers())
+        kernels = HOMES / user / ".local/share/jupyter/kernels"
+        spec = {"argv": ["/usr/bin/python3", "-m", "nothing", "{connection_file}"]}
+        (kernels / "python3").mkdir(parents=True)
+        (kernels / "python3/kernel.json").write_text(
+            json.dumps({**spec, "display_name": "another", "language": "python"})
+        )
+        subprocess.run(["chown", "-R", user, HOMES / user / ".local"], check=True)
+        status, said = rehearsed(user)
+        assert status == 1, said
+        assert "/usr/bin/python3" in said
+        assert "jupyter kernelspec list" in said
+        shutil.rmtree(kernels)
+        course = HOMES / user / "course"
+        course.rename(course.with_name("away"))
+        course.touch()
+        status, said = rehearsed(user)
+        course.unlink()
+        course.with_name("away").rename(course)
+        assert (status, f"✗ the server of {user} does not start" in said) == (1, True), said
+        assert "access.py" in said
+        wait_until(lambda: not servers())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from course_lib.lab.workspace import Workspace
 
 ONE_BOX = "these jobs waited for one box; of your learners each has one, and waits for nobody"
 WELL = "Nothing of this stops the class."
+LOG_IN = workspace.PACKAGE.parent / "deploy/jupyterhub/log_in.py"
 GIB = 1 << 30
 # Largest size of a learner's runs, traces and checkpoints, if lessons clean up at their end.
 OF_A_LEARNER_GIB = 0.5
@@ -42,8 +44,13 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--minutes", type=count, default=10, help="time limit for each kind of job (10)"
     )
+    options.add_argument("--hub", metavar="URL", help="only log in there once as a test user")
+    options.add_argument("--user", default=workspace.account(), help="name of the test user")
     add_site(options)
     given = options.parse_args(argv)
+    if given.hub:
+        words = [sys.executable, str(LOG_IN), given.hub, given.user]
+        return subprocess.run(words, check=False).returncode
     lessons = shapes.chosen(given.lessons)
     if clusters.is_recorded(given.site):
         raise LabError("nothing runs here: runs are recorded ones, so there is nothing to rehearse")

@@ -82,7 +82,7 @@ class Wave:
 def stand_in(name: str, shape: Shape) -> Recipe:
     made = shell.recipe(
         name, STAND_IN, nodes=shape.nodes, gpus_per_node=shape.devices_per_node,
-        time_limit_minutes=shape.minutes,
+        time_limit_minutes=shape.minutes
     )  # fmt: skip
     assert isinstance(made, Recipe)
     return made
