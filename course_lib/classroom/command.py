@@ -66,7 +66,7 @@ def _make(place: Path, given: argparse.Namespace) -> int:
             words=made.words,
         )
     )
-    print(_("now set {setting} to it for the whole class", setting=SETTING))
+    print(_("now set {setting} to this folder for the whole class", setting=SETTING))
     return 0
 
 
@@ -77,7 +77,7 @@ def _solutions(place: Path, given: argparse.Namespace) -> int:
         opening.keep(place, numbers)
     print(opening.words(place) or "no instructor has opened or closed solutions")
     if SOLUTIONS.is_dir() and SOLUTIONS.stat().st_mode & stat.S_IXOTH:
-        print(_("(a courtesy, no lock: other accounts may read {solutions})", solutions=SOLUTIONS))
+        print(_("(this is not a lock: other accounts may read {solutions})", solutions=SOLUTIONS))
     return 0
 
 

@@ -58,7 +58,8 @@ def share_progress(agree: bool | None = None) -> None:
 def _standing(workspace: Workspace, place: Path | None) -> str:
     if place is None:
         return _(
-            "there is no class here ({setting} names no folder): nothing is shared", setting=SETTING
+            "there is no class here, because {setting} names no folder, so nothing is shared",
+            setting=SETTING,
         )
     who = folder.readers(place).words
     if is_agreed(workspace, place):

@@ -49,7 +49,7 @@ def test_the_plan_of_a_layout_stands_for_it():
         ),
         (
             LARGE.but(nodes=64, tensor=4, pipeline=8, accumulation=12),
-            "needs 63.2 of 39.6 GiB, the largest part of it",
+            "needs 63.2 of 39.6 GiB, and the largest part is",
         ),
     ],
 )

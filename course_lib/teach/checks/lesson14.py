@@ -46,7 +46,7 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
         check.amount(
             check.number(parameters_millions, "parameters_millions"),
             _parameters(count),
-            _("it has so many parameters"),
+            _("it has this many parameters"),
             hint=_("Put l = 12, h = 768, V = 50257 and s = 1024 into the formula for P."),
         )
         twice = _(
@@ -71,7 +71,7 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
                     (rate * LAB_DEVICES, _("That is the rate of all four devices together.")),
                 ),
             ),
-            _("each device achieved so many TFLOP/s"),
+            _("each device achieved this many TFLOP/s"),
             hint=_(
                 "FLOPs of one iteration of 8 samples without recomputation, divided by "
                 "{lab_seconds} s, by {lab_devices} devices and by 1e12.",
@@ -98,7 +98,7 @@ def ex14_own(parameters_millions: object, tflops_per_device: object, days: objec
                     ),
                 ),
             ),
-            _("10 billion tokens take so many days"),
+            _("10 billion tokens take this many days"),
             hint=_(
                 "One iteration is {tokens} tokens in {seconds} s, on all four devices. How many "
                 "iterations are 10 billion tokens?",
@@ -117,7 +117,10 @@ def _parameters(count: int) -> Amount:
         share=COUNTED,
         slips=(
             (count, _("Your number counts single parameters. The exercise asks for millions.")),
-            (layers, _("That is the layers alone. The words and positions are a third of it all.")),
+            (
+                layers,
+                _("That counts only the layers. The two tables are a third of all parameters."),
+            ),
             (
                 right - layers / 2,
                 _("The two matrices of an MLP are h × 4 h: 8 h² of 12 h² in a layer."),
@@ -151,7 +154,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
             hint=_("The estimate is for 300 billion. A billion is 1e9."),
         )
         rate = check.number(flops_per_s, "right_flops_per_s")
-        requirement = _("each device achieved so many FLOP/s")
+        requirement = _("each device achieved this many FLOP/s")
         # Leaving attention out and using the longer sequence nearly cancel.
         check.unless(close(rate, _by_8(MISTYPED), 3e-4), requirement, hint=DIGITS)
         check.amount(
@@ -172,7 +175,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
             hint=_("Use days_of with your tokens and your rate."),
         )
         ratio = _("That is the ratio of the two factors. Give the factor itself.")
-        twice = _("2 forward and 4 backward for each parameter and token, and nothing twice.")
+        twice = _("2 FLOPs in forward and 4 in backward for each parameter and token.")
         check.amount(
             check.number(factor, "factor_without_recomputation"),
             Amount(
@@ -185,7 +188,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                     (WITH_RECOMPUTATION / WITHOUT, ratio),
                 ),
             ),
-            _("without recomputation the factor is another one"),
+            _("the factor without recomputation is right"),
             hint=twice,
         )
 
@@ -204,7 +207,7 @@ def _by_8(sequence: int) -> float:
 
 def _achieved() -> Amount:
     right, mistyped = _flops_per_s(), _flops_per_s(MISTYPED)
-    tenfold = _("10e12 is ten times a tera, as 10e9 was ten times a billion.")
+    tenfold = _("10e12 is ten tera, just as 10e9 is ten billion.")
     return Amount(
         right=right,
         unit="FLOP/s",
@@ -298,5 +301,5 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
                 ),
             ),
             _("the prediction is within 3 % of the measured peak"),
-            hint=_("Measured were {after:.1f} MiB. {grown}", after=after, grown=grown),
+            hint=_("The measured peak is {after:.1f} MiB. {grown}", after=after, grown=grown),
         )

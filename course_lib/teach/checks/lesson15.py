@@ -35,7 +35,7 @@ def ex15_week(case: Any) -> None:
             case.tag == "175",
             _("it is the 175 B model"),
             hint=_(
-                "This is the model of {title}; the week is for the one that counts.",
+                "This is the model of {title}; the exercise asks for the 175 B model.",
                 title=case.title,
             ),
         )
@@ -129,7 +129,7 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         shorter = named.get((said or "").strip().lower(), only_one(shorter))
         check.unless(
             isinstance(shorter, str),
-            _("one of the two is named"),
+            _("the answer is one of the two results"),
             hint=_("It is the text {said!r} now. Say mine or other.", said=said),
         )
         for one in (mine, shorter):
