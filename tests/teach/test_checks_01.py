@@ -144,7 +144,7 @@ def test_the_balance_holds_against_all_kinds_of_answers(workspace):
         49.4: "subtracted speeds", 8.8: "Work with the seconds", 7.551: "Subtract it first",
     }  # fmt: skip
     workers = {
-        1.82: "This is not a whole number", 1: "in 34 ms", 6.05: "1/8.8 s is more", 7: "1/8.8 s is more",
+        1.82: "not a whole number", 1: "in 34 ms", 6.05: "1/8.8 s is more", 7: "1/8.8 s is more",
         4: "the smallest number",
     }  # fmt: skip
     hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, speeds)
