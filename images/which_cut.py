@@ -33,7 +33,7 @@ LADDER = [
         ["Does the model have experts, which", "hold most of its parameters?"],
         [
             "Expert parallelism: distribute the experts",
-            "two all-to-alls per layer and pass (17)",
+            "two all-to-alls per layer and pass (13c)",
         ],
     ),
     (

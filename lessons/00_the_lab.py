@@ -27,10 +27,10 @@ lab = Lab()
 lab
 
 # %% [markdown] id="where"
-# The line above names your cluster. If your machine has the commands of **Slurm**, the queueing system of most large
-# computers, the course uses them. Otherwise the course starts **the box**: two small nodes inside this machine, each
-# with its own network. Its commands have the names of Slurm's commands and answer in the same way. If your machine
-# does not allow separate networks, both nodes share one, and `sinfo` reports *flat mode*.
+# The output above names your cluster. If your machine has the commands of **Slurm**, the queueing system of most
+# large computers, the course uses them. Otherwise the course starts **the box**: two small nodes inside this machine,
+# each with its own network. Its commands have the names of Slurm's commands and answer in the same way. If your
+# machine does not allow separate networks, both nodes share one, and `sinfo` reports *flat mode*.
 
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who needs help. Nothing is shared unless you or your class agree. You
@@ -62,8 +62,8 @@ share_progress()
 # | `NODES`, `NODELIST` | how many machines, and their names; `node[1-2]` is short for `node1,node2` |
 # | `STATE` | `idle`: unused; `alloc`: fully used; `mix`: partly used; `down`, `drain`: out of service |
 #
-# A **node** is one machine. `scontrol show node` prints everything about each node. The next cell asks `sinfo` for
-# the columns that matter here:
+# A **node** is one machine. `scontrol show node` prints everything about each node. The next cell asks `sinfo` only
+# for the columns that this course needs:
 
 # %% id="nodes"
 # !sinfo --Node --format="%N %c %m %G %t" | column -t
@@ -72,9 +72,9 @@ share_progress()
 # The columns are the node's name, its processors (`CPUS`), its memory in MiB, its **generic resources** (`GRES`),
 # among which Slurm counts GPUs, and its state.
 #
-# In this course, a GPU or its substitute is called a **device slot**. Without enough GPUs, a slot is one process on
-# the processor with a fixed share of the memory. It is slow, but like a GPU it runs out of memory, waits for its
-# neighbours, and communicates over a network. It also computes at a fixed **pace**:
+# In this course, a GPU or its substitute is called a **device slot**. If there are not enough GPUs, a slot is one CPU
+# process with a fixed share of the memory. It is slow, but like a GPU it can run out of memory, waits for other
+# slots, and communicates over a network. It also computes at a fixed speed, its **pace**:
 
 # %% id="pace"
 pace = lab.device_pace
@@ -84,19 +84,18 @@ else:
     print("every slot computes as fast as it can, so its pace is 1")
 
 # %% [markdown] id="pace-explain"
-# On GPUs the pace is always 1. Slots of the box share a few cores, so a slot would speed up whenever its neighbour
-# waited. GPUs do not do that. A slot with a pace above 1 therefore sleeps until its work has taken the intended
-# time.
+# On GPUs the pace is always 1. Slots of the box share a few cores, so a slot would speed up whenever another slot
+# waited. A GPU never does. A slot with a pace above 1 therefore sleeps until its work has taken the intended time.
 #
-# The slots compute thousands of times slower than GPUs, and their network is hundreds of times slower. Models and
-# batches are small in proportion.
+# The slots compute thousands of times slower than GPUs, and their network is hundreds of times slower. The models and
+# batches of this course are therefore small.
 
 # %% [markdown] id="first-idea"
 # ## Which part of a job script runs where?
 #
 # A **job** is a shell script with a header. The header lines begin with `#SBATCH` and state what the job needs. The
-# shell treats them as comments. The library writes the script, and `lab.script` shows it. The lines in the middle
-# are the same for every job, and lesson 03 explains them. The two commands at the end belong to this job.
+# shell treats them as comments. The library writes the script, and `lab.script` shows it. The lines in the middle are
+# the same for every job, and lesson 03 explains them. Only the two commands at the end are specific to this job.
 
 # %% id="first-script"
 hello = shell.recipe(
@@ -158,7 +157,7 @@ claim(
 # ## What happens when the cluster is full?
 #
 # The next cell submits three jobs at once. Each asks for both devices of two nodes and sleeps for a few seconds. The
-# box has room for one at a time. A larger cluster may run them side by side, and the tables below then show that.
+# box has room for one at a time. A larger cluster may run them side by side, as the tables below then show.
 
 # %% id="queue-run"
 sleepers = [
@@ -182,7 +181,8 @@ sleepers = [
 # A small later job may start first if its **time limit** shows that it will end before the next job in line can
 # start. This is called **backfill**. A short, honest time limit therefore often gets you devices sooner.
 #
-# Jobs belong to the queue and not to your notebook. You can close the notebook and come back tomorrow.
+# Jobs belong to the queue and not to your notebook. They continue if you close the notebook, so you can come back
+# tomorrow.
 
 # %% id="queue-wait"
 for sleeper in sleepers:
@@ -225,10 +225,10 @@ print(long_one.tail())
 # its recipe again starts a new job. `lab.cancel` cannot cancel jobs from outside this course.
 
 # %% [markdown] id="error-idea"
-# ## An error on purpose
+# ## Find out why a job failed
 #
-# Jobs fail on machines that you do not see. You find the cause in the job's state, its exit code and its log. Here
-# is a job with a spelling mistake.
+# A job fails on a machine that you do not see. You find the cause in the job's state, its exit code and its log. The
+# next job has a spelling mistake on purpose.
 
 # %% id="error-run"
 typo = lab.submit(shell.recipe("typo", "pyhton --version"))
@@ -241,8 +241,8 @@ print(typo.text)
 #
 # 1. **The state.** `FAILED` means that the script ended with an exit code other than 0. Other endings have their own
 #    names: `TIMEOUT`, `OUT_OF_MEMORY`, `CANCELLED`, `NODE_FAIL`.
-# 2. **The exit code.** `0` means success. The program chooses most other codes. The shell and Slurm set the codes in
-#    the table.
+# 2. **The exit code.** `0` means success. Most other codes are chosen by the program. The shell and Slurm set the
+#    codes in the table below.
 # 3. **The log, from its first error on.** Later errors often follow from the first.
 #
 # | exit code | meaning |
@@ -338,13 +338,13 @@ else:
 # %% [markdown] id="link-explain"
 # **Explain.** Inside a node, sending means copying from one place in memory to another. Between nodes, every byte
 # goes through the network, which usually has much less bandwidth. If you guessed about 2, you assumed that the
-# network nearly keeps up with memory. The rows are alike only if both links are equally fast.
+# network nearly keeps up with memory. The two rows of the table agree only if both links are equally fast.
 #
-# The latencies differ by a smaller factor. They are nearly the same if both links lead through the operating system,
-# which takes most of that time.
+# The latencies differ by a smaller factor. If messages pass through the operating system on both links, the latencies
+# are nearly the same, because the operating system takes most of that time.
 #
-# Most of this course follows from this table. Training on many devices is arithmetic that waits for data from other
-# devices, and the links decide how long it waits.
+# Most of this course follows from these differences. In a training on many devices, the devices wait for data from
+# each other, and the links decide how long they wait.
 
 # %% [markdown] id="differs"
 # ## What is different on a big cluster?
@@ -358,15 +358,16 @@ else:
 # | all programs are installed | `module load` or a container provides them |
 # | the sample text is installed | compute nodes often have no internet: fetch data before the job |
 #
-# The file `site.toml` describes your site once for all lessons. `course site list` shows the presets, and
-# `course doctor` reports what is missing. No cell changes.
+# The file `site.toml` describes your cluster once for all lessons, so no cell needs a change. `course site list`
+# shows ready-made descriptions, and `course doctor` reports what is missing.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
 # > **Exercise 00.1** — Write a job that starts **three** tasks on each of two nodes. Every task prints its number
-# > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps and replace the variable, which
-# > counts over the whole job. The command `srun bash -c 'env | grep ^SLURM_ | sort'` prints all variables of a task.
+# > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps. Also replace the variable
+# > `SLURM_PROCID`, which counts over the whole job. The command `srun bash -c 'env | grep ^SLURM_ | sort'` prints all
+# > variables of a task.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -409,9 +410,9 @@ device_seconds = sum(2 * 2 * sleeper.elapsed_s for sleeper in sleepers)
 check.ex00_device_seconds(device_seconds, sleepers)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Each job held four devices for the seconds in `Elapsed`. Multiply by four, and add up the three jobs. Waiting in
-# the queue costs nothing. Sleeping costs as much as training, and so does a job that hangs until its time limit. The
-# lab adds up device-hours of 3600 device-seconds, in the column `device_hours` of `lab.runs()` and in `lab.budget`.
+# Each job held four devices for the seconds in `Elapsed`. Multiply by four, and add up the three jobs. Waiting in the
+# queue costs nothing. A sleeping or hanging job costs as much as a training job. The lab adds up device-hours of 3600
+# device-seconds, in the column `device_hours` of `lab.runs()` and in `lab.budget`.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Submit two jobs at once so that the second starts only if the first *fails*. Look for
@@ -426,7 +427,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # - If a job fails, read its state, its exit code and the first error of its log, in this order.
 # - The link between nodes is usually slower than the link inside a node. Measure both.
 #
-# Lesson 02 sends a first training over these links. So far you have solved:
+# In lesson 02 a training uses these links for the first time. So far you have solved:
 
 # %% id="progress"
 progress()

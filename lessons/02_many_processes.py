@@ -1,14 +1,13 @@
 # %% [markdown] id="title"
 # # 02 Many processes
 #
-# You have a script for one device, and a cluster with four devices. If you start the script on all four, you get
-# four separate models, each as slow as before, and no error tells you so. In this lesson you make it *one* model.
-# You write the two pieces behind every large training: a ring that sums numbers over all devices, and data
-# parallelism in fifteen lines.
+# You have a script for one device, and a cluster with four devices. If you start the script on all four, you train
+# four separate models, and no error tells you so. In this lesson all four train *one* model. You write a ring that
+# sums numbers over all devices, and then data parallelism in fifteen lines.
 #
 # | | |
 # |---|---|
-# | You will be able to | move a script from a desk to a node; see whether four devices train one model or four; tell rank, local rank and world size; say why each device has its own process; write an all-reduce and data parallelism; hide messages behind the backward pass |
+# | You will be able to | move a script to a compute node; see whether four devices train one model or four; tell rank, local rank and world size; say why each device has its own process; write an all-reduce and data parallelism; hide communication behind the backward pass |
 # | Minutes | 75, and 20 more for exercise 02.4 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 00; you have trained a model with PyTorch on one device |
@@ -26,11 +25,10 @@ lab = Lab()
 print(f"your own programs go to {lab.work}")
 
 # %% [markdown] id="alone-idea"
-# ## Does a script from a desk run on a node?
+# ## Does a script from your desktop run on a compute node?
 #
-# `code/train_letters.py` was written on a desk computer. It learns to guess the next letter of a text, 2,600 lines
-# of Python. First it fetches this text from the internet, as many scripts do with data, weights or a tokenizer. Now
-# it goes to a compute node unchanged.
+# `code/train_letters.py` was written for a desktop computer. It trains a model to guess the next letter of a text.
+# First it fetches this text from the internet. The next job runs the script unchanged on a compute node.
 #
 # **Predict.** How will the job end?
 
@@ -54,13 +52,13 @@ print(first.tail(3) if first.ok else first.failure)
 
 # %% [markdown] id="alone-explain"
 # **Explain.** On a cluster, you type on the **login node**, which has internet access, and your job runs on a
-# **compute node**, which usually has none. A job that waits for a download also holds devices that others need. If
-# your first job did train, the box runs in flat mode, or your cluster allows internet access.
+# **compute node**, which usually has none. If your first job did train, the box runs in flat mode, or your cluster
+# allows internet access. Even then a job that waits for a download holds devices that others need.
 #
 # ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out. So is a training on the login node, because all users share it.](../images/login_and_compute.svg)
 #
-# The solution is always to **fetch before the job**. You download on the login node, into a folder that the compute
-# nodes also see. Here a text that comes with Python will do:
+# The solution is to **fetch before the job**. Download on the login node, into a folder that the compute nodes also
+# see. Here a text that comes with Python is enough:
 
 # %% id="text"
 text = lab.work / "letters.txt"
@@ -72,11 +70,11 @@ print(one.tail(2))
 # %% [markdown] id="copies-idea"
 # ## What do four devices do with one script?
 #
-# Now ask for four devices and change nothing else. The launcher starts one process per device, and all processes run
+# Now ask for four devices and change nothing else. A launcher starts one process per device, and all processes run
 # the same script.
 #
-# **Predict.** Each process prints its losses. Will the four curves be one curve, four equal ones, or four different
-# ones?
+# **Predict.** Each process prints its losses. Will you see one loss curve, four equal curves, or four different
+# curves?
 
 # %% id="copies-guess"
 ### BEGIN SOLUTION
@@ -117,13 +115,12 @@ show.loss(steps(four))
 claim("models that four processes train without communication", different, least=4, most=4)
 
 # %% [markdown] id="copies-explain"
-# **Explain.** Each process drew its own first weights and its own samples, and none knows of the others. You pay for
-# four devices and get four models, each no better than a model from one device. All four would save to the same
-# file, and only the last save would survive. With a fixed seed, four *equal* models train on equal samples, which is
-# harder to see.
+# **Explain.** Each process drew its own first weights and its own samples, and no process knows of the others. You
+# pay for four devices and get four models, each no better than a model from one device. With a fixed seed, all four
+# draw the same weights and samples. Their curves are equal, and the mistake is harder to see.
 #
-# Three things are missing. A process must know who it is, it needs a way to communicate, and it needs something to
-# send. The launcher `torchrun` provides the first. Each process finds these variables in its environment:
+# Three things are missing. A process must know its number, it needs a way to communicate, and it needs something to
+# send. The launcher `torchrun` provides the number. It sets three variables in the environment of each process:
 #
 # - `RANK`, its number among all processes, starting at 0
 # - `WORLD_SIZE`, the number of processes
@@ -132,12 +129,12 @@ claim("models that four processes train without communication", different, least
 # %% [markdown] id="process-idea"
 # ## Why does each device have its own process?
 #
-# One process could also drive all devices of a node, with a thread for each. PyTorch's old `DataParallel` does so.
-# But Python has a global interpreter lock (**GIL**), so only one thread of a process runs Python at a time. Builds
-# without this lock are still rare.
+# One process could also control all devices of a node, with one thread for each device. PyTorch's old `DataParallel`
+# does this. But Python has a global interpreter lock (**GIL**), so only one thread of a process runs Python code at a
+# time.
 #
-# **Predict.** Two small models are trained at once: by two threads of one process, then by two processes. By what
-# factor do the two *threads* together make more steps than one worker alone?
+# **Predict.** Two small models are trained at once, first by two threads of one process, then by two processes. The
+# two *threads* together make how many times as many steps per second as one worker alone?
 
 # %% id="process-guess"
 ### BEGIN SOLUTION
@@ -177,19 +174,16 @@ claim(
 claim("steps of two threads over one worker", speed["threads"] / speed["one_worker"], most=1.5)
 
 # %% [markdown] id="process-explain"
-# **Explain.** The two threads take turns, because Python starts every operation of forward and of the optimizer.
-# Only backward runs without the GIL, in C++. Taking turns costs time too, so two threads can make fewer steps than
-# one. Two processes have two interpreters and do not wait for each other. Launchers therefore start one process per
-# device.
-#
-# Larger kernels make the effect smaller, but devices become faster and Python does not.
+# **Explain.** The two threads take turns, because Python code starts every operation of the forward pass and of the
+# optimizer. Only the backward pass runs without the GIL, in C++. Switching between threads takes time, so two threads
+# can make fewer steps than one. Two processes have two interpreters, so launchers start one process per device.
 
 # %% [markdown] id="talk-idea"
 # ## How do processes communicate?
 #
-# The second missing thing is a way to communicate, a **process group**. `init_process_group` lets all processes find
-# each other. On GPUs the group communicates through NCCL and on processors through gloo, and the calls are the same.
-# The processes can then call **collectives**, in which all ranks take part:
+# A **process group** is the way to communicate. All processes call `init_process_group` and find each other. The
+# group communicates through NCCL on GPUs and through gloo on CPUs, with the same calls. All ranks take part in a
+# **collective**:
 #
 # - `broadcast`: the numbers of one rank go to all ranks
 # - `all_reduce`: every rank ends with the sum over all ranks
@@ -197,8 +191,8 @@ claim("steps of two threads over one worker", speed["threads"] / speed["one_work
 # - `reduce_scatter`: rank *r* ends with piece *r* of the sum
 # - `all_to_all`: rank *r* ends with piece *r* of every rank
 #
-# The next cell writes your own program into a file with `%%writefile`. Each run takes a copy of the file. If you
-# change the file and submit again, the new version runs.
+# The next cell uses `%%writefile` to write your own program into a file. If you change the file and submit again, the
+# new version runs.
 
 # %% id="talk-file"
 # %%writefile "{lab.work}/talk.py"
@@ -219,7 +213,7 @@ dist.destroy_process_group()
 
 # %% [markdown] id="talk-guess-idea"
 # **Predict.** There are two nodes with two devices each. Rank *r* holds the four numbers 10 *r* + 0, 10 *r* + 1, 10
-# *r* + 2 and 10 *r* + 3. What does **rank 2** hold after `reduce_scatter`? And what is the local rank of **rank 2**?
+# *r* + 2 and 10 *r* + 3. What does **rank 2** hold after `reduce_scatter`, and what is its local rank?
 
 # %% id="talk-guess"
 ### BEGIN SOLUTION
@@ -244,11 +238,8 @@ show.moving.collective("reduce-scatter", ranks=4)
 
 # %% [markdown] id="talk-explain"
 # **Explain.** Rank 2 holds 2 + 12 + 22 + 32 = 68, the sum of piece 2 over all ranks. Rank 2 is the *first* rank on
-# the second node, so its local rank is 0. A script that chooses its device by `RANK` instead of `LOCAL_RANK` asks
-# this node for device 2, which does not exist.
-#
-# The recipe asked for two nodes with `nodes=2`. The program does not know which of its partners are on the same
-# node.
+# the second node, so its local rank is 0. A script that chooses its device by `RANK` instead of `LOCAL_RANK` would
+# ask this node for device 2, which does not exist.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 02.1** — A job runs on **8 nodes with 4 devices each**. On which node (counted from 0) is **rank 22**,
@@ -268,8 +259,8 @@ check.ex02_ranks(node, local_rank, world_size, numbers)
 # ## How does a ring sum over all ranks?
 #
 # If every rank sent everything to every other rank, it would send *n* − 1 times its numbers. In a **ring**, a rank
-# sends less than twice its numbers, however many ranks there are. The numbers are cut into *n* pieces, and every
-# rank sends to its right neighbour only. This is how an `all_reduce` works as a ring:
+# sends less than twice its numbers for any number *n* of ranks. The numbers are cut into *n* pieces, and every rank
+# sends only to its right neighbour. This figure shows an `all_reduce` in a ring:
 
 # %% id="ring-moves"
 show.moving.collective("all-reduce", ranks=4)
@@ -281,12 +272,12 @@ show.moving.collective("all-reduce", ranks=4)
 #
 # $$\text{sent by each rank} = \frac{2\,(n-1)}{n} \times \text{size}$$
 #
-# You need two calls. `isend(tensor, to)` starts to send and returns at once. Its `wait()` returns when you may
-# change the numbers again. `recv(tensor, from)` returns when the numbers have arrived.
+# You need two calls. `isend(tensor, to)` starts to send and returns a request at once. The request's `wait()` returns
+# when you may change the tensor again. `recv(tensor, from)` returns when the numbers have arrived.
 #
 # > **Exercise 02.2** — Write the ring. The tensor may have any shape, and its size need not be a multiple of the
-# > number of ranks. Change the tensor in place. The trial runs your ring on 1, 2, 3 and 4 ranks with new random
-# > numbers each time, and compares it with the plain sum.
+# > number of ranks. Change the tensor in place. The trial runs your ring on 1, 2, 3 and 4 ranks with random numbers,
+# > and compares the result with the plain sum.
 
 # %% id="ring-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_ring.py"
@@ -326,15 +317,15 @@ check.ex02_ring(ring_trial)
 
 # %% [markdown] id="ring-why" tags=["solution"]
 # In step *s*, rank *r* sends piece *r* − *s* and receives piece *r* − *s* − 1. If you use `send` instead of `isend`,
-# every rank waits until its right neighbour receives, and this neighbour waits as well. The ring never continues.
-# This is a **deadlock**. Libraries that buffer small messages hide the mistake until a message is large.
+# every rank waits until its right neighbour receives, but this neighbour is also sending. No rank can continue. This
+# is a **deadlock**. A library that buffers small messages hides this mistake until a message is large.
 
 # %% [markdown] id="time-idea"
 # ### How does the time grow with the number of ranks?
 #
-# The formula answers this without a measurement. The library's own `all_reduce` is a ring too. **Predict.** It sums
-# 8 MB, first with one device on each node and then with two. By what factor does it take longer over four ranks than
-# over two?
+# The formula predicts the answer, because the library's own `all_reduce` is a ring too. **Predict.** `all_reduce`
+# sums 8 MB, first with one device on each node and then with two. By what factor does it take longer over four ranks
+# than over two?
 
 # %% id="time-guess"
 ### BEGIN SOLUTION
@@ -398,24 +389,24 @@ claim(
 )
 
 # %% [markdown] id="time-explain"
-# *The figure shows medians. The prediction is the time of all_reduce over two ranks, times 1.5 for four ranks.*
+# *The bars are medians. The prediction for four ranks is 1.5 times the time over two ranks.*
 #
-# **Explain.** Each rank sends 2 · 3/4 of the data instead of 2 · 1/2, so the formula gives 1.5. If you guessed 2,
-# you compared the numbers of ranks. If you guessed 3, you compared six steps with two, but each step sends only half
-# as much. A ring of a thousand ranks takes only twice as long as a ring of two.
+# **Explain.** Each rank sends 2 · 3/4 of the data instead of 2 · 1/2, so the formula gives 1.5. If you guessed 2, you
+# compared the numbers of ranks. If you guessed 3, you compared six steps with two, but each step sends only half as
+# much. A ring of a thousand ranks takes only about twice as long as a ring of two.
 #
-# If your factor is smaller than 1.5, two ranks alone do not reach the full rate of the link. A ring written in
-# Python waits in each step for a whole piece and only then adds. A library cuts finer pieces and adds one piece
-# while the next arrives.
+# If your factor is smaller than 1.5, two ranks alone do not reach the full bandwidth of the link. The ring in Python
+# is slower than the library, which cuts finer pieces and adds one piece while the next arrives.
 #
-# This holds for large tensors. Each of the 2 (*n* − 1) steps also costs a latency, which the formula leaves out. For
-# small tensors and many ranks, libraries use trees (lesson 04).
+# The formula leaves out the latency of each step, so it holds only for large tensors. For small tensors and many
+# ranks, libraries use trees (lesson 04).
 
 # %% [markdown] id="ddp-idea"
 # ## Data parallelism, in fifteen lines
 #
-# Now there is something to send. In **data parallelism**, every rank trains on its own samples. Before the optimizer
-# changes the weights, all ranks average their gradients. If the weights are equal at the start, they stay equal.
+# The gradients are what the ranks have to send. In **data parallelism**, every rank trains on its own samples. Before
+# the optimizer changes the weights, all ranks average their gradients. If the weights are equal at the start, they
+# therefore stay equal.
 
 # %% id="ddp-moves"
 show.moving.ddp_step()
@@ -423,14 +414,14 @@ show.moving.ddp_step()
 # %% [markdown] id="ddp-explain"
 # So `DDP(model)` does three things:
 #
-# 1. At the start, all ranks take **rank 0's weights**, and also what layers keep beside them, such as the running
-#    means of batch normalisation. `model.state_dict()` holds all of it.
-# 2. After backward, each gradient becomes the **mean over the ranks**, because each loss is a mean over the samples
-#    of its rank. This is the mean over all samples only if the ranks hold equally many.
-# 3. All ranks call their collectives **in the same order**. The first `all_reduce` of one rank meets the first
-#    `all_reduce` of the others, even if it was meant for something else.
+# 1. At the start, all ranks take **rank 0's weights** and buffers, such as the running means of batch normalisation.
+#    `model.state_dict()` holds both.
+# 2. After backward, each gradient becomes the **mean over the ranks**. If all ranks hold equally many samples, this
+#    is the mean over all samples.
+# 3. All ranks call their collectives **in the same order**. The first `all_reduce` of one rank is combined with the
+#    first `all_reduce` of the others, even if they belong to different gradients.
 #
-# > **Exercise 02.3** — Write it. The trial runs two steps in float64 and compares weights and gradients, to ten
+# > **Exercise 02.3** — Write `DDP`. The trial runs two steps in float64. It compares weights and gradients, to ten
 # > digits, with one model that sees all samples. The model has a frozen parameter, which never gets a gradient.
 
 # %% id="ddp-file" tags=["exercise"]
@@ -471,17 +462,14 @@ ddp_trial.watch()
 check.ex02_ddp(ddp_trial)
 
 # %% [markdown] id="ddp-why" tags=["solution"]
-# Without the broadcast nothing looks wrong, because gradients are averaged and losses fall. The next section measures
-# what is lost.
+# Without the broadcast nothing looks wrong, because the losses still fall. The next section measures what is lost.
 
 # %% [markdown] id="begin-idea"
 # ### What does it cost to leave out the broadcast?
 #
-# If all gradients are averaged anyway, are equal first weights necessary?
-#
-# **Predict.** Two ranks train the model of this lesson with batches of 32 each. Each rank draws its own first
-# weights, and nothing is broadcast. After 32,768 samples, is the loss `"the same"` as with a broadcast,
-# `"a little higher"` (by less than 0.5), or `"much higher"`?
+# **Predict.** Two ranks average their gradients, but each rank draws its own first weights, and nothing is broadcast.
+# Each has batches of 32. After 32,768 samples, is the loss `"the same"` as with a broadcast, `"a little higher"` (by
+# less than 0.5), or `"much higher"`?
 
 # %% id="begin-guess"
 ### BEGIN SOLUTION
@@ -533,16 +521,16 @@ claim(
 )
 
 # %% [markdown] id="begin-explain"
-# **Explain.** The model learns without the broadcast, but it learns less. The mean of two gradients belongs to one
-# common model. Here there are two models, so half of each rank's step was computed for other weights. The copies
-# never become more alike, because every step adds the same to both. An equal seed on all ranks also works, until one
-# rank draws one random number more.
+# **Explain.** The model learns without the broadcast, but it learns less. There are two different models here, so
+# half of each rank's step was computed for the weights of the other model. The copies never become more alike,
+# because every step adds the same to both. An equal seed on all ranks can replace the broadcast, until one rank draws
+# one random number more than the others.
 
 # %% [markdown] id="one-idea"
 # ## Four devices, one model
 #
-# Here is the script from the beginning with PyTorch's `DistributedDataParallel`, which does what your class does.
-# The comments mark the six changes:
+# The next cell is the script from the beginning with PyTorch's `DistributedDataParallel`, which does what your class
+# does. The numbered comments mark six changes:
 
 # %% id="one-file"
 # %%writefile "{lab.work}/train_ddp.py"
@@ -595,23 +583,20 @@ claim(
 
 # %% [markdown] id="one-explain"
 # **Explain.** One curve remains, near the curve of the single device. Each step uses 64 samples, 16 from each rank.
-# Data parallelism needs only these six changes. On GPUs, the model, the samples and `mean` must also be on the
-# device of the local rank. Lesson 02b converts a longer script in fifteen changes.
-#
-# This script draws samples at random. If data is read in order, a `DistributedSampler` gives each rank different
-# samples, and its `set_epoch` shuffles them for each epoch.
+# On GPUs, the model, the samples and `mean` must also be on the device of the local rank. Lesson 02b converts a
+# longer script.
 
 # %% [markdown] id="meet-idea"
 # ## How do the processes find each other?
 #
 # Each node runs one launcher. A launcher knows only the address of the first node and the number of launchers
-# (`--nnodes=2`). The launchers meet at this address, the **rendezvous**, count themselves, and share out the ranks.
+# (`--nnodes=2`). The launchers meet at this address, count themselves, and assign the ranks. The meeting is called
+# the **rendezvous**.
 #
-# What happens if a launcher does not come? The next cell changes one number in the script of `talk`. It now expects
-# three launchers, and two start. The rendezvous has a **time-out**, ten minutes by default and five seconds here.
+# What happens if a launcher is missing? The next cell changes the script of `talk` so that it expects three
+# launchers, but only two start. The rendezvous has a **time-out**, ten minutes by default and five seconds here.
 #
-# **Predict.** Do the two launchers start without the third, do they wait and then fail, or is there an error at
-# once?
+# **Predict.** Do the two launchers start without the third, wait and then fail, or report an error at once?
 
 # %% id="meet-guess"
 ### BEGIN SOLUTION
@@ -649,25 +634,24 @@ claim("two launchers wait for the third before they fail", seconds, least=4, uni
 # %% [markdown] id="meet-explain"
 # ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3; a third was never started.](../images/rendezvous.svg)
 #
-# **Explain.** No launcher can know whether the third is late or will never come, so both wait until the time-out.
-# This is common in practice. A node starts slowly, an address is wrong, or a firewall blocks the port. All of these
-# look alike, because the job runs and prints nothing. First check what the script *asked* for (`--nnodes`,
-# `--rdzv-endpoint`), then whether all launchers run.
+# **Explain.** No launcher can know whether the third is late or will never come, so both wait until the time-out. The
+# same happens if an address is wrong or a firewall blocks the port: the job runs and prints nothing. First check what
+# the script *asked* for (`--nnodes`, `--rdzv-endpoint`), then whether all launchers run.
 
 # %% [markdown] id="overlap-idea"
-# ## How much of the sending can a backward pass hide?
+# ## How much communication can a backward pass hide?
 #
-# Your class sends after backward has finished. But the gradients of the last layer are ready long before the
-# gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB and starts an all-reduce
-# for each full bucket while backward continues. One bucket for the whole model hides nothing.
+# Your class sends gradients after backward has finished. But the gradients of the last layer are ready long before
+# the gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB. It starts an
+# all-reduce for each full bucket while backward continues, so the communication is hidden behind the computation.
 #
 # One device on each of two nodes trains a wider model with 13.5 MB of gradients. From the last layer to the first,
-# they take 0.5, 3.7, 3.7, 3.7 and 2.0 MB. A bucket is sent as soon as it holds 3 MiB, which is 3.1 MB. The program
-# does each step three times: without sending, with one bucket, and with small buckets. The second variant minus the
-# first is the cost of sending.
+# the gradients take 0.5, 3.7, 3.7, 3.7 and 2.0 MB. A bucket is sent as soon as it holds 3 MiB (3.1 MB). The program
+# does each step three times: without communication, with one bucket, and with small buckets. The cost of
+# communication is the second time minus the first.
 #
-# **Predict.** How many all-reduces replace the single one? And what percentage of the cost of sending do they hide?
-# First compute how much they can hide at most.
+# **Predict.** How many small buckets are there? What percentage of the cost of communication do they hide? First
+# compute how much they can hide at most.
 
 # %% id="overlap-guess"
 ### BEGIN SOLUTION
@@ -737,19 +721,18 @@ claim("buckets of 3 MiB", len(buckets), least=4, most=4)
 claim("small buckets hide a part of the sending", share, least=5, most=90, unit="%")
 
 # %% [markdown] id="overlap-explain"
-# **Explain.** The last two layers share a bucket, and so do the first layer and the embedding, so there are four.
-# The last bucket is full only when backward is over, and nothing is left to hide its 2.0 MB. At most 11.5 of 13.5 MB
-# are hidden, or 85 %.
+# **Explain.** There are four buckets, because the 0.5 MB of the last layer do not fill a bucket and share it with the
+# next layer. The last bucket, 2.0 MB, is complete only when backward is over, and nothing is left to hide it. At most
+# 11.5 of 13.5 MB are hidden, or 85 %.
 #
-# Sending is also work. gloo adds on the processor, and NCCL's kernels occupy some of a GPU's multiprocessors, so
-# sending and backward slow each other down. This is why the measured share is smaller. Overlap puts sending *beside*
-# backward, so at best the shorter of the two disappears. The gain is at most a factor of 2.
+# The measured share is smaller, because communication and backward slow each other down. gloo adds on the CPU, and
+# NCCL's kernels occupy some of a GPU's multiprocessors. At best the shorter of the two disappears behind the other.
 #
 # > **Exercise 02.4** — This is the hardest exercise of the lesson. Give your DDP buckets. A hook, set by
 # > `parameter.register_post_accumulate_grad_hook(f)`, calls `f(parameter)` when the gradient of this parameter is
-# > ready. Collect parameters until they have 80 numbers or more. Flatten their gradients into one tensor, send it
-# > with `async_op=True`, and let `finish` wait for all buckets. The 80 suits the small model of the trial. PyTorch
-# > uses 25 MB.
+# > ready. Collect parameters until they have 80 numbers or more. Flatten their gradients into one tensor, sum it with
+# > `async_op=True`, and let `finish` wait for all buckets. The 80 suits the small model of the trial. PyTorch uses 25
+# > MB.
 
 # %% id="buckets-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_buckets.py"
@@ -809,17 +792,17 @@ check.ex02_buckets(buckets_trial)
 # ## To take home
 #
 # - Fetch data before the job, because compute nodes usually have no internet.
-# - More devices alone train more copies. Check the world size and how many losses are printed.
+# - If you only add devices, they train separate models. Check the world size and how many losses are printed.
 # - Each device has its own process, because threads of one process take turns in Python. The local rank chooses the
 #   device.
 # - In a ring, each rank sends 2 (*n* − 1) / *n* of the data, which is never more than twice.
 # - Data parallelism needs equal weights, the mean of the gradients, and the same collectives in the same order.
-# - Small buckets hide sending behind backward. At best the shorter of the two disappears.
+# - Small buckets hide a part of the communication behind the backward pass.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The trials stay, so that you can run their checks again. Your programs stay as well.
+# The trials and your programs stay, so that you can run the checks again.
 
 # %% id="clean"
 used = (first, one, four, shared, talk, together, missing, overlap)

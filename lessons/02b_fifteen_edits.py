@@ -1,14 +1,14 @@
 # %% [markdown] id="title"
 # # 02b Fifteen edits
 #
-# In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device. It has
-# three data loaders, a mean loss and a printed line per epoch, and it saves the best model in a file. Fifteen
-# small edits make it a script for any number of devices. If one is missing, the script usually trains on,
-# prints plausible numbers, and is wrong.
+# In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device. The script
+# of this lesson has three data loaders, prints a mean loss per epoch, and saves the best model in a file. Fifteen
+# small edits make it run on any number of devices. If an edit is missing, the script usually continues to train and
+# prints plausible but wrong numbers.
 #
 # | | |
 # |---|---|
-# | You will be able to | take a script for one device to many nodes; give each sample to one rank; say which samples a printed loss stands for; write the commands that start the script; find out from a run which edit is missing |
+# | You will be able to | take a script for one device to many nodes; give each sample to one rank; say which samples a printed loss covers; write the commands that start the script; find out from a run which edit is missing |
 # | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 02 |
@@ -44,8 +44,8 @@ def epochs(run):
 lab.code("train_summary.py", "run")
 
 # %% [markdown] id="alone-guess-idea"
-# Run the script on one device, and then on four devices without any change. Unlike the script of lesson 02, it
-# sets a seed.
+# Run the script without any change, first on one device and then on four. Unlike the script of lesson 02, it sets a
+# seed.
 #
 # **Predict.** Each of four processes prints a line for epoch 3. How many *different* lines are among the four?
 
@@ -74,24 +74,23 @@ claim("different lines of epoch 3 from four copies", len(set(last)), least=1, mo
 claim("lines of epoch 3 in the log", len(last), least=4, most=4, unit="lines")
 
 # %% [markdown] id="alone-explain"
-# **Explain.** Equal seeds give equal weights, equal samples and equal losses, so four devices did the same
-# work. After every epoch with a new best loss, four processes wrote their model to the same file at the same
-# time. The file is whole only because each process writes a temporary file first and then renames it.
+# **Explain.** Equal seeds give equal weights, equal samples and equal losses, so four devices did the same work.
+# After every epoch with a new best loss, four processes wrote their model to the same file at the same time. The file
+# is intact only because each process writes a temporary file first and then renames it.
 #
-# The curve does not show this mistake. Only the four equal lines do, and edit 11 alone, which prints on one
-# rank, would hide them.
+# The curve does not show this mistake. Only the four equal lines show it. If you let only one rank print and change
+# nothing else, even these lines disappear.
 
 # %% [markdown] id="deal-idea"
 # ## Distribute the samples with a sampler
 #
-# A `DistributedSampler` shuffles the numbers of all samples and deals them out like cards. With *n* ranks, rank
-# *r* takes card *r*, card *r* + *n*, and so on. The order depends only on a seed, which all ranks share, and on
-# the number of the epoch, so the ranks exchange nothing. A program sets this number with `set_epoch`. Until
-# then it is 0.
+# A `DistributedSampler` shuffles the indices of all samples and distributes them in turn. With *n* ranks, rank *r*
+# takes the entries *r*, *r* + *n*, and so on of the shuffled list. The order depends only on the epoch number and on
+# a seed that all ranks share, so the ranks exchange nothing. The epoch number is 0 until a program sets it with
+# `set_epoch`.
 #
-# **Predict.** Here are 32 samples on four ranks. A program goes through three epochs, but calls `set_epoch`
-# only before the third. Rank 0 takes 8 samples per epoch. How many of these 8 samples are at the same position
-# in epoch 2 as in epoch 1?
+# **Predict.** Four ranks share 32 samples. A program goes through three epochs, but calls `set_epoch` only before the
+# third. Rank 0 takes 8 samples per epoch. How many of these 8 are at the same position in epoch 2 as in epoch 1?
 
 # %% id="deal-guess"
 ### BEGIN SOLUTION
@@ -145,24 +144,24 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # *The squares are the 32 samples. The colour is the rank that takes a sample: blue 0, orange 1, green 2, purple
 # 3.*
 #
-# **Explain.** All 8 are. The sampler cannot know that an epoch is over, so `set_epoch` has to tell it. Without
-# the call, every epoch has the same batches in the same order. The losses fall all the same.
+# **Explain.** All 8 are at the same position. The sampler does not notice that an epoch is over, so without
+# `set_epoch` every epoch has the same batches in the same order. The losses still fall.
 #
-# If the samples do not divide evenly among the ranks, the sampler deals out a few samples twice, so that all
-# ranks have equally many. A mean over a test set is then slightly wrong. With `drop_last=True` it leaves some
-# samples out instead. Also, the mean of the ranks' means is the mean over all samples only if all batches have
-# the same size. Both conditions hold here.
+# If the number of samples is not a multiple of the number of ranks, the sampler distributes a few samples twice, so
+# that all ranks have equally many. A mean over a test set is then slightly wrong. With `drop_last=True` the sampler
+# leaves some samples out instead. In addition, all batches must have the same size. Only then is the mean of the
+# ranks' means the mean over all samples. Both conditions hold here.
 
 # %% [markdown] id="program-idea"
 # ## Twelve edits to the program
 #
-# Below is the script for one device. Comments with a number mark what to change:
+# The next cell contains the script for one device. Numbered comments mark what to change:
 #
 # | | edit | without it |
 # |---|---|---|
 # | 1 | process group | no rank knows the other ranks |
 # | 2 | device by the local rank | two ranks share a device, and one device is idle |
-# | 3 | `DistributedDataParallel` | every rank trains a model of its own |
+# | 3 | `DistributedDataParallel` | every rank trains its own model |
 # | 4, 5, 6 | three samplers | every rank sees all samples |
 # | 7 | batch divided by the ranks | fewer, larger steps |
 # | 8 | `set_epoch` | the same order in each epoch |
@@ -170,17 +169,17 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # | 11 | print on rank 0 | every line four times |
 # | 12 | save on rank 0, the others wait | a damaged file |
 #
-# > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks. It
-# > records which samples each rank takes, what it prints and saves, and when the ranks meet. Then it runs the
-# > first epoch once more, on two ranks. The check names the first edit that is missing or wrong, and its
-# > consequence. Submit as often as you like.
+# > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks. It records
+# > which samples each rank takes, what it prints and saves, and when the ranks meet. Then it runs the first epoch
+# > again on two ranks. The check names the first edit that is missing or wrong, and its consequence. Submit as often
+# > as you like.
 #
-# Three hints: `32` is the batch of a *step*, over all ranks. A loader that has a sampler takes no `shuffle`.
-# The wrapped model has the plain model as `model.module`. Save the plain model, which can be loaded without
-# DDP.
+# Three hints may help. The `32` is the batch of a *step*, over all ranks. A loader with a sampler must not get
+# `shuffle`. The wrapped model contains the plain model as `model.module`; save the plain model, so that it can be
+# loaded without DDP.
 #
-# The trial shifts the validation losses. Epoch 2 is best over all ranks, and epoch 3 is best over rank 0's own
-# samples. So the trial can tell which model is in the file, and which ranks took part in the test.
+# The trial changes the validation losses, so that epoch 2 is best over all ranks and epoch 3 is best over rank 0's
+# own samples. The saved model then shows whether your validation loss covers all ranks.
 
 # %% id="program-file" tags=["exercise"]
 # %%writefile "{lab.work}/summary_ddp.py"
@@ -316,18 +315,18 @@ show.ranks({"training samples 0 to 31, by rank": first}) if are_dealt else None
 check.ex02b_program(edited)
 
 # %% [markdown] id="program-why" tags=["solution"]
-# The loss is averaged on *every* rank, although only one rank prints it. A collective under `if rank == 0:`
-# would wait for the other ranks until a time-out ends it. All ranks also need the validation loss, because each
-# decides with it whether this model is the best. With losses of their own, they could decide differently.
+# The loss is averaged on *every* rank, although only one rank prints it. A collective under `if rank == 0:` would
+# wait for the other ranks until a time-out ends it. All ranks also need the same validation loss, because each rank
+# uses it to decide whether this model is the best. With different losses they could decide differently.
 #
-# The barrier makes all ranks wait until rank 0 has written the file. Without it, a rank may read half a file,
-# on some disks and on some days.
+# The barrier makes all ranks wait until rank 0 has written the file. Without the barrier, a rank may sometimes read
+# half a file.
 
 # %% [markdown] id="job-idea"
 # ## Three edits to the job
 #
-# The program reads its rank from its environment. On each node a launcher sets the environment, after it has
-# met the other launchers. So the job changes in three places.
+# The program reads its rank from its environment. A launcher on each node sets this environment, after all launchers
+# have met. The job must therefore start these launchers, which takes three edits.
 #
 # ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3. A third launcher was never started.](../images/rendezvous.svg)
 #
@@ -335,19 +334,19 @@ check.ex02b_program(edited)
 #
 # 13. **Devices.** The job asks for nodes, and for devices on each node. torchrun starts a process for each
 #     device.
-# 14. **Meeting point.** The launchers meet at an address and a port of the first node. A node has several
-#     networks, and at some sites its name on the fast network has a suffix. At Jülich it is an `i`, as in
-#     `jwb0001i`. Take the first name of the job's list, add the suffix, and look up the *address*, a number
-#     that is the same on every node. Compute the port from the job's number, so that another job on this node
-#     takes another port.
-# 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` they count themselves,
-#     `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher with
-#     `--rdzv-conf=is_host=1` opens it. This launcher is on the first node, whose `SLURM_NODEID` is 0. The
-#     others get `is_host=0`. Without `is_host`, each launcher compares the address with its own names. If the
-#     fast network has different names, no launcher recognises itself.
+# 14. **Meeting point.** The launchers meet at an address and a port of the first node. A node has several networks,
+#     and at some sites its name on the fast network has a suffix. At the Jülich Supercomputing Centre the suffix is
+#     `i`, as in `jwb0001i`. Take the first node name of the job, add the suffix, and look up its *address*, which is
+#     the same on every node. Compute the port from the job's number, so that two jobs on one node use different
+#     ports.
+# 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` the launchers count
+#     themselves, `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher on the
+#     first node, whose `SLURM_NODEID` is 0, opens the meeting point and gets `--rdzv-conf=is_host=1`. The others get
+#     `is_host=0`. Without `is_host`, each launcher compares the address with the names of its node. If the names on
+#     the fast network are different, no launcher opens the meeting point.
 #
-# **Predict.** The commands below print the meeting point. Will it be a name, the address 127.0.0.1, with which
-# a machine reaches only itself, or another address?
+# **Predict.** The commands below print the meeting point. Will it be a name, the address 127.0.0.1 or another
+# address? At 127.0.0.1 a machine reaches only itself.
 
 # %% id="job-guess"
 ### BEGIN SOLUTION
@@ -356,10 +355,10 @@ guess_place = "a name"
 ### END SOLUTION
 
 # %% [markdown] id="job-exercise"
-# > **Exercise 02b.2** — Fill in the gaps. `$SUFFIX` is your site's suffix, and is empty on the box. `$START`
-# > and `$PROGRAM` are what each process has to run. The check runs your commands once more, in an empty folder
-# > and with stand-ins for `getent`, `scontrol`, `srun` and `torchrun`. It uses different job numbers, and also
-# > nodes with a second name that ends in `i`. Then it looks at the arguments of torchrun on each node.
+# > **Exercise 02b.2** — Fill in the gaps. `$SUFFIX` is your site's suffix, and is empty on the box. Each process has
+# > to run `$START` with `$PROGRAM`. The check runs your commands once more, in an empty folder and with stand-ins for
+# > `getent`, `scontrol`, `srun` and `torchrun`. It tries several job numbers, and nodes with a second name that ends
+# > in `i`. Then it looks at the arguments of torchrun on each node.
 
 # %% id="job-commands" tags=["exercise"]
 commands = r"""
@@ -426,17 +425,17 @@ print(met[0] if met else "the commands have not run yet")
 check.ex02b_script(own_job)
 
 # %% [markdown] id="job-explain"
-# **Explain.** The launchers meet at an address. On the box, node1 has one on the network between the nodes.
-# Only in flat mode, in which all nodes are one machine, is 127.0.0.1 right. With `localhost` on real nodes,
-# each launcher would wait on its own node.
+# **Explain.** The launchers meet at an address of node1 on the network between the nodes. The address 127.0.0.1 is
+# right only in flat mode, because there all nodes are one machine. With `localhost` on real nodes, each launcher
+# would wait on its own node.
 #
 # `lab.script(…)` writes these three edits for you in all other lessons.
 
 # %% [markdown] id="nodes-idea"
-# ## From one node to two by one number
+# ## Run the same program on one node and on two
 #
-# Your program says nowhere how many ranks there are. Here it runs on one node with two devices, and on two
-# nodes with four. In both runs the sampler deals out the same order, and a step takes 32 samples.
+# Your program contains no number of ranks. The next cell runs it with two ranks on one node, and with four ranks on
+# two nodes. Both runs shuffle the samples in the same order, and each step takes 32 samples.
 #
 # **Predict.** Both runs print a train loss for each epoch. How large is their difference in epoch 3?
 
@@ -467,24 +466,24 @@ show.lines(curves, {"one device": epochs(one)}, x="epoch", y="train_loss")
 claim("difference of the losses of two ranks and of four", abs(large - small), most=0.001)
 
 # %% [markdown] id="nodes-explain"
-# **Explain.** The losses are the same, up to rounding. A step gives 16 cards to each of two ranks, or 8 cards
-# to each of four. Together they are the same 32 samples, with the same mean gradient. The single device
-# shuffles by itself, so its curve is only similar.
+# **Explain.** The losses are the same, up to rounding. A step gives 16 samples to each of two ranks, or 8 samples to
+# each of four. Together these are the same 32 samples, with the same mean gradient. The script for one device
+# shuffles in its own order, so its curve is only similar.
 #
-# This is worth more than speed, because a run on one node can tell whether the run on a hundred nodes is right.
-# It holds as long as the batch of a *step* stays the same. With more and more devices, each device has less to
-# do, and at some point the batch should grow. This is the subject of lesson 12.
+# You can therefore use a run on one node to check a run on a hundred nodes, as long as the batch of a *step* stays
+# the same. With more and more devices, each device has less to do, so at some point the batch should grow. This is
+# the subject of lesson 12.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A missing edit seldom stops a program. Look at what the ranks *do*: which samples they take, how many lines
-#   they print, which samples a mean covers.
+# - A missing edit seldom stops a program. Check which samples each rank takes, how many lines are printed, and which
+#   samples a mean covers.
 # - All ranks shuffle in the same order, and each takes its own samples. Call `set_epoch` before each epoch.
 # - Call collectives on every rank. Print and save on one rank, with a barrier before the others read.
 # - Launchers meet at one address on the fast network, with a port from the job's number. One launcher is the
 #   host.
-# - If a program never says how many ranks there are, one number takes it from one node to two.
+# - A program that contains no number of ranks runs on any number of nodes.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -1,10 +1,9 @@
 # %% [markdown] id="title"
 # # 03 Data parallelism on two nodes
 #
-# One device learns by looking at a few samples, computing in which direction each parameter should move, and
-# moving it. Four devices can look at four times as many samples in the same time. What must they exchange to
-# train *one* model? In this lesson you train a small GPT on four devices of two nodes, read its log, and
-# measure where the time goes.
+# On one device, each training step computes gradients from a few samples and updates the parameters. Four devices can
+# use four times as many samples in the same time. What must they exchange to train *one* model? In this lesson you
+# train a small GPT on four devices of two nodes, read its log, and measure where the time goes.
 #
 # | | |
 # |---|---|
@@ -23,10 +22,10 @@ lab = Lab()
 # %% [markdown] id="model-idea"
 # ## The model and its recipe
 #
-# Your jobs run `code/pretrain_gpt.py`, which trains a GPT. Text becomes a sequence of **tokens**, numbers for
-# pieces of words. At every position the network predicts the next token. The **loss** measures how bad the
-# predictions are, in *nats*, the unit of the natural logarithm. An untrained network finds all 8192 tokens of
-# the vocabulary equally likely, so your run will begin near ln 8192 ≈ 9.0.
+# Your jobs run `code/pretrain_gpt.py`, which trains a GPT. Text becomes a sequence of **tokens**, numbers for pieces
+# of words. At every position the network predicts the next token. The **loss** measures how bad the predictions are,
+# in *nats*, the unit of the natural logarithm. An untrained network gives all 8192 tokens of the vocabulary about the
+# same probability, so your run will begin near ln 8192 ≈ 9.0.
 #
 # The model is small, with 4 layers of width 128, so a run takes seconds even without GPUs. A **recipe** says what to run and how much of
 # the cluster to use:
@@ -48,7 +47,7 @@ dp4 = gpt.recipe(
 # - The **data-parallel size** is the number of copies of the model.
 # - The **global batch** is the number of samples in one step, over all copies.
 #
-# Without further tricks, the global batch is the product of the other two. Lesson 10 adds a third factor.
+# Here the global batch is the product of the other two. Lesson 10 adds a third factor.
 
 # %% [markdown] id="run-idea"
 # ## Run it on four devices
@@ -60,8 +59,8 @@ run = lab.submit(dp4)
 run.watch()
 
 # %% [markdown] id="twice"
-# Run the cell above once more. It submits nothing new, because a run belongs to its recipe. The same recipe
-# returns the existing run, today or tomorrow. Only a cancelled run is submitted again.
+# If you run this cell again, it submits nothing, because the same recipe returns its existing run. Only a cancelled
+# run is submitted again.
 
 # %% [markdown] id="world-idea"
 # ## Read the log
@@ -69,15 +68,15 @@ run.watch()
 # A **rank** is the number of a training process, from 0 to the **world size** minus one. Ranks 0 and 1 run on
 # one node, ranks 2 and 3 on the other. The **local rank**, 0 or 1, counts within a node and selects the device.
 #
-# In any parallel run, look first at the world size:
+# First look at the world size:
 
 # %% id="world-grep"
 # !grep "using world size" "{run.log_file}"
 
 # %% [markdown] id="world-explain"
-# World size 4 and data-parallel size 4 mean four processes, each with a whole copy of the model. The other
-# sizes belong to other ways of splitting a model. If this line says 1 instead of 4, four
-# separate programs run. Each trains its own model at the speed of one device, and nothing crashes.
+# World size 4 and data-parallel size 4 mean four processes, each with a whole copy of the model. The other sizes on
+# this line belong to other ways of splitting a model. If the world size were 1, four separate programs would each
+# train their own model, and nothing would crash.
 #
 # Now look at the training steps:
 
@@ -87,7 +86,7 @@ run.watch()
 # %% [markdown] id="iterations-explain"
 # | field | meaning |
 # |---|---|
-# | `consumed samples` | samples so far, on all devices. In papers, too, a "batch of 4 million tokens" is what all devices see in one step. |
+# | `consumed samples` | samples so far, on all devices together |
 # | `elapsed time per iteration (ms)` | mean time of a step since the last line |
 # | `learning rate`, `global batch size` | rate of the *next* step, so the last line may say 0; samples per step |
 # | `lm loss` | mean loss over all devices, and over the steps since the last line |
@@ -95,7 +94,7 @@ run.watch()
 # | `grad norm` | length of the gradient, before **clipping** limits it to 1 |
 # | `number of skipped`, `nan iterations` | discarded steps; a number above 0 needs an explanation |
 #
-# The same as a table:
+# The next cell shows the same lines as a table:
 
 # %% id="iterations-table"
 columns = ["iteration", "consumed_samples", "elapsed_ms", "learning_rate", "lm_loss", "grad_norm"]
@@ -104,7 +103,7 @@ run.log.iterations[columns]
 # %% [markdown] id="script-idea"
 # ## How the job script started four processes
 #
-# The lab turned the recipe into this script and submitted it to Slurm. You have seen what it did, so now read how:
+# The lab turned the recipe into this script and submitted it to Slurm:
 
 # %% id="script"
 lab.script(dp4)
@@ -113,12 +112,12 @@ lab.script(dp4)
 # | lines | why they are there |
 # |---|---|
 # | `#SBATCH --nodes … --ntasks-per-node=1` | Two nodes, and **one** task on each. The task is a **launcher**, `torchrun`, which starts one process per device. |
-# | `set -eo pipefail` and the `trap` | The first error ends the script, before it causes others. The trap writes down the exit code, however the script ends. |
-# | `OMP_NUM_THREADS` | Threads per process. By default each process takes one per core of the node, so processes compete; `torchrun` alone sets 1. |
+# | `set -eo pipefail` and the `trap` | The first error ends the script. The trap records the exit code, however the script ends. |
+# | `OMP_NUM_THREADS` | Threads per process. With one thread per core of the node, processes would compete; `torchrun` alone sets 1. |
 # | `SRUN_CPUS_PER_TASK` | Since Slurm 22.05, `srun` does not inherit the job's `--cpus-per-task`. A launcher would get one core. |
 # | `scontrol show hostnames "$SLURM_JOB_NODELIST"` | Slurm writes `node[1-2]`, but processes need single names. The first node is the meeting point. |
-# | `MASTER_PORT` from the job's number | Two jobs on one node need different ports. |
-# | `srun … torchrun` | `srun` starts the launcher on both nodes. Otherwise the second node would be paid for, but idle. |
+# | `MASTER_PORT` | Two jobs on one node need different ports, so the port is computed from the job's number. |
+# | `srun … torchrun` | `srun` starts the launcher on both nodes. Otherwise the second node would be idle. |
 # | `--kill-on-bad-exit=1` | If one launcher fails, the others end too, instead of waiting until the time limit. |
 # | `--rdzv-backend=c10d --rdzv-endpoint` | The **rendezvous**: launchers meet at this address, count themselves and assign the ranks. |
 # | `--max-restarts=0` | The first error ends the job. Restarts by `torchrun` help only programs that continue from a checkpoint. |
@@ -130,8 +129,8 @@ lab.script(dp4)
 # %% [markdown] id="split-idea"
 # ## Which samples does each rank take?
 #
-# No rank hands out samples, and no rank sends its first weights to the others. Every rank computes both by
-# itself. These lines choose the samples:
+# In this program no rank distributes the samples or the first weights. Every rank computes both by itself. These
+# lines choose the samples:
 
 # %% id="split-code"
 lab.code("dataset/samples.py", "Loader.micro_batch")
@@ -143,8 +142,8 @@ lab.code("dataset/samples.py", "Loader.micro_batch")
 # - `data.size` is the data-parallel size, and `data.index` the position of this rank among the copies,
 # - `number` counts the micro-batches of a step, and is 0 in your run.
 #
-# **Predict.** Samples are numbered from 0, in an order that all ranks shuffle with the same seed. Your four
-# ranks have micro-batch 2. With which sample does **rank 2** begin its **second** step?
+# **Predict.** All ranks shuffle the samples with the same seed and number them from 0 in the shuffled order. Your
+# four ranks have micro-batch 2. With which sample does **rank 2** begin its **second** step?
 
 # %% id="split-guess"
 ### BEGIN SOLUTION
@@ -169,14 +168,14 @@ second_step.compare(f"sample {starts.loc[2, 'step 2']}")
 starts
 
 # %% [markdown] id="split-explain"
-# **Explain.** In each step the four ranks take the next eight samples, two neighbouring samples per rank. If
-# you guessed sample 4, you computed the first step.
+# **Explain.** In each step the four ranks take the next eight samples, two neighbouring samples per rank. Rank 2
+# begins its second step with sample 8 + 4 = 12. If you guessed sample 4, you computed the first step.
 #
-# A wrong sampler causes no error. If all ranks took the *same* two samples, the losses would still fall, but
-# four devices would make the progress of one. In your own programs, `DistributedSampler` does this work (lesson 02b).
+# A wrong sampler causes no error. If all ranks took the *same* two samples, the losses would still fall, but four
+# devices would make the progress of one.
 #
-# The first weights follow the same principle. A random generator, seeded with the run's seed and the
-# parameter's name, draws each parameter. So every rank draws the same values:
+# For the first weights, every rank draws each parameter from a random generator whose seed depends only on the run
+# and on the parameter's name. So every rank draws the same values:
 
 # %% id="seed-code"
 lab.code("training/model.py", "initialise")
@@ -184,22 +183,21 @@ lab.code("training/model.py", "initialise")
 # %% [markdown] id="same-idea"
 # ## Do four devices train the same model as one?
 #
-# Each device computes gradients from *its own* two samples. Before the optimizer step, an **all-reduce** sums
-# the gradients over the ranks: every device contributes its numbers, and every device receives the sum. Each
-# token's loss was already divided by the tokens of the *global* batch, so the sum is the mean gradient. All
-# copies then take the same step. They stay equal, although the program never compares them.
+# Each device computes gradients from *its own* two samples. Before the optimizer step, an **all-reduce** sums the
+# gradients over the ranks: every device contributes its numbers, and every device receives the sum. The program
+# divides each token's loss by the number of tokens in the *global* batch, so the sum is the mean gradient. All copies
+# then take the same step, so they stay equal.
 #
-# Step 3 of this function is the all-reduce of your run. The other steps belong to later lessons:
+# Step 3 of this function is the all-reduce of your run:
 
 # %% id="reduce-code"
 lab.code("parallel/data_parallel.py", "Replicated.reduce")
 
 # %% [markdown] id="same-predict"
-# A computer rounds after every addition, so the order of a sum can change its last digits. The log prints the
-# loss with six decimals.
+# A computer rounds after every addition, so the order of a sum can change its last digits.
 #
-# **Predict.** One device with micro-batch 8 sees the same eight samples per step. Will one device and four
-# devices print exactly the same losses, nearly the same, or different losses?
+# **Predict.** One device with micro-batch 8 sees the same eight samples per step. The log prints the loss with six
+# decimals. Will one device and four devices print exactly the same losses, nearly the same, or different losses?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -233,26 +231,26 @@ claim("difference of the losses of one device and of four", difference.max(), mo
 # *The top panel shows both loss curves, one on top of the other. The bottom panel shows their difference, on a
 # logarithmic axis. Steps with equal printed losses have no point.*
 #
-# **Explain.** The mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because
-# the two runs add in a different order. The last printed decimal may differ, or no decimal at all.
+# **Explain.** The mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because the
+# two runs add in a different order.
 #
-# The equality has conditions. Every rank must have equally many tokens that count. With padded samples, sum the
-# losses and the counts first, and divide afterwards. Dropout draws different masks on each rank, and batch
-# normalisation computes its statistics per device. Such runs are only similar.
+# The losses are equal only if every rank has equally many tokens that count in the loss. If samples are padded, first
+# sum the losses and the token counts over all ranks, then divide. Runs with dropout or batch normalisation are only
+# similar.
 
 # %% [markdown] id="nodes-idea"
 # ## How much faster are two nodes than one?
 #
-# Two devices on one node become four devices on two nodes. How much faster does the model train? Two
-# comparisons are honest. Both count samples per second, and both start from two devices with micro-batch 4:
+# You can compare four devices on two nodes with two devices on one node in two ways. Both count samples per second,
+# and both start from two devices with micro-batch 4:
 #
 # - **Strong scaling** keeps the global batch, 8, and spreads it over more devices. In your run `dp4`, each
 #   device has half as much work.
 # - **Weak scaling** keeps the micro-batch, 4, so the global batch grows to 16.
 #
-# Two of your runs give an estimate of both factors. A step of `dp1` passes 8 samples through one device and
-# exchanges nothing. A step of `dp4` passes 2 samples through each device and exchanges the gradients, which
-# takes equally long for any number of samples. These are their step times:
+# Two of your runs help you estimate both factors. A step of `dp1` passes 8 samples through one device and exchanges
+# nothing. A step of `dp4` passes 2 samples through each device and exchanges the gradients, which takes equally long
+# for any number of samples. These are the step times:
 
 # %% id="nodes-known"
 for each in (run1, run):
@@ -312,25 +310,26 @@ claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times
 # *The left panel shows samples per second, with the ideal speed dotted. The right panel shows the percentage of
 # the ideal speed.*
 #
-# **Explain.** Two devices on one node are usually less than twice as fast as one. The optimizer step does not
-# shrink with the samples, and the sum of the gradients is new work.
+# **Explain.** Two devices on one node are usually less than twice as fast as one device. The optimizer step takes as
+# long as before, and the sum of the gradients is additional work.
 #
-# From two devices to four, strong scaling loses more. In a ring, each device now sends 1.5 times the size of
-# the gradients, instead of once. If the nodes are separate machines, this data crosses the link between them,
-# and every step waits for it.
+# Four devices lose more with strong scaling. In a ring of four, each device sends 1.5 times the size of the
+# gradients, and in a ring of two only once the size. Every step waits for this data, which crosses the link between
+# the nodes.
 #
-# This volume does not depend on the batch, because a device has as many gradients as parameters. With *more*
-# work per step, waiting is a smaller part of the step, so weak scaling looks better. Weak scaling has a hidden cost: a larger global batch makes fewer steps of the same data.
+# This volume does not depend on the batch, because a device has as many gradients as parameters. With *more* work per
+# step, waiting is a smaller part of the step, so weak scaling looks better. But its larger global batch makes fewer
+# steps from the same data.
 
 # %% [markdown] id="time-idea"
 # ## What percentage of a step is communication?
 #
-# PyTorch's **profiler** records what each process does, and when. Lesson 05 reads its traces in detail. Here
-# one figure is enough.
+# PyTorch's **profiler** records what each process does, and when. Here one figure is enough, and lesson 05 reads the
+# traces in detail.
 #
-# The next run resembles `dp4`, with twice as many layers, a vocabulary of 1024 and made-up text. As in a large
-# model, most parameters are in the layers. It has nearly as many parameters as `dp4`, so it exchanges nearly as
-# many bytes. The profiler records six of its ten steps on every rank.
+# The next run has nearly as many parameters as `dp4`, so it exchanges nearly as many bytes. But it has twice as many
+# layers and a vocabulary of only 1024, so that most parameters are in the layers, as in a large model. The profiler
+# records six of its ten steps on every rank.
 #
 # **Predict.** **Exposed communication** is the time in which a device communicates and computes nothing. What
 # percentage of a step is exposed communication? The step times of `dp1` and `dp4` give a first estimate.
@@ -381,41 +380,37 @@ exposed_guess.compare(share)
 claim("exposed communication is a large part of a step", share, least=10, most=60, unit="%")
 
 # %% [markdown] id="time-explain"
-# **Explain.** The figure has one bar for each rank. *Idle* time is neither computation nor communication.
-# Nearly all communication is exposed, because the program sends the gradients in one piece after the backward
-# pass.
+# **Explain.** The figure has one bar for each rank. Nearly all communication is exposed, because the program sends
+# the gradients in one piece after the backward pass.
 #
-# A part of the exposed time is waiting. An all-reduce ends only after the slowest rank has joined, and the bars
-# of the other ranks count this waiting as communication. The number below the figure therefore comes from the
-# rank that waits least. An estimate from step times is usually
-# higher, because it includes waiting.
+# A part of the exposed time is waiting, because an all-reduce ends only after the slowest rank has joined. The number
+# below the figure therefore comes from the rank that waits least. An estimate from step times is usually higher,
+# because it includes waiting.
 #
 # ## Hide communication behind the backward pass
 #
-# Many programs start to send earlier. The backward pass starts at the *last* layer. As soon as the gradients of
-# a layer are complete, their all-reduce can start, while the layers before it are computed:
+# The backward pass starts at the *last* layer. As soon as the gradients of a layer are complete, their all-reduce can
+# start, while the gradients of earlier layers are computed:
 #
 # ![One step on three ranks in seven pictures: equal weights and different data; forward pass; backward pass of layer 3. Then backward pass of layer 2, while layer 3 is averaged; backward pass of layer 1, while layer 2 is averaged; layer 1 is averaged. Last the optimizer step, after which all ranks have equal weights again.](../images/ddp_step.png)
 #
-# *From picture 4 on, the arrows average one layer while the next layer is computed. Only the last all-reduce is
-# exposed.*
+# *From picture 4 on, one layer is averaged while the next layer is computed. Only the last all-reduce is exposed.*
 #
-# Megatron-LM's flag for this is `--overlap-grad-reduce`. Its `--ddp-bucket-size` says how many gradients a
+# Megatron-LM's flag for this is `--overlap-grad-reduce`. The flag `--ddp-bucket-size` sets how many gradients a
 # **bucket** collects before it is sent. You will train the same model in four ways:
 #
 # | run | when the gradients are sent |
 # |---|---|
 # | `after-backward` | in one piece, after the backward pass |
 # | `one-bucket` | early, but the only bucket must first collect all gradients |
-# | `buckets` | in buckets of 200,000; a layer's matrices have 197,000 numbers, so two buckets leave after every second layer |
+# | `buckets` | in buckets of 200,000; a layer's matrices have 197,000 numbers, so two buckets are sent after every second layer |
 # | `tiny-buckets` | in buckets of 50,000, four for each layer |
 #
-# A bucket can hide only behind layers that are still to be computed. Each bucket is an all-reduce of its own,
-# which pays latencies and which all four processes must join. The backward pass goes through 8 layers and ends
-# at the embedding table (1024 × 128 numbers).
+# A bucket can hide only behind layers that are still to be computed. Each bucket needs its own all-reduce, which
+# costs latency. The backward pass goes through 8 layers and ends at the embedding table (1024 × 128 numbers).
 #
 # **Predict.** Which run has the least exposed communication? What percentage of the exposed communication of
-# `after-backward` is left in `buckets`? Both refer to the rank that waits least.
+# `after-backward` is left in `buckets`?
 
 # %% id="hide-guess"
 ### BEGIN SOLUTION
@@ -457,41 +452,39 @@ claim(
 )
 
 # %% [markdown] id="hide-explain"
-# **Explain.** One bucket hides nothing, because it is full only when the backward pass is over. Buckets that
-# leave after every second layer hide a part. The last gradients, here of the first layers and the embedding
-# table, have nothing left to hide behind.
+# **Explain.** One bucket hides nothing, because it is full only when the backward pass is over. Buckets that are sent
+# after every second layer hide a part of the communication. The gradients of the first layers and of the embedding
+# table come last, when nothing is left to hide them.
 #
-# Tiny buckets leave earliest but perform worst, because latencies are high here. Four processes must come
-# together for each bucket and exchange its messages. A good bucket is large enough to use the bandwidth, and
-# small enough to leave early.
+# Tiny buckets are sent earliest but perform worst, because every bucket costs latency, and four processes must wait
+# for each other. A good bucket is large enough to use the bandwidth, and small enough to be sent early.
 #
-# The step may shrink by less than the exposed time. Exposed time is measured on the rank that waits least, but
-# a step ends with the slowest rank. Communication can also slow down the backward pass beside it, because both
-# need the same cores or the same GPU.
+# The step may shrink by less than the exposed time. A step ends with the slowest rank, and communication can slow
+# down the backward pass that hides it, because both need the same cores or the same GPU.
 #
-# PyTorch's `DistributedDataParallel` (**DDP**) hides the communication of your own model in this way, with
-# buckets of 25 MiB.
+# PyTorch's `DistributedDataParallel` (**DDP**) does the same with buckets of 25 MiB.
 
 # %% [markdown] id="rule-idea"
 # ## How many tokens does a device need to hide the all-reduce?
 #
-# Compare two times of a step. Let *P* be the number of parameters and *t* the tokens of a device in one step.
+# Compare two parts of a step. Let *P* be the number of parameters and *t* the number of tokens of a device in one
+# step.
 #
 # - **Compute.** Each parameter and token costs about 2 FLOPs in the forward pass, a multiplication and an addition,
-#   and 4 in the backward pass. With *C* FLOP/s, a device computes for 6 *P t* / *C* seconds.
-# - **All-reduce.** In a ring of many devices, each device sends 2 *b P* bytes, if a gradient has *b* bytes. With *W*
-#   bytes/s, this takes 2 *b P* / *W* seconds.
+#   and 4 in the backward pass. A device that does *C* FLOP/s therefore needs 6 *P t* / *C* seconds.
+# - **All-reduce.** If a gradient has *b* bytes, each device in a ring of many devices sends 2 *b P* bytes. A link
+#   with *W* bytes/s needs 2 *b P* / *W* seconds for them.
 #
 # *P* cancels. The all-reduce takes as long as all the computing if *t* = (*b* / 3) · *C* / *W*. But it can only hide
 # behind the backward pass, which is 4 of the 6 FLOPs. So a device needs
 #
 # $$t \geq \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens}$$
 #
-# With fewer tokens, a part of the all-reduce is exposed, whatever the buckets are. In a ring of four, each device
-# sends 1.5 instead of 2 times the gradients, so three quarters of these tokens are enough.
+# With fewer tokens, a part of the all-reduce is exposed, however large the buckets are. In a ring of four, each
+# device sends 1.5 instead of 2 times the gradients, so three quarters of these tokens are enough.
 #
-# Your gradients have 4 bytes. The next cell shows *C*, from the run `dp1`, which exchanges nothing, and *W* of the
-# box's link. On a real cluster, replace *W* by the data sheet's value.
+# Your gradients have 4 bytes each. The next cell shows *C* and *W*. *C* comes from the run `dp1`, which exchanges
+# nothing, and *W* is the bandwidth of the box's link. On a real cluster, replace *W* by the data sheet's value.
 
 # %% id="rule-known"
 sequence = gpt.model(dp1).sequence
@@ -532,18 +525,18 @@ if lab.site.box:
     )
 
 # %% [markdown] id="rule-explain"
-# **Explain.** The run's number is its tokens, times its all-reduce over its backward pass. It differs from the rule
-# because the layers of this small model are less efficient than *C*, and because ranks wait for each other. A larger
-# model does not change the number, since both times grow with *P*. Faster devices need more tokens, and faster links
-# need fewer. If you forgot the bytes of a gradient, your guess is four times too small.
+# **Explain.** To get the run's number, the cell multiplies its tokens by the ratio of its all-reduce to its backward
+# pass. The number differs from the rule because the layers of this small model compute more slowly than *C*, and
+# because ranks wait for each other. Faster devices need more tokens, and faster links need fewer. If you forgot the
+# bytes of a gradient, your guess is four times too small.
 #
-# **On real hardware.** An H100 does about 990 TFLOP/s in bf16, and the eight GPUs of a node together send 400 GB/s to
-# other nodes, each an eighth of the gradients. With *b* = 2, the rule gives 990,000 / 400 = 2,475 tokens per GPU.
-# ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/) (Google DeepMind, 2025) derives the same
-# number. It concludes that 16,000 H100 would need a batch of about 40 million tokens, more than Llama 3 used. Such
-# trainings therefore do not rely on data parallelism alone.
+# **On real hardware.** An H100 does about 990 TFLOP/s in bf16. The eight GPUs of a node together send 400 GB/s to
+# other nodes, and each sends only an eighth of the gradients, so *W* is 400 GB/s. With *b* = 2, the rule gives
+# 990,000 / 400 = 2,475 tokens per GPU. ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/)
+# (Google DeepMind, 2025) derives the same number. So 16,000 H100s would need a batch of about 40 million tokens, more
+# than Llama 3 used. Such trainings therefore do not rely on data parallelism alone.
 #
-# How much is exchanged in your run?
+# The next cell shows the size of the gradients of your run:
 
 # %% id="bytes"
 parameters = run.log.parameter_count
@@ -552,13 +545,13 @@ print(
 )
 
 # %% [markdown] id="bytes-explain"
-# Lesson 04 measures how fast your links really are.
+# Each device sends 1.5 times these bytes in every step.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations.
-# > Every device should see its whole share of the batch at once. Fill in the gaps.
+# > **Exercise 03.1** — Train with a global batch of 32 on all four devices of both nodes, for 5 iterations. Every
+# > device should pass its whole share of the batch through the model at once. Fill in the gaps.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -574,15 +567,14 @@ wide_run.watch()
 check.ex03_wide(wide_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# Four copies share 32 samples, so each passes 8 samples through the model at once. Micro-batch 2 would be
-# accepted too. The program would then go through the model four times before each step. This is gradient
-# accumulation, the subject of lesson 10. The log would say `number of microbatches to constant 4`.
+# Four copies share 32 samples, so each passes 8 samples through the model at once. The program also accepts
+# micro-batch 2. It then goes through the model four times before each step, and the log says
+# `number of microbatches to constant 4`. This is gradient accumulation, the subject of lesson 10.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 03.2** — The usual all-reduce is a **ring**: each device sends only to its neighbour, one piece
-# > after the other. In lesson 02 you can write one. With *d* devices, every device sends 2 (*d* − 1) / *d*
-# > times the size of the data. How many **megabytes** (10⁶ bytes) does each device of the run `dp4` send in its
-# > 12 iterations?
+# > **Exercise 03.2** — The usual all-reduce is a **ring**, in which each device sends only to its neighbour, one
+# > piece after the other. With *d* devices, every device sends 2 (*d* − 1) / *d* times the size of the data. How many
+# > **megabytes** (10⁶ bytes) does each device of the run `dp4` send in its 12 iterations?
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -594,24 +586,24 @@ megabytes_sent = 12 * 2 * (4 - 1) / 4 * 4 * run.log.parameter_count / 1e6
 check.ex03_megabytes(megabytes_sent, run)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Per iteration, every device sends 1.5 times its 4 bytes per parameter. The factor approaches 2 as *d* grows. The
-# number of steps around the ring keeps growing, and each step costs a latency.
+# Per iteration, every device sends 1.5 times its 4 bytes per parameter. With more devices this factor approaches 2,
+# but the number of steps around the ring keeps growing, and each step costs a latency.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Find the smallest micro-batch with which four devices on two nodes reach at least 80 %
-# > of twice the speed of two devices on one node. If there is none, show it, and say why. Which of the two
-# > scalings do you measure? Then suppose that every rank takes the samples of rank 0. Which number in the log
-# > could tell you?
+# > **Going further** — Find the smallest micro-batch with which four devices on two nodes reach at least 80 % of
+# > twice the speed of two devices on one node. If no micro-batch is large enough, show it, and say why. Then suppose
+# > that every rank takes the samples of rank 0. Which number in the log could show this mistake?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Every device holds the whole model and looks at its own samples. Once per step the gradients are averaged,
-#   so the devices train *one* model, up to rounding.
+# - Every device holds the whole model and uses its own samples. Once per step the gradients are averaged, so the
+#   devices train *one* model, up to rounding.
 # - Read the world size first. World size 1 instead of 4 means four separate models.
-# - Global batch = micro-batch × data-parallel size. Strong scaling keeps it, and weak scaling lets it grow.
-# - The volume of communication depends on the model, not on the batch. Buckets of a good size hide it behind the
-#   backward pass.
+# - Global batch = micro-batch × data-parallel size. Strong scaling keeps the global batch, and weak scaling lets it
+#   grow.
+# - The volume of communication depends on the model, not on the batch. Buckets of a good size hide a part of it
+#   behind the backward pass.
 # - A device needs about (*b* / 2) · *C* / *W* tokens per step to hide the all-reduce, whatever the size of the model.
 # - With torch's own tools: `DistributedDataParallel`; lesson 11b.
 #

@@ -1,13 +1,13 @@
 # %% [markdown] id="title"
 # # 06 The memory wall
 #
-# A slow device costs you time. A device that runs out of memory ends the run. In this lesson you make a run fail on
+# A slow device costs time, but a device that runs out of memory ends the run. In this lesson you make a run fail on
 # purpose, read its log, and find the tensor that did not fit. Then you predict the largest batch from two small runs,
-# and see how ZeRO shares memory among devices.
+# and see how ZeRO removes copies of the model's data.
 #
 # | | |
 # |---|---|
-# | You will be able to | say what fills the memory of a device, and when; find an out-of-memory error in a log and name the tensor; predict the largest batch from two runs; decide whether a larger batch is faster; say what each stage of ZeRO shares |
+# | You will be able to | say what fills the memory of a device, and when; find an out-of-memory error in a log and name the tensor; predict the largest batch from two runs; decide whether a larger batch is faster; say what each stage of ZeRO shards |
 # | Minutes | 50 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 03 |
@@ -37,11 +37,11 @@ MIB = 2**20
 #
 # The first three kinds form the **model state**. It depends on the model alone, and takes 4 + 4 + 8 = 16 bytes per
 # parameter. The model of lesson 03 has 1.86 million parameters, so its model state takes 28 MiB (1 MiB is 2²⁰ bytes).
-# Activations depend on the number of samples in progress. In this model one sample of 128 tokens leaves
-# about 8 MiB behind.
+# Activations depend on the number of samples in progress. In this model one sample of 128 tokens needs about 8 MiB of
+# activations.
 #
-# **Predict.** A device trains on a micro-batch of 4 samples. Memory is fullest at one moment of the step. What
-# percentage of the memory at that moment is *not* model state? And when in the step does that moment come?
+# **Predict.** A device trains on a micro-batch of 4 samples. Its memory use has a peak at one moment of the step.
+# When is this moment, and what percentage of the memory is then *not* model state?
 
 # %% id="parts-guess"
 ### BEGIN SOLUTION
@@ -79,13 +79,13 @@ claim(
 )
 
 # %% [markdown] id="parts-explain"
-# **Explain.** At the peak, activations take more memory than the whole model state. If you expected the model to
-# dominate, you probably thought of the parameters alone, which take 7 MiB.
+# **Explain.** At the peak, activations take more memory than the whole model state. If you expected the model state
+# to dominate, you probably forgot that 4 samples need 32 MiB.
 #
-# The flat lower part of the figure is the model state. We call it the **floor**. Activations pile up on it during the
-# forward pass, because every layer keeps something for its backward pass. The peak comes when forward turns into
-# backward. The backward pass then uses the activations up, layer by layer. In other programs the peak can lie
-# elsewhere, for example in an optimizer that copies all parameters at once.
+# The flat lower part of the figure is the model state. We call it the **floor**. Activations add to it during the
+# forward pass, because every layer keeps some tensors for its backward pass. The peak comes when forward turns into
+# backward. The backward pass then uses the activations up, layer by layer. In other programs the peak can come at
+# another moment, for example if the optimizer copies all parameters at once.
 #
 # Only the activations grow with the batch, so every device has a batch size that does not fit.
 
@@ -95,7 +95,7 @@ claim(
 # Does a GPU need more memory for the same job? This job was also recorded on an NVIDIA H100, with the same model,
 # batch and `float32` numbers.
 #
-# **Predict.** How many MiB do the tensors take there at the peak?
+# **Predict.** How many MiB do the tensors take on the H100 at the peak?
 
 # %% id="gpu-guess"
 ### BEGIN SOLUTION
@@ -131,10 +131,10 @@ for run in recorded:
 # not the processor. You can therefore check the memory plan of a thousand GPUs on a laptop.
 #
 # If you guessed several hundred MiB, you may have thought of `nvidia-smi`, which counts more than tensors. On the
-# H100 the tensors took 62 MiB, but the allocator counted 128 MiB. Nearly all of the rest was workspace of the matmul
-# library, 32 MiB each for forward and backward. Between two steps the log still reported 94 MiB. With kernels and
-# NCCL's buffers, one of two processes occupied 1 GiB of the card. These parts do not grow with the model, so they
-# matter only on small GPUs.
+# H100 the tensors took 62 MiB, but the allocator counted 128 MiB. Nearly all of the difference was workspace of the
+# matmul library, 32 MiB each for forward and backward. The library keeps it, so the log reported 94 MiB even between
+# two steps. With kernels and NCCL's buffers, one of two processes occupied 1 GiB of the card. These parts do not grow
+# with the model, so they matter only on small GPUs.
 #
 # The step times say little about the H100. A model this small leaves a GPU idle most of the time, waiting for the
 # next operator.
@@ -143,8 +143,8 @@ for run in recorded:
 # ## Double the batch until a run fails
 #
 # At which batch size does a device run out of memory? The recipe's `device_memory_gib` makes a device behave as if it
-# had little memory. On a GPU the allocator enforces the limit, elsewhere the operating system does, so the failure is
-# real. Everything else is as in lesson 03, with one device per node.
+# had little memory. The allocator enforces the limit on a GPU, and otherwise the operating system enforces it, so the
+# failure is real. Everything else is as in lesson 03, with one device per node.
 
 # %% id="double-recipe"
 MEMORY_MIB = 160
@@ -232,8 +232,7 @@ else:
 # %% [markdown] id="log-idea"
 # ## Read the log of a failed run
 #
-# What does a failed run leave behind? There is a state, an exit code and a log. The first question is how far the run
-# got:
+# A failed run leaves a state, an exit code and a log. The first question is how far the run got:
 
 # %% id="log-lines"
 # !grep -c "elapsed time per iteration" "{broken_log}"
@@ -242,7 +241,7 @@ else:
 # This is the number of finished steps. A run that is much too large has none. A run that is slightly too large may
 # fail in the second step, because the optimizer state does not exist yet during the first.
 #
-# The second question is what the run said:
+# The second question is what the run reported:
 
 # %% id="log-grep"
 # !grep -n -i "out of memory" "{broken_log}"
@@ -273,10 +272,10 @@ print(broken.failure if broken else "no run failed on this machine")
 # %% [markdown] id="tensor-idea"
 # ### Find the tensor that did not fit
 #
-# The message gives a size but no name. The size is a product of a few numbers, and you know them. A sample has 128
-# tokens. The model has width 128, its MLPs are four times as wide inside, and it has 4 attention heads and a
-# vocabulary of 8192 tokens. Its last layer produces the **logits**, one score per token of the vocabulary for every
-# position of every sample. Compare the sizes:
+# The message gives the size of the tensor but not its name. The size is a product of a few numbers that you know. A
+# sample has 128 tokens. The model has width 128, its MLPs are four times as wide inside, and it has 4 attention heads
+# and a vocabulary of 8192 tokens. Its last layer produces the **logits**, one score per token of the vocabulary for
+# every position of every sample. Compare the sizes:
 
 # %% id="tensor-see"
 tokens = broken_at * 128  # each sample has 128 tokens
@@ -314,20 +313,20 @@ elif asked:
     print("of the optimizer or of the network.")
 
 # %% [markdown] id="tensor-explain"
-# **Explain.** The size tells you *where* the program was when it failed. It does not tell you what filled the memory.
-# A run often fails on a small tensor after large tensors have used up the memory. To decide *what* to save, look at
-# the table of kinds at the beginning of this lesson.
+# **Explain.** The size tells you *where* the program failed. It does not tell you what filled the memory, because a
+# run often fails on a small tensor after large tensors have used up the memory. To decide *what* to save, look at the
+# table of kinds at the beginning of this lesson.
 #
 # If the refused tensor is large itself, making it smaller helps. Many programs compute the loss in chunks, so that
-# the logits of all tokens never exist at the same time. If the log has several such lines, compare them. Ranks can
-# fail on different tensors, because one rank may have got further than another.
+# the logits of all tokens never exist at the same time. If the log has several such lines, compare them, because each
+# rank can fail on a different tensor.
 
 # %% [markdown] id="line-idea"
 # ## Predict the largest batch from two runs
 #
-# Must you try sizes until one fails? That is expensive if every try waits in a queue for hours. Memory has only two
-# terms, a floor and an amount per sample, so two runs determine a line. Here is what rank 0 of the largest completed
-# run reported after every step:
+# It is expensive to try batch sizes until one fails, if every try waits in a queue for hours. But memory is the sum
+# of a floor and an amount per sample, so two runs determine a line. Rank 0 of the largest completed run reported this
+# after every step:
 
 # %% id="line-report"
 largest_done = max(completed)
@@ -338,10 +337,10 @@ reports[["iteration", *columns, "reserved_mib", "max_reserved_mib"]]
 # %% [markdown] id="line-report-explain"
 # **Allocated** memory is what tensors occupy. **Reserved** memory is what the allocator has taken from the device,
 # including freed blocks that it keeps for later. The device's limit applies to reserved memory. Without a GPU,
-# reserved means the memory that the process may write to, minus what it had before it built the model.
+# reserved means the memory that the process may write to, minus the amount before it built the model.
 #
-# The first report is usually lower than the later ones. At the peak of the first step the optimizer state did not
-# exist yet. Is that the whole difference?
+# The first report is usually lower than the later reports. At the peak of the first step the optimizer state did not
+# exist yet. Does this explain the whole difference?
 
 # %% id="growth"
 growth_mib = reports["reserved_mib"].diff().iloc[1]
@@ -363,9 +362,8 @@ else:
 # free, and the new optimizer state moved into it. In the second step the logits no longer fitted there, so the
 # allocator took a new block from the device.
 #
-# Free memory in pieces that are too small to use is called **fragmentation**. It is one reason why reserved memory
-# exceeds allocated memory. It is also a reason why a run can fail in step 2 after a normal step 1. So use the
-# **last** report, not the first:
+# Free memory in pieces that are too small to use is called **fragmentation**. Because of it, reserved memory exceeds
+# allocated memory, and a run can fail in step 2 after a normal step 1. So use the **last** report, not the first:
 
 
 # %% id="line-peaks"
@@ -425,8 +423,8 @@ fits_best.compare(largest)
 # %% [markdown] id="plan-idea"
 # ### The planner needs no run at all
 #
-# Can you compute the same line without running anything? The planner adds up the kinds of memory from the shape of
-# the model alone. Compare its result with the first trace of this lesson:
+# The planner computes the same line from the shape of the model alone. It adds up the kinds of memory in the table
+# above. Compare its result with the first trace of this lesson:
 
 
 # %% id="plan-parts"
@@ -440,7 +438,7 @@ def planned_parts(recipe):
 show.memory_parts(planned_parts(inside.recipe), inside.memory[0].peak_composition)
 
 # %% [markdown] id="plan-parts-caption"
-# *Memory at the peak of the run `inside`: what the planner expects, and what the trace recorded.*
+# *Memory at the peak of the run `inside`, planned and recorded.*
 #
 # The next figure compares the planner's line with the measured line and with the limit:
 
@@ -474,8 +472,8 @@ claim(
 # *Left: the largest reserved memory against the micro-batch, with the limit of the device. Right: the speed of the
 # same runs.*
 #
-# The planner counts tensors, and it counts them well. The measured line shows what the allocator reserves. Why does
-# it differ?
+# The planned line counts tensors. The first trace has shown that this count is accurate. The measured line counts
+# what the allocator reserves. Why do the two lines differ?
 
 # %% id="plan-words"
 more_mib, logits_mib = measured[1] - planned[1], 4 * 128 * 8192 / MIB
@@ -491,14 +489,15 @@ if measured[0] < fixed:
 # %% [markdown] id="plan-line"
 # **Explain.** If each sample reserves about one sample's logits more than its tensors need, fragmentation is the
 # reason. The logits of step 1 left a free block, and the optimizer state took a part of it. The rest is too small for
-# the logits of step 2, and it grows with every sample. The measured line is therefore steeper than the planned line.
+# the logits of step 2 and stays unused. It grows with every sample, so the measured line is steeper than the planned
+# line.
 #
 # The measured line may also start below the floor. With a large batch the optimizer state lies in the block of the
 # logits and needs no memory of its own. With a small batch that block is too small. So trust the line only between
 # its two points and a little beyond.
 #
-# The planner ignores fragmentation and promises too much here. On a large device fragmentation is usually a few per
-# cent, and a margin covers it.
+# The planner ignores fragmentation, so here it predicts too large a batch. On a large device fragmentation is usually
+# a few per cent, and a margin covers it.
 
 # %% [markdown] id="check-idea"
 # ### Test the prediction
@@ -522,15 +521,15 @@ claim(
 )
 
 # %% [markdown] id="check-explain"
-# In practice, stay further below the limit. A longer document, or an evaluation between two steps, could otherwise
-# end a run after three weeks.
+# In practice, leave a larger margin. Otherwise a longer document, or an evaluation between two steps, could end a run
+# after three weeks.
 
 # %% [markdown] id="speed-idea"
 # ## A larger batch is faster only up to a point
 #
-# Should you always fill the memory? That depends on what a larger batch does for speed. A step takes a fixed time
-# plus a time per sample, which is a line again. The length of a step is the number of samples on *both* devices
-# divided by the samples per second.
+# Should you always fill the memory? A larger batch helps only if it is faster. A step takes a fixed time plus a time
+# per sample, which is again a line. To get the time of a step, divide the number of samples on *both* devices by the
+# samples per second.
 #
 # **Predict.** Compute this line from the first two rows of the table above, and cover the other rows. By what factor
 # do the samples per second grow from the smallest to the largest batch that completed?
@@ -568,27 +567,27 @@ claim(
 
 # %% [markdown] id="speed-explain"
 # **Explain.** If you guessed the factor of the batch, you assumed that a step always takes the same time. Only a part
-# of the step does: sending the gradients, the optimizer, and starting every operation. A larger batch spreads this
-# part over more samples. Once arithmetic takes most of the step, the speed hardly rises. A GPU reaches this point
-# late, because a small batch leaves most of it idle.
+# of the step takes a constant time: sending the gradients, the optimizer, and starting every operation. A larger
+# batch spreads this part over more samples. When arithmetic takes most of the step, a larger batch hardly raises the
+# speed. A GPU needs a large batch to reach this point, because a small batch leaves most of it idle.
 #
-# So fill the memory only while the speed still rises. If memory ends first, the largest batch that fits, less a
+# So fill the memory only while the speed still rises. If memory runs out first, the largest batch that fits, less a
 # margin, is the fastest. If you have memory to spare, choose the smallest batch on the flat part of the curve.
 # Whether a larger batch also *learns* as well per sample is the subject of lesson 12.
 
 # %% [markdown] id="zero-idea"
-# ## ZeRO shares the model state among the devices
+# ## ZeRO shards the model state over the devices
 #
-# Can the devices of a data-parallel run share memory? In plain data parallelism **every** device keeps the whole
-# floor. **ZeRO** removes these copies in three stages. The table gives bytes per parameter in `float32` on each of
-# *d* devices:
+# In plain data parallelism **every** device keeps the whole floor. **ZeRO** removes these copies in three stages. It
+# **shards** the model state, so that each device keeps only its part. The table gives bytes per parameter in
+# `float32` on each of *d* devices:
 #
 # | | parameters | gradients | optimizer state | communication |
 # |---|---|---|---|---|
 # | plain | 4 | 4 | 8 | an all-reduce of the gradients |
 # | ZeRO-1 | 4 | 4 | 8 / *d* | as many bytes as plain: a reduce-scatter gives each device the sums for its share; after the update an all-gather collects the parameters |
 # | ZeRO-2 | 4 | 4 / *d* | 8 / *d* | as many bytes as plain; gradients are sent as soon as they are computed |
-# | ZeRO-3, "FSDP" | 4 / *d* | 4 / *d* | 8 / *d* | half as many bytes again: each layer's parameters are gathered in forward and once more in backward |
+# | ZeRO-3, "FSDP" | 4 / *d* | 4 / *d* | 8 / *d* | 1.5 times as many bytes as plain; each layer's parameters are gathered in forward and again in backward |
 #
 # ZeRO reduces neither the arithmetic nor the activations. Each device still computes whole layers for its own
 # samples.
@@ -657,12 +656,13 @@ for stage in shared:
 # *Model state on each of four devices. The bar of ZeRO-2 comes from the table, because the course's program does not
 # implement it.*
 #
-# **Explain.** If you guessed 7 MiB, you divided the whole floor by four. ZeRO-1 shares only the optimizer state. That
-# leaves 4 + 4 + 8/4 = 10 bytes per parameter, which is 18 MiB. The program keeps 1.8 MiB more, a buffer for the sums
-# of its own share, and the planner includes this buffer. In 16-bit training 12 of 16 to 18 bytes are optimizer state,
-# including a `float32` copy of the parameters (lesson 08). There ZeRO-1 saves most of the floor.
+# **Explain.** If you guessed 7 MiB, you divided the whole floor by four. ZeRO-1 shards only the optimizer state. Each
+# device keeps 4 + 4 + 8/4 = 10 bytes per parameter, which is 18 MiB. The program keeps 1.8 MiB more, a buffer for the
+# sums of its own shard, and the planner includes this buffer. In 16-bit training, 12 of the 16 to 18 bytes per
+# parameter are optimizer state, including a `float32` copy of the parameters (lesson 08). In such a training ZeRO-1
+# saves most of the floor.
 #
-# Which method helps with which problem? Ask these questions from the top:
+# The next figure helps you choose a method. Ask its questions from the top:
 #
 # ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Are the devices connected by a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #
@@ -670,15 +670,15 @@ for stage in shared:
 # parallelism.*
 #
 # **Context parallelism** splits long sequences (lesson 13b). **Expert parallelism** distributes the experts of a
-# mixture-of-experts model (lesson 17).
+# mixture-of-experts model (lesson 13c).
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
 # > **Exercise 06.1** — Sequences become twice as long: 256 tokens instead of 128, on the same devices with 160 MiB.
-# > What is the largest micro-batch that fits now? Show it with two runs, one that completes and one that runs out
-# > of memory. Their micro-batches may differ by **at most 2**. Use the line to predict the result before you
-# > submit. Each `tried(…)` is one job, and you may try as often as you need.
+# > What is the largest micro-batch that fits now? Show it with two runs, one that completes and one that runs out of
+# > memory. Their micro-batches may differ by **at most 2**. Predict the result from the line before you submit. Each
+# > `tried(…)` is one job, and you may try as often as you need.
 
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -708,9 +708,9 @@ while breaks.ok and broken:  # if no run failed above, this loop would never end
 check.ex06_longer(fits, breaks)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The line gives a prediction, and the loops only correct it. A sample with twice as many tokens leaves twice as much
-# behind, since nearly every tensor has one row per token. So the slope of the line doubles, the floor stays, and half
-# as many samples fit.
+# The line gives a prediction, and the loops only correct it. A sample with twice as many tokens needs twice as much
+# memory, since nearly every tensor has one row per token. So the slope of the line doubles, the floor stays, and
+# about half as many samples fit.
 #
 # Programs that store the attention weights need more, because these weights have tokens × tokens numbers per head.
 # The attention of this program works on small blocks and never stores them.
@@ -745,10 +745,10 @@ check.ex06_published(published_micro_batch)
 # size is strong evidence but not proof, since a different tensor could have 512 MiB by chance.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — `wall("…", micro_batch, zero=1)` shares the optimizer state between the two devices. By how
-# > many MiB does the floor sink, and how many more samples fit? Compute both numbers, then check them with runs.
+# > **Going further** — `wall("…", micro_batch, zero=1)` shards the optimizer state over the two devices. By how many
+# > MiB does the floor shrink, and how many more samples fit? Compute both numbers, then check them with runs.
 # >
-# > On a GPU, three more things take memory that no tensor shows. The **CUDA context** takes some hundred MiB per
+# > On a GPU, three things take memory that belongs to no tensor. The **CUDA context** takes some hundred MiB per
 # > process, and **NCCL's buffers** take a few MiB per channel and communicator. PyTorch counts neither, so
 # > `nvidia-smi` shows more than "reserved". The third is **fragmentation**, which
 # > `PYTORCH_ALLOC_CONF=expandable_segments:True` in a recipe's `environment=` often cures. Before PyTorch 2.9 the
@@ -762,11 +762,11 @@ check.ex06_published(published_micro_batch)
 # ## To take home
 #
 # - Memory = a floor of 16 bytes per parameter (in `float32` with Adam) + an amount for every sample in progress.
-# - Memory is fullest when forward turns into backward. The first step is not yet the fullest.
-# - A run that is too large shows no iteration line. Its `out of memory` stands far above the end of the log.
+# - Memory use peaks when forward turns into backward. The peak of the first step is lower than the later peaks.
+# - A run that is too large shows no iteration line. Its `out of memory` line is far above the end of the log.
 # - Two small runs give a line, and the line gives the largest batch. Use a little less.
 # - Increase the batch until the speed stops rising or memory ends, whichever comes first.
-# - ZeRO shares the floor among the devices: first the optimizer state, then gradients, then parameters. Activations
+# - ZeRO shards the floor over the devices: first the optimizer state, then gradients, then parameters. Activations
 #   stay.
 #
 # References: Rajbhandari et al., [ZeRO](https://arxiv.org/abs/1910.02054), 2020. PyTorch, [Understanding CUDA Memory

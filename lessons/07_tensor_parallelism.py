@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 07 Tensor parallelism
 #
-# In lesson 03 every device held the whole model. There are three ways out if the model does not fit. ZeRO and FSDP
-# shard what the devices hold (lesson 11). A pipeline gives each device some of the layers (lesson 07b). The third way
-# is **tensor parallelism**, in which several devices compute each matmul together. In this lesson you split a layer,
-# count its messages, and measure where the time of a split step goes.
+# In lesson 03 every device held the whole model. If the model does not fit, there are three ways to divide it. ZeRO
+# and FSDP shard what the devices hold (lesson 11). A pipeline gives each device some of the layers (lesson 07b). In
+# **tensor parallelism**, several devices compute each matmul together. In this lesson you split a layer, count its
+# messages, and measure where the time of a split step goes.
 #
 # | | |
 # |---|---|
@@ -29,7 +29,7 @@ lab = Lab()
 # multiplied by `B`. Each device holds half of `A` and half of `B`.
 #
 # **Predict.** Split `A` by columns and `B` by rows. How often must the two devices exchange data between `X` and the
-# result? Remember that the activation function needs only one number at a time.
+# result? Note that the activation function is applied to each number separately.
 
 # %% id="tensor-guess"
 ### BEGIN SOLUTION
@@ -43,14 +43,14 @@ show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% [markdown] id="tensor-caption"
 # *The MLP on two ranks, step by step. The upper row of each rank is forward, the lower row is backward. A rank holds
-# only the coloured half of a split matrix. Arrows mark the only moments at which data travel.*
+# only the coloured half of a split matrix. Arrows mark the exchanges; nothing else is sent.*
 
 # %% id="tensor-see"
 exchanges.compare(1)
 
 # %% [markdown] id="tensor-check-idea"
-# The devices also exchange **once** in backward. Is the sum of the two halves really the whole result? Test both ways
-# of splitting `A` with numbers:
+# The devices also exchange **once** in backward. The next cell splits `A` by columns and then by rows, and compares
+# the sum of the two halves with the whole result:
 
 # %% id="tensor-check"
 random = np.random.default_rng(0)
@@ -74,33 +74,32 @@ print(
 
 # %% [markdown] id="tensor-explain"
 # **Explain.** If you guessed two, you probably counted one exchange per matmul. With `A` split by *columns*, each
-# device has complete numbers for its half of the columns. It can apply the activation function to them and multiply
-# them by its rows of `B`. Only the final sum needs an exchange.
+# device has complete numbers for its half of the columns. It can apply the activation function to these numbers and
+# multiply them by its rows of `B`. Only the final sum needs an exchange.
 #
 # With `A` split by *rows*, each device has only a partial sum of every number. The activation of a sum is not the sum
 # of the activations. The devices would have to add the partial sums before the activation function, and once more
 # after `B`.
 #
-# Attention is split in the same way, by heads. Each device computes some of the heads, and one sum follows. So a
-# transformer layer needs **four all-reduces**, two in forward and two in backward. Each has the size of the layer's
-# output.
+# Attention is split by heads. Each device computes some of the heads, and one sum follows. So a transformer layer
+# needs **four all-reduces**, two in forward and two in backward. Each has the size of the layer's output.
 #
-# In forward the next matmul must wait for the sum. In backward a program can hide a part of the exchange. The
-# gradient of a layer's *weights* needs no sum, so it can be computed during the all-reduce. This course's program
-# does not do that. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather. It sends
-# the same bytes, but norms and residuals are then kept once per group instead of once per device. In PyTorch you
-# describe such splits with `DTensor` and `parallelize_module`.
+# In forward the next matmul must wait for the sum. In backward a program can hide a part of the exchange, because the
+# gradient of a layer's *weights* does not need the sum and can be computed during the all-reduce. This course's
+# program does not do so. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather. It
+# sends the same bytes, but the devices of a group store the activations of norms and residuals only once together,
+# instead of once each.
 
 # %% [markdown] id="count-idea"
 # ## Count the messages
 #
-# What does tensor parallelism send, compared with data parallelism? Use two devices, four samples per step and the
-# same arithmetic for both. Either each device computes half of every matmul, or each computes two of the samples. The
-# output of a layer takes *R* bytes for each sample.
+# What does tensor parallelism send, compared with data parallelism? Both use two devices, four samples per step and
+# the same arithmetic. With tensor parallelism each device computes half of every matmul, and with data parallelism
+# each device computes two of the samples. The output of a layer takes *R* bytes for each sample.
 #
 # - **data 2**: one all-reduce of all gradients per step.
 # - **tensor 2**: four all-reduces in each layer, one for the embedding in forward, and one for the output matrix in
-#   backward. All of them occur in **each micro-batch**. Three more for the loss are tiny.
+#   backward. All of them occur in **each micro-batch**. Three more all-reduces for the loss are tiny.
 
 # %% id="count"
 deep = plan.Model("deep", layers=8, hidden=128, heads=4, sequence=256, vocabulary=512, tied=False)
@@ -123,13 +122,13 @@ pd.DataFrame(ways).T.round(1)
 
 # %% [markdown] id="message-idea"
 # *Per step: all-reduces that a device takes part in, and megabytes that it sends for them. In an all-reduce of two
-# devices, each sends the whole size once.*
+# devices, each device sends the whole size once.*
 #
 # **Singly** means four micro-batches of one sample, and **at once** means one micro-batch of four samples. Both send
 # the same bytes, but *singly* needs four times as many messages.
 #
-# How long does one message take? The next job measures an all-reduce of *R* bytes between two devices of one node,
-# with nothing else to do:
+# How long does one message take? The next job measures an all-reduce of *R* bytes between two devices of one node
+# that do nothing else:
 
 # %% id="message-run"
 one = lab.submit(
@@ -148,8 +147,9 @@ print(f"one all-reduce of {1000 * rows_mb:.0f} kB: {message_ms:.2f} ms")
 # %% [markdown] id="count-predict"
 # ## Inside a node, tensor parallelism is slower
 #
-# How much slower is tensor parallelism if both devices are on **one node**, on the fastest link? When the runs of
-# this course were recorded on the box, a step of *data 2* took about 0.4 s. Now add the messages of *singly*.
+# How much slower is tensor parallelism if both devices are on **one node**, with the fastest link between them? When
+# the runs of this course were recorded on the box, a step of *data 2* took about 0.4 s. Add the time of the messages
+# of *singly*.
 #
 # **Predict.** By what factor is a step of *tensor 2, singly* longer than a step of *data 2*?
 
@@ -229,15 +229,15 @@ claim(
 )
 
 # %% [markdown] id="inside-explain"
-# *Times in milliseconds. "Messages × one" multiplies the number of messages by the time of the single message. That
-# message has the size of a message of "singly", and the messages of "at once" are four times as large. "Exchange" is
-# the time that rank 0 spent inside exchanges in a recorded step.*
+# *Times in milliseconds. "Messages × one" multiplies the number of messages by the time of the single message. The
+# single message is as large as a message of "singly"; the messages of "at once" are four times as large. "Exchange"
+# is the time that rank 0 spent inside exchanges in a recorded step.*
 #
-# On the box you find a factor well below the measured one if you add only the messages to the step. So something else
-# takes time. The memory trace of each rank records when it entered and left every exchange, which lets you split a
-# step as in lesson 05. The rank that joins an exchange last waits for nobody, so its time is the **transfer**. The
-# additional time of the other rank is **waiting**, averaged here over both ranks. Everything else is **outside** the
-# exchanges, mostly arithmetic:
+# If you add only the messages to a step on the box, you find a factor well below the measured factor. To find what
+# else takes time, split a step as in lesson 05. The memory trace of each rank records when the rank entered and left
+# every exchange. The rank that joins an exchange last does not wait, so its time is the **transfer**. The additional
+# time of the other rank is **waiting**, averaged here over both ranks. All other time is **outside** the exchanges
+# and is mostly arithmetic:
 
 
 # %% id="inside-split"
@@ -275,24 +275,23 @@ if lab.site.box:  # whose devices share the cores of one computer
     )
 
 # %% [markdown] id="inside-why"
-# **Explain.** On the box the messages on their own explain only a small part of the additional time. If you guessed a
-# factor from the messages alone, you left out three things:
+# **Explain.** On the box, messages that are sent alone would explain only a small part of the additional time. If you
+# guessed a factor from these messages, you left out three things:
 #
 # - A **transfer** inside a step takes longer than a transfer alone. On the box two of the runs take place at the same
-#   time, and all devices share the cores of one computer. A process may have to wait for a core in the middle of a
-#   message.
+#   time, and all devices share the cores of one computer. A process may have to wait for a core while it sends.
 # - The ranks **wait** for each other. An exchange ends only when the later rank has joined, and a step of *singly*
 #   has more than a hundred exchanges.
 # - The work **outside** the exchanges takes longer, although the arithmetic is the same. Half a matrix uses a device
 #   less well than a whole matrix, and *singly* starts four times as many operations.
 #
-# Larger micro-batches reduce all three, as *at once* shows. They lead to fewer messages and larger matmuls.
+# Larger micro-batches lead to fewer messages and larger matmuls, so they reduce all three times, as *at once* shows.
 
 # %% [markdown] id="real-idea"
 # ## On real hardware the bytes decide
 #
-# Does a large model on GPUs also lose its time to many small messages? The next cell computes one layer of a large
-# model on eight H100s of one node, and the same layer with the devices on different nodes. It uses published numbers:
+# Does a large model on GPUs also lose time to many small messages? The next cell uses published numbers to estimate
+# one layer of a large model, first on eight H100s of one node and then on eight nodes:
 
 # %% id="real"
 # One sample, the width of GPT-3 with 175 billion parameters, and numbers of 2 bytes.
@@ -311,22 +310,22 @@ pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
 # *Published numbers: NCCL reaches about 370 GB/s in an all-reduce of eight H100s, of the 450 GB/s that NVLink 4
 # offers per direction (NVIDIA/nccl, [issue 1455](https://github.com/NVIDIA/nccl/issues/1455), 2024). Small
 # all-reduces take about 6 µs between two H100s ([issue 1259](https://github.com/NVIDIA/nccl/issues/1259), 2024) and
-# 47 µs among 16 H20s on two nodes ([issue 1244](https://github.com/NVIDIA/nccl/issues/1244), 2024); 20 µs lies in
-# between. An adapter of 400 Gbit/s carries 50 GB/s. The peak of an H100 in bf16 is 989 TFLOP/s
+# 47 µs among 16 H20s on two nodes ([issue 1244](https://github.com/NVIDIA/nccl/issues/1244), 2024), so the cell
+# assumes 20 µs. An adapter of 400 Gbit/s carries 50 GB/s. The peak of an H100 in bf16 is 989 TFLOP/s
 # ([Bekman](https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md)). A layer has 12 ·
 # width² parameters.*
 #
-# **Explain.** On real hardware latency hardly matters, because the messages are hundreds of times larger than here.
-# The cost of a layer is bytes divided by bandwidth. On NVLink the bytes take a fraction of the arithmetic. Between
-# nodes they take longer than the arithmetic. So the large cost of small messages belongs to the small model of this
-# lesson, and the role of bandwidth carries over to large models. The next section shows it on your machine.
+# **Explain.** In a large model latency hardly matters, because the messages are hundreds of times larger than in this
+# lesson. The time of the messages is bytes divided by bandwidth. On NVLink it is a fraction of the time of the
+# arithmetic, and between nodes it is longer. So the large cost of small messages belongs to the small model of this
+# lesson, but the role of bandwidth carries over to large models. The next section shows this role on your machine.
 
 # %% [markdown] id="between-idea"
 # ## Between nodes, bandwidth decides
 #
-# What changes if the two devices are on two nodes? Now every message crosses the link between the nodes. On the box
-# this section uses a slower link of 0.2 Gbit/s. The bytes then take about as long as the arithmetic or longer, as
-# they do between nodes with the large model above. A real cluster keeps its link. First measure the link:
+# If the two devices are on two nodes, every message crosses the link between the nodes. On the box this section slows
+# the link to 0.2 Gbit/s. The bytes then take as long as the arithmetic or longer, as with the large model above. A
+# real cluster keeps its link. First measure the link:
 
 # %% id="between-road"
 far = lab.but(link_gbit=0.2) if lab.site.box else lab
@@ -337,8 +336,8 @@ print(f"a megabyte takes {megabyte_ms:.2f} ms between the nodes")
 
 # %% [markdown] id="between-predict"
 # **Predict.** By what factor does a step of *tensor 2, at once* become longer between the nodes than inside a node?
-# Take the step inside from the table, replace its exchange by the time that its megabytes need on the link, and
-# compare.
+# Take the step inside a node from the table, replace its exchange by the time that its megabytes need on the link,
+# and compare.
 
 # %% id="between-guess"
 ### BEGIN SOLUTION
@@ -400,13 +399,13 @@ else:
     print("one network, or the link is too fast for so few bytes. Compare your links in lesson 04.")
 
 # %% [markdown] id="rule"
-# Data parallelism sends the gradients once per step, however large the batch is. Tensor parallelism sends *R* four
-# times per layer *for every sample*, so its traffic grows with the batch, and little of it can be hidden.
+# This difference grows with the batch. Data parallelism sends the gradients once per step, however large the batch
+# is. Tensor parallelism sends *R* four times per layer *for every sample*, and little of this traffic can be hidden.
 #
 # This is why nearly all large runs keep **tensor parallelism on the fastest links**, inside a node or inside a rack.
 # Eight-fold tensor parallelism is common because many nodes have eight devices. Llama 3 with 405 billion parameters
-# was trained this way on H100s (Meta, [2024](https://arxiv.org/abs/2407.21783)). A GB200 NVL72 rack joins 72 devices
-# by NVLink, each with 900 GB/s per direction. The number of attention heads limits the split as well.
+# was trained this way on H100s (Meta, [2024](https://arxiv.org/abs/2407.21783)). In a GB200 NVL72 rack, NVLink joins
+# 72 devices, each with 900 GB/s per direction. The number of attention heads also limits the split.
 #
 # All of these runs trained the same model. Splitting a model changes where a number is computed, but not the result:
 
@@ -422,9 +421,9 @@ claim("largest difference between the losses of all runs", spread, most=1e-3)
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 07.1** — The MLPs of today's models have a gate and three matrices: (silu(`X W1`) · (`X W3`)) `W2`,
-# > where · multiplies number by number. Write what **one rank** computes without any exchange, so that the results
-# > of all ranks add up to the whole. Each column of `W1` and `W3` must be used by one rank only.
+# > **Exercise 07.1** — The MLP of most recent models has a gate and three matrices: (silu(`X W1`) · (`X W3`)) `W2`,
+# > where · multiplies number by number. Write what **one rank** computes without any exchange, so that the results of
+# > all ranks add up to the whole. Each column of `W1` and `W3` must be used by one rank only.
 
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -480,7 +479,7 @@ check.ex07_sent(gigabytes_sent)
 # > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)` and compare it with
 # > `inside["tensor 2, at once"]`. Does the step change? By how much do the activations at the peak shrink
 # > (`run.memory[0].peak_composition`)? Then write a `gpt.recipe` for `tensor=4` on both nodes (`nodes=2` and
-# > `gpus_per_node=2`). What would `tensor=8` need, and why does the program refuse it for this model?
+# > `gpus_per_node=2`). Why does the program refuse `tensor=8` for this model?
 
 # %% [markdown] id="home"
 # ## To take home
@@ -489,8 +488,8 @@ check.ex07_sent(gigabytes_sent)
 #   enough. With attention, a layer needs four all-reduces per micro-batch.
 # - The traffic of tensor parallelism grows with the number of samples. The traffic of data parallelism does not.
 # - On real hardware the bandwidth of the link decides, so tensor parallelism stays inside a node or a rack.
-# - **This one holds for small models only:** inside a node, messages, waiting and small matmuls slowed the step down.
-#   Larger micro-batches reduced all three.
+# - In a small model, messages, waiting and small matmuls slow a step down even inside a node. Larger micro-batches
+#   reduce all three.
 # - With torch's own tools: a plan of `ColwiseParallel` and `RowwiseParallel`; lesson 11b.
 #
 # References: Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), 2019. Korthikanti et al., [Reducing

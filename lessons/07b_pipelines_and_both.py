@@ -2,9 +2,9 @@
 # # 07b Pipelines, and both together
 #
 # A model that does not fit on one device can also be cut between its layers. Every device gets some of the layers,
-# and the samples pass from one device to the next. This needs few messages, but devices wait for each other, and the
-# order of the work decides how long. You measure this waiting. Then you combine pipelines with the tensor parallelism
-# of lesson 07, which is called *hybrid* parallelism, and choose which of the two crosses the slow link.
+# and the samples pass from one device to the next. Such a **pipeline** needs few messages, but its devices wait for
+# each other, and the order of the work decides how long. You measure this waiting. Then you combine pipelines with
+# the tensor parallelism of lesson 07, and choose which of the two crosses the slow link.
 #
 # | | |
 # |---|---|
@@ -25,7 +25,7 @@ lab = Lab()
 # ## Cut the model between its layers
 #
 # Each device holds a group of neighbouring layers, a **stage**. A stage sends its output to the next stage and later
-# receives the gradient of this output. The figure shows which stage works when:
+# receives the gradient of this output. The figure shows when each stage works:
 
 # %% id="pipeline-naive"
 show.schedule("naive", stages=4, micro_batches=1)
@@ -34,8 +34,8 @@ show.schedule("naive", stages=4, micro_batches=1)
 # *Four stages, one batch. A backward pass is drawn twice as long as a forward pass, because it needs twice the
 # arithmetic.*
 #
-# Only one stage works at a time. Four devices are as fast as one, and the only gain is memory. The hatched waiting
-# time is called the **bubble**. The remedy is to cut the batch into **micro-batches** and to send one after the
+# Only one stage works at a time, so four devices are as fast as one, and the only gain is memory. The hatched waiting
+# time is called the **bubble**. To make it smaller, cut the batch into **micro-batches** and send one after the
 # other. Stage 1 then works on the first micro-batch while stage 0 works on the second.
 #
 # **Predict.** A batch is cut into eight micro-batches and passes through four stages. At best, by what factor are the
@@ -55,11 +55,11 @@ times_faster = predict(
 show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 
 # %% [markdown] id="bubble-formula"
-# *Here with four micro-batches, and time in forward passes. The left side shows what every stage does now and how
-# much it stores. The right side shows what it has done so far.*
+# *A pipeline with four micro-batches. One unit of time is a forward pass. The left side shows what every stage does
+# now and how much it stores. The right side shows what it has done so far.*
 #
-# A stage stores the activations of each micro-batch from its forward pass to its backward pass. We count them in
-# micro-batches.
+# A stage stores the activations of each micro-batch from its forward pass to its backward pass. The figure counts
+# these activations in micro-batches.
 #
 # How large is the bubble? Let one unit be the time of a stage for one micro-batch, forward and backward. With *p*
 # stages and *m* micro-batches, each stage works for *m* units. The last stage starts late, after the first
@@ -69,8 +69,8 @@ show.moving.pipeline(stages=4, micro_batches=4, schedule="gpipe")
 # - idle share of the **whole time**: (*p* − 1) / (*m* + *p* − 1)
 # - idle time **relative to the work**: (*p* − 1) / *m*
 #
-# Both are called "the bubble". Figures mostly show the first, and papers mostly quote the second. With *m* = *p* − 1,
-# the first is 50 % and the second is 100 %. This lesson always uses the share of the whole time.
+# Both are called "the bubble". Papers mostly quote the second number. With *m* = *p* − 1, the first is 50 % and the
+# second is 100 %. This lesson always uses the share of the whole time.
 
 # %% id="bubble-see"
 times_faster.compare(4 * 8 / (8 + 4 - 1))
@@ -83,7 +83,7 @@ times_faster.compare(4 * 8 / (8 + 4 - 1))
 #
 # - **GPipe** runs all forward passes and then all backward passes.
 # - **1F1B** runs a backward pass as soon as it can, so forward and backward passes alternate. The bubble is as long
-#   as before. But a stage stores at most as many micro-batches as there are stages from it to the end.
+#   as before. But a stage stores at most as many micro-batches as there are stages from this stage to the last.
 # - **Interleaved** gives every device two or more thin **chunks** of layers. With eight layers on four devices, the
 #   first device has layers 0 and 4. The pipeline fills in half the time, so the bubble is half as long. The number of
 #   messages more than doubles.
@@ -91,10 +91,11 @@ times_faster.compare(4 * 8 / (8 + 4 - 1))
 #   previous stage waits only for the gradient of the *inputs*. The gradient of the *weights* is computed later, in
 #   the gaps.
 #
-# Let *F*, *B* and *W* be the times for forward, inputs and weights of one micro-batch. The zero-bubble schedule here
-# leaves a bubble of (*p* − 1)(*F* + *B* − *W*). If the three times are equal, this is a third of the old bubble.
-# Other variants leave less, and some of them store more. DualPipe of DeepSeek-V3 feeds micro-batches from both ends
-# of the pipeline ([2024](https://arxiv.org/abs/2412.19437)).
+# For one micro-batch, let *F* be the time of the forward pass. The gradient of the inputs takes the time *B*, and the
+# gradient of the weights takes *W*. The zero-bubble schedule here leaves a bubble of (*p* − 1)(*F* + *B* − *W*). If
+# the three times are equal, this is a third of the old bubble. Other variants leave a smaller bubble, and some of
+# them store more activations. DualPipe of DeepSeek-V3 feeds micro-batches from both ends of the pipeline
+# ([2024](https://arxiv.org/abs/2412.19437)).
 
 # %% id="schedule-1f1b"
 show.schedule("1f1b", stages=4, micro_batches=8)
@@ -121,8 +122,7 @@ guess_memory_factor = 4
 
 # %% [markdown] id="schedule-run-idea"
 # The model for this measurement has eight equal layers and a vocabulary of only 128 tokens. A large vocabulary would
-# make the last stage much slower than the others, because this stage computes the logits. The data are random tokens,
-# which take as much arithmetic as a real text.
+# make the last stage much slower than the others, because this stage computes the logits.
 
 # %% id="schedule-run"
 memory_factor = predict(
@@ -159,9 +159,9 @@ for run in orders.values():
     run.require()
 
 # %% [markdown] id="measure-idea"
-# The memory traces also record when each pass began and ended. The next cell computes what share of the stages' time
-# was no pass, from the first pass of any stage to the last. It uses the faster of the two recorded steps, which was
-# disturbed less. *F*, *B* and *W* come from the zero-bubble run.
+# The memory traces also record when each pass began and ended. The next cell computes the measured bubble, the share
+# of the stages' time outside passes. It uses the faster of the two recorded steps, because other work disturbed this
+# step less. *F*, *B* and *W* come from the zero-bubble run.
 
 
 # %% id="measure"
@@ -200,16 +200,17 @@ show.predicted(theory, measured, unit="% of the time", what="bubble")
 show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 
 # %% [markdown] id="measure-explain"
-# *The same step of 1F1B as it really ran. Numbers are micro-batches. On the box, a pass includes the sleep that keeps
-# the slot's pace (lesson 00).*
+# *The recorded step of 1F1B. Numbers are micro-batches. On the box, a pass includes the sleep that keeps the slot's
+# pace (lesson 00).*
 #
-# **Explain.** If you guessed nearly 4 times as fast, you expected eight micro-batches to hide the waiting. But the
-# bubble is as long as *p* − 1 = 3 of them. Three units of eleven are lost, so four devices do the work of 2.9.
+# **Explain.** If you guessed a factor of nearly 4, you expected eight micro-batches to hide the waiting. But the
+# bubble lasts as long as *p* − 1 = 3 micro-batches. Three units of eleven are lost, so four devices are only 4 · 8/11
+# = 2.9 times as fast as one.
 #
 # The measured bubbles are mostly larger than in theory, for two reasons. The formulas assume that all passes of a
-# kind take equally long, and they ignore the messages between passes. A late stage also delays the next stage. To
-# separate the two reasons, the next cell arranges the recorded passes once more. It keeps their order and their
-# lengths, but each pass begins as soon as its input is ready:
+# kind take equally long, and they ignore the messages between passes. To separate the two reasons, the next cell
+# rearranges the recorded passes. It keeps their order and their lengths, but each pass begins as soon as its input is
+# ready:
 
 # %% id="measure-why"
 undelayed = {name: step["undelayed_percent"] for name, step in steps.items()}
@@ -245,9 +246,9 @@ claim(
 )
 
 # %% [markdown] id="measure-rest"
-# *Bubbles as a percentage of the time.* The difference between the last two columns is the cost of messages and of
-# other delays between passes. The interleaved schedule sends more than twice as many messages as 1F1B, so messages
-# can take back a part of its gain. Compare the differences of the two.
+# *Bubbles as a percentage of the time.* The last column minus the middle column is the cost of messages and of other
+# delays between passes. The interleaved schedule sends more than twice as many messages as 1F1B, so it can lose a
+# part of its gain. Compare this cost for the two schedules.
 
 # %% id="schedule-table"
 activations_mb = {
@@ -266,19 +267,18 @@ claim(
 )
 
 # %% [markdown] id="schedule-explain"
-# *Activations of stage 0 under the four schedules. Parameters, gradients and the optimizer's numbers are the same in
-# all four and are not drawn.*
+# *Activations of stage 0 under the four schedules. The model state is the same in all four and is not drawn.*
 #
 # **Explain.** GPipe stores eight micro-batches. With 1F1B, stage 0 of four stages never stores more than *four*. With
-# 64 micro-batches the factor would be 16. 1F1B has the same bubble, so hardly anybody uses GPipe's order any more.
-# The interleaved schedule stores more than 1F1B, because more chunks are filled before the first backward pass.
+# 64 micro-batches the factor would be 16. 1F1B has the same bubble, so it has replaced GPipe's order in practice. The
+# interleaved schedule stores more than 1F1B, because it runs more forward passes before the first backward pass.
 
 # %% [markdown] id="flat-idea"
 # ## What the waiting looks like in memory
 #
-# On one device the activations form a hump (lesson 06). In a pipeline, a stage keeps its activations while it waits
-# for a message. This waiting is a flat part in the *pink* phases of the next figure. On the box, other flat parts at
-# the top are artificial, because the slot sleeps to simulate a slower device.
+# On one device the activations rise and fall (lesson 06). In a pipeline, a stage keeps its activations while it waits
+# for a message. In the next figure this waiting is a flat part of the curve in a *pink* phase. On the box, other flat
+# parts are artificial, because the slot sleeps to simulate a slower device.
 #
 # **Predict.** With four stages and *one* micro-batch, which stage has the **longest** flat part between its forward
 # and its backward pass?
@@ -323,19 +323,19 @@ claim(
 )
 
 # %% [markdown] id="flat-explain"
-# *Activations of the stages with one micro-batch; rank 0 is stage 0. In the pink phases a stage waits for a message.*
+# *Activations of the stages with one micro-batch. Rank 0 is stage 0. In the pink phases a stage waits for a message.*
 #
-# **Explain.** It is **stage 0**. After its forward pass, stage 0 stores its activations until the gradient has come
-# back through all later stages. The last stage starts its backward pass at once. It waits too, but before its forward
-# pass and after its backward pass, when it stores no activations.
+# **Explain.** **Stage 0** has the longest flat part. After its forward pass, it stores its activations until the
+# gradient has come back through all later stages. The last stage starts its backward pass at once. It waits before
+# its forward pass and after its backward pass, when it stores no activations.
 
 # %% [markdown] id="grid-idea"
 # ## Both at once: the grid of ranks
 #
-# Tensor, pipeline and data parallelism multiply, so 2 × 2 × 2 needs eight devices. Each rank then belongs to three
-# groups. The tensor group shares every matrix, and the pipeline group holds all stages of one copy of the model. The
-# data group holds the same part of the model and sees different samples. An order such as `tp-dp-pp` numbers the
-# ranks, and its first axis varies fastest.
+# The sizes of tensor, pipeline and data parallelism multiply, so 2 × 2 × 2 needs eight devices. Each rank then
+# belongs to three groups. The ranks of a tensor group share every matrix, and the ranks of a pipeline group hold all
+# stages of one copy of the model. The ranks of a data group hold the same part of the model and see different
+# samples. An order such as `tp-dp-pp` tells how the ranks are numbered. Its first axis varies fastest.
 #
 # **Predict.** Eight ranks run on two nodes with four devices each, in the order `tp-dp-pp`. To which rank does rank 3
 # send its activations?
@@ -370,18 +370,19 @@ next_stage.compare(f"rank {after}")
 # *Each panel shows all ranks, one row per node. Ranks of one colour form a group. (4 × 2) means four groups of two.*
 #
 # **Explain.** Rank 3 shares its matrices with rank 2 and sends its activations to rank 7. Neighbours in the first
-# axis have neighbouring numbers, so they sit on the same node. Ranks that are neighbours in the last axis are
-# furthest apart. If you expected rank 5, you forgot the data axis, which lies between the two.
+# axis have neighbouring numbers, so they are on the same node. The numbers of neighbours in the last axis are
+# furthest apart, so they are on different nodes. If you expected rank 5, you forgot the data axis, which lies between
+# the two.
 #
-# ![The eight ranks as corners of a box. Node 1 is the upper floor with ranks 0 to 3, and node 2 is the lower floor with ranks 4 to 7. Hatched bands connect rank 3 with rank 2 in the tensor group, with rank 1 in the data group, and with rank 7 on the other floor in the pipeline group.](../images/rank_grid.svg)
+# ![The eight ranks as corners of a box. Node 1 is the upper floor with ranks 0 to 3, and node 2 is the lower floor with ranks 4 to 7. Hatched bands connect rank 3 with the other rank of each of its groups. In the tensor group it is rank 2, in the data group rank 1, and in the pipeline group rank 7 on the other floor.](../images/rank_grid.svg)
 #
-# Every order in practice has tensor parallelism first. The other two axes differ. Megatron-LM uses `tp-…-dp-pp` and
-# sends the few messages of the pipeline over the slowest links. A published run of 405 billion parameters put data
-# last ([Llama 3, 2024](https://arxiv.org/abs/2407.21783)). The copies of a sharded model can exchange their data
-# ahead of time, but a late micro-batch delays every stage.
+# In practice every order has tensor parallelism first, but programs differ in the order of pipeline and data.
+# Megatron-LM uses `tp-…-dp-pp`, so that the few messages of the pipeline cross the slowest links. The run of Llama 3
+# with 405 billion parameters put data last ([2024](https://arxiv.org/abs/2407.21783)). Its copies can exchange their
+# data ahead of time, while a late micro-batch would delay every stage.
 #
-# Your four devices can combine tensor 2 with pipeline 2 in two ways. `cp` is context parallelism. Its size is 1 here,
-# like the size of `dp`.
+# Your four devices can combine tensor 2 with pipeline 2 in two ways. The axes `cp` (context parallelism) and `dp`
+# have size 1 here.
 
 # %% id="grid-four"
 inside = plan.Layout(tensor=2, pipeline=2, order="tp-cp-dp-pp")
@@ -395,20 +396,20 @@ show.ranks(
 )
 
 # %% [markdown] id="link-idea"
-# *Left, the two ranks that share every matrix sit on one node, and the pipeline crosses the link. Right, it is the
-# opposite.*
+# *On the left, the two ranks of a tensor group are on one node, and the pipeline crosses the link. On the right, the
+# pipeline stays on one node.*
 #
-# ## Which layout suits which link
+# ## Which layout suits a slow link?
 #
 # Both layouts do the same arithmetic and send the same number of messages. They differ in *which* messages cross the
-# link between the nodes. One layer hands *R* bytes per sample to the next. Count the bytes in one direction for a
-# step of eight samples. The other direction carries as much.
+# link between the nodes. The output of a layer has *R* bytes per sample. Count the bytes that cross the link in one
+# direction for a step of eight samples. The other direction carries as many.
 #
 # - **tensor inside** the nodes, pipeline between them: both tensor ranks of stage 0 send *R* bytes once per sample.
 # - **tensor between** the nodes, pipeline inside them: each of eight layers needs four all-reduces, and the embedding
 #   and the output need one each. In an all-reduce of two ranks, each rank sends the whole size once.
-# - **data only**, for comparison: a ring of four averages all gradients once per step. Each rank sends 1.5 times
-#   their size (lesson 03), however many samples there were.
+# - **data only**, for comparison: a ring of four averages all gradients once per step. Each rank sends 1.5 times the
+#   size of the gradients (lesson 03), for any number of samples.
 
 # %% id="link-bytes"
 deep = plan.Model("deep", layers=8, hidden=128, heads=4, sequence=128, vocabulary=512, tied=False)
@@ -425,8 +426,8 @@ for name, megabytes in over_the_link_mb.items():
 
 # %% [markdown] id="link-predict"
 # **Predict.** On the box each layout runs over a slow link of 0.1 Gbit/s, which needs 80 ms per megabyte. The
-# arithmetic of a step takes a few hundred milliseconds. On a real cluster the layouts use its own link. By what
-# factor is a step slower with *tensor between* than with *tensor inside*?
+# arithmetic of a step takes a few hundred milliseconds. A real cluster keeps its link. By what factor is a step
+# slower with *tensor between* than with *tensor inside*?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -491,8 +492,8 @@ claim("a step with tensor between nodes, over tensor inside", times, least=1.2, 
 # %% [markdown] id="link-explain"
 # *Time of each iteration of the three layouts. The first iteration also sets things up.*
 #
-# On the box, the printed time of the link alone is a **lower bound**, without arithmetic, latency and bubble. In flat
-# mode the box cannot slow its link, so steps can be faster. After a pause, the link of the box also sends the first
+# The printed time of the link alone leaves out arithmetic, latency and bubble. On the box it is therefore a **lower
+# bound**, except in flat mode, which cannot slow the link. After a pause, the link of the box also sends the first
 # 128 KiB at full speed.
 
 # %% id="link-words"
@@ -504,17 +505,16 @@ else:
     print("is nearly as fast as the links inside. (On the box, `sinfo` says if it is not slowed.)")
 
 # %% [markdown] id="link-rule"
-# **Explain.** Tensor parallelism between the nodes sends the most bytes, and ranks wait for each message. Meanwhile
-# the other stage uses the link, so a slow link is hardly ever idle. The pipeline sends the fewest bytes, and some of
-# them travel while another micro-batch is computed. *Data only* lies between the two. It has no bubble, and only its
-# volume does not grow with the batch. Tensor ranks *inside* a node also pay for 68 all-reduces each per step, as
-# lesson 07 measured.
+# **Explain.** Tensor parallelism between the nodes sends the most bytes, and the ranks of a stage wait for each
+# message. While one stage computes, the other stage uses the link, so a slow link is hardly ever idle. The pipeline
+# sends the fewest bytes, and sends some of them while another micro-batch is computed. *Data only* lies between the
+# two layouts. It has no bubble, and its volume does not grow with the batch. Tensor parallelism *inside* a node has a
+# cost too, 68 all-reduces per rank and step, as lesson 07 measured.
 #
 # This leads to the usual rule: **tensor parallelism inside a node, pipeline parallelism between nodes, and data
-# parallelism for all other devices**. Sharded copies can make the pipeline shorter, and the batch should be as large
-# as training allows. In 2021, a model of one trillion parameters ran on 3072 A100 GPUs, eight per node, with tensor
-# 8, pipeline 64 and data 6. It reached 52 % of the peak of the GPUs ([Narayanan and
-# others](https://arxiv.org/abs/2104.04473)).
+# parallelism for all other devices**. If the copies shard the model state (lesson 11), fewer stages are enough. In
+# 2021, a model of one trillion parameters ran on 3072 A100 GPUs, eight per node, with tensor 8, pipeline 64 and
+# data 6. It reached 52 % of the peak of the GPUs ([Narayanan and others](https://arxiv.org/abs/2104.04473)).
 
 # %% id="link-same"
 losses = pd.DataFrame({name: run.log.iterations["lm_loss"] for name, run in runs.items()})
@@ -527,10 +527,10 @@ claim("the losses of the three layouts differ by", spread, most=1e-3)
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 07b.1** — Below are the commands of a batch script, with gaps. Fill the gaps to train the model with
-# > tensor 2 × pipeline 2 on the four devices of **both** nodes. Tensor parallelism must stay **inside** the nodes.
-# > Every step must send **four** micro-batches of 2 samples through the pipeline. The library adds the heading and
-# > the set-up lines, as `lab.script(hybrid)` shows.
+# > **Exercise 07b.1** — The next cell has the commands of a batch script, with gaps. Fill them so that the model is
+# > trained with tensor 2 × pipeline 2 on the four devices of **both** nodes. Tensor parallelism must stay **inside**
+# > the nodes. Every step must send **four** micro-batches of 2 samples through the pipeline. The library adds the
+# > heading and the set-up lines, as `lab.script(hybrid)` shows.
 
 # %% id="ex1-gap" tags=["exercise"]
 commands = r"""
@@ -581,7 +581,7 @@ check.ex07b_hybrid(hybrid_run)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # Two processes on each of two nodes make a world of four, and 2 × 2 uses all of it. So the data-parallel size is 1,
-# and the global batch is 2 × 4 = 8. Four devices do *not* mean four times as many samples here. The order
+# and the global batch is 2 × 4 = 8. Here four devices do *not* process four times as many samples. The order
 # `tp-cp-dp-pp` puts tensor first, so ranks 0 and 1 on one node share every matrix. `--rank-order` is a flag of the
 # course. Megatron-LM always puts tensor first, and `--use-tp-pp-dp-mapping` puts pipeline before data. The log shows
 # the result:
@@ -608,14 +608,14 @@ micro_batches_needed = 63
 check.ex07b_bubble(micro_batches_needed)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 7 / (*m* + 7) must be at most 1/10, so *m* + 7 is at least 70 and *m* is 63. The bubble relative to the work would
-# need 7 / *m* ≤ 1/10, which gives 70. The interleaved schedule with two chunks needs half as many, 32. Deep pipelines
-# therefore need large batches, and people use them last.
+# 7 / (*m* + 7) must be at most 1/10, so *m* + 7 is at least 70 and *m* is 63. If you used the bubble relative to the
+# work, you got 7 / *m* ≤ 1/10 and 70. The interleaved schedule with two chunks needs half as many micro-batches, 32.
+# Pipelines with many stages therefore need large batches.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 07b.3** — Look at the table of megabytes again. With eight samples per step, *tensor inside* sends the
-# > least over the link. From which global batch on does *data only* send no more than that? Both keep their layout,
-# > and four copies must be able to share the batch evenly.
+# > least over the link. From which global batch on does *data only* send at most as many bytes? Both keep their
+# > layout, and four copies must be able to share the batch evenly.
 
 # %% id="ex3-gap" tags=["exercise"]
 data_only = runs["data only"]
@@ -630,7 +630,7 @@ check.ex07b_crossing(crossing_batch, data_only)
 # %% [markdown] id="ex3-why" tags=["solution"]
 # The pipeline sends 2 *R* for every sample. Data parallelism sends 1.5 times the gradients once per step. The two are
 # equal if the number of samples is 1.5 × gradients / (2 *R*), rounded up to a multiple of four. For larger batches,
-# copying the whole model uses a slow link best, provided that the model fits on one device.
+# data parallelism sends the least over a slow link, provided that the model fits on one device.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Give the model of the schedules a real vocabulary, with `even.but(vocabulary=8192)`. Which
@@ -641,12 +641,12 @@ check.ex07b_crossing(crossing_batch, data_only)
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Pipeline parallelism sends few messages, but its bubble takes (*p* − 1) / (*m* + *p* − 1) of the time. Ask which
-#   of the two bubbles a number means.
+# - Pipeline parallelism sends few messages, but its bubble takes (*p* − 1) / (*m* + *p* − 1) of the time. Papers
+#   often quote the bubble relative to the work instead.
 # - 1F1B has the bubble of GPipe with far less memory. Interleaving shortens the bubble and sends more. Splitting the
 #   backward pass also shortens it.
-# - A flat part in a memory curve, *between* the passes, is a stage that waits and keeps its activations.
-# - World size = tensor × pipeline × data (× context). Ranks that exchange the most get neighbouring numbers.
+# - A flat part of a memory curve *between* passes shows a stage that waits and keeps its activations.
+# - World size = tensor × pipeline × data (× context). Give neighbouring numbers to the ranks that exchange the most.
 # - With torch's own tools: `PipelineStage` and a schedule such as `Schedule1F1B`; lesson 11b.
 #
 # References: arXiv [2104.04473](https://arxiv.org/abs/2104.04473) (Megatron-LM),

@@ -1,11 +1,11 @@
 # %% [markdown] id="title"
 # # 11 Sharded data parallelism
 #
-# Four devices that train one model each keep all of it: parameters, gradients and optimizer state. With 64
-# devices there are 64 copies, and a model of 13 billion parameters still does not fit into 80 GB. It does fit if
-# each device keeps only a **shard** of the model. In this lesson you write two ways of sharding, ZeRO-1 and FSDP,
-# in about sixty lines. Then you predict how much memory they save, measure what they send, and decide when they
-# pay.
+# Four devices that train one model each keep all of it: parameters, gradients and optimizer state. With 64 devices
+# there are 64 copies, and a model of 13 billion parameters still does not fit into 80 GB. It does fit if each device
+# keeps only a **shard** of the model. In this lesson you write two ways of sharding, ZeRO-1 and FSDP, in about sixty
+# lines. Then you predict how much memory they save, measure what they send, and decide when they are worth their
+# cost.
 #
 # | | |
 # |---|---|
@@ -27,11 +27,11 @@ MIB = 2**20
 # %% [markdown] id="frames-idea"
 # ## FSDP keeps a layer whole only while it computes
 #
-# The parameters of a layer are needed twice in a step: for its forward pass and for its backward pass. The rest
-# of the time they only occupy memory. In **FSDP**, also called **ZeRO-3**, every rank therefore keeps 1/*n* of
-# each layer. Just before the layer computes, an *all-gather* collects the other shards, and just after it they
-# are freed. As soon as the gradients are there, a *reduce-scatter* adds them up and leaves each rank its own
-# part.
+# The parameters of a layer are needed twice in a step: for its forward pass and for its backward pass. The rest of
+# the time they only occupy memory. In **FSDP**, also called **ZeRO-3**, every rank therefore keeps 1/*n* of each
+# layer. Just before the layer computes, an *all-gather* collects the other shards. They are freed as soon as the
+# layer has computed. When the gradients are complete, a *reduce-scatter* adds them up over the ranks and leaves each
+# rank its own part.
 #
 # **Predict.** Three ranks train three layers. Count memory in layers: the parameters of one layer are 1 and its
 # gradients another 1, so a rank without sharding needs 6. How much does a rank need at most with FSDP?
@@ -52,10 +52,10 @@ story
 # *Upper row of a rank: parameters. Lower row: gradients. Blue: parameters that the rank holds. Orange: gradients
 # of its own samples only. Green: its part of the mean gradient.*
 #
-# **Explain.** A rank needs 3.33 layers. If you guessed 2, a third of 6, you counted only what a rank *keeps*.
-# While a layer computes, it is whole on every rank, and for a moment so are its gradients. The fullest moment is
-# the backward pass of the *first* layer, when the gradient shards of all other layers are there. In deeper
-# models, one whole layer matters less: a hundred layers on 64 ranks need 5 instead of 200. Activations are not
+# **Explain.** A rank needs 3.33 layers. If you guessed 2, a third of 6, you counted only what a rank *keeps*. While a
+# layer computes, its parameters are whole on every rank, and for a moment its gradients are whole, too. Memory use
+# peaks in the backward pass of the *first* layer, when the gradient shards of all other layers exist. In deeper
+# models, one whole layer matters less. A hundred layers on 64 ranks need 5 instead of 200. Activations are not
 # sharded, because they belong to a rank's own samples.
 #
 # FSDP also costs time. Each layer is gathered again for backward, and every rank waits for all other ranks in
@@ -66,8 +66,8 @@ story
 #
 # Optimizer state is the easiest part to shard. Adam keeps two running means per parameter and uses them only in
 # `step`. It updates parameter *i* from gradient *i* and state *i* alone, so any rank can update any part of the
-# parameters. Optimizers that look at a whole matrix, such as Muon, do not allow this. **ZeRO-1** puts all
-# parameters in one row and cuts it into *n* equal shards. Rank *r* updates shard *r*:
+# parameters. Optimizers that look at a whole matrix, such as Muon, do not allow this. **ZeRO-1** puts all parameters
+# in one row of numbers and cuts it into *n* equal shards. Rank *r* updates shard *r*:
 
 # %% id="zero1-moves"
 show.moving.collective("reduce-scatter", 4)
@@ -80,11 +80,11 @@ show.moving.collective("reduce-scatter", 4)
 #
 # The row is filled up with zeros (**padding**) to a multiple of the number of ranks. The zeros are never read.
 #
-# > **Exercise 11.1** — Write ZeRO-1. `dist.reduce_scatter_single(piece, row)` leaves this rank's piece of the sum
-# > in `piece`, and `dist.all_gather_single(row, piece)` collects all pieces in `row`. Older versions of PyTorch
-# > call these functions `reduce_scatter_tensor` and `all_gather_into_tensor`. The trial trains three models for
-# > three steps on 1, 2, 3 and 4 ranks, in float64. It compares them with one Adam that sees all samples, and it
-# > counts the numbers of the state.
+# > **Exercise 11.1** — Write ZeRO-1. `dist.reduce_scatter_single(piece, row)` leaves this rank's piece of the sum in
+# > `piece`, and `dist.all_gather_single(row, piece)` collects all pieces in `row`. Older versions of PyTorch call
+# > these functions `reduce_scatter_tensor` and `all_gather_into_tensor`. The trial trains three models for three
+# > steps on 1, 2, 3 and 4 ranks, in float64. It compares them with one Adam that sees all samples, and it checks the
+# > size of the optimizer state.
 
 # %% id="zero1-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_zero1.py"
@@ -139,17 +139,17 @@ zero1_trial.watch()
 check.ex11_zero1(zero1_trial)
 
 # %% [markdown] id="zero1-why" tags=["solution"]
-# `-numbers % size` is the distance to the next multiple: 1 for 47 numbers on 2 ranks, 0 for 84 on 4. The shard is
-# a copy, because a view would keep the whole row in memory. If you forget the division, Adam hides the error,
-# because it divides by the size of the gradient, and the loss still falls. But clipping is wrong, and so is a
-# weight decay that is added to the gradient.
+# `-numbers % size` is the distance to the next multiple: 1 for 47 numbers on 2 ranks, 0 for 84 on 4. The shard is a
+# copy, because a view would keep the whole row in memory. If you forget the division by the number of ranks, Adam
+# hides the error, because it divides by the size of the gradient, and the loss still falls. But clipping is wrong,
+# and so is a weight decay that is added to the gradient.
 
 # %% [markdown] id="sent-idea"
 # ## How much do ZeRO-1 and FSDP send?
 #
-# DDP sends an all-reduce of the gradients. In lesson 02 you wrote an all-reduce as a ring with two halves. The
-# first half is a reduce-scatter, after which every rank has one whole piece of the sum. The second half is an
-# all-gather, in which the pieces go round. Each half sends (*n* − 1) / *n* of the row.
+# DDP calls an all-reduce of the gradients. In lesson 02 you wrote an all-reduce as a ring with two halves. The first
+# half is a reduce-scatter, after which every rank has one finished piece of the sum. The second half is an all-gather
+# of these pieces. In each half, a rank sends (*n* − 1) / *n* of the row.
 #
 # **Predict.** ZeRO-1 reduce-scatters gradients and all-gathers parameters. FSDP gathers parameters in forward and
 # again in backward, and it reduce-scatters gradients. By what factor do ZeRO-1 and FSDP send more bytes than DDP?
@@ -161,8 +161,8 @@ guess_zero1, guess_fsdp = 2, 3
 ### END SOLUTION
 
 # %% [markdown] id="sent-how"
-# The program below runs each variant with a row of 4 MB over all four ranks. The network counters of the first
-# node tell how many bytes have left it. The two halves of the ring are written out, because gloo, which replaces
+# The program below runs each variant with a row of 4 MB over all four ranks. The network counters of the first node
+# tell how many bytes have left it. The program contains its own two halves of the ring, because gloo, which replaces
 # NCCL here, implements a reduce-scatter as an all-reduce.
 
 # %% id="sent-file"
@@ -256,27 +256,27 @@ claim(
 )
 
 # %% [markdown] id="sent-explain"
-# *What left the first node in one step. Predicted: 3/4 of 4 MB for each half of a ring.*
+# *Megabytes that left the first node in one step. The prediction is 3/4 of 4 MB for each half of a ring.*
 #
-# **Explain.** ZeRO-1 sends what DDP sends, because an all-reduce *is* a reduce-scatter and an all-gather. ZeRO-1
-# only runs the optimizer between them. If you guessed 2, you counted messages instead of bytes. There is hardly a
-# reason to train without ZeRO-1, although its second half must overlap with the next forward pass instead of
-# backward.
+# **Explain.** ZeRO-1 sends as many bytes as DDP, because an all-reduce *is* a reduce-scatter and an all-gather.
+# ZeRO-1 only runs the optimizer between them. If you guessed 2, you counted messages instead of bytes. So there is
+# hardly a reason to train without ZeRO-1. Only the all-gather must be hidden behind the next forward pass instead of
+# the backward pass.
 #
-# FSDP sends 1.5 times as much, because it gathers once more for backward. With `reshard_after_forward=False`,
-# which is close to ZeRO-2, the parameters stay whole from forward to backward. This saves the second gather, but
-# all parameters are then in memory together with the activations.
+# FSDP sends 1.5 times as much, because it gathers once more for backward. With `reshard_after_forward=False`, which
+# is close to ZeRO-2, the parameters stay whole from forward to backward. This saves the second gather, but then all
+# parameters and activations are in memory at the same time.
 
 # %% [markdown] id="fsdp-idea"
 # ## How do you shard a layer by hand?
 #
 # The parameters of the layer become views of one row. The row has memory only while it is needed. The call
-# `row.untyped_storage().resize_(0)` frees the memory but keeps the tensor. Autograd, which remembers the
-# parameters for backward, therefore still finds them later. PyTorch's own FSDP does the same.
+# `row.untyped_storage().resize_(0)` frees the memory but keeps the tensor. Autograd keeps references to the
+# parameters for backward, so the tensors must survive. PyTorch's own FSDP does the same.
 #
-# Two **hooks** say when to gather and when to send. A hook on the layer's **output** runs in backward just before
-# the layer does. A hook on each **parameter** runs when its gradient is there. The animation shows two layers on
-# four ranks:
+# Two kinds of **hooks** start the communication in backward. A hook on the layer's **output** runs just before the
+# backward pass of the layer. A hook on each **parameter** runs when its gradient is complete. The animation shows two
+# layers on four ranks:
 
 # %% id="fsdp-moves"
 show.moving.fsdp_step(ranks=4, layers=2)
@@ -284,7 +284,7 @@ show.moving.fsdp_step(ranks=4, layers=2)
 # %% [markdown] id="fsdp-task"
 # > **Exercise 11.2** — Write FSDP. The shard of rank *r* is piece *r* of all numbers of the layer, filled up with
 # > zeros. The trial wraps each layer of three models and makes two steps on 1, 2, 3 and 4 ranks, in float64. It
-# > compares them to ten digits with the model that sees all samples. It also checks that the other layers are
+# > compares the results to ten digits with one model that sees all samples. It also checks that the other layers are
 # > freed while one layer computes.
 
 # %% id="fsdp-file" tags=["exercise"]
@@ -398,15 +398,15 @@ fitting.compare(next(name for name in stages if sum(large[name].values()) < 80e9
 show.memory_kinds(large, limit_bytes=80e9)
 
 # %% [markdown] id="memory-explain"
-# **Explain.** With 64 devices, the optimizer's share nearly vanishes. But ZeRO-1 keeps 2 + 4 bytes for each of
-# 12.85 billion parameters (13 is rounded). These are 77 GB, and nearly 80 with the optimizer's 64th, before the
-# first activation. The figure counts in GiB, and 80 GB are 74.5 GiB. ZeRO-2 leaves nearly half of a device free,
-# and ZeRO-3 leaves three quarters.
+# **Explain.** With 64 devices, the optimizer's share nearly vanishes. But ZeRO-1 keeps 2 + 4 bytes for each of 12.85
+# billion parameters (13 is rounded). This is 77 GB, and nearly 80 GB with a 64th of the optimizer state, so
+# activations no longer fit. The figure counts in GiB, and 80 GB are 74.5 GiB. ZeRO-2 leaves nearly half of a device
+# free, and ZeRO-3 leaves three quarters free.
 #
-# Are the plans right? You can check them with a small model of eight layers and one sample on each of four
-# devices. The program of the course trains it plain, with ZeRO-1 (`--use-distributed-optimizer`), and with
-# [PyTorch's FSDP](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) (`--use-torch-fsdp2`).
-# In your own program, PyTorch's FSDP takes a few lines:
+# Are the plans right? You can check them with a small model of eight layers and one sample on each of four devices.
+# The program of the course trains it without sharding, with ZeRO-1 (`--use-distributed-optimizer`), and with
+# [PyTorch's FSDP](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) (`--use-torch-fsdp2`). In
+# your own program, PyTorch's FSDP takes a few lines:
 #
 # ```python
 # mesh = init_device_mesh("cuda", (world_size,))
@@ -470,18 +470,18 @@ claim(
 )
 
 # %% [markdown] id="memory-words"
-# *Two steps of each run, stretched to the same width.* In the FSDP curve, the floor is a quarter of what it was.
-# The humps above it are activations, which no stage shards. The small teeth in between are layers that come and
-# go. ZeRO-1 has two plateaus in each step. They are copies for the exchange, first to sum the gradients and then
-# to hand out the parameters. Its gradients are also a quarter larger than without sharding, because the sum of a
-# rank's shard has a buffer of its own.
+# *Two steps of each run, stretched to the same width.* The floor of the FSDP curve is a quarter of the floor without
+# sharding. Above it, activations rise and fall, because no stage shards them. The small peaks in between are layers
+# that are gathered and freed. The ZeRO-1 curve has two plateaus in each step, from buffers that first hold the summed
+# gradients and then the gathered parameters. Its gradients are also a quarter larger than without sharding, because
+# the sum of a rank's shard has its own buffer.
 
 # %% [markdown] id="often-idea"
 # ## With FSDP, accumulation costs communication
 #
 # With four micro-batches, DDP and ZeRO-1 add up the gradients on every rank and send them once (lesson 10). FSDP
-# frees the layers, so it must gather them again for each micro-batch. Its gradients are either reduce-scattered
-# each time, or they wait, whole, on each rank. The program lets them wait.
+# frees the layers, so it must gather them again for each micro-batch. Its gradients are either reduce-scattered for
+# each micro-batch, or they stay whole on each rank until the last one. This program keeps them whole.
 #
 # **Predict.** By what factor is a step with FSDP longer than a step with ZeRO-1, with four micro-batches of one
 # sample? Count the halves of a ring first. On the box, one half takes roughly 70 ms, and computing one
@@ -534,26 +534,26 @@ claim(
 )
 
 # %% [markdown] id="often-explain"
-# **Explain.** For *m* micro-batches, ZeRO-1 sends 2 halves of a ring, whatever *m* is. FSDP sends 2 *m* + 1 if
-# its gradients wait, here 9, and otherwise 3 *m*, here 12. A step is not 9/2 times as long, because computing
-# takes the same time in both. The numbers above give 1150 ms for FSDP and 660 ms for ZeRO-1, a factor of 1.7.
-# FSDP's halves can take longer than ZeRO-1's, because FSDP sends a message per layer, and gloo's reduce-scatter
-# sends twice the bytes.
+# **Explain.** ZeRO-1 needs 2 halves of a ring for any number *m* of micro-batches. FSDP needs 2 *m* + 1 halves if it
+# keeps whole gradients, here 9, and otherwise 3 *m*, here 12. A step is not 9/2 times as long, because computing
+# takes the same time in both. The numbers above give 1150 ms for FSDP and 660 ms for ZeRO-1, a factor of 1.7. FSDP's
+# halves can take longer than ZeRO-1's, because FSDP sends a message per layer, and gloo's reduce-scatter sends twice
+# the bytes.
 #
-# Waiting also uses the memory that FSDP should save: the bar grows by whole gradients. The figure counts them as
-# *temporary*, because they are not shards.
+# The whole gradients also use memory that FSDP should save. The figure counts them as *temporary*, because they are
+# not shards.
 #
-# Accumulation and FSDP therefore do not mix well. FSDP needs *one* large micro-batch, so that its messages serve
-# many tokens. If memory is left, keep the layers whole between micro-batches, as ZeRO-2 does. If not, recompute
-# activations (lesson 09) to make the micro-batch larger.
+# Accumulation and FSDP therefore do not go well together. With *one* large micro-batch, FSDP gathers each layer only
+# once for many tokens. If memory is left, keep the layers whole between micro-batches, as ZeRO-2 does. If not,
+# recompute activations (lesson 09) to make the micro-batch larger.
 
 # %% [markdown] id="pays-idea"
-# ## When does FSDP pay?
+# ## When does FSDP cost little time?
 #
-# FSDP loses little time if the gather of the next layer overlaps with the computing of this one. A layer has *P*
-# parameters. Gathering them moves nearly 2 *P* bytes in bf16, and the forward pass of *T* tokens takes 2 *P T*
-# FLOPs. *P* cancels out. Whether the gather is hidden depends on the tokens that a device has at once, not on the
-# size of the model.
+# FSDP loses little time if a rank gathers the next layer while it computes the current layer. A layer has *P*
+# parameters. Gathering them moves nearly 2 *P* bytes in bf16, and the forward pass of *T* tokens takes 2 *P T* FLOPs.
+# *P* cancels out. The size of the model therefore does not matter. The gather is hidden if the device has enough
+# tokens at once.
 #
 # > **Exercise 11.3** — A device computes 400 TFLOP/s, and its share of the network is 50 GB/s. From how many
 # > tokens per device and micro-batch on does a gather take no longer than the forward pass that hides it?
@@ -568,39 +568,39 @@ tokens_needed = (2 / 50e9) / (2 / 400e12)  # seconds to gather, over seconds to 
 check.ex11_tokens(tokens_needed)
 
 # %% [markdown] id="pays-why" tags=["solution"]
-# 8000 tokens: one sequence of 8192, or four of 2048. The number is FLOP/s over bytes/s, the same for every layer.
-# Backward is similar, with twice the arithmetic beside a gather and a reduce-scatter. If gradients are summed in
-# float32, it needs half as many tokens again. With a tenth of the network, a device needs 80 000 tokens at once,
-# and no large model has room for so many activations. In this case, shard inside a node and copy between nodes
-# ("hybrid sharding").
+# A device needs 8000 tokens, one sequence of 8192 or four of 2048. The number is FLOP/s divided by bytes/s, and it is
+# the same for every layer. Backward needs about as many tokens, because twice the arithmetic hides both a gather and
+# a reduce-scatter. If gradients are summed in float32, backward needs 1.5 times as many. With a tenth of the network,
+# a device needs 80 000 tokens at once, and no large model has room for so many activations. In this case, shard
+# inside a node and copy between nodes ("hybrid sharding").
 
 # %% [markdown] id="pays-explain"
-# **Tensor parallelism** sends activations instead, four times per layer and in the middle of the arithmetic. More
-# tokens mean more bytes, so it needs the fastest link. **Pipelines** send little, but only many micro-batches
-# shrink their bubble. **Sharding** sends parameters. More tokens per device make it cheaper. More devices at a
-# fixed global batch make it more expensive, until each device has less than one sample. To choose, read the
-# figure from the top:
+# **Tensor parallelism** sends activations, four times per layer, and the arithmetic waits for them. More tokens mean
+# more bytes, so it needs the fastest link. **Pipelines** send little, but they need many micro-batches to keep the
+# bubble small. **Sharding** sends parameters, so its cost per token falls with more tokens per device. More devices
+# at a fixed global batch raise this cost. To choose, read the figure from the top:
 #
 # ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Do the devices sit on a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #
-# *The numbers in parentheses are lessons. ZeRO-1 goes with everything. ZeRO-3 and pipelines seldom go together,
-# because each micro-batch would gather all layers of its stage.*
+# *The numbers in parentheses are lessons. ZeRO-1 can be combined with every other method. ZeRO-3 and pipelines are
+# seldom combined, because each micro-batch would gather all layers of its stage.*
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Gather the next layer before this one computes. You need a second buffer, `async_op=True`,
-# > and a `wait()` when the layer is needed. How much does a rank hold at most now? The trial accepts this as long
-# > as the layer *before* is freed.
+# > **Going further** — Gather the next layer before the current layer computes. You need a second buffer,
+# > `async_op=True`, and a `wait()` when the layer is needed. How much does a rank hold at most now? The trial accepts
+# > this as long as the layer *before* is freed.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - FSDP: shard, gather, compute, free; gather again, compute, reduce-scatter, free.
-# - ZeRO-1 keeps 1/*d* of the optimizer state. It sends what DDP sends, in two halves, so it costs no extra bytes.
+# - ZeRO-1 keeps 1/*d* of the optimizer state on each device. It sends as many bytes as DDP.
 # - FSDP keeps 1/*d* of everything except the activations. With one micro-batch it sends 1.5 times as much as
 #   ZeRO-1.
-# - With *m* micro-batches, FSDP sends 3 *m* halves of a ring, or 2 *m* + 1 if its gradients wait. ZeRO-1 sends 2.
+# - With *m* micro-batches, FSDP needs 3 *m* halves of a ring, or 2 *m* + 1 if it keeps whole gradients. ZeRO-1 needs
+#   2.
 # - The number of parameters is seldom a multiple of the number of ranks, so pad the row.
-# - A gather is hidden if a device has more tokens at once than FLOP/s over bytes/s.
+# - A gather can be hidden if a device has more tokens at once than its FLOP/s divided by its bytes/s.
 # - With torch's own tools: `fully_shard`; lesson 11b.
 
 # %% [markdown] id="clean-idea"

@@ -2,9 +2,9 @@
 # # 11b With torch's own tools
 #
 # You have written data parallelism and FSDP by hand, and you know tensor parallelism and pipelines. PyTorch has a
-# tool for each of them. With these tools, the model stays a program for one device. A few lines beside it say how
-# the model is divided, and PyTorch derives the collectives. In this lesson you predict which collectives PyTorch
-# calls, and count them. Then you divide a small GPT over a mesh of 2 × 2 ranks yourself.
+# tool for each of them. With these tools, the code of the model stays the same as for one device. A few additional
+# lines say how the model is divided, and PyTorch derives the collectives. In this lesson you predict which
+# collectives PyTorch calls, and count them. Then you divide a small GPT over a mesh of 2 × 2 ranks yourself.
 #
 # | | |
 # |---|---|
@@ -37,8 +37,8 @@ lab = Lab()
 # | data 0 | rank 0 | rank 1 |
 # | data 1 | rank 2 | rank 3 |
 #
-# Ranks are numbered row by row. `mesh["tensor"]` is the part of a rank's mesh along the dimension `tensor`: the
-# ranks of its row. They share one copy of the model. `mesh["data"]` contains the ranks of its column.
+# Ranks are numbered row by row. On each rank, `mesh["tensor"]` contains the ranks of its row, which share one copy of
+# the model. `mesh["data"]` contains the ranks of its column.
 #
 # **Predict.** With which rank does rank 1 average its gradients?
 
@@ -51,8 +51,8 @@ guess_partner = 0
 # %% [markdown] id="dtensor-idea"
 # ## How much of a tensor is on a rank?
 #
-# A **DTensor** is a tensor on a mesh. It has the shape of the whole tensor, and each rank holds a local part. One
-# **placement** for each dimension of the mesh says how the parts are made:
+# A **DTensor** is a tensor on a mesh. It has the shape of the whole tensor, and each rank holds a local part. It has
+# one **placement** for each dimension of the mesh, which says what the ranks along this dimension hold:
 #
 # | placement | the ranks along this dimension hold |
 # |---|---|
@@ -71,8 +71,8 @@ guess_numbers = 12
 ### END SOLUTION
 
 # %% [markdown] id="dtensor-how"
-# The program below asks for both. It also multiplies three DTensors as the MLP of lesson 07 does: *x* by columns
-# of *a*, then by rows of *b*. `CommDebugMode` counts the collectives of each line.
+# The program below answers both questions. It also multiplies three DTensors as the MLP of lesson 07 does: *x* by
+# columns of *a*, then by rows of *b*. `CommDebugMode` counts the collectives of each line.
 
 # %% id="dtensor-file"
 # %%writefile "{lab.work}/look_at_mesh.py"
@@ -150,35 +150,36 @@ claim("of the six lines, so many call no collective", len(silent), least=4, most
 # %% [markdown] id="dtensor-explain"
 # *Squares in one colour form a group. Each row is a node.*
 #
-# **Explain.** Rank 1 averages with rank 3, the other rank of its column. If you guessed 0, you took the row. The
-# last dimension varies fastest, so tensor ranks are neighbours on one node, as lesson 04 recommends.
+# **Explain.** Rank 1 averages with rank 3, the other rank of its column. If you guessed 0, you took the row instead.
+# The last dimension varies fastest, so tensor ranks are neighbours on one node, as lesson 04 recommends.
 #
-# Each rank holds 24 numbers. `Shard(0)` halves the rows over `data`, and the two ranks of a row hold the same
-# half. If you guessed 12, you divided by the number of ranks. A tensor is divided only over the dimensions that
+# Each rank holds 24 numbers. `Shard(0)` halves the matrix over `data`, and `Replicate()` gives both tensor ranks the
+# same half. If you guessed 12, you divided by the number of ranks. A tensor is divided only over the dimensions that
 # have a `Shard`.
 #
-# Neither matmul calls a collective. `h @ b` leaves a `Partial`: each tensor rank has a summand. PyTorch waits with
-# the sum until an operator needs it. Twice a sum is the sum of the doubled summands, so `2 * y` needs no
-# collective. `gelu` is not linear, so PyTorch adds the summands first, with a reduce-scatter. If you ask for
+# Neither matmul calls a collective. The result of `h @ b` is a `Partial`, of which each tensor rank has a summand.
+# PyTorch delays the sum until an operator needs it. Twice a sum is the sum of the doubled summands, so `2 * y` needs
+# no collective. `gelu` is not linear, so PyTorch adds the summands first, with a reduce-scatter. If you ask for
 # `Replicate`, the same sum is an all-reduce.
 
 # %% [markdown] id="plan-idea"
 # ## How many all-reduces does a plan call?
 #
-# `parallelize_module` turns the layers of a model into layers with DTensors. A **plan** names them:
+# `parallelize_module` turns the layers of a model into layers with DTensors. A **plan** says how to divide each
+# layer:
 #
 # - `ColwiseParallel()` divides the outputs of a linear layer, like the first matrix in lesson 07;
 # - `RowwiseParallel()` divides its inputs, like the second matrix, and adds the summands of the output.
 #
-# Careful: a linear layer stores its weight as [outputs, inputs]. So `ColwiseParallel` shards dimension 0. The
-# cell shows the model. It does not mention ranks:
+# A linear layer stores its weight as [outputs, inputs], so `ColwiseParallel` shards dimension 0. The next cell shows
+# the model, which does not mention ranks:
 
 # %% id="plan-model"
 lab.code("trials/mesh/model.py", "PlainAttention", "PlainMLP", "PlainBlock")
 
 # %% [markdown] id="plan-predict"
-# Each tensor rank computes its own heads, so the attention gets half as many. The program below divides one block
-# with this plan of six lines:
+# Each tensor rank computes its own heads, so the number of heads in the attention must be halved. The program below
+# divides one block with this plan of six lines:
 #
 # ```python
 # {
@@ -191,8 +192,9 @@ lab.code("trials/mesh/model.py", "PlainAttention", "PlainMLP", "PlainBlock")
 # }
 # ```
 #
-# In lesson 07, a layer needed four all-reduces: two in forward and two in backward. Here each entry of the plan
-# works alone. A `RowwiseParallel` adds up its output, and a `ColwiseParallel` adds up the gradient of its input.
+# In lesson 07, a layer needed four all-reduces, two in forward and two in backward. Here PyTorch applies each entry
+# of the plan separately. Each `RowwiseParallel` adds up its output, and each `ColwiseParallel` adds up the gradient
+# of its input.
 #
 # **Predict.** How many all-reduces does this plan call in forward and backward of one block?
 
@@ -204,8 +206,7 @@ guess_all_reduces = 4
 
 # %% [markdown] id="gathers-predict"
 # The same program then shards the small GPT with `fully_shard`, PyTorch's FSDP. The model has an embedding, two
-# blocks, a norm and a head. The program wraps each block, and then the model, which takes the parameters that are
-# left:
+# blocks, a norm and a head. The program wraps each block, and then the model with the remaining parameters:
 #
 # ```python
 # for block in model.blocks:
@@ -213,8 +214,8 @@ guess_all_reduces = 4
 # fully_shard(model, mesh=mesh["data"])
 # ```
 #
-# Each wrapped module is gathered as one. From lesson 11 you know when FSDP gathers: for forward and again for
-# backward. Only the parameters outside of all blocks stay whole in between, because backward begins with them.
+# Each wrapped module is gathered by one all-gather. FSDP gathers for forward and again for backward (lesson 11). Only
+# the parameters outside of all blocks stay whole in between, because backward begins with them.
 #
 # **Predict.** How many all-gathers does this model call in forward and backward?
 
@@ -341,25 +342,26 @@ claim("all-gathers of a model with two wrapped blocks", total["gather"]["sharded
 claim("largest difference from the serial model, also of a gradient", off, most=1e-12)
 
 # %% [markdown] id="count-explain"
-# **Explain.** The plan of six lines calls six all-reduces. The two `RowwiseParallel` layers call one each in
-# forward. In backward, the four `ColwiseParallel` layers call one each, because query, key and value do not know
-# that they share their input. If you guessed 4, you counted as in lesson 07. A seventh line makes it four:
+# **Explain.** The plan of six lines calls six all-reduces. The two `RowwiseParallel` layers call one each in forward.
+# In backward, the four `ColwiseParallel` layers call one each. Query, key and value share their input, but each of
+# them adds up the gradient of this input separately. If you guessed 4, you counted as in lesson 07. A seventh line
+# makes it four:
 #
 # ```python
 # "attention": PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Replicate())
 # ```
 #
 # The input of the attention is then *one* DTensor. Its three gradients stay `Partial`, autograd adds them, and one
-# all-reduce follows. Results are right in both cases, so only a count shows the difference.
+# all-reduce follows. The results are right in both cases, so only a count shows the difference.
 #
 # The sharded model calls five all-gathers: three in forward, and two in backward for the blocks. If you guessed 6,
-# you gathered the rest of the model twice. Its gradients leave in three reduce-scatters.
+# you gathered the rest of the model twice. The gradients need three reduce-scatters.
 #
 # ## How do both tools share one mesh?
 #
-# First `parallelize_module` divides the layers over `mesh["tensor"]`. Then `fully_shard` divides what is left on
-# each rank over `mesh["data"]`. The order matters: tensor ranks hold parts of a layer while it computes, and FSDP
-# gathers exactly these parts. The next cell shows the parts of a block on rank 0.
+# First `parallelize_module` divides the layers over `mesh["tensor"]`. Then `fully_shard` divides each rank's part
+# over `mesh["data"]`. The order matters, because each tensor rank computes with its part of a layer, and FSDP must
+# gather exactly this part. The next cell shows the parts of a block on rank 0.
 
 # %% id="parts"
 parts = re.findall(r"^(\S+) \((.+)\) is \((.+)\) here", counted.text, re.MULTILINE)
@@ -375,14 +377,14 @@ pd.DataFrame(parts, columns=["parameter", "whole", "on one rank"]).set_index("pa
 # > between the layers, each tensor rank keeps only its own positions. Activations are [samples, positions, width],
 # > so these placements are `Shard(1)`.
 # >
-# > - The embedding is `RowwiseParallel` with replicated input. It and every layer that ends a part of the block
-# >   hand on positions: `output_layouts=Shard(1)`.
+# > - The embedding is `RowwiseParallel` with replicated input. Its output is divided by positions, with
+# >   `output_layouts=Shard(1)`. So is the output of the last layer of each attention and each MLP.
 # > - The norms are `SequenceParallel()`.
 # > - `PrepareModuleInput` gathers the positions before attention and MLP.
 # > - The head gets positions and gives whole logits.
 #
-# The trial calls your function on meshes of 1 × 1, 1 × 2, 3 × 1 and 2 × 2 ranks. It compares the parts, the
-# logits and all gradients with the serial model. On 2 × 2 ranks it also counts the collectives of forward.
+# The trial calls your function on meshes of 1 × 1, 1 × 2, 3 × 1 and 2 × 2 ranks. It compares the parts, the logits
+# and all gradients with the serial model. On 2 × 2 ranks it also counts the collectives of the forward pass.
 
 # %% id="own" tags=["exercise"]
 # %%writefile "{lab.work}/my_parallelize.py"
@@ -447,9 +449,9 @@ check.ex11b_parallelize(parallelize_trial)
 
 # %% [markdown] id="own-why" tags=["solution"]
 # Forward calls nine all-gathers: three for parameters, five for positions and one for the logits. Positions are
-# gathered before each attention, before each MLP and before the head. Forward calls five reduce-scatters: after the embedding and at the end of each part.
-# In backward, PyTorch adds the gradients of the five norms over the tensor ranks. If you leave the norms out of the
-# plan, forward is still right, and these gradients are wrong.
+# gathered before each attention, before each MLP and before the head. Forward calls five reduce-scatters: after the
+# embedding and at the end of each part. In backward, PyTorch adds the gradients of the five norms over the tensor
+# ranks. If you leave the norms out of the plan, the forward pass is still right, but these gradients are wrong.
 
 # %% [markdown] id="stages-idea"
 # ## A pipeline is a stage and a schedule
@@ -523,16 +525,16 @@ claim(
 
 # %% [markdown] id="stages-explain"
 # **Explain.** The gradients equal those of the serial model. With GPipe, every stage holds all eight micro-batches.
-# With 1F1B, stage *s* of four holds 4 − *s*, as you know from lesson 07b. To change the schedule you change one
-# name. PyTorch also has interleaved and zero-bubble schedules.
+# With 1F1B, stage *s* of four holds 4 − *s*, as in lesson 07b. To change the schedule you change one name. PyTorch
+# also has interleaved and zero-bubble schedules.
 
 # %% [markdown] id="saved-idea"
 # ## Which layouts can read a checkpoint?
 #
-# `torch.distributed.checkpoint` saves what each rank holds. For a DTensor, it also writes where this part lies in
-# the whole tensor. The program below saves a model that is divided over 2 × 2 ranks. Then the same program reads
-# the files with a mesh of 4 × 1, which divides no layer over `tensor`, and on a single rank. The reading models
-# begin with other weights.
+# `torch.distributed.checkpoint` saves what each rank holds. For a DTensor, it also writes where this part lies in the
+# whole tensor. The program below saves a model that is divided over 2 × 2 ranks. Then the same program reads the
+# files with a mesh of 4 × 1, which divides no layer over `tensor`, and on a single rank. The models that read start
+# from different weights.
 #
 # **Predict.** Which of the two layouts gets exactly the saved weights: `"4 x 1"`, `"1 rank"`, `"both"` or
 # `"neither"`?
@@ -612,10 +614,11 @@ layouts.compare("both" if exact[1:] else [*exact, "neither"][0])
 claim("number of the two layouts that get every saved bit", len(exact), least=2, most=2)
 
 # %% [markdown] id="saved-explain"
-# **Explain.** Both layouts get every bit. If you guessed neither, you thought of files that belong to ranks. These
-# files contain parts of whole tensors, with names and places. A reading rank looks up which parts overlap its own,
-# and copies them. On four ranks, a rank has 24 of the 96 rows of `mlp.up` in both layouts, but not the same rows. On
-# 2 × 2, rank 1 has the first half of the second half, rows 48 to 71. On 4 × 1, it has rows 24 to 47.
+# **Explain.** Both layouts get every bit. If you guessed neither, you assumed that each file belongs to one rank of
+# one layout. But these files contain parts of whole tensors, with names and positions. A rank that reads them looks
+# up which parts overlap its own part, and copies them. On four ranks, a rank has 24 of the 96 rows of `mlp.up` in
+# both layouts, but not the same rows. On 2 × 2, rank 1 has the first half of the second half, rows 48 to 71. On 4 ×
+# 1, it has rows 24 to 47.
 #
 # The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this whenever the number
 # of devices changes, for example when a node is lost (lesson 16b).
@@ -623,10 +626,10 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 # %% [markdown] id="names"
 # ## One idea, four names
 #
-# **torchtitan** ([Liang and others, 2024](https://arxiv.org/abs/2410.06511)) is a training program built from
-# exactly these tools. Its function for a model is a longer `parallelize` with the same order: the plan, then
-# `fully_shard`. Its options are sizes of the mesh. Megatron-LM has its own layers, like the layers that you write
-# in lesson 13.
+# **torchtitan** ([Liang and others, 2024](https://arxiv.org/abs/2410.06511)) is a training program built from exactly
+# these tools. It divides a model with a longer `parallelize` in the same order, first the plan and then
+# `fully_shard`. Its options are sizes of the mesh. Megatron-LM has its own layers, like the layers that you write in
+# lesson 13.
 #
 # | kind | by hand in this course | torch | [torchtitan](https://github.com/pytorch/torchtitan)'s option | Megatron-LM's option |
 # |---|---|---|---|---|
@@ -653,7 +656,7 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 # - A DTensor is divided only over the dimensions with a `Shard`. `Partial` is a sum that PyTorch has not computed
 #   yet.
 # - First `parallelize_module`, then `fully_shard` on each block, then on the model.
-# - Right results do not show superfluous collectives. Count them with `CommDebugMode`.
+# - A plan can call superfluous collectives although its results are right. Count them with `CommDebugMode`.
 # - Divide the number of heads, and keep the norms in the plan.
 # - A checkpoint of DTensors can be read in any layout.
 

@@ -1,9 +1,9 @@
 # %% [markdown] id="title"
 # # 13c Experts
 #
-# Most large models of today are **mixtures of experts**. Each layer has many MLPs, the experts, and each token uses
-# only a few of them. Such a model has many parameters and needs little arithmetic. The price is a new kind of
-# communication, because every token must travel to its experts. In this lesson you train a small mixture, keep its
+# Most of today's large models are **mixtures of experts**. Each layer has many MLPs, the experts, and each token uses
+# only a few of them. Such a model has many parameters but needs little arithmetic. Its cost is a new kind of
+# communication, because every token must be sent to its experts. In this lesson you train a small mixture, keep its
 # experts equally busy, and write the exchange of tokens over four ranks.
 #
 # | | |
@@ -33,8 +33,9 @@ text.write_text("".join(map(inspect.getsource, (argparse, ast, difflib, inspect,
 # ## How many parameters does a token use?
 #
 # A mixture replaces the MLP of a layer. Its **router** is a small matrix that gives each token a score for every
-# expert. The token goes to the *k* experts with the highest scores, which is called **top-k** routing. Their results
-# are added up, weighted by the scores. Attention, norms and embeddings stay as they are, and every token uses them.
+# expert. The token goes to the *k* experts with the highest scores, which is called **top-k** routing. The results of
+# these experts are added up, weighted by the scores. Attention, norms and embeddings stay as they are, and every
+# token uses them.
 #
 # The **total** parameters must be in memory. The **active** parameters are those that one token uses, and they
 # determine the FLOPs. Mixtral 8×7B has 46.7 billion parameters. Each layer has 8 experts, and a token uses 2 of them
@@ -84,22 +85,22 @@ claim(
 )
 
 # %% [markdown] id="active-explain"
-# **Explain.** A token uses a quarter of the experts, 11.3 billion parameters, and all of the other 1.6 billion. So
-# 12.9 billion are active, which is more than a quarter. Newer models have more and smaller experts. A token of
-# DeepSeek-V3 uses 8 of 256 experts and a **shared expert**, which every token uses
-# ([DeepSeek, 2024](https://arxiv.org/abs/2412.19437)).
+# **Explain.** A token uses a quarter of the experts, 11.3 billion parameters, and all 1.6 billion other parameters.
+# So 12.9 billion parameters are active, which is more than a quarter of all. Newer models have more and smaller
+# experts. A token of DeepSeek-V3 uses 8 of 256 experts and a **shared expert**, which every token uses ([DeepSeek,
+# 2024](https://arxiv.org/abs/2412.19437)).
 #
-# The rule 6 × parameters × tokens for training FLOPs holds for the active parameters. Memory for weights, gradients
-# and Adam's numbers follows the total parameters.
+# The rule 6 × parameters × tokens for training FLOPs holds for the active parameters. The memory for weights,
+# gradients and optimizer state depends on the total parameters.
 
 # %% [markdown] id="balance-idea"
 # ## Does the router keep its experts busy?
 #
-# The program below trains a mixture of 8 experts of width 64, with top-2 routing, to guess the next letter of a
-# text. For comparison it trains two dense models: one with the arithmetic of two experts (width 128), and one with
-# the parameters of all eight (width 512). The weights are random at first, so the router prefers no expert much.
+# The program below trains a mixture of 8 experts of width 64, with top-2 routing, to guess the next letter of a text.
+# For comparison it trains two dense models: one with the arithmetic of two experts (width 128), and one with the
+# parameters of all eight (width 512). The weights are random at first, so all experts are chosen about equally often.
 #
-# Nothing but the loss trains the router. There are two remedies if the experts become unequally busy.
+# Only the loss of the model trains the router. There are two remedies if the experts become unequally busy.
 #
 # - **A balancing loss** multiplies the share of choices of each expert by its mean score and adds up the products.
 #   The sum is smallest if all shares are equal. It is added to the loss of the model, times a coefficient.
@@ -277,21 +278,21 @@ claim(
 )
 
 # %% [markdown] id="balance-explain"
-# *1 is an equal share. The first point is the first step. Each other point is the mean of the steps since the point
-# before it.*
+# *A value of 1 is an equal share. The first point is the first step. Each other point is the mean of the steps since
+# the previous point.*
 #
-# **Explain.** In the first steps, an expert that is chosen often learns more. Its results become better, and so the
-# router chooses it even more often. Later the other experts catch up in part. After 240 steps the busiest expert still
+# **Explain.** In the first steps, an expert that is chosen often learns more. Its results become better, so the
+# router chooses it even more often. Later the other experts partly catch up. After 240 steps the busiest expert still
 # gets about twice its share, and the idlest expert gets less than half. An expert without tokens **starves**: its
 # parameters fill memory and do not learn. Both remedies keep the shares close to equal, and the loss does not suffer.
 #
 # With the same arithmetic, the mixture reaches a lower loss than the dense model of width 128. The dense model of
-# width 512 does four times the arithmetic and reaches a lower loss still. A mixture lies between both models. The bias
-# is the main remedy of DeepSeek-V3, because a balancing loss also pulls at the weights of the model
-# ([Wang and others, 2024](https://arxiv.org/abs/2408.15664)).
+# width 512 does four times the arithmetic and reaches a lower loss still. The loss of the mixture lies between the
+# losses of these two models. The bias is the main remedy of DeepSeek-V3, because the gradients of a balancing loss
+# also change the other weights of the model ([Wang and others, 2024](https://arxiv.org/abs/2408.15664)).
 #
-# Balance also decides the time of a step. If experts are on different devices, every device waits for the busiest one.
-# Twice the mean number of tokens means that the experts take twice as long.
+# Balance also determines the time of a step. If experts are on different devices, every device waits for the busiest
+# expert. If this expert has twice the mean number of tokens, the experts take twice as long.
 #
 # > **Exercise 13c.1** — Write `new_bias(bias, tokens, rate)`, which returns the bias for the next step. `bias` and
 # > `tokens` are lists with one number for each expert. The check applies your function to a router that strongly
@@ -375,10 +376,10 @@ claim(
 )
 
 # %% [markdown] id="exchange-explain"
-# **Explain.** Two copies travel there and back, which would be four units. The router chooses an expert of the
-# token's own rank in one of four cases. So 2 × 2 × 3/4 = 3 units are sent. The backward pass sends three more,
-# because gradients take the same ways in the opposite direction. With many expert ranks nearly all copies leave their
-# rank, and a token sends 4 × *k* units in a step.
+# **Explain.** If both copies were sent to another rank and back, this would be four units. In one of four cases the
+# chosen expert is on the token's own rank. So 2 × 2 × 3/4 = 3 units are sent. The backward pass sends three more,
+# because gradients travel the same routes in the opposite direction. With many expert ranks nearly all copies leave
+# their rank, and a token sends 4 × *k* units in a step.
 #
 # ## Do more tokens per device hide the exchange?
 #
@@ -416,16 +417,16 @@ claim(
 )
 
 # %% [markdown] id="width-explain"
-# **Explain.** Each token must travel, so the exchange per token stays the same. The arithmetic per token stays the
-# same, too. More tokens per device do not hide the exchange. What decides is the **width of an expert**. Compare
-# the FLOPs and the bytes of one copy, with hidden size *h*, expert width *f* and SwiGLU's three matrices:
+# **Explain.** Each token must be sent, so the exchange per token stays the same. The arithmetic per token stays the
+# same, too, so more tokens per device do not hide the exchange. A larger **width of an expert** does. Compare the
+# FLOPs and the bytes of one copy, with hidden size *h*, expert width *f* and SwiGLU's three matrices:
 #
 # - arithmetic, forward and backward: 3 passes × 3 matrices × 2*hf* = 18*hf* FLOPs
 # - exchange in bf16, there and back, forward and backward: 4 × 2*h* = 8*h* bytes
 #
-# That is 18*hf* / 8*h* = 2.25 *f* FLOPs for each byte that a rank sends. The **ratio of the machine**
-# is its FLOP/s divided by the bytes per second of a device's link. If 2.25 *f* is larger, the exchange takes less
-# time than the experts. If it is smaller, the exchange takes longer.
+# That is 18*hf* / 8*h* = 2.25 *f* FLOPs for each byte that a rank sends. Compare this number with the device's FLOP/s
+# divided by the bytes per second of its link. If 2.25 *f* is larger, the exchange takes less time than the experts.
+# If it is smaller, the exchange takes longer.
 #
 # The next cell compares models with an H100 that does 400 TFLOP/s, as good training runs do. Its NVLink carries 450
 # GB/s in each direction ([NVIDIA, 2023](https://www.nvidia.com/en-us/data-center/h100/)). A network adapter of 400
@@ -452,14 +453,14 @@ claim(
 )
 
 # %% [markdown] id="width-read"
-# *The last two columns: time of the exchange as a percentage of the time of the experts, if all copies leave the
-# device and nothing overlaps.*
+# *The last two columns show the time of the exchange as a percentage of the time of the experts, if all copies leave
+# the device and nothing overlaps.*
 #
 # The wide experts of Mixtral hide the exchange even on the network. The narrow experts of newer models do not. Their
 # authors report the same: without countermeasures, DeepSeek-V3 spends about as much time on communication as on
-# computation ([section 3.2.1](https://arxiv.org/abs/2412.19437)). Its countermeasures follow from the formula. A token
-# may go to experts on at most four nodes, and crosses the network once for each node. Dispatch sends numbers of eight
-# bits. And the exchange of one micro-batch runs while another micro-batch computes. A rack such as the GB200 **NVL72**
+# computation ([section 3.2.1](https://arxiv.org/abs/2412.19437)). It therefore takes three countermeasures. A token
+# may go to experts on at most four nodes, and crosses the network once for each node. Dispatch sends 8-bit numbers.
+# The exchange of one micro-batch runs while another micro-batch is computed. A rack such as the GB200 **NVL72**
 # connects 72 devices by NVLink, so that all experts of a layer can be inside it.
 
 # %% [markdown] id="link-idea"
@@ -468,9 +469,9 @@ claim(
 # A group of two expert ranks can lie inside a node or across two nodes. The program below exchanges 4 MiB between two
 # ranks, in both ways. In lesson 04 you measured the two kinds of links.
 #
-# The program also answers a second question. It computes a mixture in the simplest way. All ranks get all rows by an
-# all-gather, and each rank computes the copies of its own experts. A sum over the ranks combines the results. Then the
-# program compares the gradients on each rank with the gradients on a single device that has all rows.
+# The program also compares gradients. It computes a mixture in the simplest way. An all-gather gives all tokens to
+# every rank, and each rank computes the copies for its own experts. A sum over the ranks combines the results. Then
+# the program compares the gradients on each rank with the gradients on a single device that has all tokens.
 #
 # **Predict.** After `backward()`, which gradients are incomplete on a rank: those of the `"router"`, of the
 # `"experts"`, of `"both"`, or of `"none"`?
@@ -578,25 +579,25 @@ claim(
 )
 
 # %% [markdown] id="link-explain"
-# **Explain.** All rows of an expert are computed on its rank, whichever rank they come from. So its gradient is
-# complete after the backward pass. Another sum over the ranks would add up the gradients of *different* experts. The
-# router is on all ranks, and each rank has only seen its own rows, so the router's gradient needs the sum of data
+# **Explain.** All copies for an expert are computed on its rank, whichever rank they come from. So its gradient is
+# complete after the backward pass. A sum over the ranks would add up the gradients of *different* experts. The router
+# is on all ranks, and each rank has seen only its own tokens, so the router's gradient needs the all-reduce of data
 # parallelism. If an expert is on several ranks, its gradient is summed over these ranks.
 #
-# The exchange across nodes takes several times as long as inside a node. That is why expert parallelism, like tensor
-# parallelism, stays inside a node or an NVL72 rack if it can. Programs choose its size separately from tensor
-# parallelism: in Megatron-LM, `--expert-model-parallel-size` divides the ranks of the experts, and
+# The exchange across nodes takes several times as long as inside a node. Expert parallelism therefore stays inside a
+# node or an NVL72 rack if possible, like tensor parallelism. Its size is independent of the tensor-parallel size. In
+# Megatron-LM, `--expert-model-parallel-size` sets how many ranks share the experts, and
 # `--expert-tensor-parallel-size` splits each expert.
 #
-# ## Dispatch and combine
+# ## Write dispatch and combine
 #
-# The all-gather sends every row to every rank. The all-to-all sends each copy only to the rank of its expert.
+# An all-gather sends every token to every rank. An all-to-all sends each copy only to the rank of its expert.
 #
-# > **Exercise 13c.2** — Write dispatch and combine. The number `counts[r, e]` tells how many copies this rank has for
-# > expert *e* of rank *r*. The rows `copies[order]` are sorted by rank and expert. With
-# > `dist.all_to_all_single(coming, counts)` the ranks exchange the numbers. Compute each arrived copy with its expert,
-# > return the results, and bring them into the order of `copies`. You also need the backward pass of `AllToAll`, and
-# > in `finish` the missing sum. Four ranks compare your layer with a serial one.
+# > **Exercise 13c.2** — Write dispatch and combine. The number `counts[r, e]` is the number of copies that this rank
+# > has for expert *e* of rank *r*. The rows of `copies[order]` are sorted by rank and expert. With
+# > `dist.all_to_all_single(coming, counts)` the ranks exchange these numbers. Compute each arrived copy with its
+# > expert, send the results back, and put them into the order of `copies`. Also write the backward pass of
+# > `AllToAll`, and in `finish` the missing sum. Four ranks compare your layer with a serial one.
 
 # %% id="experts-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_experts.py"
@@ -675,19 +676,20 @@ experts_trial.watch()
 check.ex13c_experts(experts_trial)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Copies arrive sorted by sender, and for each sender by expert. `repeat_interleave` gives each arrived copy the number
-# of its expert. Writing to `results[order]` undoes the sorting. The backward pass of an all-to-all is an all-to-all in
-# the opposite direction, so `sent` and `received` change places. The course's program does the same in
+# Copies arrive sorted by sender, and for each sender by expert. `repeat_interleave` gives each arrived copy the
+# number of its expert. Writing to `results[order]` undoes the sorting. The backward pass of an all-to-all is an
+# all-to-all in the opposite direction, so `sent` and `received` are swapped. The course's program does the same in
 # `code/parallel/experts.py`, with one grouped matmul for all experts of a rank.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Memory follows the total parameters of a mixture, and FLOPs follow the active ones.
-# - A router that nothing balances lets experts starve. A small loss or a bias balances it.
+# - Memory depends on the total parameters of a mixture, and FLOPs depend on the active parameters.
+# - Without balancing, an expert can get too few tokens to learn. A small balancing loss or a bias keeps all experts
+#   busy.
 # - Expert parallelism needs two all-to-alls per layer, and the same in backward.
 # - More tokens per device do not hide the exchange. Wide experts do, and so do fast links.
-# - Gradients of experts are complete on their ranks. The router's gradient is summed over all ranks.
+# - The gradient of an expert is complete on its rank. The router's gradient is summed over all ranks.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -1,11 +1,10 @@
 # %% [markdown] id="title"
 # # 14 Estimating
 #
-# Large trainings are planned on paper, long before anyone pays for a device-hour. One page of arithmetic gives
-# the parameters, the FLOPs, the days and the memory, and it is surprisingly often wrong. In this lesson you
-# estimate published models and find the mistakes in somebody else's estimate. Then you predict a run on your own
-# cluster, run it, and explain the difference. At the end you see how good your guesses were throughout the
-# course.
+# Large trainings are planned on paper before anyone pays for a device-hour. One page of arithmetic gives the
+# parameters, the FLOPs, the days and the memory. In this lesson you estimate published models and find the mistakes
+# in somebody else's estimate. Then you predict a run on your own cluster, run it, and explain the difference. At the
+# end you see how accurate your guesses were throughout the course.
 #
 # | | |
 # |---|---|
@@ -25,8 +24,8 @@ lab = Lab()
 
 # %% [markdown] id="hardware-idea"
 # The last part of this lesson plans a run on *your* devices. The next cell reads their name from your site's file
-# (`device = "…"`). If the name is missing or wrong, write the right one in. Devices that are processes on a CPU
-# need no name.
+# (`device = "…"`). If the name is missing or wrong, write the right name into the cell. Devices that are processes on
+# a CPU need no name.
 
 # %% id="hardware"
 HARDWARE = lab.site.device.upper()  # or a name from the table, such as "H100"
@@ -43,9 +42,9 @@ else:
 # %% [markdown] id="parameters-idea"
 # ## How many parameters does a GPT have?
 #
-# A GPT is a stack of *l* equal **layers** of width *h*. In front of them stands the **embedding**, a table with
-# one row of width *h* for each of the *V* tokens of the vocabulary. After the last layer, the same table gives
-# each token a score. A second table has one row for each of the *s* positions in a sequence. One layer holds:
+# A GPT is a stack of *l* equal **layers** of width *h*. Before the first layer is the **embedding**, a table with one
+# row of width *h* for each of the *V* tokens of the vocabulary. After the last layer, the same table gives each token
+# a score. A second table has one row for each of the *s* positions in a sequence. One layer holds:
 #
 # | part of a layer | parameters |
 # |---|---|
@@ -58,8 +57,8 @@ else:
 #
 # $$P = 12\,l\,h^2 \left(1 + \frac{13}{12\,h} + \frac{V + s}{12\,l\,h}\right)$$
 #
-# **Predict.** A model has 40 layers of width 6144, a vocabulary of 50 257 tokens and sequences of 1024 tokens.
-# How many billion parameters does it have? The largest term alone, 12 *l h*², is good enough.
+# **Predict.** A model has 40 layers of width 6144, a vocabulary of 50 257 tokens and sequences of 1024 tokens. How
+# many billion parameters does it have? Use only the largest term, 12 *l h*².
 
 # %% id="parameters-guess"
 ### BEGIN SOLUTION
@@ -81,12 +80,12 @@ big = parameters_of(40, 6144, 50257, 1024)
 billions.compare(big / 1e9)
 
 # %% [markdown] id="parameters-explain"
-# **Explain.** The first term, 12 × 40 × 6144², gives 18.1 of the 18.4 billion parameters. If you guessed about
-# 1.5 billion, you forgot the factor 12. For small models the first term is a worse estimate, because the tables
-# do not shrink with the number of layers.
+# **Explain.** The first term, 12 × 40 × 6144², gives 18.1 of the 18.4 billion parameters. If you guessed about 1.5
+# billion, you forgot the factor 12. For small models the first term is a worse estimate, because their tables are a
+# larger share of the parameters.
 #
-# Is the formula exact? A training program can count, so the next cell trains a small model on one device. You
-# will need this run again later.
+# Is the formula exact? A training program counts its parameters, so the next cell trains a small model on one device.
+# You will need this run again later.
 
 # %% id="count-run"
 small = gpt.model("tiny")
@@ -115,8 +114,6 @@ claim("parameters that the formula leaves out, twice the width", missing, least=
 # the norm after the last layer has a factor and a shift, and the usual formula leaves it out. Many programs also
 # round the vocabulary up to a multiple of 128, for example from 50 257 to 50 304, because matrices of such sizes
 # are multiplied faster.
-#
-# An estimate may be wrong in its last digits, but you should be able to explain why.
 
 # %% [markdown] id="flops-idea"
 # ## How many FLOPs does a training step take?
@@ -124,9 +121,9 @@ claim("parameters that the formula leaves out, twice the width", missing, least=
 # A **FLOP** is one floating-point operation, an addition or a multiplication. FLOPs are an amount of work, and
 # **FLOP/s** are a speed. The two are often confused.
 #
-# A layer multiplies one token by a matrix of 128 × 512 weights. Each weight is multiplied by an input and added
-# to a sum. The backward pass then computes the gradient of the weights and the gradient of the input, and each
-# takes a matmul of the same size.
+# A layer multiplies one token by a matrix of 128 × 512 weights. Each weight is multiplied by an input, and the
+# product is added to a sum. The backward pass then computes the gradient of the weights and the gradient of the
+# input, and each takes a matmul of the same size.
 #
 # **Predict.** How many FLOPs does each weight take in the forward pass, and how many in the backward pass?
 
@@ -164,12 +161,11 @@ claim("FLOPs of a training step, for each weight and token", step, least=6, most
 # training step therefore takes **6 FLOPs per parameter and token**. If activation checkpointing computes the
 # layers forward a second time (lesson 09), a step takes **8**. Both numbers are in use:
 #
-# - **Model FLOPs** are what the mathematics needs, always 6 per parameter and token.
-# - **Hardware FLOPs** are what the devices do, 8 with full recomputation and 6 without.
+# - **Model FLOPs** are the FLOPs that the mathematics needs, always 6 per parameter and token.
+# - **Hardware FLOPs** are the FLOPs that the devices do, 8 with full recomputation and 6 without.
 #
-# Two details are missing. Attention also multiplies queries with keys, which are not parameters. And the matmul
-# with the vocabulary is not recomputed. Counted exactly, an iteration of *B* samples of *s* tokens with full
-# recomputation takes
+# Two details are missing. Attention also multiplies queries with keys, which are not parameters. The matmul with the
+# vocabulary is not recomputed. An exact count for *B* samples of *s* tokens with full recomputation gives
 #
 # $$F = 96\,B\,s\,l\,h^2 \left(1 + \frac{s}{6\,h} + \frac{V}{16\,l\,h}\right)$$
 #
@@ -194,10 +190,10 @@ print(f"model:    {model:.3e} FLOPs = {model / big / tokens:.2f} per parameter a
 print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / model):.1f} % less")
 
 # %% [markdown] id="flops-causal"
-# The third line follows a different convention. Attention in a GPT is **causal**: a mask removes half of the
-# scores. The formula counts all scores, as do most papers, the planner and the course's program. Today's
-# Megatron-LM counts only the half that is needed. The two counts differ by 1.3 % at this size, and by much more
-# for long sequences. Compare only numbers of the same convention.
+# The third line follows a different convention. Attention in a GPT is **causal**: a mask removes half of the scores.
+# The formula counts all scores, as do most papers, the planner and the course's program. The current Megatron-LM
+# counts only the half that is needed. The two counts differ by 1.3 % at this size, and by much more for long
+# sequences. So compare only numbers of the same convention.
 
 # %% [markdown] id="achieved-idea"
 # ## What percentage of the peak does a training reach?
@@ -207,7 +203,7 @@ print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / mod
 # number of devices.
 #
 # The model with 18.4 billion parameters was trained with full recomputation on 16 A100 GPUs, with 512 samples per
-# iteration. One iteration took 32.09 s, according to the notes of a training lab.
+# iteration. One iteration took 32.09 s, according to the notes of a training workshop.
 #
 # **Predict.** What percentage of the peak did this run reach, counted in the hardware FLOPs printed above?
 
@@ -229,19 +225,19 @@ print(
 )
 
 # %% [markdown] id="achieved-explain"
-# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and nobody reaches 80 %. An
-# H100 multiplies matrices three times as fast, but its memory and links are not three times as fast. On an H100
-# about 40 % is good: Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in
-# 2024 on up to 16,384 H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
-# page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds only for matrices that
-# are half zeros.
+# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and nobody reaches 80 %. An H100
+# multiplies matrices three times as fast, but its memory and links are not three times as fast, so 40 % is a good
+# result. Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on up to
+# 16,384 H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
+# page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds only for matrices that are
+# half zeros.
 #
-# The percentage is called **HFU** (hardware FLOPs utilisation) if it counts what the devices did, and **MFU**
-# (model FLOPs utilisation) if it counts what the model needed. Which one is the better measure? Two published
-# runs show it ([Korthikanti and others, 2022, Table 5](https://arxiv.org/abs/2205.05198)). Both trained a model
-# with 175 billion parameters on 64 A100 GPUs, with 64 samples per iteration. One recomputed everything. The other
-# recomputed only the inside of attention and used sequence parallelism. The times in the table are published, and
-# we computed the percentages.
+# The percentage is called **HFU** (hardware FLOPs utilisation) if it counts what the devices did, and **MFU** (model
+# FLOPs utilisation) if it counts what the model needed. To see which measure is better, compare two published runs
+# ([Korthikanti and others, 2022, Table 5](https://arxiv.org/abs/2205.05198)). Both trained a model with 175 billion
+# parameters on 64 A100 GPUs, with 64 samples per iteration. One run recomputed everything. The other recomputed only
+# the inside of attention and used sequence parallelism. The times in the table are published, and the next cell
+# computes the percentages.
 
 # %% id="mfu-table"
 gpt3 = plan.Model("175 B", 96, 12288, 96, 2048, vocabulary=51200)
@@ -277,8 +273,8 @@ claim(
 # **Explain.** By HFU the two runs are equally good, although the second needs a quarter less time. HFU counts
 # recomputation as useful work. MFU does not, so MFU tells you when a training will finish.
 #
-# The paper reports the same MFU for the second run, but an HFU of 52.8 %. Its formula counts the recomputed
-# matmuls of attention as a whole forward and backward pass. Counted exactly, they are a third of that pass.
+# The paper reports the same MFU for the second run, but an HFU of 52.8 %. Its formula counts the recomputed matmuls
+# of attention as a whole forward and backward pass. An exact count gives a third of that pass.
 
 # %% [markdown] id="days-idea"
 # ## How many days does a training take?
@@ -288,8 +284,8 @@ claim(
 #
 # $$\text{time} \approx \frac{8\,T\,P}{n\,X} \quad\text{or}\quad \frac{6\,T\,P}{n\,X}$$
 #
-# Use 8 if *X* counts hardware FLOPs of a run that recomputes everything, and 6 if *X* counts model FLOPs. Factor
-# and speed must count the same kind of FLOPs.
+# Use 8 if *X* counts hardware FLOPs of a run that recomputes everything, and 6 if *X* counts model FLOPs. The factor
+# and the speed must count the same kind of FLOPs.
 #
 # **Predict.** GPT-3 has 175 billion parameters and learns from 300 billion tokens. It runs on 1024 A100 GPUs with
 # full recomputation, and each achieves 140 TFLOP/s in hardware FLOPs. How many days does the training take?
@@ -317,8 +313,8 @@ print(f"with factor 6 and the same speed: {mixed:.0f} days, a quarter too few")
 # %% [markdown] id="days-explain"
 # **Explain.** The training takes 34 days, as the authors estimate too ([Narayanan and others, 2021, section
 # 5.1](https://arxiv.org/abs/2104.04473)). The formula leaves attention out. For the model with 18.4 billion
-# parameters the exact count was 8.18, not 8, so 2 % of the days are missing. Failures, restarts and checkpoints
-# of a thousand devices are missing too. The formula gives a lower bound that is quick to compute.
+# parameters the exact count was 8.18 instead of 8, so the formula misses 2 % of the days. It also leaves out
+# failures, restarts and checkpoints. The formula is therefore a quick lower bound.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 14.1** — The formulas above describe a GPT of 2019. Write both counts for a model such as Llama 3,
@@ -381,10 +377,10 @@ their_days = 8 * their_tokens * 18.4e9 / (16 * theoretical_peak) / 86400
 print(f"{their_days:.0f} days")
 
 # %% [markdown] id="wrong-ask"
-# The result looks sensible. It was printed, and people have planned with it.
+# The result looks sensible.
 #
-# **Predict.** How many mistakes are in these lines? Check every number, every name, and what is left unsaid.
-# Count a repeated mistake once.
+# **Predict.** How many mistakes are in these lines? Check every number, every name, and every assumption that is not
+# stated. Count a repeated mistake once.
 
 # %% id="wrong-guess"
 ### BEGIN SOLUTION
@@ -397,8 +393,7 @@ mistakes = predict("14: mistakes in an estimate", guess_mistakes)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 14.2** — Repair the estimate. Give the number of tokens, the FLOP/s that one device achieved in
-# > hardware FLOPs, and the days that follow. Then give the factor, 6 or 8, that belongs to a run **without**
-# > recomputation.
+# > hardware FLOPs, and the resulting days. Then give the factor, 6 or 8, for a run **without** recomputation.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -423,15 +418,15 @@ mistakes.compare(5)
 # stated. Only the mistyped number changes the result.
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# In Python `10e9` is ten billion, so `300 * 10e9` is 3000 billion tokens, and `10e12` is ten tera. One stands in
-# the numerator and one in the denominator, so the two errors cancel and the result looks right. Errors that
-# cancel are dangerous: if you copy only the number of tokens from this page, you are wrong by a factor of ten.
+# In Python `10e9` is ten billion, so `300 * 10e9` is 3000 billion tokens, and `10e12` is ten tera. One error is in
+# the numerator and one is in the denominator, so they cancel and the result looks right. But if you copy only the
+# number of tokens, you are wrong by a factor of ten.
 #
 # The sequence length is mistyped as 1048 instead of 1024, which gives a speed of 157.7 instead of 154.0 TFLOP/s.
 # The speed is called a theoretical peak, but it was measured, and the peak is 312 TFLOP/s. The factor 8 assumes
 # full recomputation without saying so. Otherwise the factor would be 6.
 #
-# How many days are right? There are several correct ways to count:
+# There are several correct ways to count the days:
 
 # %% id="ex2-ways" tags=["solution"]
 model_flops_per_s = flops_of(512, 40, 6144, 50257, 1024, recomputed=False) / 32.09 / 16
@@ -449,20 +444,21 @@ pd.Series(
 ).round(1).to_frame()
 
 # %% [markdown] id="ex2-differ" tags=["solution"]
-# The step from 203 to 207 days is the mistyped sequence length, which made the speed 2 % too high. The step from
-# 207 to 212.5 days is attention: the speed includes its matmuls, but 8 *T P* leaves them out. With 8.18 instead
-# of 8, formula and iterations agree. With 6 *T P* the gap is slightly wider, because model FLOPs contain 6.16 per
-# parameter and token. The last line is the best and needs no FLOPs, but somebody must have measured an iteration.
+# The difference between 203 and 207 days comes from the mistyped sequence length, which made the speed 2 % too high.
+# The difference between 207 and 212.5 days comes from attention. The speed includes the matmuls of attention, but 8
+# *T P* leaves them out. With 8.18 instead of 8, formula and iterations agree. With 6 *T P* the gap is slightly wider,
+# because model FLOPs are 6.16 per parameter and token. The last line is the most accurate and needs no FLOPs, but it
+# needs a measured iteration.
 
 # %% [markdown] id="site-idea"
 # ## Can you predict a run on your own cluster?
 #
 # To predict a run on a real machine, the planner must know how fast the machine multiplies, moves memory, starts
 # operations and sends data over its links. The program of lesson 00 measures the links. Short runs on one device
-# each, called **probes**, give the rest. Three probes use a micro-batch of 2 samples and one uses 8.
+# each, called **probes**, give the other speeds. Three probes use a micro-batch of 2 samples and one uses 8.
 #
-# The four probes run at the same time. A device is a little slower when its neighbours work, because they share
-# memory, caches or power, and in the run that you will predict all four devices work.
+# The four probes run at the same time, because all four devices also work in the run that you will predict. A device
+# is a little slower when its neighbours work, since they share memory, caches or power.
 
 # %% id="site-run"
 probes = [lab.submit(recipe(f"probe2-{number}", iterations=24)) for number in (1, 2, 3)]
@@ -498,17 +494,15 @@ for part in ("gradients", "activations"):
 pd.Series(here.factors, name="factor").round(2).to_frame()
 
 # %% [markdown] id="site-explain"
-# The planner started from round figures for a CPU core, or from the data sheet of the GPU that it names above.
-# The probes corrected these figures. A factor of 2 means that your device is twice as fast as the starting
-# figure. On the box, a device may be a share of a core. If your GPU was not in the table, the probes have
-# corrected the speeds of a different GPU as a whole, not one by one. With the right name the predicted time is
-# more accurate.
+# The planner started from round figures for a CPU core, or from the data sheet of the GPU that it names above. The
+# probes corrected these figures. A factor of 2 means that your device is twice as fast as the starting figure. On the
+# box, a device may be a share of a core. If your GPU was not in the table, the probes have multiplied all speeds of a
+# different GPU by one factor, so the predicted time is less accurate.
 
 # %% [markdown] id="target-idea"
-# Now predict a run that nobody has started yet: the same model on four devices, two on each node. Each device
-# computes 2 samples, as in the first three probes. Then a ring all-reduce adds up the gradients and sends 1.5
-# times their size over each link (lesson 04). A device stores 16 bytes per parameter, four times the size of the
-# gradients, and the activations.
+# Now predict a new run, the same model on four devices, two on each node. Each device computes 2 samples, as in the
+# first three probes. Then a ring all-reduce adds up the gradients and sends 1.5 times their size over each link
+# (lesson 04). A device stores 16 bytes per parameter, four times the size of the gradients, and the activations.
 #
 # **Predict.** How many milliseconds does an iteration take, and how many MiB does one device need at its peak?
 
@@ -548,7 +542,7 @@ pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_
 # - `memory` and `optimizer` only move data.
 # - `launch` and `loop` are the costs of starting operations and steps.
 # - `data` is the all-reduce over the links that you measured.
-# - `straggler` is the waiting for the slowest rank.
+# - `straggler` is the time that ranks wait for the slowest rank.
 # - `sharing` appears only if the devices share a smaller number of CPU cores and keep no fixed pace.
 
 # %% id="target-run"
@@ -570,10 +564,10 @@ ratio = planned_mib / measured_mib
 claim("memory: predicted over measured", ratio, least=0.97, most=1.03, unit="times")
 
 # %% [markdown] id="memory-explain"
-# **Explain.** Memory can be counted, like parameters: 4 bytes for a parameter, 4 for its gradient, 8 for the
-# optimizer, and the activations of every token (lesson 09). So the plan can be right within one percent before
-# anything has run. On a GPU the part `temporary` may be larger than planned, because libraries for matmuls
-# reserve a workspace.
+# **Explain.** Memory can be counted like parameters: 4 bytes for a parameter, 4 for its gradient, 8 for the
+# optimizer, and the activations of every token (lesson 09). The ratio above shows how accurate such a count is before
+# anything has run. On a GPU the part `temporary` may be larger than planned, because libraries for matmuls reserve a
+# workspace.
 
 # %% id="time-see"
 low, high = predicted.interval
@@ -589,10 +583,10 @@ claim("time: predicted over measured", ratio, least=0.75, most=1.25, unit="times
 # %% [markdown] id="residual-idea"
 # ## Which part of the prediction was wrong?
 #
-# The predicted and the measured time differ. To learn from the difference, find the part of the step that caused
-# it. The profile divides the step into computing and waiting for others, so both parts can be compared with the
-# plan. Recording slows the recorded step down. The next cell therefore takes the percentages from the profile and
-# the time from the log.
+# The predicted and the measured time differ. To explain the difference, find the part of the step that caused it. The
+# profile divides the step into computing and waiting for others, so you can compare both parts with the plan.
+# Recording slows the recorded step down. The next cell therefore takes the percentages from the profile and the time
+# from the log.
 
 
 # %% id="residual-see"
@@ -621,8 +615,8 @@ both["residual"] = both["measured"] - both["predicted"]
 both.round(1)
 
 # %% [markdown] id="residual-explain"
-# **Explain.** The **residual** is the measured time minus the predicted time. Which residual is larger, and what
-# may have caused it?
+# **Explain.** The **residual** is the measured time minus the predicted time. The next cell names the larger residual
+# and a possible cause:
 
 # %% id="residual-said"
 LONGER = {
@@ -643,19 +637,19 @@ if residuals.abs().max() < 0.05 * both.loc["together", "measured"]:
 print((LONGER if residuals[larger] > 0 else LESS)[larger])
 
 # %% [markdown] id="residual-more"
-# This is only a suspicion. To test it, change one thing and predict again. Twice the micro-batch doubles
+# This cause is only a hypothesis. To test it, change one thing and predict again. Twice the micro-batch doubles
 # `matmul`, `attention` and `memory`, and leaves the optimizer, the launches and the all-reduce unchanged. If the
-# residual grows with one of these parts, it belongs to that part.
+# residual grows in proportion to a part, this part was predicted wrongly.
 #
-# How accurate can a prediction be? In 2023 [vTrain](https://arxiv.org/abs/2312.12391) reported a mean error of 8
-# % on one node of A100 and 15 % on up to 512. In 2025 [Lumos](https://arxiv.org/abs/2504.09307) reported 3 % when
-# it replayed runs on up to 512 H100. `benchmarks/planner.py` compares our planner with published runs.
+# How accurate can a prediction be? In 2023 [vTrain](https://arxiv.org/abs/2312.12391) reported a mean error of 8 % on
+# one node of A100 GPUs and 15 % on up to 512 GPUs. In 2025 [Lumos](https://arxiv.org/abs/2504.09307) reported 3 %
+# when it replayed runs on up to 512 H100 GPUs. `benchmarks/planner.py` compares our planner with published runs.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 14.3** — All four devices keep the same parameters and the same optimizer state. Instead, each can
-# > keep a quarter. `zero` says what is sharded: 0 nothing, 1 the optimizer state, 3 also gradients and parameters
-# > (lesson 11). Shard **only the optimizer state**. Predict the peak of the run `target` with this one change, in
-# > MiB and within 3 %, *then* run it.
+# > **Exercise 14.3** — All four devices of `target` keep the whole parameters and the whole optimizer state. The
+# > argument `zero` says what is sharded instead: 0 nothing, 1 the optimizer state, 3 also gradients and parameters
+# > (lesson 11). Shard **only the optimizer state**. Predict the peak of the run `target` with this one change, in MiB
+# > and within 3 %, *then* run it.
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -672,9 +666,9 @@ check.ex14_sharded(predicted_mib, sharded, target)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # Three quarters of the 8 bytes per parameter are gone, which saves 6 bytes. But each device also keeps the summed
-# gradient of its own quarter, beside its own gradients. This sum costs 1 byte per parameter. So the peak falls by
-# 8 × 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. If you forgot the sum, compare part by part and you find it
-# among the gradients.
+# gradient of its own quarter, beside its own gradients. This sum costs 1 byte per parameter. So the peak falls by 8 ×
+# 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. If you forgot the sum, compare the parts in the figure, where it
+# belongs to the gradients.
 
 # %% id="ex3-look" tags=["solution"]
 sharded_parts = dict(planned_for(sharded_recipe).fullest.parts)
@@ -683,15 +677,14 @@ show.memory_parts(sharded_parts, sharded.memory[0].peak_composition)
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Let the planner search.
-# > `plan.search(gpt.model("18b"), plan.cluster("selene", 64), 512).table()` ranks all layouts of the model with
-# > 18.4 billion parameters on 64 A100. How many days for 300 billion tokens does the best layout promise, and how
-# > much does it recompute? What would the formula have said? How much memory does the best layout leave free?
+# > `plan.search(gpt.model("18b"), plan.cluster("selene", 64), 512).table()` ranks all layouts of the model with 18.4
+# > billion parameters on 64 A100. How many days does the best layout take for 300 billion tokens, and what does it
+# > recompute? How many days does the formula give? How much memory does the best layout leave free?
 
 # %% [markdown] id="guesses-idea"
 # ## Did your guesses get better?
 #
-# You have made predictions before nearly every run of this course. The course kept your first guess for each
-# question, together with the result.
+# The course kept your first guess for each prediction, together with the result:
 
 # %% id="guesses-see"
 kept = guesses()
@@ -716,23 +709,23 @@ else:
         print("But the questions also became harder. Look at kept.nlargest(5, 'times_off').")
 
 # %% [markdown] id="guesses-explain"
-# *By what factor each guess was too large or too small, lesson by lesson. The dashed line marks a correct guess.
-# Guesses that are words are counted above.*
+# *The factor by which each guess was too large or too small, lesson by lesson. The dashed line marks a correct guess.
+# The line above counts the guesses that are words.*
 #
-# If a quantity ranges over thousands, a guess within a factor of three is good. The last point of the curve
-# matters less than whether you could name the *term* that you had forgotten.
+# If the possible values differ by factors of thousands, a guess within a factor of three is good. If a guess was far
+# off, try to name the *term* that you had forgotten.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A GPT has 12 *l h*² parameters and two tables. Counting is exact, so find out why your count differs.
-# - A model needs 6 FLOPs per parameter and token. Devices that recompute everything do 8. Never combine the
-#   factor of one with the speed of the other.
+# - A GPT has 12 *l h*² parameters and two tables. A count is exact, so a difference has a reason that you can find.
+# - A model needs 6 FLOPs per parameter and token. Devices that recompute everything do 8. Never combine the factor of
+#   one count with the speed of the other.
 # - The (dense) peak is on the data sheet, and the achieved speed is in the log. Half of the peak is good on an
 #   A100, 40 % on an H100.
-# - A sensible result proves nothing, because two mistakes may cancel. Check the inputs.
-# - Memory can be counted before the run, to about one percent. Time can be predicted in parts, and the residual
-#   belongs to one of them.
+# - A sensible result does not prove an estimate, because two mistakes may cancel. Check the inputs.
+# - Memory can be counted before the run, to about one percent. Time can be predicted in parts, and a residual shows
+#   which part was wrong.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up

@@ -1,11 +1,11 @@
 # %% [markdown] id="title"
 # # 14b How large, how long
 #
-# Lesson 14 tells how long a training takes if you know the model and the number of tokens. Who chooses them? A
-# training of a month cannot be tried out, so both numbers come from experiments of a day. In this lesson you find
-# a learning rate on a narrow model and use it on a wide one. You find the best model for five small budgets and
-# predict the loss of a sixth. Then you count the tokens, and pack documents into rows without a change of their
-# gradients.
+# Lesson 14 computes how long a training takes if you know the model and the number of tokens. But how do you choose
+# the model and the tokens? You cannot try out trainings of a month, so the choice rests on experiments of a day. In
+# this lesson you find a learning rate on a narrow model and use it for a wide model. You find the best model for five
+# small budgets and predict the loss of a sixth. Then you learn what to do if there are too few tokens, and how to
+# pack short documents into rows.
 #
 # | | |
 # |---|---|
@@ -59,14 +59,14 @@ def finished(recipes):
 # ## Which learning rate suits a model 16 times as wide?
 #
 # The program `code/train_sizes.py` trains the smallest language model of this course. It reads eight letters of
-# Python code and predicts the next one, so **a token is a letter** here. A matmul turns the eight letters into
-# *w* numbers, the **width**. Three layers change these numbers, each with a *w* × *w* matrix. A last matmul gives
-# each letter a score.
+# Python code and predicts the next letter, so **a token is a letter** here. A matmul turns the eight letters into *w*
+# numbers, the **width**. Three layers change these numbers, each with a *w* × *w* matrix. A last matmul gives each
+# letter a score.
 #
-# With Adam, each weight moves by about the learning rate in a step. An output of a *w* × *w* matrix is a sum over
-# *w* weights. If all *w* moves agree, a step changes the output by *w* times the rate.
+# With Adam, each weight changes by about the learning rate in a step. An output of a *w* × *w* matrix is a sum over
+# *w* weights. If all *w* changes have the same sign, a step changes the output by *w* times the rate.
 #
-# **Predict.** The best rate for width 16 is known. By what factor is the best rate smaller for width 256?
+# **Predict.** You know the best rate for width 16. By what factor is the best rate for width 256 smaller?
 
 # %% id="rate-guess"
 ### BEGIN SOLUTION
@@ -129,23 +129,23 @@ claim(
 )
 
 # %% [markdown] id="rate-explain"
-# **Explain.** In the **standard** parametrisation, the best rate falls with the width. It does not fall by the
-# whole factor of 16, because only the hidden matrices have *w* inputs that can agree. If you guessed 1, you assumed
-# that a rate belongs to the data and not to the model.
+# **Explain.** In the **standard** parametrisation, the best rate falls with the width. It does not fall by the whole
+# factor of 16, because only the hidden matrices have *w* inputs. If you guessed 1, you assumed that the best rate
+# does not depend on the model.
 #
-# The **maximal update parametrisation**, muP ([Yang and others, 2022](https://arxiv.org/abs/2203.03466)), moves
-# this dependence into the model. The program does three things, and you can read them in its class `Copies`:
+# The **maximal update parametrisation**, muP ([Yang and others, 2022](https://arxiv.org/abs/2203.03466)), builds this
+# dependence into the model. The class `Copies` of the program makes these choices:
 #
 # | what | standard | muP |
 # |---|---|---|
-# | initial numbers of a hidden matrix | variance 2 / *w* | variance 2 / *w* |
+# | initial weights of a hidden matrix | variance 2 / *w* | variance 2 / *w* |
 # | rate of a hidden matrix | rate | rate × 16 / *w* |
 # | scores | sum over *w* | sum over *w*, times 16 / *w* |
 #
-# A step now changes every output by about the same amount at any width. So the best rate stays, and you search it
-# on the narrow model, which costs a fraction of the wide one. The authors tuned a model of 40 million parameters
-# and used the result for 6.7 billion. muP moves rates across the *width*. Depth, batch size and the number of
-# steps need rules of their own (lesson 12).
+# With muP a step changes every output by about the same amount at any width, so the best rate stays the same. You can
+# find it on a narrow model, which costs a fraction of a wide model. The authors tuned a model of 40 million
+# parameters and used the result for 6.7 billion. muP covers only the *width*. Depth, batch size and the number of
+# steps need other rules (lesson 12).
 
 # %% [markdown] id="size-idea"
 # ## How much larger is the best model if the budget is 16 times larger?
@@ -156,9 +156,9 @@ claim(
 #
 # $$C = 6\,N\,D$$
 #
-# A budget *C* can buy a large model that sees few tokens or a small model that sees many. Here *N* counts the
-# weights that multiply, 256 *w* + 3 *w*². The next cell tries several widths for each of five budgets. Each
-# training has its own warm-up and decay.
+# A budget of *C* FLOPs is enough for a large model that sees few tokens or for a small model that sees many. Here *N*
+# counts the weights of the matmuls, 256 *w* + 3 *w*². The next cell tries several widths for each of five budgets.
+# Each training has its own warm-up and decay.
 #
 # **Predict.** The largest budget is 16 times the smallest. By what factor is its best model larger?
 
@@ -228,30 +228,30 @@ times_the_size = found["parameters"].iloc[-1] / found["parameters"].iloc[0]
 claim("best size with 16 times the budget", times_the_size, least=1.6, most=10, unit="times")
 
 # %% [markdown] id="size-explain"
-# *Each curve is one budget. Left are small models with many tokens, right large models with few.*
+# *Each curve is one budget. On the left are small models with many tokens, and on the right are large models with
+# few.*
 #
-# **Explain.** If you guessed 16, you put the whole compute into the size, and the model hardly sees more tokens. If
-# you guessed 1, you put everything into tokens. Both ends of a curve are bad: a small model cannot store more, and
-# a large model has not seen enough. Size and tokens grow together, and the product
-# of their factors is 16. No size is best at every budget, so a comparison of two models holds for one budget only.
+# **Explain.** If you guessed 16, you spent the whole budget on size, and the model sees no more tokens than before.
+# If you guessed 1, you spent everything on tokens. The loss is high at both ends of a curve: a small model cannot
+# store more, and a large model has not seen enough. Size and tokens grow together, and the product of their factors
+# is 16. No size is best at every budget, so a comparison of two models holds for one budget only.
 #
-# Hoffmann and others found the same with over 400 models of up to 16 billion parameters ([2022,
-# Chinchilla](https://arxiv.org/abs/2203.15556)). For their text and tokens, the best training has about **20
-# tokens per parameter**. Their model of 70 billion parameters and 1.4 trillion tokens beat models four times as
-# large that had seen fewer tokens. With them, both
-# grow as the root of the budget. Your tokens are letters and your models are tiny, so your factors differ.
+# Hoffmann and others trained over 400 models of up to 16 billion parameters ([2022,
+# Chinchilla](https://arxiv.org/abs/2203.15556)). They found that the best size and the best number of tokens both
+# grow as the square root of the budget. For their text and tokens, the best training has about **20 tokens per
+# parameter**. Their model of 70 billion parameters and 1.4 trillion tokens beat models four times as large that had
+# seen fewer tokens. Your tokens are letters and your models are tiny, so your factors differ.
 
 # %% [markdown] id="loss-idea"
 # ## Which loss will four times the largest budget reach?
 #
-# The best losses fall with every doubling of the budget, and each doubling gains a little less than the one
-# before. Such a curve is well described by a **power law** above a floor *E*, which is the loss that no model of
-# this kind can go below:
+# The best losses fall with every doubling of the budget, and each doubling gains a little less than the one before. A
+# **power law** above a floor *E* describes such a curve well. No model of this kind can reach a loss below *E*:
 #
 # $$L(C) = E + A\,C^{-\alpha}$$
 #
 # **Predict.** The sixth budget is 16 × 10<sup>9</sup> FLOPs, four times the largest. Which loss will its best model
-# reach? The next cell prints the best losses and the gain of each doubling.
+# reach? The next cell prints the best losses and what each doubling gained.
 
 # %% id="loss-table"
 pd.DataFrame({"best loss": found["loss"], "gain": -found["loss"].diff()}).round(3)
@@ -292,7 +292,7 @@ print(f"by a straight line through the last two budgets: {np.polyval(line, SIXTH
 # %% [markdown] id="ex1" tags=["exercise"]
 # > **Exercise 14b.1** — Choose the width and the number of tokens for the sixth budget. The best sizes lie near a
 # > straight line if both axes are logarithmic, so continue this line. Use `found["parameters"]` and `np.polyfit`,
-# > find a whole width, and spend the whole budget.
+# > round the width to a whole number, and spend the whole budget.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -353,17 +353,17 @@ claim(
 )
 
 # %% [markdown] id="loss-explain"
-# **Explain.** The power law hits the sixth loss. The straight line through the last two budgets promises far too
-# much, because a loss does not fall linearly with compute: each *doubling* gains less than the one before. So an
-# improvement at a small budget says little until you know how it changes with the budget.
+# **Explain.** The power law predicts the sixth loss well. The straight line through the last two budgets predicts far
+# too low a loss, because each *doubling* of compute gains less than the previous doubling. So an improvement at a
+# small budget proves little until you know how it changes with the budget.
 
 # %% [markdown] id="day-idea"
 # ## What does an experiment of a day say about a run of a month?
 #
 # The sixth budget is only 4 times the largest of the five. Two things make a prediction uncertain. **Seeds** are
-# noise: the same training ends at a different loss if the initial weights or the order of the samples change. And
-# the **law** is fitted to few points. The next cell leaves out one budget after the other, fits again, and predicts
-# three budgets: the sixth, and budgets 1000 and 1,000,000 times as large.
+# noise: the same training ends at a different loss if the initial weights or the order of the samples change. And the
+# **law** is fitted to few points. The next cell leaves out each of the five budgets in turn and fits again. It
+# predicts the loss for the sixth budget, and for budgets 1000 and 1,000,000 times as large.
 
 # %% id="day-see"
 seeds = by_size.groupby(["budget", "parameters"])["loss"].agg(np.ptp)
@@ -386,16 +386,16 @@ claim(
 )
 
 # %% [markdown] id="day-explain"
-# All these laws fit the points that you measured, and they nearly agree about the sixth budget. Further away they
-# disagree more, because the floor *E* decides there, and the five points hardly show it. The extrapolation of a real
-# laboratory is long too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
-# extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55 trillion
-# tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To narrow the error, use budgets that lie far
-# apart, several seeds, the same tokenizer, and rates that are best at every width. A difference between two
-# recipes that is smaller than the difference between two seeds is no difference.
+# All these laws fit the points that you measured, and they nearly agree about the sixth budget. For larger budgets
+# they disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine.
+# Real laboratories extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs
+# and extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55
+# trillion tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To reduce the error, use budgets that are
+# far apart, several seeds, the same tokenizer, and the best rate at every width. If two recipes differ by less than
+# two seeds of one recipe, you cannot say which recipe is better.
 #
-# **Why are models of today trained for longer?** Training is paid once, and **inference** is paid with every
-# answer: 2 *N* FLOPs for each token that is read or written. A smaller model that sees more tokens than the
+# **Why are today's models trained on more tokens?** You pay for training once, but you pay for **inference** with
+# every answer: 2 *N* FLOPs for each token that is read or written. A smaller model that sees more tokens than the
 # optimum costs more to train and less to use. [Llama 3 8B](https://arxiv.org/abs/2407.21783) (Meta, 2024) saw 15
 # trillion tokens, about 1,900 for each parameter. By 6 *N D* its training cost 7.2 × 10<sup>23</sup> FLOPs, slightly
 # more than the 5.9 × 10<sup>23</sup> of Chinchilla. But every token that it reads or writes costs about a ninth.
@@ -403,9 +403,9 @@ claim(
 # %% [markdown] id="again-idea"
 # ## What happens if the tokens run out?
 #
-# A budget asks for *D* tokens, and perhaps you have fewer. Then the training sees them several times, and each time
-# is an **epoch**. The next cell trains the same model with the same number of tokens four times. Only the text
-# differs: it has enough letters for one epoch, or only a part of them.
+# If you have fewer tokens than the budget allows, the training reads them several times, and each time is an
+# **epoch**. The next cell trains the same model four times with the same number of tokens. Only the length of the
+# text differs, so that the trainings read it 1, 4, 16 or 64 times.
 #
 # A model that knew only how frequent each letter is would reach a loss of about 3.2 nats here.
 #
@@ -441,15 +441,15 @@ claim("4 epochs minus one", after[4] - after[1], least=0.03, most=0.4, unit="nat
 claim("64 epochs minus frequencies", after[64] - frequencies, least=0.5, unit="nats")
 
 # %% [markdown] id="again-explain"
-# **Explain.** With 64 epochs the model learns its 938 letters by heart. It is sure of what follows, and on other
-# text it is surely wrong. So its validation loss is higher than with no knowledge but frequencies. Four epochs of
-# 15,000 letters cost a little. For models of up to 9 billion parameters, Muennighoff and others
-# ([2023](https://arxiv.org/abs/2305.16264)) find that up to four epochs are nearly as good as new tokens. Later
-# repetitions are worth less and less, until they are worth nothing.
+# **Explain.** With 64 epochs the model memorises its 938 letters. On other text it makes wrong predictions with high
+# confidence. So its validation loss is higher than the loss of a model that knows only frequencies. Four epochs of
+# 15,000 letters raise the loss a little. For models of up to 9 billion parameters, Muennighoff and others
+# ([2023](https://arxiv.org/abs/2305.16264)) find that up to four epochs are nearly as good as new tokens. Each
+# further repetition is worth less, until more repetitions bring nothing.
 #
-# Repetition also hides in a **mixture**. A training draws each sample from one of several sources, with a weight
-# for each source. The small source is often the good one, and it gets a large weight. The number of epochs of a
-# source is its weight, times the tokens of the training, divided by its own tokens:
+# Tokens are also repeated in a **mixture** of sources. The training draws each sample from one of several sources,
+# with a weight for each source. A small source often has the best text and gets a large weight. The number of epochs
+# of a source is its weight, times the tokens of the training, divided by its own tokens:
 
 # %% id="mixture"
 TRAINING = 2_000e9  # tokens
@@ -462,15 +462,15 @@ mixture["share of all text (%)"] = 100 * mixture["tokens"] / mixture["tokens"].s
 mixture.round(2)
 
 # %% [markdown] id="mixture-explain"
-# Web pages are not even read once, and each textbook is read 20 times, although textbooks are only 5 % of the
-# tokens that the model sees. Before you raise a weight, count the epochs.
+# Web pages are read less than once, and each textbook is read 20 times, although textbooks are only 5 % of the tokens
+# that the model sees. Before you raise a weight, count the epochs.
 
 # %% [markdown] id="pack-idea"
-# ## How much of a row looks at foreign documents?
+# ## How much attention crosses document boundaries?
 #
-# Documents have different lengths, and a batch is a rectangle. With one document in each row, the rest of the row
-# is **padding**. It costs as many FLOPs as tokens do and teaches nothing. The next cell counts the padding for
-# this text in rows of 512 places. Longer documents are cut.
+# Documents have different lengths, but all rows of a batch have the same length. With one document in each row, the
+# rest of the row is **padding**. Padding costs as many FLOPs as tokens, and the model learns nothing from it. The
+# next cell counts the padding for this text in rows of 512 places. Longer documents are cut.
 
 # %% id="pack-count"
 PLACES = 512
@@ -485,8 +485,8 @@ print(f"{len(lengths):,} documents with {lengths.mean():.0f} of {PLACES} places 
 pd.Series(padding, name="padding (%)").round(1).to_frame()
 
 # %% [markdown] id="pack-predict"
-# **Packing** puts several documents into one row. But attention in this row is causal, and nothing more: a query
-# looks at *all* earlier keys, and many of these keys belong to other documents.
+# **Packing** puts several documents into one row. But with only a causal mask, a query sees *all* earlier keys of the
+# row, and many of these keys belong to other documents.
 #
 # **Predict.** Four documents of equal length fill a row. What percentage of the pairs of query and key that the
 # causal mask permits lies in two different documents?
@@ -515,11 +515,12 @@ claim(
 )
 
 # %% [markdown] id="pack-explain"
-# **Explain.** A document of a quarter of the row has a sixteenth of the pairs. Four documents have a quarter of them,
-# and three quarters look at a foreign document. A **document mask** forbids these pairs. Llama 3 uses one ([Meta,
-# 2024, section 3.2](https://arxiv.org/abs/2407.21783)). Its authors saw little effect at ordinary lengths, and found
-# the mask important for very long sequences. Kernels such as FlashAttention do not read a mask. They take the
-# places at which documents begin, often called `cu_seqlens`, and never compute the forbidden pairs.
+# **Explain.** A document of a quarter of the row has a sixteenth of the pairs. Four documents together have a quarter
+# of the pairs, so the other three quarters cross from one document to another. A **document mask** forbids these
+# pairs. Llama 3 uses one ([Meta, 2024, section 3.2](https://arxiv.org/abs/2407.21783)). Its authors saw little effect
+# at ordinary lengths, and found the mask important for very long sequences. Kernels such as FlashAttention do not
+# read a mask. They get the positions at which documents begin, often called `cu_seqlens`, and never compute the
+# forbidden pairs.
 #
 # > **Exercise 14b.2** — Pack documents so that the loss and the gradients are those of each document alone.
 # > `documents` are vectors of tokens, none longer than `length`. Keep them in order, and begin a new row if a
@@ -589,7 +590,7 @@ check.ex14b_packed(packing_trial)
 #   model.
 # - A training costs 6 *N D* FLOPs. With a larger budget, size and tokens both grow.
 # - Losses follow a power law above a floor. Predict a budget before you run it, and compare.
-# - An extrapolation is as uncertain as the exponents that fit the points. Budgets far apart help most.
+# - Several laws fit the same points, and they disagree far from them. Budgets that are far apart reduce this error.
 # - Count the epochs of every source. A few are harmless, and many are not.
 # - Packed documents need positions from 0, a document mask, and a loss that counts targets.
 

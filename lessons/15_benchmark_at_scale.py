@@ -1,10 +1,11 @@
 # %% [markdown] id="title"
 # # 15 The benchmark at scale
 #
-# Before you buy a machine with thousands of devices, you want one number from it. For large language models the
-# number is: *how long does it take to train a model of 175 billion parameters on 20 million tokens?* You do not need
-# such a machine to prepare the answer. In this lesson you choose a layout, predict memory and time, write the job for
-# 96 nodes, and prepare its data. Then you run a small model on your own devices and fill in the result table.
+# Before you buy a machine with thousands of devices, you want to measure one number on it. For large language models
+# the number is: *how long does it take to train a model of 175 billion parameters on 20 million tokens?* You can
+# prepare this benchmark without such a machine. In this lesson you choose a layout, predict memory and time, write
+# the job for 96 nodes, and prepare its data. Then you run a small model on your own devices and fill in the result
+# table.
 #
 # | | |
 # |---|---|
@@ -29,10 +30,10 @@ lab = Lab()
 # %% [markdown] id="asked-idea"
 # ## What the benchmark asks
 #
-# The benchmark has two sizes: 175 B counts, and 13 B is for trying things out. (B means billion parameters.) Some
-# settings are **fixed** by the rules. The others are **free**, and your work is to find good values for them. The
-# [benchmark](https://github.com/FZJ-JSC/jubench-megatron-lm) is part of the JUPITER Benchmark Suite (2024). Its
-# published results come from JUWELS Booster, a cluster with 4 A100 GPUs per node.
+# The benchmark has two sizes. The result counts for 175 B, and 13 B is for trying things out. (B means billion
+# parameters.) Some settings are **fixed** by the rules. The others are **free**, and your task is to find good values
+# for them. The [benchmark](https://github.com/FZJ-JSC/jubench-megatron-lm) is part of the JUPITER Benchmark Suite
+# (2024). Its published results come from JUWELS Booster, a cluster with 4 A100 GPUs per node.
 
 # %% id="asked-rules"
 bench.rules()
@@ -44,17 +45,18 @@ bench.rules()
 # - tokens per second = global batch × sequence ÷ seconds per iteration,
 # - **time to report** = 20 000 000 ÷ tokens per second.
 #
-# Nobody trains on only 20 million tokens. The number turns a rate into a time, because other benchmarks report times
-# too. A machine passes if the 175 B model needs 560 s or less.
+# No model is trained on only 20 million tokens. The number only turns a rate into a time, because the other
+# benchmarks of the suite report times. A machine passes if the 175 B model needs 560 s or less.
 
 # %% [markdown] id="state-idea"
 # ## How many devices does the model fill?
 #
-# Memory comes before speed. Training in 16 bits with Adam keeps 18 bytes for each parameter (lesson 08). The
-# parameter takes 2 bytes, and its gradient takes 4 if it is summed in float32. The master copy and two moments in
-# float32 take 12. Activations come on top.
+# A layout must fit into memory before its speed matters. Training in 16 bits with Adam keeps 18 bytes for each
+# parameter (lesson 08). The parameter takes 2 bytes, and its gradient takes 4 if it is summed in float32. The master
+# copy and two moments in float32 take 12. Activations need additional memory.
 #
-# **Predict.** How many devices with 40 GiB do you need just to *hold* this for 175 billion parameters?
+# **Predict.** How many devices with 40 GiB do you need just to *hold* these 18 bytes for each of 175 billion
+# parameters?
 
 # %% id="state-guess"
 ### BEGIN SOLUTION
@@ -70,21 +72,20 @@ print(f"{plan.parameters(large).total:,} parameters × 18 bytes = {state_gib:,.0
 filled.compare(state_gib / 40)
 
 # %% [markdown] id="state-explain"
-# **Explain.** The model does not fit on one device or on one node. You must split it from the first run on, so "first
-# make it run on one GPU" does not work here. Data parallelism adds copies of the model, so it starts only when one
-# copy has enough devices.
+# **Explain.** The model does not fit on one device or on one node, so you must split it from the first run on. Data
+# parallelism adds copies of the model, so it begins only when one copy has enough devices.
 
 # %% [markdown] id="layout-idea"
-# ## A layout must divide
+# ## Which layouts are possible?
 #
 # | rule | otherwise |
 # |---|---|
 # | nodes × devices per node = tensor × pipeline × data | devices are left over, or missing |
-# | tensor divides the heads | a head would be split between two devices |
-# | pipeline divides the layers | stages would differ, and the longest stage sets the speed |
+# | tensor divides the number of heads | a head would be split between two devices |
+# | pipeline divides the number of layers | stages would differ, and the longest stage sets the speed |
 # | micro batch × data divides the global batch | a step would end in the middle of a micro-batch |
 #
-# A case checks these rules. Try to break one:
+# A `case` of the benchmark checks these rules. The next cell breaks one:
 
 # %% id="layout-break"
 reference = bench.case("175")
@@ -101,18 +102,19 @@ except ValueError as refusal:
 # ## Why is tensor 8 used on nodes of four devices?
 #
 # Lesson 07 put tensor parallelism inside a node, where links are fast. The published layout has tensor 8 on nodes
-# with **four** devices, so the sums of every layer cross between two nodes.
+# with **four** devices, so the all-reduces of every layer cross between two nodes.
 #
-# Compare tensor 8 with tensor 4, and cut the model into the same number of parts: tensor × pipeline stays equal.
-# Tensor 8 then needs half as many stages. Sums take longer, but fewer stages have a smaller **bubble** (lesson 07b).
-# For memory, a device keeps the activations of its own layers for as many micro-batches as there are stages. Half as
-# many stages with twice as many layers keep the same amount, and tensor parallelism divides this amount by 8 instead
-# of 4.
+# Compare tensor 8 with tensor 4, and cut the model into the same number of parts, so that tensor × pipeline stays
+# equal. Tensor 8 then needs half as many stages. All-reduces take longer, but fewer stages have a smaller **bubble**
+# (lesson 07b). Memory changes, too. A device keeps the activations of its layers for as many micro-batches as there
+# are stages. With half as many stages and twice as many layers per stage this amount is the same, but tensor
+# parallelism divides it by 8 instead of 4.
 #
 # Such a comparison needs equal batches. All rows below have the published global batch of 96, so accumulation follows
-# from the number of data ranks. Each layout is planned as it is, and with all layers recomputed (lesson 09).
+# from the number of data ranks. Each layout is planned without recomputation and with all layers recomputed (lesson
+# 09).
 #
-# **Predict.** By this plan, what does tensor 8 buy: `"speed"`, `"memory"` or `"both"`?
+# **Predict.** According to this plan, does tensor 8 improve `"speed"`, `"memory"` or `"both"`?
 
 # %% id="layout-tensor-guess"
 ### BEGIN SOLUTION
@@ -167,24 +169,25 @@ claim("memory of a layout in 32 parts, compared with a device, at least",
       (in_32_parts["GiB"] / in_32_parts["of"]).min(), least=1.1, unit="times")  # fmt: skip
 
 # %% [markdown] id="layout-tensor-explain"
-# **Explain.** Tensor 8 buys both. The rows come in pairs with as many parts, such as 4 × 16 and 8 × 8. In each pair,
-# tensor 8 spends more time on sums, because they cross between nodes. But its bubble shrinks by more than that. Its
-# activations are divided among twice as many devices, so each device also holds less.
+# **Explain.** Tensor 8 improves both. Compare rows with equally many parts, such as 4 × 16 and 8 × 8. In each pair,
+# tensor 8 spends more time on all-reduces, because they cross between nodes. But the time of the bubble falls by more
+# than this. Tensor 8 also divides the activations among twice as many devices, so each device holds less.
 #
-# Layouts with 32 parts do not fit, and even with everything recomputed they miss by a few per cent. The fastest
-# layout that fits is tensor 8 × pipeline 16, by the plan. The published layout, tensor 8 × pipeline 8, is a few per
-# cent slower, which is less than the planner's error. The authors do not say why they chose it.
+# Layouts with 32 parts do not fit. Even with everything recomputed, they need a few per cent too much memory.
+# According to the plan, the fastest layout that fits is tensor 8 × pipeline 16. The published layout, tensor 8 ×
+# pipeline 8, is a few per cent slower, which is less than the planner's error. The authors do not say why they chose
+# it.
 #
-# So "tensor inside the node" is a good default, but not a law. Count the sums, the bubble and the memory together,
-# and always compare layouts at the same global batch. If you keep accumulation at 16 instead, tensor 4 × pipeline 8
-# gets twice the batch and looks faster than it is.
+# So "tensor inside the node" is a good default with exceptions. Consider all-reduces, bubble and memory together, and
+# compare layouts only at the same global batch. If you keep accumulation at 16 instead, tensor 4 × pipeline 8 gets
+# twice the batch and looks faster than it is.
 
 # %% [markdown] id="plan-idea"
 # ## How fast will it be?
 #
 # The published run used 384 A100 devices, and each has a peak of 312 TFLOP/s. A token costs 6 FLOPs per parameter.
 # Lesson 14 found that about half of the peak is a good run on an A100. Here the pipeline has 8 stages and 16
-# micro-batches, so each device also waits for 7/16 of its working time (lesson 07b).
+# micro-batches. Each device therefore waits in addition, for 7/16 of the time that it works (lesson 07b).
 #
 # **Predict.** What percentage of the peak did the published run reach?
 
@@ -211,7 +214,7 @@ ratio = planned.time_to_report_s / published.time_to_report_s
 claim("time to report of 175 B, planned over published", ratio, least=0.85, most=1.15, unit="times")
 
 # %% [markdown] id="plan-parts-idea"
-# The planner was not told this result. It adds up parts, and each part comes from a formula and a table of hardware:
+# The planner does not use this result. It adds up parts, and each part comes from a formula and a table of hardware:
 
 # %% id="plan-parts"
 parts = pd.Series(planned.estimate.parts, name="seconds").sort_values(ascending=False)
@@ -223,26 +226,25 @@ table.round(3)
 # | part | meaning |
 # |---|---|
 # | `matmul`, `attention`, `memory` | the device computes: matmuls, the attention kernel, and operations that only move data |
-# | `tensor` | sums over the tensor group, in each layer two forward and two backward; here they cross between two nodes |
+# | `tensor` | all-reduces over the tensor group, in each layer two in forward and two in backward; here they cross between two nodes |
 # | `bubble` | stages wait at the beginning and the end of a step |
 # | `pipeline`, `data` | stages exchange activations, and data ranks sum gradients |
-# | `straggler` | all devices wait for the slowest |
+# | `straggler` | all devices wait for the slowest device |
 # | `launch`, `optimizer`, `loop` | starting operations, the optimizer step, and the code around it |
 #
-# **Explain.** If your guess was about 50 %, you left out the bubble: 7/16 of the time that the micro-batches take.
-# Half of the peak times 16/23 is 35 %. The sums between nodes and the gradients lower it further. Counting 6 FLOPs
-# per parameter leaves attention out, so the true percentage is a little higher.
+# **Explain.** If your guess was about 50 %, you left out the bubble. Devices work for 16 of 23 units of time, and
+# half of the peak times 16/23 is 35 %. The all-reduces between nodes and the gradients lower the percentage further.
+# Counting 6 FLOPs per parameter leaves attention out, so the true percentage is a little higher.
 #
-# By the plan alone this layout *fails*, because it needs more than 560 s. The published run passed with 554.70 s. The
-# planner's interval contains the limit, so the plan can only say "close". A perfect planner would have the same
-# problem. In the log of the published run, means over ten iterations lie between 5.32 and 5.62 s (the first ten: 7.23
-# s).
+# According to the plan this layout *fails*, because it needs more than 560 s. The published run passed with 554.70 s.
+# The planner's interval contains the limit, so the plan cannot decide. The speed of the run itself varies by as much.
+# In its log, means over ten iterations lie between 5.32 and 5.62 s (the first ten: 7.23 s).
 
 # %% [markdown] id="search-idea"
 # ## Is there a better layout?
 #
-# The free parameters allow some hundreds of layouts. For 13 B on 8 nodes, the planner tries them all. A layout chosen
-# at random would have about half of them ahead of it. The best layout would have none.
+# The free parameters allow some hundreds of layouts. For 13 B on 8 nodes, the planner tries them all. About half of
+# them would be faster than a layout chosen at random, and none would be faster than the best layout.
 #
 # **Predict.** How many layouts does the planner rate faster than the published one?
 
@@ -260,10 +262,10 @@ found = plan.search(small.model, where, small.layout.global_batch, stack="megatr
 show.layouts(found)
 
 # %% [markdown] id="search-caption"
-# *Each point is a layout: memory of the fullest device against time per iteration. Crosses do not fit. Along the line
-# of diamonds you can trade memory for time. For every other layout that fits, a diamond is at least as good in both.
-# The name `t4 p1 d8 mb2 zero1` means tensor 4, pipeline 1, data 8, micro batch 2, and optimizer state shared among
-# data ranks. `v2` means two pieces of the model on each stage.*
+# *Each point is a layout: memory of the fullest device against time per iteration. Crosses do not fit. Diamonds are
+# the best trade-offs between memory and time. For every other layout that fits, a diamond is at least as good in
+# both. The name `t4 p1 d8 mb2 zero1` means tensor 4, pipeline 1, data 8, micro batch 2, and optimizer state sharded
+# over data ranks. `v2` means two pieces of the model on each stage.*
 #
 # The next tables show the fastest six layouts and then the published one. *Virtual* is the number of model pieces per
 # stage (lesson 07b).
@@ -285,13 +287,13 @@ share = 100 * ahead / len(found.fitting)
 claim("layouts that are planned faster than the published one", share, most=10, unit="%")
 
 # %% [markdown] id="search-explain"
-# **Explain.** Are these layouts really faster? The plan cannot tell, because their advantage is smaller than the
-# planner's error. A search is useful for something else. It leaves a handful of layouts that are worth an hour of 32
-# devices, and you need not try the rest. We compared the planner with published groups of measured layouts. In more
-# than four of five groups, its favourite is among the three fastest.
+# **Explain.** The plan cannot tell whether these layouts are really faster, because their advantage is smaller than
+# the planner's error. But the search leaves a few layouts that are worth an hour of 32 devices, and you need not try
+# the others. We compared the planner with published groups of measured layouts. In more than four of five groups, the
+# layout that it ranks first is among the three fastest.
 
 # %% [markdown] id="scale-idea"
-# ## More nodes: where the plan fails
+# ## Does the plan hold for more nodes?
 #
 # The benchmark's authors ran 175 B on 48, 96 and 192 nodes, always with 16 micro-batches per data rank. Each device
 # therefore has the same work in all three runs.
@@ -331,18 +333,18 @@ claim("rate on 192 nodes, planned over published", errors[768], least=1.15, most
 
 # %% [markdown] id="scale-explain"
 # **Explain.** If you guessed 2 and 2, you gave the planner's answer, and it is wrong. From 48 to 96 nodes the rate
-# grew by about 2.5, and from 96 to 192 by about 1.5. The last column shows the planner's error. It is 6 % too low at
-# 96 nodes, but 19 % too high at 48 nodes and 28 % too high at 192.
+# grew by about 2.5, and from 96 to 192 by about 1.5. The last column shows the planner's error. The planned rate is 6
+# % too low at 96 nodes, but 19 % too high at 48 nodes and 28 % too high at 192.
 #
-# No formula in the planner can give a factor of 2.5 with equal work per device. Something slowed the run at 48 nodes,
-# and something new slowed it at 192. The publication does not say what. A single agreement at 96 nodes therefore does
-# not prove a planner. A plan shows *which measurement needs an explanation*.
+# No formula in the planner can give a factor of 2.5 with equal work per device. Something else must have slowed the
+# runs at 48 and at 192 nodes, and the publication does not say what. So the agreement at 96 nodes alone does not
+# prove that the planner is right. But a plan shows *which measurement needs an explanation*.
 
 # %% [markdown] id="newer-idea"
 # ## A newer and larger run
 #
-# Does the planner also work for a run of 2024? Llama 3 with 405 billion parameters was trained on H100 devices with a
-# peak of 989 TFLOP/s. It reached 430 TFLOP/s per device on 8192 devices and 400 on 16 384 ([Llama
+# The next test of the planner is a run of 2024. Llama 3 with 405 billion parameters was trained on H100 devices with
+# a peak of 989 TFLOP/s. It reached 430 TFLOP/s per device on 8192 devices and 400 on 16 384 ([Llama
 # 3](https://arxiv.org/abs/2407.21783), Table 4). Both runs used batches of 16 million tokens, which are 2048
 # sequences. The next cell searches for the best layout of both:
 
@@ -361,23 +363,24 @@ for devices, (measured, expected) in zip(newer.index, newer.to_numpy(), strict=T
           least=0.85, most=1.15, unit="times")  # fmt: skip
 
 # %% [markdown] id="newer-explain"
-# **Answer.** The plan is about 10 % too low for one run and about 10 % too high for the other. The published runs
-# reach 40 to 43 % of the peak, and the older benchmark reached 31 %. The newer nodes have eight devices, so tensor 8
-# stays inside a node. The runs also interleave the stages, which shortens the bubble (lesson 07b).
+# The plan is about 10 % too low for one run and about 10 % too high for the other. The published runs reach 40 to 43
+# % of the peak, and the older benchmark reached 31 %. The newer nodes have eight devices, so tensor 8 stays inside a
+# node. The runs also interleave the stages, which shortens the bubble (lesson 07b).
 
 # %% [markdown] id="job-idea"
-# ## The job
+# ## How does the job differ from a small job?
 #
 # The job is the same script as in lesson 03, with larger numbers. JUWELS Booster is one of the sites that the course
-# knows. Its preset names the development partition, which lends four nodes. The large partition is called `booster`.
+# knows. Its preset names the development partition, which has only four nodes for a job. The large partition is
+# called `booster`.
 
 # %% id="job-script"
 script = bench.script("175", "juwels-booster", partition="booster", account="your-budget")
 script
 
 # %% [markdown] id="job-differ-idea"
-# The job for 13 B on 8 nodes differs in a few lines. Lines with `-` are only in the 175 B job, and lines with `+`
-# only in the 13 B job.
+# The job for 13 B on 8 nodes differs in a few lines. Lines with `-` are only in the job for 175 B, and lines with `+`
+# are only in the job for 13 B.
 
 # %% id="job-differ"
 script_13 = bench.script("13", "juwels-booster", partition="booster", account="your-budget")
@@ -387,15 +390,15 @@ print(*[line for line in lines if line[0] in "+-"], sep="\n")
 # %% [markdown] id="job-explain"
 # | lines | why at this size |
 # |---|---|
-# | `module load …` | the job activates the environment on all nodes; it does not inherit it from your shell |
-# | `MASTER_ADDR=…i`, `--local-addr`, `--rdzv-conf` | nodes have other names in the fast network, and all launchers must use the same name |
+# | `module load …` | the job does not inherit the environment of your shell, so it must activate its own on all nodes |
+# | `MASTER_ADDR=…i`, `--local-addr`, `--rdzv-conf` | nodes have different names on the fast network, and all launchers must use the same name |
 # | `--max-restarts=0` | a process that fails ends the job; otherwise all 96 launchers would restart their processes |
 # | `--tee=3` | both output streams of each process go to the log, with the local rank in front: `[default3]:` |
 # | `CUDA_DEVICE_MAX_CONNECTIONS=1` | keeps communication and kernels in order, which sequence parallelism needs |
 # | `--recompute-granularity selective` | part of the benchmark's recipe; attention is fused here, so it has nothing to drop (lesson 09), and the plan counts no recomputation |
 #
-# Megatron-LM itself accepts the same flags, but its first rank compiles helpers at the start while all others wait.
-# If the compiler is missing or the folder is read-only, the job fails and 384 devices are idle. So its job builds the
+# Megatron-LM itself accepts the same flags, but its first rank compiles helpers at the start while all other ranks
+# wait. If the compiler is missing or the folder is read-only, the job fails. So the job for Megatron-LM builds the
 # helpers once, before the launch:
 
 # %% id="job-build"
@@ -408,10 +411,10 @@ print(*[line for line in str(with_megatron).splitlines() if "compile_helpers" in
 # %% [markdown] id="data-idea"
 # ## Text becomes tokens before the job
 #
-# A training job should not wait for text. So a separate job turns the text into token numbers once and stores them in
-# two files. `.bin` holds the numbers, and `.idx` says where each document begins. The benchmark's sample has 790
-# documents, 10 MB, and GPT-2's tokenizer. You use a hundred documents of the course's sample text and a tokenizer of
-# the same kind:
+# A training job should not wait for its data. So a separate job turns the text into token numbers once and stores
+# them in two files. The `.bin` file holds the numbers, and the `.idx` file says where each document begins. The
+# benchmark's sample has 790 documents with 10 MB of text and uses GPT-2's tokenizer. You use a hundred documents of
+# the course's sample text and a tokenizer of the same kind:
 
 # %% id="data-run"
 data = shlex.quote(lab.site.data)
@@ -430,8 +433,8 @@ tokens.require()
 # !tail -n 1 "{tokens.log_file}"
 
 # %% [markdown] id="data-read-idea"
-# You can read the format by hand. Nine bytes name it. Then come the version, a code for the number type, the counts
-# of sequences and documents, and the length of each sequence:
+# You can read the format by hand. An index file starts with nine bytes that name the format. Then come the version, a
+# code for the number type, the counts of sequences and documents, and the length of each sequence:
 
 # %% id="data-read"
 prefix = tokens.require().folder / "mine_text_document"
@@ -448,9 +451,9 @@ print("the first:", *[words[number] for number in numbers[:12].tolist()])
 
 # %% [markdown] id="data-explain"
 # Two bytes per token are enough, because the vocabulary has fewer than 65 536 entries. (A byte-level tokenizer writes
-# a space as `Ġ`.) Documents are stored one after another, with a special token between them, and the whole is cut
-# into samples of 2048 tokens. A sample may therefore cross from one document to the next. The loader needs no text
-# and no tokenizer: sample 17 is one stretch of this file.
+# a space as `Ġ`.) Documents are stored one after another, with a special token between them, and the whole file is
+# cut into samples of 2048 tokens. A sample may therefore cross from one document to the next. The loader needs no
+# text and no tokenizer, because each sample is a contiguous part of this file.
 
 # %% [markdown] id="run-idea"
 # ## Run it on your devices
@@ -479,7 +482,7 @@ mine
 bench.table([bench.published("13"), bench.plan("13"), published, planned, mine])
 
 # %% [markdown] id="run-explain"
-# **Explain.** Which of these numbers can you compare, and which not?
+# **Explain.** The next cell compares your row with the published run:
 
 # %% id="run-said"
 tiny = plan.parameters(bench.case("box").model).total
@@ -495,7 +498,7 @@ print(f"{yours:,.1f} GFLOP/s on each of your devices, {theirs:,.1f} TFLOP/s on e
 
 # %% [markdown] id="run-compare"
 # You cannot compare tokens per second of different models, so the rules fix layers, width and heads. You can compare
-# FLOP/s to some degree, but a small model does not keep a large device busy.
+# FLOP/s to some degree, but a small model leaves a large device mostly idle.
 #
 # The result uses the mean time per iteration *without the first* one. In the first iteration, the program allocates
 # memory and opens connections:
@@ -506,24 +509,24 @@ show.throughput(mine.run, unit="ms")
 # %% [markdown] id="jube-idea"
 # ## A benchmark that others can repeat
 #
-# If people run a benchmark by hand, each of them runs it differently. JUBE is a tool from Jülich that keeps
-# parameters, steps and result patterns in one file. Each run gets its own folder. The course writes such a file from
-# the same case:
+# A benchmark that people run by hand is run differently each time. JUBE is a tool from the Jülich Supercomputing
+# Centre that keeps parameters, steps and result patterns in one file. It gives each run its own folder. The course
+# writes such a file from the same case:
 
 # %% id="jube-file"
 print(bench.jube("box"))
 
 # %% [markdown] id="jube-explain"
-# The file has parameters, a step that runs, patterns that find numbers in the output, and a table. If you write `2,4`
-# for a parameter, JUBE runs both values. JUBE is not part of the course. If you have it, use
-# `course bench --tag box --jube > box.xml`, `jube run box.xml` and `jube result -a gpt-box_runs`. They produce the
-# table that you know.
+# The file has parameters, a step that runs the program, patterns that find numbers in the output, and a table. If you
+# write `2,4` for a parameter, JUBE runs both values. JUBE is not part of the course. If you have it, use
+# `course bench --tag box --jube > box.xml`, `jube run box.xml` and `jube result -a gpt-box_runs`. These commands
+# produce the table above.
 
 # %% [markdown] id="wrong-idea"
 # ## What goes wrong at 96 nodes
 #
-# At 96 nodes, the first attempt usually gives no result. The following failures are known. NCCL is the library that
-# moves data between GPUs.
+# At 96 nodes, the first attempt usually fails. NCCL, the library that moves data between GPUs, causes some of these
+# known failures:
 
 # %% id="wrong-table"
 bench.failures().style.hide(axis="index").set_properties(
@@ -531,8 +534,8 @@ bench.failures().style.hide(axis="index").set_properties(
 )
 
 # %% [markdown] id="wrong-explain"
-# Compare the third row with the fourth. The advice against one hang *causes* another hang in a newer library. Advice
-# is right only for certain versions. So record the versions of PyTorch, NCCL and the driver with each result.
+# Compare the third row with the fourth. The advice against one hang *causes* another hang in a newer library, because
+# advice is right only for certain versions. So record the versions of PyTorch, NCCL and the driver with each result.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -590,8 +593,7 @@ pd.DataFrame(
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 15.2** — Run the model of the box in another layout: tensor parallelism over all four devices, with the
-# > same global batch of 4 samples. Then say which of the two, `mine` or `other`, reports the shorter time on your
-# > machine.
+# > same global batch of 4 samples. Then say which run, `mine` or `other`, reports the shorter time on your machine.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -610,8 +612,9 @@ shorter = min(mine, other, key=lambda result: result.time_to_report_s)
 check.ex15_other(other, mine, shorter)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# With tensor 4, every layer of every micro-batch sums over all four devices, and every sum crosses the link between
-# the nodes. With pipeline 2 across the nodes, only the hidden states of a micro-batch cross, once in each direction.
+# With tensor 4, every layer of every micro-batch needs all-reduces over all four devices, and each all-reduce crosses
+# the link between the nodes. With pipeline 2 across the nodes, only the hidden states of a micro-batch cross, once in
+# each direction.
 
 # %% id="ex2-claim" tags=["solution", "claim"]
 slower = other.time_to_report_s / mine.time_to_report_s
@@ -628,12 +631,12 @@ claim(
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Time to report = 20 million tokens ÷ (global batch × sequence ÷ seconds per iteration). It does not show how hard
-#   the devices worked.
-# - Memory decides which layouts are possible; speed decides which of them is best. Parameters, gradients and
-#   optimizer state take 18 bytes per parameter, before any activation.
+# - Time to report = 20 million tokens ÷ (global batch × sequence ÷ seconds per iteration). It does not show what
+#   percentage of the peak the devices reached.
+# - First find the layouts that fit into memory, then the fastest of them. Parameters, gradients and optimizer state
+#   take 18 bytes per parameter, before any activation.
 # - Compare layouts only at the same global batch.
-# - A layout must divide devices, heads, layers and batch.
+# - A layout must divide devices, heads, layers and batch evenly.
 # - A plan has an interval. Use it to choose what to measure, and to see which measurement needs an explanation.
 # - Fixed parameters make results comparable, and recorded versions make them repeatable.
 #

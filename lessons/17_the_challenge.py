@@ -4,10 +4,10 @@
 # In this lesson you plan a whole training. **Train a small GPT until its loss on unseen text is 4.8 nats per token or
 # less. Do it as fast as you can, and predict the time in advance.** All your jobs together may use 24 device-minutes.
 #
-# You choose the model, the layout, the batch, the learning rate and the length, and one bad choice can waste all the
-# others. First you see a common plan that does badly. Four small probes then show what a good plan needs, and a
-# rehearsal shows how far you can trust it. Then you run your own plan, and it gets a score. At the end you plan two
-# models on paper for a machine of a thousand devices.
+# You choose the model, the layout, the batch, the learning rate and the length, and one bad choice can spoil the
+# whole run. First you see a common plan that misses the target. Four small probes then show what a good plan needs,
+# and a rehearsal shows how accurate the plan is. Then you run your own plan, and it gets a score. At the end you plan
+# two large models for a machine of a thousand devices.
 #
 # | | |
 # |---|---|
@@ -31,8 +31,8 @@ task.rules()
 
 # %% [markdown] id="task-idea"
 # The **held-out loss** is the loss on a tenth of the text that the run did not see. It is measured after the run,
-# with the weights that the run saved. The samples are drawn only at that moment. A model that knows nothing has a
-# loss of ln 1024 = 6.93. A model that knows only how frequent each token is has a loss of about 6.
+# with the weights that the run saved and on samples that are drawn only then. An untrained model has a loss of ln
+# 1024 = 6.93. A model that knows only how frequent each token is has a loss of about 6.
 #
 # The budget covers every job that you submit, including probes and mistakes. The lab reserves the time limit of a job
 # on all its devices, so do not ask for ten minutes if two are enough.
@@ -44,8 +44,8 @@ lab.set_budget(lab.budget.used + task.device_minutes / 60)
 # %% [markdown] id="habit-idea"
 # ## A plan by habit
 #
-# Many plans are made like this one. There are four devices, so it uses all of them. It takes a large model, 4 layers
-# of width 128, because large models learn more per token. It takes a batch of 64 samples, 16 per device, to keep the
+# Many plans are made by habit, like the following plan. It uses all four devices. It takes a large model, 4 layers of
+# width 128, because large models learn more per token. It takes a batch of 64 samples, 16 per device, to keep the
 # devices busy. The learning rate is the program's default, 0.001. The number of iterations fills about half a minute.
 #
 # **Predict.** The plan makes 60 iterations with 245,760 tokens. The loss starts at 6.93, and the target is 4.8. What
@@ -82,18 +82,19 @@ habit
 claim("the plan by habit misses the target by", habit.loss - task.target, least=0.5, unit="nats")
 
 # %% [markdown] id="habit-explain"
-# **Explain.** The model knows which tokens are frequent and has begun to learn which tokens follow which. Then the
-# run ends. Nothing in this plan is *wrong*: the job runs, all devices are busy, and the loss falls. Its cost shows
-# only beside another plan.
+# **Explain.** The run ends when the model has learned which tokens are frequent and has begun to learn which tokens
+# follow each other. Nothing in this plan is *wrong*: the job runs, all devices are busy, and the loss falls. You see
+# its weakness only if you compare it with another plan.
 #
-# Three questions would have found the problem. How many tokens does this *model* need? How few *steps* are enough
+# Three questions would have revealed the problem. How many tokens does this *model* need? How few *steps* are enough
 # (lesson 12)? How long does an *iteration* take, and why (lesson 14)?
 
 # %% [markdown] id="probes-idea"
 # ## Four probes at once
 #
 # A **probe** is a short run that answers one question. These four use one device each and run at the same time.
-# Together they cost less than the run above. Each shows how much a model learns and how long an iteration takes.
+# Together they cost less than the run above. Each probe shows how much a model learns and how long an iteration
+# takes.
 #
 # | probe | model | batch | learning rate | iterations | tokens |
 # |---|---|---|---|---|---|
@@ -183,15 +184,15 @@ claim(
 # %% [markdown] id="probes-explain"
 # *The dotted line is the target loss.*
 #
-# **Explain.** First the **batch**. Early in training, all samples give nearly the same gradient, so a few are enough
-# for a step (lesson 12). 64 samples are 4,096 tokens. This is above the model's critical batch for the whole
-# challenge, so a quarter of them would teach almost as much per step.
+# **Explain.** The **batch** of `wide-batch` is too large. Early in training, all samples give nearly the same
+# gradient, so a few are enough for a step (lesson 12). A batch of 64 samples, 4,096 tokens, is above the model's
+# critical batch during the whole challenge. A quarter of these samples would reduce the loss almost as much per step.
 #
-# Now the **model**. The larger model learns more from its first tokens, and about as much as the small one from later
-# tokens. But each token costs several times the arithmetic, and the time is too short to make up for that. The best
-# model for a budget is the model that gets enough tokens. For large trainings, a rule of thumb is about 20 tokens per
-# parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got more than one, and
-# the plan by habit got a quarter:
+# The **model** of `large` is too large. It learns more from its first tokens than the small model, and about as much
+# from later tokens. But each token costs several times the arithmetic, so it sees too few tokens in this time. The
+# best model for a budget is a model that gets enough tokens. For large trainings, a rule of thumb is about 20 tokens
+# per parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got more than one
+# token per parameter, and the plan by habit got a quarter:
 
 # %% id="feed-see"
 tokens_seen = {"habit": habit.tokens} | learned["tokens"].to_dict()
@@ -207,10 +208,11 @@ pd.DataFrame(
 # ## How many tokens does the target need?
 #
 # `short` and `long` are two complete trainings. Each lowers its learning rate to zero at the end, so you can compare
-# their final losses. For a while, the loss falls roughly along a straight line on the logarithm of the tokens.
+# their final losses. For a while, the loss falls roughly along a straight line if the axis of the tokens is
+# logarithmic.
 #
-# Two points define a line, but they cannot show whether it is straight. We extend it from 200 thousand tokens to
-# about twice as many. Do not extend it to two million.
+# Two points define a line, but they cannot show whether the loss follows it. The next cell extends the line from 200
+# thousand tokens to about twice as many. Do not extend it to two million.
 
 # %% id="tokens-see"
 ends = learned.loc[["short", "long"]]
@@ -240,18 +242,18 @@ show.lines(
 )
 
 # %% [markdown] id="tokens-explain"
-# Use the second number for your plan. The line is not exact, and the score draws its own samples. A run that misses
-# the target by 0.01 gets nothing, while a margin of 0.1 costs only a few seconds. Your own run will be the third
-# point of the line.
+# Use the number with a margin for your plan, because the line is not exact and the score draws its own samples. A run
+# that misses the target by 0.01 does not count, while a margin of 0.1 costs only a few seconds. Your own run will add
+# a third point.
 
 # %% [markdown] id="layout-idea"
 # ## How many devices should share the batch?
 #
-# The probes measured one device with three sizes of work. Now a job measures the links between the devices, as in
-# lesson 14, and the planner combines both.
+# The probes measured the speed of one device. Now a job measures the links between the devices, as in lesson 14, and
+# the planner combines both.
 #
-# An iteration has three kinds of work. Arithmetic is proportional to the samples, and devices share it. Starting
-# operations takes the same time for 4 samples as for 16. The all-reduce comes on top.
+# An iteration has three kinds of work. Arithmetic is proportional to the samples, so devices share it. Starting
+# operations takes the same time for 4 samples as for 16. With several devices there is also the all-reduce.
 #
 # **Predict.** The model is 2 × 64, and the batch is 16. If four devices share the batch, by what factor is an
 # iteration faster than on one device?
@@ -326,19 +328,19 @@ cuts = estimates[best].layout.tensor * estimates[best].layout.pipeline
 claim("tensor × pipeline of the fastest layout", cuts, least=1, most=1)
 
 # %% [markdown] id="layout-explain"
-# **Explain.** Devices share only the work that is proportional to samples: `matmul`, `attention` and `memory`.
-# Starting operations is not shared, and the all-reduce is added, mostly between nodes. Cutting matrices or stages
-# does not pay for a model that fits on one device, because every cut adds messages.
+# **Explain.** Devices share only the work that is proportional to samples: `matmul`, `attention` and `memory`. Each
+# device still starts all operations, and the all-reduce is additional, mostly between nodes. If a model fits on one
+# device, tensor and pipeline parallelism only add messages.
 #
-# Four devices are less than four times as fast, so the same run costs more device-minutes. Here the score counts
-# seconds, and the budget is large enough. In a real project, someone must decide which costs more.
+# Four devices are less than four times as fast, so the same run costs more device-minutes. Here only seconds count,
+# and the budget is large enough. In a real project you must weigh time against cost.
 
 # %% [markdown] id="rehearsal-idea"
 # ## A rehearsal of the plan
 #
-# The plan rests on the speed of the probes, the speed of the links, and a model of how they add up. Each can be
-# wrong. So before a long run, run the plan itself for a short time. This is a **rehearsal**: the same model, batch
-# and layout for 40 iterations. Beside a training of days it costs almost nothing.
+# The plan rests on the speed of the probes, the speed of the links, and formulas that combine them. Each can be
+# wrong. So before a long run, run the plan itself for a short time. This is a **rehearsal**, here 40 iterations with
+# the same model, batch and layout. Compared with a training of days it costs almost nothing.
 #
 # A rehearsal also shows how much time a job takes **around** its iterations, from start to end. The probes could not
 # show this, because they started at the same time.
@@ -398,8 +400,8 @@ pd.DataFrame(seconds).T.round(1)
 # ## Your own plan
 #
 # > **Exercise 17.1** — Reach the target with your own plan. Use fewer device-minutes than the plan by habit, and
-# > predict the job's seconds within a factor of 1.5. The start and the end of the job count too. You may use other
-# > models, batches and rates than the probes. The budget also has room for more probes and rehearsals.
+# > predict the job's seconds within a factor of 1.5. These seconds include the start and the end of the job. You may
+# > choose models, batches and rates that no probe had. The budget is enough for more probes and rehearsals.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -434,11 +436,12 @@ check.ex17_mine(mine_run, mine, habit)
 # - **Batch 16**, because the probe with 64 learned clearly less from the same tokens. Batch 8 may be even better. But
 #   then each of four devices has two samples, and an iteration mostly starts operations and waits for the all-reduce.
 # - **Model 2 × 64**, because half a minute is too short to give a larger model enough tokens.
-# - **Layout**: the fastest by plan. Cutting the model does not pay if it fits on one device.
+# - **Layout**: the fastest layout of the plan, which does not cut the model, because it fits on one device.
 # - **Learning rate 0.003**, because it worked well in the probes. To find out whether 0.01 is too high for this
 #   width, run a probe.
-# - **Iterations** from the line through two probes, with a margin of 0.1 nats.
-# - **Seconds**: iterations × time per iteration in the rehearsal, plus the time around the iterations.
+# - **Iterations**: from the line through two probes, with a margin of 0.1 nats.
+# - **Seconds**: iterations × time per iteration in the rehearsal, plus the time of the job before and after its
+#   iterations.
 
 # %% id="ex1-both" tags=["solution"]
 on_the_line = last["long"] + slope * np.log2(mine.tokens / ends["tokens"]["long"])
@@ -475,9 +478,9 @@ claim("the predicted time is wrong by a factor of", mine.off_by, most=1.5)
 # %% [markdown] id="board-idea"
 # ## The board
 #
-# You can enter your score on a board, under a name of your choice. The board sorts by seconds times the factor by
-# which your prediction was wrong. Alone, you see your own tries. In a class, `COURSE_BOARD` names a folder to which
-# all can write. Others see only your chosen name and the figures.
+# You can enter your score on a board, under a name of your choice. The board sorts by seconds, multiplied by the
+# factor by which your prediction was wrong. If you learn alone, you see your own tries. In a class, `COURSE_BOARD`
+# names a folder that all can write to. Others see only your chosen name and the figures.
 
 # %% id="board-see"
 task.enter(mine, name="first try")
@@ -489,16 +492,17 @@ task.board()
 # from trained weights, or changes the speed of its devices.
 
 # %% [markdown] id="dense-idea"
-# ## On paper: 70 billion parameters
+# ## Plan a model of 70 billion parameters
 #
 # Now plan for a machine that you cannot try. The model is Llama 3 with 70 B parameters, `plan.preset("llama-70b")`.
 # Train it on **2 trillion tokens** in at most **90 days**, with at most **1024 devices** of any machine in
 # `plan.CLUSTERS`.
 #
-# One bound holds before any planning: no machine computes faster than its peak. Lesson 14 found that 40 % of the peak
-# is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
+# No machine computes faster than its peak, so the time at the peak is a lower bound for every plan. Lesson 14 found
+# that 40 % of the peak is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
 #
-# **Predict.** The best plan is by what factor slower than its matmuls, attention included, at the peak?
+# **Predict.** By what factor does the best plan take longer than its matmuls, attention included, would take at the
+# peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
@@ -521,9 +525,9 @@ claim(
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak*, with 6 FLOPs per parameter
-# > and token (`plan.parameters(dense).total`). Then choose a machine and plan the training there. The layout must fit
-# > and keep to the 90 days. Each step must have between half a million and 20 million tokens, as in published
-# > trainings.
+# > and token (`plan.parameters(dense).total`). Then choose a machine and plan the training on it. The layout must fit
+# > into memory and finish within 90 days. Each step must have between half a million and 20 million tokens, as in
+# > published trainings.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -542,26 +546,26 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# By the plan, 512 devices are enough, and half of the machine stays free. Tensor 8 stays inside a node, where links
-# are fast. With pipeline 4 a device's share is so small that nothing must be recomputed. Four pieces on each stage
-# make the bubble a quarter (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are a
-# batch of 4 million tokens.
+# According to the plan, 512 devices are enough. Tensor 8 stays inside a node, because links are fast there. With
+# pipeline 4 a device's share of the model is so small that nothing must be recomputed. Four pieces on each stage make
+# the bubble a quarter as long (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are
+# a batch of 4 million tokens.
 #
-# The peak bound leaves attention out, but the MFU counts it. So the plan is slower than the bound by more than 1 /
-# MFU. Look also at the interval and its evidence. Runs of this program were measured on this machine with many nodes,
-# so the interval is narrow. For a machine that nobody measured, it is wide. Before you promise a date, run a few
-# iterations and add the time for failures (lesson 16b).
+# Your bound leaves attention out, but the MFU of the plan counts it. So the plan takes longer than the bound by a
+# factor of more than 1 / MFU. Look also at the interval and its evidence. Runs of this program were measured on this
+# machine with many nodes, so the interval is narrow. For a machine without measurements, the interval is wide. Before
+# you promise a date, run a few iterations and add the time for failures (lesson 16b).
 
 # %% [markdown] id="mixture-idea"
-# ## On paper: a mixture of experts
+# ## Plan a mixture of experts
 #
 # Lesson 13c ran a small **mixture of experts** on four ranks. Memory must hold all experts, and arithmetic counts only
 # the experts that the **router** chooses for a token. With **expert parallelism**, each layer needs two all-to-alls in
 # forward and two in backward. Here you plan a large mixture.
 #
-# Mixtral 8×22B has 56 layers of width 6,144. Its 48 heads of size 128 share 8 keys and values. Each layer has 8
-# experts, and a token passes 2 of them. Each expert has three matrices between 6,144 and 16,384. Two tables hold
-# 32,768 tokens each.
+# Mixtral 8×22B has 56 layers of width 6,144. Its 48 heads of size 128 share 8 heads of keys and values. Each layer
+# has 8 experts, and a token uses 2 of them. Each expert has three matrices of size 6,144 × 16,384. Two tables have a
+# row for each of 32,768 tokens.
 #
 # **Predict.** How many billion parameters does it have? (Its name suggests an answer.)
 
@@ -579,13 +583,13 @@ billions.compare(total / 1e9)
 print(f"a token passes {100 * active / total:.0f} % of them")
 
 # %% [markdown] id="mixture-bounds"
-# The planner estimates a mixture from three additions to a dense model. Each rank holds only its share of the
-# experts, tokens travel in two exchanges per pass, and an expert multiplies only the tokens that it gets. Its
+# To estimate a mixture, the planner makes three changes to a dense model. Each rank holds only its share of the
+# experts, each pass has two exchanges of tokens, and an expert computes only the tokens that it gets. The planner's
 # constants were fitted to published runs of Grok-1 and Qwen3 on H100 and Blackwell devices. The last words of the
-# estimate say how many runs these were.
+# estimate say how many runs were used.
 #
-# The cell plans Mixtral 8×22B on 128 H100 with 1 to 8 expert ranks. With tensor 2, a node of eight devices holds all
-# eight expert ranks only if each expert stays whole, so `expert_tensor` is 1.
+# The next cell plans Mixtral 8×22B on 128 H100 with 1 to 8 expert ranks. If tensor 2 also split the experts, eight
+# expert ranks would need 16 devices. So that they fit into a node of eight devices, `expert_tensor` is 1.
 
 # %% id="mixture-try"
 hundred = plan.cluster("dgx-h100", devices=128)
@@ -629,18 +633,18 @@ claim(
 
 # %% [markdown] id="mixture-explain"
 # **Explain.** With more expert ranks, each rank holds fewer experts, and memory falls. This is the purpose of expert
-# parallelism. Its cost is the exchange. Eight expert ranks in one node of eight devices keep the exchange on the fast
-# links. On nodes of four devices, the same group spans two nodes. A token then crosses the network once if any of its
-# experts is there, and the exchange takes several times as long.
+# parallelism, and its cost is the exchange. Eight expert ranks in one node of eight devices keep the exchange on the
+# fast links. On nodes of four devices, the same group spans two nodes. A token then crosses the network once if any
+# of its experts is on the other node, and the exchange takes several times as long.
 #
-# The estimate can be compared with a run that was not used for the constants. For this model on H100, up to 49.3 % of
-# the peak were published in 2025 ([arXiv 2504.14960](https://arxiv.org/abs/2504.14960)), with a slightly different
+# You can compare the estimate with a run that was not used for the constants. For this model on H100, up to 49.3 % of
+# the peak was published in 2025 ([arXiv 2504.14960](https://arxiv.org/abs/2504.14960)), with a slightly different
 # layout.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 17.3** — Compute by hand, in billions: all parameters of Mixtral 8×22B, and the parameters that a token
-# > passes. You may leave out the norms. Then plan 2 trillion tokens in 90 days on at most 1024 devices of a machine
-# > of your choice. The plan must fit and keep the time at the slow end of its interval too.
+# > **Exercise 17.3** — Compute by hand, in billions, all parameters of Mixtral 8×22B and the parameters that a token
+# > uses. You may leave out the norms. Then plan 2 trillion tokens in 90 days on at most 1024 devices of a machine of
+# > your choice. The plan must fit into memory, and even the slow end of its interval must be within 90 days.
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -663,28 +667,28 @@ print(mixture_plan, f"{mixture_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_mixture(total_billions, active_billions, mixture_plan)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# 140.6 and 39.2 billion. Eight experts share one attention and one pair of tables, and 8 × 22 counts these eight
-# times. Keys and values are 8 × 128 wide, not 6,144. With 8 expert ranks, a device holds one whole expert in each of
-# its layers.
+# The model has 140.6 billion parameters, and a token uses 39.2 billion. Eight experts share one attention and one
+# pair of tables, and 8 × 22 counts these eight times. Keys and values are 8 × 128 wide, not 6,144. With 8 expert
+# ranks, a device holds one whole expert in each of its layers.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Beat your own score: `task.board()` keeps all tries. Try batches of 8 on two devices, one
-# > layer, or a higher rate with a longer warm-up. Or keep the rate high until the last fifth:
-# > `lr_decay_style="WSD", lr_wsd_decay_iters=60` of 300 iterations. Plan each run first, because a wrong prediction
-# > of the time costs points.
+# > layer, or a higher rate with a longer warm-up. Or keep the rate high until the last fifth, with
+# > `lr_decay_style="WSD", lr_wsd_decay_iters=60` for 300 iterations. Plan each run first, because a wrong prediction
+# > of the time makes your score worse.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - A plan that runs is not always a good plan. Compare it with another plan before the large run.
-# - Probes cost little and show batch, model, speed and length. Spend on them first.
-# - Rehearse a plan before you promise anything. If the two disagree, trust the rehearsal.
-# - The best model is not the largest one, but the one that gets enough tokens within the budget.
+# - Probes cost little and help you choose batch, model and length. Run them first.
+# - Rehearse a plan before you promise a time. If the rehearsal and the plan disagree, trust the rehearsal.
+# - The best model is not the largest model, but a model that gets enough tokens within the budget.
 # - More devices share only the work that is proportional to samples. The critical batch limits how many devices are
 #   useful.
 # - Predict loss *and* time in writing, with a margin.
-# - In a mixture, all parameters need memory, the passed ones need arithmetic, and the exchange should stay inside a
-#   node.
+# - In a mixture, all parameters need memory, and only the active parameters need arithmetic. The exchange should stay
+#   inside a node.
 #
 # **References.** Hoffmann and others, 2022: [arXiv 2203.15556](https://arxiv.org/abs/2203.15556). MoE Parallel
 # Folding, 2025: [arXiv 2504.14960](https://arxiv.org/abs/2504.14960).
@@ -692,7 +696,7 @@ check.ex17_mixture(total_billions, active_billions, mixture_plan)
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# Your own run stays, because its check reads it. The budget returns to its former value.
+# Your own run stays, because its check reads it. The budget is set back to its former value.
 
 # %% id="clean"
 lab.set_budget(limit_before)

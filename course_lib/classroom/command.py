@@ -61,11 +61,14 @@ def _make(place: Path, given: argparse.Namespace) -> int:
     members = [name for name in (given.members or "").split(",") if name]
     made = folder.make(place, given.group, members if given.members is not None else None)
     opening.make(place)
-    print(_(
-        "{place}: learners may share there, and {words} can read it",
-        place=place, words=made.words,
-    ))  # fmt: skip
-    print(_("now set {setting} to it for the whole class", setting=SETTING))
+    print(
+        _(
+            "{place}: learners may share there, and {words} can read it",
+            place=place,
+            words=made.words,
+        )
+    )
+    print(_("now set {setting} to this folder for the whole class", setting=SETTING))
     return 0
 
 
@@ -76,7 +79,7 @@ def _solutions(place: Path, given: argparse.Namespace) -> int:
         opening.keep(place, numbers)
     print(opening.words(place) or "no instructor has opened or closed solutions")
     if SOLUTIONS.is_dir() and SOLUTIONS.stat().st_mode & stat.S_IXOTH:
-        print(_("(a courtesy, no lock: other accounts may read {solutions})", solutions=SOLUTIONS))
+        print(_("(this is not a lock: other accounts may read {solutions})", solutions=SOLUTIONS))
     return 0
 
 

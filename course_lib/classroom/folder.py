@@ -24,7 +24,7 @@ MODE = 0o3773
 # Files get the folder's group, and learners cannot remove each other's files.
 SAFE_BITS = stat.S_ISGID | stat.S_ISVTX
 READ_BY_INSTRUCTORS = 0o640
-MAKE = N_("`course class make FOLDER --group GROUP` makes one as it has to be")
+MAKE = N_("`course class make FOLDER --group GROUP` makes a folder with the right permissions")
 
 
 def place() -> Path | None:
@@ -34,10 +34,13 @@ def place() -> Path | None:
         return None
     path = Path(chosen)
     if not path.is_absolute():
-        raise LabError(_(
-            "{setting}={chosen!r} is no whole path: it begins with no /",
-            setting=SETTING, chosen=chosen,
-        ))  # fmt: skip
+        raise LabError(
+            _(
+                "{setting}={chosen!r} is not an absolute path; it must begin with /",
+                setting=SETTING,
+                chosen=chosen,
+            )
+        )
     return path
 
 
@@ -71,12 +74,15 @@ def readers(folder: Path) -> Readers:
             folder=folder, problem=problem, make=MAKE,
         ))  # fmt: skip
     if there.st_uid != os.getuid() and there.st_gid in {os.getgid(), *os.getgroups()}:
-        raise LabError(_(
-            "you belong to the group {st_gid}, which reads in {folder}, so nothing "
-            "of yours is shared. If all learners belong to it, this is the wrong "
-            "group: {make}",
-            st_gid=group_name(there.st_gid), folder=folder, make=MAKE,
-        ))  # fmt: skip
+        raise LabError(
+            _(
+                "you belong to the group {st_gid}, which can read {folder}, so your progress is "
+                "not shared. If all learners belong to this group, it is the wrong group: {make}",
+                st_gid=group_name(there.st_gid),
+                folder=folder,
+                make=MAKE,
+            )
+        )
     return Readers(there.st_uid, there.st_gid)
 
 
@@ -113,10 +119,14 @@ def make(folder: Path, group: str, members: list[str] | None = None) -> Readers:
         folder.chmod(MODE)  # after chown, which clears the setgid bit
     there = folder.stat()
     if problem := problem_of(there):
-        raise LabError(_(
-            "{folder} {problem}, and its file system keeps it so; take another one",
-            folder=folder, problem=problem,
-        ))  # fmt: skip
+        raise LabError(
+            _(
+                "{folder} {problem}, and its file system does not allow a change; use a "
+                "different folder",
+                folder=folder,
+                problem=problem,
+            )
+        )
     return Readers(there.st_uid, there.st_gid)
 
 

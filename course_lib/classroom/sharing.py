@@ -92,7 +92,8 @@ def help_me(raised: bool = True) -> None:
 def _standing(workspace: Workspace, place: Path | None) -> str:
     if place is None:
         return _(
-            "there is no class here ({setting} names no folder): nothing is shared", setting=SETTING
+            "there is no class here, because {setting} names no folder, so nothing is shared",
+            setting=SETTING,
         )
     who, agreed = folder.readers(place).words, agreement(workspace, place)
     if agreed is None:

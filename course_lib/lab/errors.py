@@ -25,7 +25,7 @@ class BudgetError(LabError):
 
 
 class UnknownRunError(LabError, LookupError):
-    """No run of the workspace has this name or job id."""
+    """Error for a name or job id that no run of the workspace has."""
 
 
 class DeletedRunError(UnknownRunError):

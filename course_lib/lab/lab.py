@@ -103,7 +103,7 @@ class Lab:
         return excerpt(Path(self.site.programs), file, names)
 
     def submit(self, recipe: Recipe | Unfinished, *, again: bool = False) -> Run | Unfinished:
-        """The run of this recipe: the one there is, or a new one.
+        """The run of this recipe, an existing or a new one.
 
         The same recipe at the same site is submitted only once. It is submitted again if its run
         was cancelled, if it failed before its first iteration, or with `again=True`.

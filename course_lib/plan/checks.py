@@ -63,7 +63,7 @@ def number(what: str, value: object, least: float | None = None, above: bool = F
     if found is None:
         raise PlanError(
             _(
-                "{what} = {value} is not a finite number; use one such as 1 or 2.5",
+                "{what} = {value} is not a finite number; use a number such as 1 or 2.5",
                 what=what,
                 value=shown(value),
             )
@@ -163,7 +163,7 @@ def expect_each(
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
         raise PlanError(
             _(
-                "{what} = {values} is no list; use one such as [{such_as}]",
+                "{what} = {values} is not a list; use a list such as [{such_as}]",
                 what=what,
                 values=shown(values),
                 such_as=such_as,
@@ -172,7 +172,7 @@ def expect_each(
     found = tuple(expect(kind, what, value, such_as) for value in values)
     if len(found) < least:
         raise PlanError(
-            _("{what} is empty; use one such as [{such_as}]", what=what, such_as=such_as)
+            _("{what} is empty; use a list such as [{such_as}]", what=what, such_as=such_as)
         )
     return found
 

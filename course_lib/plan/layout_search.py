@@ -69,7 +69,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the one that
+    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the layout that
     lacks least memory; `refused` counts impossible layouts by reason."""
 
     fitting: tuple[Estimate, ...]
@@ -84,7 +84,7 @@ class Found:
             reasons = "; ".join(f"{text} ({count} ×)" for text, count in self.refused.items())
             raise PlanError(
                 _(
-                    "no layout divides: {reasons}; use another batch, other devices or a "
+                    "no layout is possible: {reasons}; use a different batch, other devices or a "
                     "wider choice",
                     reasons=reasons or _("the choice is empty"),
                 )
@@ -258,7 +258,7 @@ def _of_grid(
                 continue
             for zero, recompute in product(choice.zero, choice.recompute):
                 if zero >= 2 and pipeline > 1:
-                    _refuse(refused, _("zero 2 and 3 do not go with a pipeline"))
+                    _refuse(refused, _("zero 2 and 3 cannot be combined with a pipeline"))
                     continue
                 if recompute == "selective" and choice.flash and "none" in choice.recompute:
                     continue  # a fused kernel keeps no scores, so this equals "none"

@@ -39,7 +39,7 @@ def not_whole(value: object) -> str:
     """Return what is wrong with a number; learners get 2.0 from `32 / 16`."""
     value = unboxed(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_EXACT:
-        return _("has a point; write {value} (a // b divides without one)", value=int(value))
+        return _("has a decimal point; write {value} (or use a // b)", value=int(value))
     return _("is not a whole number")
 
 

@@ -67,8 +67,8 @@ def main(argv: list[str] | None = None) -> int:
     if not made:
         raise LabError(
             _(
-                "no run that has ended lies in {folder}. Lessons delete theirs at their "
-                "end; `course run --keep` keeps them",
+                "{folder} has no run that has ended. Lessons delete their runs at the end; "
+                "`course run --keep` keeps them",
                 folder=workspace.folder,
             )
         )

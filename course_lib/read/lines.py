@@ -243,7 +243,7 @@ def all_blocks(
     """Yield the same blocks, and raise an `UnreadableError` after the readable part."""
     with open_any(path) as file:
         if _is_noise(_head(file)):
-            raise UnreadableError(_("it is neither text nor packed in a way that is known here"))
+            raise UnreadableError(_("it is neither text nor packed in a known format"))
         if last_bytes is not None and is_plain(path):
             file.seek(max(0, path.stat().st_size - last_bytes))
             if file.tell():

@@ -40,8 +40,8 @@ from course_lib.words import N_, _
 
 MET, UNMET = "✓", "✗"
 UNREAD = N_(
-    "Is that what the cell above made, unchanged? Run that cell once more; if the "
-    "check says the same, it is a mistake of the course, and worth a report."
+    "Did something change the result of the cell above? Run that cell once more. If the check "
+    "still fails, please report it as an error of the course."
 )
 
 
@@ -268,9 +268,9 @@ def _own_line(error: Exception) -> str:
 def _another_unit(given: object, wanted: str) -> str:
     written = getattr(given, "unit", "")
     if not wanted:
-        return _("You wrote {unit}, and a plain number is asked for, without a unit.", unit=written)
+        return _("You wrote {unit}. Write a plain number without a unit.", unit=written)
     return _(
-        "You wrote {unit}, which is a unit of something else; {wanted} are asked for.",
+        "You wrote {unit}, but the exercise asks for {wanted}.",
         unit=written,
         wanted=_(wanted),
     )
@@ -279,8 +279,8 @@ def _another_unit(given: object, wanted: str) -> str:
 def _not_a_run(given: object) -> str:
     if isinstance(given, Recipe):
         return _(
-            "This is the recipe {name!r}: it says what to run, and nothing has run "
-            "yet. Submit it with lab.submit(…) and give the check what that returns.",
+            "This is the recipe {name!r}, which has not run yet. Submit it with lab.submit(…) "
+            "and give the check the run that it returns.",
             name=given.name,
         )
     missing = getattr(given, "missing", ())

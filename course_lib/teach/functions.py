@@ -73,7 +73,7 @@ def returned(
             said += "\n" + _("The function is tried in one process. All it needs is given to it.")
         check.refuse(asked, said)
     if found is None:
-        check.refuse(asked, _("It gave nothing yet: fill in the gap, and return the result."))
+        check.refuse(asked, _("It returned nothing. Fill in the gap, and return the result."))
     return found
 
 
@@ -82,7 +82,7 @@ def whole_numbers(given: Iterable[Any], most: int) -> list[int]:
     found = [(one, real(one)) for one in islice(given, most)]
     strange = [one for one, number in found if number is None or number != int(number)]
     if strange:
-        raise TypeError(_("{value} is no whole number", value=in_short(strange[0])))
+        raise TypeError(_("{value} is not a whole number", value=in_short(strange[0])))
     return [int(number or 0) for _one, number in found]
 
 

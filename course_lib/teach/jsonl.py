@@ -26,7 +26,7 @@ def append(path: Path, entry: Mapping[str, Any], what: str) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        print(_("({what} could not be kept: {error})", what=what, error=error))
+        print(_("({what} could not be saved: {error})", what=what, error=error))
 
 
 def entries(path: Path) -> list[dict[str, Any]]:

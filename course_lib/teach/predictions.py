@@ -89,9 +89,9 @@ def predict(
             return Prediction(question, None, unit)
         raise GuessMissingError(
             _(
-                "your guess is still to come: {subject}.\nWrite it in the cell above in "
-                "place of the dots, run that cell, then this one; a wrong guess teaches "
-                "more than none.\n(To read on without guessing: %env {switch}=skip)",
+                "your guess is missing: {subject}.\nWrite it in the cell above in place of the "
+                "dots. Run that cell, then this cell. A wrong guess teaches more than none.\n(To "
+                "read on without guessing: %env {switch}=skip)",
                 subject=subject,
                 switch=SWITCH,
             )
@@ -132,7 +132,7 @@ def _checked(subject: str, guess: object, choices: Sequence[str] | None) -> Gues
         allowed = ", ".join(repr(choice) for choice in choices)
         raise ArgumentError(
             _(
-                "{subject}: {strange!r} is none of the answers; take {allowed}",
+                "{subject}: {strange!r} is not one of the answers; use {allowed}",
                 subject=subject,
                 strange=strange[0],
                 allowed=allowed,

@@ -177,4 +177,4 @@ def test_a_folder_is_made_as_it_has_to_be(tmp_path, monkeypatch, capsys):
     assert main(["class", "make", str(place), "--members", "ada"]) == 2
     monkeypatch.setenv("COURSE_CLASS", "relative/folder")
     assert main(["class"]) == 2
-    assert "is no whole path" in capsys.readouterr().err
+    assert "is not an absolute path" in capsys.readouterr().err

@@ -77,7 +77,7 @@ def test_a_name_that_a_stopped_cell_would_have_made_leads_back_to_it(tmp_path):
     assert "NameError" in shown[0]
     assert (
         "hang does not exist yet, because the cell that makes it stopped before (your guess is "
-        "still to come: whose error). Correct that cell" in shown[0]
+        "missing: whose error). Correct that cell" in shown[0]
     )
     assert "j does not exist yet" in shown[1]
     assert "name 'another' is not defined" in shown[2]

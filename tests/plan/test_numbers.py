@@ -130,9 +130,12 @@ def test_large_counts_of_a_table_do_not_overflow():
 @pytest.mark.parametrize(
     ("refused", "text"),
     [
-        (lambda: plan.cluster("selene", devices=64.0), "devices = 64.0 has a point; write 64 "),
+        (
+            lambda: plan.cluster("selene", devices=64.0),
+            "devices = 64.0 has a decimal point; write 64 ",
+        ),
         (lambda: plan.cluster("selene", devices=-8), "devices -8 is too small"),
-        (lambda: plan.cluster("selene").but(nodes=np.float64(2)), "has a point; write 2 "),
+        (lambda: plan.cluster("selene").but(nodes=np.float64(2)), "has a decimal point; write 2 "),
         (lambda: plan.Layout(data=np.int64(0)), "data 0 is too small; use 1 or more"),
         (lambda: plan.Layout(data=True), "data = True is not a whole number"),
         (lambda: plan.Layout(zero=np.int64(4)), "zero stage .*4.* is unknown; use 0, 1, 2 or 3"),

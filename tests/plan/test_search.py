@@ -81,7 +81,7 @@ def test_what_cannot_fit_is_said_with_the_nearest():
 
 
 def test_what_cannot_divide_is_said_with_the_reasons():
-    with pytest.raises(PlanError, match=r"no layout divides: .*does not divide the batch"):
+    with pytest.raises(PlanError, match=r"no layout is possible: .*does not divide the batch"):
         _ = search(preset("13b"), cluster("selene", 64), 1, Choice(tensor=(1,))).best
 
 

@@ -18,7 +18,7 @@ def test_the_error_of_a_batch_names_value_rule_and_cure():
     ("values", "text"),
     [
         ({"tensor": 0}, "tensor 0 is too small; use 1 or more"),
-        ({"data": 2.0}, "data = 2.0 has a point; write 2 "),
+        ({"data": 2.0}, "data = 2.0 has a decimal point; write 2 "),
         ({"pipeline": True}, "pipeline = True is not a whole number"),
         ({"zero": 4}, "zero stage 4 is unknown; use 0, 1, 2 or 3"),
         ({"precision": "fp4"}, "use one of fp32, fp16, bf16, fp8, mxfp8, nvfp4"),

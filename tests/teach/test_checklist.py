@@ -80,7 +80,7 @@ def test_solved_once_stays_solved_and_no_later_check_is_a_try(workspace):
     [
         (..., "Replace the ..."),
         ("dp4", "This is str, not a run"),
-        (Recipe(name="dp4", commands="hostname"), "nothing has run yet. Submit it"),
+        (Recipe(name="dp4", commands="hostname"), "which has not run yet. Submit it"),
         (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
         (FinishedRun("FAILED"), "rank 1 ran out of memory"),
         (FinishedRun("COMPLETED", deleted=True), "This run was deleted.*Run the cell above"),
@@ -103,7 +103,7 @@ def test_an_error_in_a_check_is_told_and_not_taken_for_an_unsolved_exercise(work
         check.that(True, "x", hint="")
         _ = 1 / 0
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert "✓ x\n✗ what was handed in can be read" in str(caught.value)
+    assert "✓ x\n✗ the answer can be read" in str(caught.value)
     assert standings(workspace) == []
 
 
@@ -123,7 +123,7 @@ def test_a_workspace_that_cannot_be_written_does_not_stop_a_check(tmp_path, caps
     in_the_way.write_text("")
     with Checklist("00.1", in_the_way) as check:
         check.that(True, "x", hint="")
-    assert "could not be kept" in capsys.readouterr().out
+    assert "could not be saved" in capsys.readouterr().out
 
 
 def test_progress_ends_with_how_much_of_the_course_is_solved():

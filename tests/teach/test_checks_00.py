@@ -63,9 +63,9 @@ LOOP = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", ex
         (local(), NOT_FOUND, 127, "A command was not found"),
         (local(), "local 0\n", None, "Wait for it"),
         (LOOP, RIGHT, 0, "srun started 1 on each"),
-        (IN_DOUBLE_QUOTES, "local 0\n" * 6, 0, "In single quotes each task"),
+        (IN_DOUBLE_QUOTES, "local 0\n" * 6, 0, "In single quotes, each task"),
         (local(command="echo local $SLURM_LOCALID"), "local 0\n", 0, "without srun"),
-        (local(command="echo local 0; echo local 1; …"), RIGHT, 0, "stand in the command"),
+        (local(command="echo local 0; echo local 1; …"), RIGHT, 0, "are written into the command"),
     ],
 )
 def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, recipe, log, exit_code, words):
@@ -75,7 +75,7 @@ def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, recipe, log, exit_c
 def test_a_gap_that_is_left_and_a_recipe_that_was_not_submitted_are_told_apart(finished):
     gap = shell.recipe("local", "srun hostname", nodes=..., directives={"ntasks-per-node": ...})
     assert "Still to fill in: nodes" in hint_of(lesson00.ex00_local, gap)
-    assert "nothing has run yet" in hint_of(lesson00.ex00_local, local())
+    assert "which has not run yet" in hint_of(lesson00.ex00_local, local())
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def sleepers(finished):
 )
 def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answer):
     lesson00.ex00_device_seconds(answer, sleepers(*elapsed_s))
-    assert "✓ it is what the three jobs held" in capsys.readouterr().out
+    assert "✓ it is the device time that the three jobs held" in capsys.readouterr().out
 
 
 def test_a_cost_of_jobs_that_were_cleaned_away_cannot_be_checked(sleepers):
@@ -123,7 +123,7 @@ def test_device_seconds_hold_against_all_kinds_of_answers(sleepers):
         12: "Each job held 4 devices", 24: "the devices of one node", 48 / 3600: "in device-hours",
         3 * 4 * 5 * 60: "up to the time limit", 48 * 4: "For each job",
         37: "You answered 37 device-seconds. For each job",
-        "36 MB": "which is a unit of something else",
+        "36 MB": "but the exercise asks for",
     }  # fmt: skip
     hold(
         "device_seconds",

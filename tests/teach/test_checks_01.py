@@ -69,7 +69,7 @@ def test_chunks_of_one_time_pass(finished, files, before, chunks, capsys):
     [
         ((32, 1, 32, 64), "A chunk holds 32 times"),
         ((1, 1, 4, 4), "lies in 2560 chunks"),
-        ((1, 14, 32, 64), "do not divide"),
+        ((1, 14, 32, 64), "not a multiple"),
     ],
 )
 def test_chunks_that_do_not_fit_meet_their_hint(finished, files, before, chunks, words):
@@ -81,9 +81,9 @@ def test_a_run_that_is_another_one_meets_its_hint(finished, files, before):
     good = files((1, 20, 32, 64))
     plain = files((1, 20, 16, 64), compression=None)
     for recipe, printed, words in (
-        (training(plain), log(60), "They are not: this run read other files"),
-        (training(good, num_workers=2), log(60), "These differ: --num-workers"),
-        (training(good), log(60, wind=3.5), "that is other weather"),
+        (training(plain), log(60), "This run read different files"),
+        (training(good, num_workers=2), log(60), "These flags differ: --num-workers"),
+        (training(good), log(60, wind=3.5), "the weather is different"),
         (training(good), log(33), "It made 33 samples per second, the other 30"),
         (training(good), log(60, epochs=1), "trained for two epochs or more"),
         (training(good), "nothing\n", "trained for two epochs or more"),
@@ -144,7 +144,7 @@ def test_the_balance_holds_against_all_kinds_of_answers(workspace):
         49.4: "subtracted speeds", 8.8: "Work with the seconds", 7.551: "Subtract it first",
     }  # fmt: skip
     workers = {
-        1.82: "Workers are whole", 1: "in 34 ms", 6.05: "1/8.8 s is more", 7: "1/8.8 s is more",
+        1.82: "not a whole number", 1: "in 34 ms", 6.05: "1/8.8 s is more", 7: "1/8.8 s is more",
         4: "the smallest number",
     }  # fmt: skip
     hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, speeds)

@@ -90,7 +90,7 @@ WRONG = {
     "12 nobody loads": ([(LOADS, "str(")], "ranks 0, 1, 2, 3 test with other weights"),
     "12 the last one": (
         [(SAVES, "        pass\n"), ("dist.barrier()\n", LAST + "dist.barrier()\n")],
-        "the model of epoch 3 is in the file, and the best was that of epoch 2",
+        "the model of epoch 3 is in the file, but the best model is the model of epoch 2",
     ),
     "another mistake": ([("loss.backward()", "loss.backwards()")], "no attribute 'backwards'"),
     "no program": ([("best = float", "best = = float")], "SyntaxError"),

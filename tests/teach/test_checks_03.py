@@ -49,12 +49,17 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
     [
         (wide(nodes=1), log(data=2, micro_batches=2), 0, "It had 1 × 2"),
         (wide(global_batch=64), log(batch=64, micro_batches=2), 0, "lines say 64."),
-        (wide(global_batch=128), log(batch=128, micro_batches=4), 0, "nor multiplied by them"),
-        (wide(global_batch=8, micro_batch=2), log(batch=8), 0, "it is neither that of one"),
+        (
+            wide(global_batch=128),
+            log(batch=128, micro_batches=4),
+            0,
+            "nor multiplied by the number of devices",
+        ),
+        (wide(global_batch=8, micro_batch=2), log(batch=8), 0, "neither the batch of one device"),
         (wide().but(name="dp4"), log(batch=8), 0, "This is the run 'dp4'; the recipe of"),
         (wide(micro_batch=2), log(micro_batches=4), 0, "went through the model 4 times"),
         (wide(iterations=4), log(), 0, "--train-iters of wide is 4"),
-        (wide(), log(data=1), 0, "One copy of the model sends gradients to nobody"),
+        (wide(), log(data=1), 0, "A single copy of the model exchanges no gradients"),
         (wide(), log(data=2).replace(*CUT_BY_TWO), 0, "tensor 2"),
         (shell.recipe("hello", "echo hello", nodes=2), "hello\n", 0, "started something else"),
         (wide(), MEMORY_LINE.format(rank=3), 41, "limit of device memory was reached on rank 3"),
@@ -77,7 +82,7 @@ def dp4(finished):
 def test_megabytes_hold_against_all_kinds_of_answers(dp4):
     wrong = {
         RIGHT_MB / 100: "in one iteration. The run had 100",
-        RIGHT_MB / 1.5: "every piece travels more than once",
+        RIGHT_MB / 1.5: "every piece is sent more than once",
         RIGHT_MB * 1e6: "right in bytes. The exercise asks for MB (10⁶ bytes)",
         RIGHT_MB * 4: "One gradient is 4 bytes",
         RIGHT_MB * 0.39: "One gradient is 4 bytes",

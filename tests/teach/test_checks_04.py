@@ -86,9 +86,9 @@ def test_the_right_description_is_solved_and_has_the_links_of_the_lesson(finishe
         ({"nodes": ...}, "nodes is filled in"),
         ({"devices_per_node": 7}, "counts from 0. What is the highest"),
         ({"devices_per_node": 2}, "What is the highest that you see"),
-        ({"nodes": 5}, "What the nodes are called says nothing"),
+        ({"nodes": 5}, "The names of the nodes do not matter"),
         ({"inside": "nvlink"}, "Only one of the four lines is about two ranks of the same node"),
-        ({"between": "sockets"}, "What stands behind `via NET/`"),
+        ({"between": "sockets"}, "What follows `via NET/`"),
         ({"gpu_direct": True}, "one more word at the end"),
         ({"inside": "shm"}, "use one of nvlink, pcie, memory"),
         ({"gpus": 8}, "unexpected keyword argument 'gpus'"),
@@ -165,7 +165,7 @@ def test_milliseconds_hold_against_all_kinds_of_answers(roads):
     right = 6 * (0.1 + STEP_MS)
     wrong = {
         right / 1e3: "right in s. The exercise asks for ms",
-        6 * STEP_MS * 163.04 / 124.44: "the table of words twice",
+        6 * STEP_MS * 163.04 / 124.44: "the token embedding twice",
         6 * STEP_MS * 85.06 / 124.44: "two tables of embeddings are missing",
         6 * (0.05 + LAB_BYTES / 4 / 2e6): "the link inside a node",
         LAB_BYTES / 1e6: "which link does every step",

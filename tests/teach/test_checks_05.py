@@ -83,7 +83,7 @@ def test_the_right_run_is_solved(recorded, capsys):
         ({"profile": (8, 9)}, "the first that is *not* recorded"),
         ({"profile": (9, 11)}, "The log counts steps from 1, and the flags from 0"),
         ({"micro_batch": 4, "global_batch": 16}, "micro_batch=4"),
-        ({"num_layers": 2}, "Another model, batch or way of cutting it"),
+        ({"num_layers": 2}, "A different model, batch or layout"),
         ({"ranks": (1, 2, 3)}, "There are records of ranks [1, 2, 3]"),
     ],
 )
@@ -112,9 +112,9 @@ def test_the_right_operator_is_solved(recorded, healthy, capsys, name, calls):
     [
         (..., "operator is filled in"),
         (5, "operator is a text"),
-        ("items", "with `aten::` in front"),
+        ("items", "which begin with `aten::`"),
         ("aten::mm", "6 times per step of a rank here, and 6 times in the healthy run"),
-        ("aten::as_strided", "only because something else is"),
+        ("aten::as_strided", "only because another operator is"),
     ],
 )
 def test_a_wrong_operator_is_met_by_its_hint(recorded, healthy, name, words):

@@ -41,16 +41,16 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"fits_log": OUT_OF_MEMORY}, "What does a sample of 256 tokens leave behind"),
+        ({"fits_log": OUT_OF_MEMORY}, "How much memory does a sample of 256 tokens need"),
         ({"breaks_log": ""}, "Micro-batch 6 fits too"),
         ({"fits": 6, "breaks": 4, "fits_log": OUT_OF_MEMORY, "breaks_log": ""}, "swap 6 and 4"),
         ({"fits": 2}, "They are 2 and 6"),
-        ({"model": gpt.model("tiny").but(layers=2)}, "These differ: --num-layers"),
+        ({"model": gpt.model("tiny").but(layers=2)}, "These flags differ: --num-layers"),
         ({"breaks_log": "srun: error: no such program\n"}, "It failed for another reason"),
-        ({"breaks_log": KILLED}, "The system ended it before it came to its limit"),
-        ({"seq_length": 128, "max_position_embeddings": 128}, "These differ: --max-position"),
+        ({"breaks_log": KILLED}, "The system ended the run before it reached its limit"),
+        ({"seq_length": 128, "max_position_embeddings": 128}, "These flags differ: --max-position"),
         ({"device_memory_gib": 0}, "It had None bytes"),
-        ({"iterations": 1}, "memory is fuller in the second"),
+        ({"iterations": 1}, "memory use is higher in the second"),
         ({"global_batch": 480}, "Only one of several micro-batches"),
     ],
 )
@@ -76,7 +76,7 @@ def test_an_empty_gap_and_a_run_that_goes_on_are_told_apart(finished, pair):
 
 def test_a_run_of_another_kind_is_told_by_what_it_lacks(finished, pair):
     other = finished(shell.recipe("hello", "echo hello"), "hello\n")
-    assert "These differ" in hint_of(lesson06.ex06_longer, other, pair()[1])
+    assert "These flags differ" in hint_of(lesson06.ex06_longer, other, pair()[1])
 
 
 def test_the_published_micro_batch_holds_against_all_kinds_of_answers(lab):

@@ -108,7 +108,7 @@ NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
         (scaling, "It changed w2 in place"),
         (lambda *given: right(*given[:5], given[5] + 0.0), "TypeError: slice indices must"),
         (lambda *given: right(*given) / given[-1], "added, not averaged"),
-        (lambda *given: right(*given[:4], 0, given[5]), "where does `rank` enter"),
+        (lambda *given: right(*given[:4], 0, given[5]), "Where do you use `rank`"),
         (gate_uncut, "ValueError"),
         (by_rows, "Cut w1 and w3 by columns"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) * (x @ w3), "Is w2 missing?"),
@@ -116,7 +116,7 @@ NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
         (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "you gave it x w3"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) @ w2, "The gate x w3 is missing"),
         (lambda *given: sys.exit(), "it ends the program"),
-        (lambda *given: None, "gave nothing"),
+        (lambda *given: None, "returned nothing"),
         (lambda *given: right(*given).sum(), "a row for each token"),
         (lambda *given: "text", "ValueError"),
         (lambda *given: lesson07.SMALL.whole(), "it calls whole of the course"),
@@ -137,7 +137,7 @@ def test_gigabytes_that_a_sample_sends():
     layer = 4096 * 8192 * 2 / 1e9
     sent = 320 * layer * 1.75
     wrong = {
-        320 * layer: "travels more than once", sent / 2: "How many bytes does one layer",
+        320 * layer: "is sent more than once", sent / 2: "the output of a layer",
         sent / 80: "That is one layer", 80 * layer: "That is one sum in each layer, sent once",
         sent * 1.5: "six sums in a layer", sent * 322 / 320: "You answered", 37.8: "You answered",
     }  # fmt: skip

@@ -67,7 +67,7 @@ def test_an_order_that_is_not_printed_is_megatrons_own_and_passes(finished):
         ({"tensor": 1, "pipeline": 4}, "tensor 1, pipeline 4, data 1"),
         ({"tensor": 1, "pipeline": 2, "data": 2}, "data ranks have a copy of the model each"),
         ({"world": 2, "tensor": 2, "pipeline": 1}, "world line says world size 2"),
-        ({"count": 16, "batch": 32}, "nor multiplied by them"),
+        ({"count": 16, "batch": 32}, "nor multiplied by the number of devices"),
         ({"count": 2, "batch": 4}, "lines say 4."),
         ({"count": 1}, "It made 1. global batch = micro batch"),
     ],
@@ -87,7 +87,7 @@ def test_another_run_than_that_of_the_exercise_is_told_so(finished):
 
 def test_a_recipe_that_was_not_submitted_and_one_with_gaps_are_told_apart():
     recipe = shell.recipe("hybrid", "srun torchrun --nproc-per-node=2", nodes=2)
-    assert "nothing has run yet" in hint_of(lesson07b.ex07b_hybrid, recipe)
+    assert "which has not run yet" in hint_of(lesson07b.ex07b_hybrid, recipe)
     unfinished = shell.recipe("hybrid", "srun torchrun --nproc-per-node=...", nodes=2)
     assert "Still to fill in: line 1" in hint_of(lesson07b.ex07b_hybrid, unfinished)
 

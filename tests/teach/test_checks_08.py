@@ -48,7 +48,7 @@ def test_a_search_that_begins_low_enough_passes(finished, capsys):
             log(),
             "may not fall below 16,384",
         ),
-        (settled(loss_scale=1024), log(scale=1024), "--loss-scale sets a fixed one"),
+        (settled(loss_scale=1024), log(scale=1024), "--loss-scale sets a fixed scale"),
         (settled("bf16"), log("bfloat16", 1.0), "some devices have only float16"),
         (settled("fp32"), log("float32", 1.0), "Its log says float32"),
         (settled(initial_loss_scale=2**14), log(iterations=3), "It made 3. Few steps"),

@@ -70,8 +70,8 @@ def test_as_few_layers_as_fit_pass(finished, capsys):
         (recipe(recompute="full"), "--recompute-method of fits is uniform. With this method"),
         (recipe(recompute="selective"), "granularity of fits is selective"),
         (recipe(), "granularity of fits is missing"),
-        (recipe(micro_batch=1), "These differ: --global-batch-size, --micro-batch-size."),
-        (recipe(layers=8), "These differ: --num-layers."),
+        (recipe(micro_batch=1), "These flags differ: --global-batch-size, --micro-batch-size."),
+        (recipe(layers=8), "These flags differ: --num-layers."),
         (recipe(nodes=2), "the devices"),
     ],
 )

@@ -50,13 +50,13 @@ def test_four_micro_batches_of_two_pass(finished, capsys):
     [
         (fits(micro_batch=8), "--micro-batch-size of fits is 8. So many samples are in a device"),
         (fits(micro_batch=1), "more often than it has to"),
-        (fits(global_batch=8), "it is neither that of one"),
-        (fits(global_batch=128), "nor multiplied by them"),
+        (fits(global_batch=8), "neither the batch of one device"),
+        (fits(global_batch=128), "nor multiplied by the number of devices"),
         (fits(global_batch=16), "The iteration lines say 16."),
         (fits(nodes=1), "It had 1 × 2"),
         (fits(name="all-at-once"), "This is the run 'all-at-once'"),
         (fits(iterations=5), "--train-iters of fits is 5"),
-        (fits(tensor=2), "a model that is cut takes several devices"),
+        (fits(tensor=2), "a model that is split needs several devices"),
     ],
 )
 def test_another_recipe_meets_its_hint(finished, recipe, words):

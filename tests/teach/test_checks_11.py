@@ -40,7 +40,7 @@ def test_a_wrong_fsdp_is_told_its_mistake(tried, name):
 
 def test_the_number_of_tokens_is_taken_in_every_form(workspace):
     wrong = {
-        16000: "P falls out", 64000: "P falls out", 8000 / 3: "forward and backward",
-        123: "P falls out",
+        16000: "P cancels out", 64000: "P cancels out", 8000 / 3: "forward and backward",
+        123: "P cancels out",
     }  # fmt: skip
     hold("tokens_needed", lesson11.ex11_tokens, 8000, wrong, accepted=["8,000 tokens", "8k"])

@@ -80,9 +80,9 @@ def test_any_way_to_the_same_training_passes(finished, base, recipe, capsys):
     ("recipe", "printed", "words"),
     [
         (sixteen(nodes=1), log(ranks=2), "It had 1 × 2"),
-        (sixteen(batch_size=1024), log(batch=1024), "nor multiplied by them"),
+        (sixteen(batch_size=1024), log(batch=1024), "nor multiplied by the number of devices"),
         (sixteen(batch_size=16), log(batch=16), "The iteration lines say 16"),
-        (sixteen(lr_scaling="none"), log(grew=1), "It stayed"),
+        (sixteen(lr_scaling="none"), log(grew=1), "It did not change"),
         (sixteen(lr_scaling="linear"), log(grew=16), "which is for SGD, or twice"),
         (sixteen(lr=2 * RATE, lr_scaling=None), log(grew=2), "the root of 4, the devices"),
         (sixteen(warmup_samples=0), log(), "--warmup-samples is missing or 0"),

@@ -95,9 +95,9 @@ def same_place(order, sizes, axis):
     [
         (..., "Replace the ..."),
         (3, "the function itself"),
-        (lambda order, sizes, axis: ..., "fill in the gap"),
+        (lambda order, sizes, axis: ..., "Fill in the gap"),
         (lambda order: [], "TypeError"),
-        (lambda order, sizes, axis: [["a"]], "is no whole number"),
+        (lambda order, sizes, axis: [["a"]], "is not a whole number"),
         (lambda order, sizes, axis: [], "in exactly one group"),
         (reversed_order, "wrong end"),
         (neighbours, "Multiply the sizes"),
@@ -195,7 +195,7 @@ def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old,
     [
         (..., "Replace the ..."),
         (7, "the function itself"),
-        (lambda p, r, m: None, "fill in the gap"),
+        (lambda p, r, m: None, "Fill in the gap"),
         (lambda p: [], "TypeError"),
         (lambda p, r, m: [("F", 0)] * 2 * m, 'a step is ("forward", 0)'),
         (lambda p, r, m: one_f_one_b(p, r, m, 1), "it calls one_f_one_b of the course"),
@@ -211,7 +211,7 @@ def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old,
         (lambda p, r, m: [(phase, n + 1) for phase, n in schedule(lambda p, r: p - r - 1)(p, r, m)],
          "count from 0"),
         (lambda p, r, m: [("backward", n) for n in range(m)] + [("forward", n) for n in range(m)],
-         "stands before its forward"),
+         "comes before its forward"),
     ],
 )  # fmt: skip
 def test_a_wrong_schedule_is_told_its_mistake(workspace, function, words):
@@ -255,7 +255,7 @@ def test_an_error_of_the_learners_own_file_is_no_mistake_of_the_course(tried):
     run = tried("schedule", ("def one_f", "import os\n\nRANK = os.environ['RANK']\n\n\ndef one_f"))
     hint = hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
     assert "KeyError: \"'RANK'\". It is raised in your own code, line 3 of own.py." in hint
-    assert "mistake of the course" not in hint
+    assert "error of the course" not in hint
 
 
 def test_a_file_that_has_changed_since_is_to_be_tried_again(tried):

@@ -65,7 +65,7 @@ WRONG = {
     "exchanged": ([("keys, values = G", "values, keys = G")], "keys and values are exchanged"),
     "not summed": ([(SUMS, "            pass\n")], "sum their gradients"),
     "own keys": ([(BOTH, BOTH.replace("Gather.apply", "")), (HIDDEN, "positions[None, :]")],
-                 "the positions of its own rank alone"),
+                 "only the positions of its own rank"),
     "no mask": ([('.masked_fill(hidden, float("-inf"))', "")], "positions look ahead"),
     "cut in backward": (
         [(SCATTERS, "        mine = grad.chunk(dist.get_world_size())[dist.get_rank()].clone()\n")],
@@ -102,18 +102,18 @@ def test_right_pieces_pass_in_every_form(workspace, capsys):
     [
         (..., "Replace the ..."),
         ("pieces", "the function itself"),
-        (lambda length, rank, size: ..., "fill in the gap"),
+        (lambda length, rank, size: ..., "Fill in the gap"),
         (lambda length, rank, size: 1 / 0, "ZeroDivisionError"),
-        (lambda length, rank, size: ["a"], "no whole number"),
+        (lambda length, rank, size: ["a"], "not a whole number"),
         (lambda length, rank, size: count(), "There is no position 64"),
         (lambda length, rank, size: sys.exit(), "it ends the program"),
         (lambda length, rank, size: [0], "Position 0 is on two ranks"),
-        (lambda length, rank, size: [rank], "Nobody has position 4"),
+        (lambda length, rank, size: [rank], "No rank has position 4"),
         (lambda length, rank, size: list(range(length)) if rank == 0 else [], "equally many"),
         (lambda length, rank, size: range(rank * length // size, (rank + 1) * length // size),
-         "The pieces follow each other"),
+         "Each rank has neighbouring pieces"),
         (lambda length, rank, size: [*range(rank * 8, rank * 8 + 8), *range(
-            length // 2 + rank * 8, length // 2 + rank * 8 + 8)], "has to get a late one for it"),
+            length // 2 + rank * 8, length // 2 + rank * 8 + 8)], "must also get a late piece"),
     ],
 )  # fmt: skip
 def test_wrong_pieces_are_told_their_mistake(workspace, function, words):
@@ -149,7 +149,7 @@ def test_one_model_on_four_devices_with_most_context_passes(forecaster, capsys, 
     ("wrong", "told"),
     [
         ({"tensor": 1, "context": 4, "log": MEMORY_LINE.format(rank=1)}, "With tensor 1 it does"),
-        ({"tensor": 1, "context": 4}, "Context 4 has all weights on every rank"),
+        ({"tensor": 1, "context": 4}, "Context 4 keeps all weights on every rank"),
         ({"tensor": 4, "context": 1}, "Tensor 4 fits in 160 MiB"),
         ({"tensor": 2, "context": 1}, "Tensor 2 × context 1 is 2: the other ranks have"),
         ({"memory": 1024}, 'forecaster("shared", 300'),

@@ -73,7 +73,7 @@ def test_another_run_than_the_one_asked_for_is_seen(finished, target):
     alone = finished(recipe("alone", zero=1).but(nodes=1, gpus_per_node=4), SHARDED_MIB)
     assert "the devices" in hint_of(lesson14.ex14_sharded, AFTER_MIB, alone, target)
     bigger = finished(recipe("bigger", micro_batch=4, zero=1), SHARDED_MIB)
-    assert "These differ: --global-batch" in hint_of(
+    assert "These flags differ: --global-batch" in hint_of(
         lesson14.ex14_sharded, AFTER_MIB, bigger, target
     )
 
@@ -169,7 +169,7 @@ def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
          accepted=["300 billion", "3e11 tokens"])  # fmt: skip
     digits = "how long is a sequence of this model?"
     rates = {
-        157.7 * 10e12: "ten times a tera", 154.02 * 10e12: "ten times a tera", 157.73e12: digits,
+        157.7 * 10e12: "is ten tera", 154.02 * 10e12: "is ten tera", 157.73e12: digits,
         153.83e12: digits, 150.2e12: "keep three digits", 2e14: "FLOPs of one iteration",
     }  # fmt: skip
     hold("right_flops_per_s", lambda answer: repaired(rate=answer), RATE, rates,
@@ -181,9 +181,9 @@ def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
     hold("right_days", lambda answer: repaired(days=answer), BIG_DAYS, days,
          accepted=[207, 212.5, 213])  # fmt: skip
     factors = {
-        8: "2 forward and 4 backward",
+        8: "2 FLOPs in forward and 4 in backward",
         4 / 3: "the ratio of the two factors",
-        5: "2 forward and 4 backward",
+        5: "2 FLOPs in forward and 4 in backward",
     }
     hold("factor_without_recomputation", lambda answer: repaired(factor=answer), 6, factors)
 
@@ -194,7 +194,7 @@ def test_the_predicted_peak_holds_against_all_kinds_of_answers(finished, target)
         BEFORE_MIB: "Of its 34.1 MiB of optimizer state, a device now keeps a part",
         AFTER_MIB - 4.27: "25.6 MiB of optimizer state are gone, but another part has grown",
         BEFORE_MIB - 34.14: "still keeps its own part",
-        60: "You answered 60 MiB. Measured were 75.0 MiB",
+        60: "You answered 60 MiB. The measured peak is 75.0 MiB",
     }  # fmt: skip
     hold(
         "predicted_mib",

@@ -110,7 +110,7 @@ def test_a_rank_and_a_node_in_usual_forms(case, rank, node):
 @pytest.mark.parametrize(
     ("kind", "rank", "node", "words"),
     [
-        ("stuck", 0, "node1", "only met the consequences"),
+        ("stuck", 0, "node1", "only shows consequences"),
         ("stuck", [2, 3], "node2", "more than one"),
         ("stuck", None, "node2", "began at one place"),
         ("stuck", 2, "node1", "2 on each"),
@@ -181,7 +181,7 @@ def test_a_seed_that_is_still_to_be_chosen_submits_nothing(lab, capsys):
     case = lab.mystery(...)
     assert case.wait() == "UNFINISHED"
     assert "seed" in capsys.readouterr().out
-    assert "This is none" in hint_of(lesson16.ex16_mystery, case, ..., ..., ..., ...)
+    assert "This is not a blind case" in hint_of(lesson16.ex16_mystery, case, ..., ..., ..., ...)
 
 
 def test_the_seal_of_the_lab_is_opened_by_the_program(repository, monkeypatch):
@@ -198,7 +198,9 @@ def test_the_seal_of_the_lab_is_opened_by_the_program(repository, monkeypatch):
 
 def test_an_open_run_is_no_blind_case(finished):
     run = finished(fault.recipe("open", "stuck"), "", exit_code=1)
-    assert "This is none" in hint_of(lesson16.ex16_warm_up, run, "stuck", 2, "node2", "exclude")
+    assert "This is not a blind case" in hint_of(
+        lesson16.ex16_warm_up, run, "stuck", 2, "node2", "exclude"
+    )
     assert BlindCase("stuck", 2, 4).text == "stuck:2:4"
 
 

@@ -64,7 +64,7 @@ def test_a_line_cut_by_a_kill_hides_no_other(workspace):
 def test_a_workspace_that_cannot_be_written_stops_no_lesson(workspace, capsys):
     (workspace / ".course").write_text("in the way")
     claim("the lesson goes on", 1.0, least=0)
-    assert "could not be kept" in capsys.readouterr().out
+    assert "could not be saved" in capsys.readouterr().out
 
 
 def test_course_run_gives_each_lesson_its_own_claims(tmp_path):

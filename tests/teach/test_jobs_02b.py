@@ -45,7 +45,7 @@ WRONG_JOBS = {
         {}, [("--rdzv-conf=is_host=$((SLURM_NODEID == 0))", "")], LOG, "does not say is_host",
     ),
     "15 host nowhere": ({}, [("$((SLURM_NODEID == 0))", "0")], LOG, "is_host is 0 (node1), 0"),
-    "two models": ({}, [], LOG + LOG, "Epoch 1 is told 2 times"),
+    "two models": ({}, [], LOG + LOG, "reports epoch 1 2 times"),
 }  # fmt: skip
 FIRST, PORT = "getent hosts", "$((10000 + SLURM_JOB_ID % 20000))"
 HOST, ID = "is_host=$((SLURM_NODEID == 0))", '--rdzv-id="$SLURM_JOB_ID"'
@@ -113,7 +113,7 @@ def test_a_job_with_the_last_three_passes(finished, capsys):
     lesson02b.ex02b_script(job(finished))
     underscores = [("--rdzv-id=", "--rdzv_id "), ("--rdzv-conf=", "--rdzv_conf=")]
     lesson02b.ex02b_script(job(finished, *underscores, ("--nnodes=2", '--nnodes="$SLURM_NNODES"')))
-    assert "✓ one model was trained: each epoch is told once" in capsys.readouterr().out
+    assert "✓ one model was trained, and each epoch is reported once" in capsys.readouterr().out
 
 
 @pytest.mark.many(3)
@@ -155,4 +155,4 @@ def test_a_second_run_touches_nothing_and_leaves_nothing(finished, tmp_path, mon
 def test_without_bash_the_check_says_so(finished, monkeypatch):
     run = job(finished)
     monkeypatch.setattr(false_cluster.shutil, "which", lambda _: None)
-    assert "There is no bash" in hint_of(lesson02b.ex02b_script, run)
+    assert "This check needs bash" in hint_of(lesson02b.ex02b_script, run)

@@ -39,7 +39,7 @@ LONGEST_WORDS, MOST_NAMED = 200, 20
 
 
 class NoRecordingError(LabError, LookupError):
-    """No run of this recipe was recorded."""
+    """Error for a recipe of which no run was recorded."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ def ask_stacks(run: Run, wait_s: float) -> Stacks:
     if run.ended or run.status.waiting:
         raise LabError(
             _(
-                "{name} (job {job_id}) has no ranks to ask: it is {reason}. Only a "
-                "running job has stacks, also if it hangs",
+                "{name} (job {job_id}) has no ranks to ask: it is {reason}. Only a running job "
+                "has stacks, even if it hangs",
                 name=run.name,
                 job_id=run.job_id,
                 reason=run.reason,

@@ -68,7 +68,7 @@ class Device:
         for share in expect_each(tuple, "flash_shares", self.flash_shares, '("bf16", 0.4)', 0):
             if len(share) != 2:
                 raise PlanError(
-                    _("flash_shares {share} is no pair; use (precision, share)", share=shown(share))
+                    _("flash_shares {share} must be a pair, (precision, share)", share=shown(share))
                 )
             positive(_("flash share of {share}", share=share[0]), share[1])
         if self.flash_shares and {name for name, _unused in self.flash_shares} != set(
@@ -76,8 +76,8 @@ class Device:
         ):
             raise PlanError(
                 _(
-                    "flash_shares {flash_shares} is not of every precision; use a pair "
-                    "for each of {precisions}",
+                    "flash_shares {flash_shares} does not cover every precision; use a pair for "
+                    "each of {precisions}",
                     flash_shares=shown(self.flash_shares),
                     precisions=", ".join(WHOLE_PRECISIONS),
                 )
@@ -121,8 +121,8 @@ class Device:
         if value is None:
             raise PlanError(
                 _(
-                    "{name} of {name2} is unknown, and this answer needs it; measure it "
-                    "and use dataclasses.replace(device, {name}=100), say",
+                    "{name} of {name2} is unknown, but needed here; measure it, then use "
+                    "dataclasses.replace(device, {name}=100)",
                     name=name,
                     name2=self.name,
                 )

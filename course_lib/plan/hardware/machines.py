@@ -210,7 +210,7 @@ def _plain(name: str) -> str:
 
 def cluster(name: str, devices: int = 0) -> Cluster:
     """Return a cluster of the table with the nodes that `devices` need. A device's name stands for
-    the cluster in which it usually sits."""
+    the cluster in which it is usually built."""
     usual = {key: CLUSTERS[where].but(device=DEVICES[key]) for key, where in USUAL.items()}
     found = named("cluster", _plain(name), CLUSTERS | usual)
     devices = whole_number("devices", devices, least=0)

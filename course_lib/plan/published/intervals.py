@@ -61,7 +61,7 @@ class Evidence(NamedTuple):
             )
         if not self.unlike:
             return text
-        return _("{text}; never held against {unlike}", text=text, unlike=", ".join(self.unlike))
+        return _("{text}; never compared with {unlike}", text=text, unlike=", ".join(self.unlike))
 
 
 def bits(layout: Layout) -> str:

@@ -58,7 +58,7 @@ def one_f_one_b(stages: int, stage: int, micro_batches: int, chunks: int) -> Ste
 
 def interleaved(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
     """Run 1F1B over `chunks` model pieces per stage: `stages` micro-batches pass one piece, then
-    the next piece, until all micro-batches are through."""
+    the next piece, until all micro-batches have passed."""
     turns = [
         (first + m, chunk)
         for first in range(0, micro_batches, stages)

@@ -104,7 +104,7 @@ def _read(config: str | Path | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
             )
         ) from None
     if not isinstance(content, dict):
-        raise PlanError(_("{path} holds no configuration; use a config.json", path=path))
+        raise PlanError(_("{path} contains no configuration; use a config.json", path=path))
     return content, path.resolve().parent.name
 
 

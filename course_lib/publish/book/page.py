@@ -154,7 +154,7 @@ def _of_the_results(shown: Shown) -> str:
         measured = _("Numbers and figures of this page")
         said = f"{measured}: {escape(shown.origin.words())}."
     elif shown.is_there:
-        said = _("Where and when the numbers of this page were measured, its run did not say.")
+        said = _("The run did not record where and when the numbers of this page were measured.")
     else:
         said = _("This lesson was not run for this book: its cells show no results.")
     if not shown.changed:

@@ -51,8 +51,8 @@ def moving(frames: Sequence[tuple[str, str, str]]) -> str:
 
 def missing() -> str:
     words = _(
-        "What this cell of the lesson shows belongs here. It was not run for this deck: "
-        "`make course`, then `make slides`."
+        "The result of this cell belongs here, but the cell was not run for this deck. Run `make "
+        "course`, then `make slides`."
     )
     return f'<div class="not-run"><p>{prose.inline(words)}</p></div>'
 

@@ -53,7 +53,7 @@ class Timetable:
         for number, day in enumerate(self.days, start=1):
             lines += ["", *([_("Day {number}", number=number)] if len(self.days) > 1 else [])]
             lines += [f"  {each.begin}  {each.length:>7}  {each.what}" for each in day]
-        lines += ["", _("When time runs short, leave out, from the top:")]
+        lines += ["", _("If time is short, leave out these parts, from the top:")]
         return "\n".join([*lines, *(f"  {cut}" for cut in self.late)])
 
 

@@ -159,7 +159,7 @@ def links(path: PathLike) -> Links:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        return _build({}, (_("{file} is no links.json: it holds no JSON object", file=file),))
+        return _build({}, (_("{file} is not a links.json: it has no JSON object", file=file),))
     return _build(data, ())
 
 

@@ -89,8 +89,8 @@ class NcclLog:
         tables = (self.communicators, self.ranks, self.channels, self.warnings, self.tests)
         if not self.versions and not self.network and all(table.empty for table in tables):
             return _(
-                "nothing in these {lines} lines was understood: no line that NCCL or "
-                "RCCL prints; set NCCL_DEBUG=INFO for the job",
+                "nothing in these {lines} lines was understood, because NCCL or RCCL printed "
+                "none of them; set NCCL_DEBUG=INFO for the job",
                 lines=self.lines,
             )
         return _(

@@ -63,7 +63,7 @@ def _nan(diary: Diary) -> Iterator[DiaryFinding]:
     if len(first) > 1:  # all ranks: not a single sample
         number = int(first["iteration"].iloc[0])
         text = _(
-            "the loss of {first} ranks is no number at iteration {number}",
+            "the loss of {first} ranks is not a number at iteration {number}",
             first=len(first),
             number=number,
         )
@@ -71,8 +71,8 @@ def _nan(diary: Diary) -> Iterator[DiaryFinding]:
         return
     row = first.iloc[0]
     text = _(
-        "the first loss that is no number is that of rank {rank} ({node}) at "
-        "iteration {iteration}, samples {samples}",
+        "the first loss that is not a number is the loss of rank {rank} ({node}) at iteration "
+        "{iteration}, samples {samples}",
         rank=row["rank"],
         node=row["node"],
         iteration=row["iteration"],
@@ -109,7 +109,7 @@ def _skipped(diary: Diary) -> Iterator[DiaryFinding]:
         if left_out and all(left_out[0] in others for who, others in made.items() if who != rank):
             number, node = int(str(rank)), _place(diary, int(str(rank)))
             text = _(
-                "rank {number} ({node}) has made no step {left_out}, and went on",
+                "rank {number} ({node}) skipped step {left_out} and continued",
                 number=number,
                 node=node,
                 left_out=left_out[0],

@@ -83,7 +83,7 @@ class Stacks:
         if not self.ranks:
             return ""
         if not any(stack.answered for stack in self.ranks):
-            return _("No rank has answered: none has begun, or all are gone.")
+            return _("No rank has answered: no rank has started yet, or all have ended.")
         if any(stack.collective for stack in self.ranks):
             return ""
         return _(

@@ -85,7 +85,7 @@ class Board:
         }
 
     def __repr__(self) -> str:
-        none = _("nobody is on the board yet")
+        none = _("the board is still empty")
         text = self.table().to_string() if self.entries else none
         return text + self._passed_over()
 
@@ -98,7 +98,7 @@ class Board:
         if not self.passed_over:
             return ""
         return "\n" + _(
-            "{count} files in {folder} are no entries, and were passed over",
+            "{count} files in {folder} are not entries and were skipped",
             count=self.passed_over,
             folder=self.folder,
         )
@@ -107,7 +107,7 @@ class Board:
         """Put a score on the board under a name that no other learner uses."""
         entry = Entry(name=checked_name(name), score=score)
         if score.origin:
-            print(_("a recorded run is nobody's try: it does not go on the board"))
+            print(_("a recorded run cannot be entered on the board"))
             return
         if score.broken_rules:
             rules = "; ".join(score.broken_rules)
@@ -119,7 +119,7 @@ class Board:
         if any(one.name == entry.name and one.score.job not in self.mine for one in self.entries):
             raise LabError(
                 _(
-                    "somebody else stands on the board as {name!r}; choose another name",
+                    "the name {name!r} is already on the board; choose a different name",
                     name=entry.name,
                 )
             )
@@ -160,7 +160,7 @@ def checked_name(name: str) -> str:
     if not tidy or len(tidy) > LONGEST_NAME or hidden or name != name.strip() or posing:
         raise LabError(
             _(
-                "{name} is no name for the board: one line of 1 to {longest} letters",
+                "{name} cannot be a name on the board; use one line of 1 to {longest} letters",
                 name=shown(name),
                 longest=LONGEST_NAME,
             )

@@ -92,7 +92,7 @@ class Score:
         lines = [
             _("{run} (job {job})", run=self.run, job=self.job_id),
             _(
-                "  held-out loss   {loss:.3f} ± {error:.3f}  (asked: {target:g}; {goal})",
+                "  held-out loss   {loss:.3f} ± {error:.3f}  (target: {target:g}; {goal})",
                 loss=self.loss,
                 error=self.error,
                 target=self.target,
@@ -100,8 +100,8 @@ class Score:
             ),
             _("  tokens          {tokens:,}", tokens=self.tokens),
             _(
-                "  time            {seconds:.0f} s  (foreseen: {foreseen:.0f} s, off by a factor "
-                "of {off_by:.2f})",
+                "  time            {seconds:.0f} s  (predicted: {foreseen:.0f} s, off by a "
+                "factor of {off_by:.2f})",
                 seconds=self.seconds,
                 foreseen=self.foreseen,
                 off_by=self.off_by,
@@ -162,7 +162,7 @@ def predicted_seconds(recipe: Recipe) -> float | None:
 
 def _refuse_unscorable(run: Any) -> None:
     if not (hasattr(run, "recipe") and hasattr(run, "paths")):
-        raise LabError(_("task.score takes a run: what lab.submit(…) returned"))
+        raise LabError(_("task.score needs a run, which lab.submit(…) returns"))
     name = run.name
     if not run.ended:
         state = run.state
@@ -170,11 +170,11 @@ def _refuse_unscorable(run: Any) -> None:
             _("{run} is {state}; wait for its end with run.wait()", run=name, state=state)
         )
     if not run.ok:
-        failed = _("{run} did not end well, and only a whole run counts: ", run=name)
+        failed = _("{run} did not complete, so it does not count: ", run=name)
         raise LabError(failed + run.error)
     if predicted_seconds(run.recipe) is None:
         unknown = _(
-            "{run} foresees nothing: make its recipe with task.recipe(…, seconds=…)", run=name
+            "{run} has no predicted time; make its recipe with task.recipe(…, seconds=…)", run=name
         )
         raise LabError(unknown)
 
@@ -184,17 +184,17 @@ def broken_rules(task: Task, run: Any) -> Iterator[str]:
     recipe, flags = run.recipe, run.recipe.flags
     extra = recipe.files or recipe.before or recipe.commands or recipe.script
     if recipe.program != gpt.PROGRAM or extra:
-        yield _("it has run something else than {program}", program=gpt.PROGRAM)
+        yield _("it did not run {program}", program=gpt.PROGRAM)
     if chosen := sorted(set(recipe.environment) - {PREDICTION}):
         yield _(
             "its environment ({names}) may change how fast its devices are",
             names=", ".join(chosen),
         )
     if flags.get("--data-path") != task.learn or flags.get("--split") != SPLIT:
-        yield _("it has learned from another text than the one given (--data-path, --split)")
+        yield _("it was trained on a different text (--data-path, --split)")
     if begun := [flag for flag in FOREIGN if flag in flags]:
         yield _(
-            "it did not begin with random weights and the text given ({flags})",
+            "it did not start from random weights on the given text ({flags})",
             flags=", ".join(begun),
         )
 
@@ -211,7 +211,7 @@ def judge(task: Task, run: Any) -> Judgement:
         return Judgement(int(told["samples"]), float(judged["loss"]), float(judged["error"]))
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise LabError(
-            _("the judge said nothing that could be read: {said!r}", said=said[-300:])
+            _("the output of the evaluation cannot be read: {said!r}", said=said[-300:])
         ) from error
 
 
@@ -222,7 +222,7 @@ def _kept_judgement(run: Any) -> Judgement:
         return msgspec.json.decode(content, type=Judgement)
     except (OSError, msgspec.MsgspecError) as error:
         raise LabError(
-            _("{run} was recorded without its weights, and before it was judged", run=run.name)
+            _("{run} was recorded without its weights and before it was scored", run=run.name)
         ) from error
 
 

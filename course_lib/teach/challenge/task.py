@@ -55,7 +55,7 @@ class Task:
         import pandas as pd
 
         rows = {  # short texts: notebooks cut cells longer than 50 letters
-            "text": (_("Python's own library, 1,024 kinds of tokens"), "fixed"),
+            "text": (_("Python's standard library, with a vocabulary of 1,024 tokens"), "fixed"),
             "samples": (_("{sequence} tokens each", sequence=SEQUENCE), "fixed"),
             "model": (
                 _("a GPT of any depth and width (heads of {head_size})", head_size=HEAD_SIZE),
@@ -63,15 +63,15 @@ class Task:
             ),
             "devices": (_("all, or some of the cluster's"), "free"),
             "layout": (_("data, tensor, pipeline, ZeRO, micro batch"), "free"),
-            "learning": (_("batch, iterations, rate and its course, seed"), "free"),
+            "learning": (_("batch, iterations, learning rate and its schedule, seed"), "free"),
             "goal": (
                 _("held-out loss of {target:g} nats per token, or less", target=self.target),
                 "fixed",
             ),
-            "score": (_("seconds × how wrongly you foresaw them"), "fixed"),
+            "score": (_("seconds × the error of your prediction"), "fixed"),
             "budget": (
                 _(
-                    "{device_minutes:g} device-minutes for all you try",
+                    "{device_minutes:g} device-minutes for all your jobs",
                     device_minutes=self.device_minutes,
                 ),
                 "fixed",
@@ -80,7 +80,7 @@ class Task:
         return pd.DataFrame(
             [(what, who) for what, who in rows.values()],
             index=list(rows),
-            columns=["what", _("who decides")],
+            columns=["what", _("decided by")],
         )
 
     def model(self, layers: int, hidden: int) -> Model:
@@ -104,20 +104,20 @@ class Task:
         if foreseen is None or not 0.1 <= foreseen < 1e9:
             raise RecipeError(
                 _(
-                    "seconds {seconds!r} is no time; foresee one such as 25",
+                    "seconds {seconds!r} is not a time; predict a number such as 25",
                     seconds=own_number(seconds),
                 )
             )
         if decided := [flag for flag in FIXED if flag in more]:
             raise RecipeError(
-                _("{decided}: the task decides that, for all alike", decided=", ".join(decided))
+                _("{decided}: the task fixes this for everybody", decided=", ".join(decided))
             )
         if (model.sequence, model.vocabulary) != (SEQUENCE, VOCABULARY):
             raise RecipeError(
                 _(
-                    "model {name} has samples of {sequence} and {vocabulary} kinds of "
-                    "tokens, the task {sequence2} and {vocabulary2}: make one by "
-                    "task.model(2, 64)",
+                    "model {name} has {sequence} tokens per sample and a vocabulary of "
+                    "{vocabulary}, but the task has {sequence2} and {vocabulary2}; make the "
+                    "model with task.model(2, 64)",
                     name=model.name,
                     sequence=model.sequence,
                     vocabulary=model.vocabulary,
@@ -142,7 +142,7 @@ class Task:
         """Put a score on the board, under a name of your choice."""
         if isinstance(score, Unfinished):
             missing = ", ".join(score.missing)
-            print(_("nothing to enter yet: {missing} still to be filled in", missing=missing))
+            print(_("nothing to enter yet; still fill in {missing}", missing=missing))
             return
         self.board().enter(score, name)
 
@@ -164,7 +164,7 @@ def task(
     if goal is None or goal <= 0:
         raise RecipeError(
             _(
-                "target {target!r} is no loss; use one such as {target_nats}",
+                "target {target!r} is not a loss; use a number such as {target_nats}",
                 target=target,
                 target_nats=TARGET_NATS,
             )
@@ -172,7 +172,7 @@ def task(
     if budget is None or budget <= 0:
         raise RecipeError(
             _(
-                "device_minutes {device_minutes!r} is no budget; use one such as 24",
+                "device_minutes {device_minutes!r} is not a budget; use a number such as 24",
                 device_minutes=device_minutes,
             )
         )

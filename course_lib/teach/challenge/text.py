@@ -61,7 +61,7 @@ def start(program: str, *arguments: str) -> str:
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise LabError(
-            _("{program} was not done after {patience_s} s", program=program, patience_s=PATIENCE_S)
+            _("{program} still ran after {patience_s} s", program=program, patience_s=PATIENCE_S)
         ) from error
     if done.returncode:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]

@@ -53,7 +53,8 @@ def trains_as(
         not changed,
         _("it trains what {name} trains", name=name),
         hint=_(
-            "These differ: {flags}. They change more than is asked for. Compare the two recipes.",
+            "These flags differ: {flags}. The exercise asks for fewer changes. Compare the two "
+            "recipes.",
             flags=", ".join(changed),
         ),
     )
@@ -124,8 +125,8 @@ def copies(check: Checklist, run: Any, wanted: int = 0) -> int:
         data != wanted if wanted else data < 2,
         _("the run averaged gradients"),
         hint=_(
-            "Its log says: {world}. One copy of the model sends gradients to nobody, and a model "
-            "that is cut takes several devices for a copy.",
+            "Its log says: {world}. A single copy of the model exchanges no gradients, and a "
+            "model that is split needs several devices for one copy.",
             world=run.log.world,
         ),
     )
@@ -136,8 +137,8 @@ def batch_is(check: Checklist, run: Any, wanted: int, devices: int) -> None:
     """Check the number of samples in a step, summed over all devices."""
     batch = global_batch(run)
     over_all = _(
-        "The global batch counts over all devices: it is neither that of one nor multiplied by "
-        "them."
+        "The global batch counts the samples of all devices. It is neither the batch of one "
+        "device nor multiplied by the number of devices."
     )
     is_other = batch is not None and batch in (wanted * devices, wanted / devices)
     check.that(
@@ -169,9 +170,9 @@ def fits(check: Checklist, estimate: Any) -> None:
         estimate.fits,
         _("it fits into the memory of a device"),
         hint=_(
-            "The fullest device needs {device_gib:.1f} of {capacity_gib:.1f} GiB, the largest part "
-            "of it {part} ({size:.1f} GiB). What is cut finer by tensor, pipeline, ZeRO or "
-            "recomputation?",
+            "The fullest device needs {device_gib:.1f} of {capacity_gib:.1f} GiB, and the "
+            "largest part is {part} ({size:.1f} GiB). Would tensor, pipeline, ZeRO or "
+            "recomputation make this part smaller?",
             device_gib=estimate.device_gib,
             capacity_gib=estimate.capacity_gib,
             part=part,

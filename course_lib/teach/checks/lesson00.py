@@ -43,7 +43,7 @@ def ex00_local(run: Any) -> None:
             bool(printed),
             _("its tasks printed lines such as 'local 0'"),
             hint=_(
-                "No line of the log begins so. Is the echo after srun?\n{lines}",
+                "No line of the log begins with `local`. Is the echo after srun?\n{lines}",
                 lines=run.last_lines(5),
             ),
         )
@@ -58,7 +58,7 @@ def ex00_local(run: Any) -> None:
 def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
     expected, started = NODES * TASKS_PER_NODE, _tasks_per_node(recipe)
     why = (
-        _("without srun the script runs once, on the first node, however many tasks it asked for.")
+        _("without srun the script runs once, on the first node, for any number of tasks.")
         if "srun" not in recipe.commands
         else _(
             "there are {nodes} nodes. `--ntasks` of srun counts over all of them, and "
@@ -75,9 +75,9 @@ def _three_on_each(check: Checklist, recipe: Any, lines: int) -> None:
         started == TASKS_PER_NODE and not TYPED.search(recipe.commands),
         _("by {tasks_per_node} tasks on each node", tasks_per_node=TASKS_PER_NODE),
         hint=_(
-            "srun started {count:g} on each, or the numbers stand in the command. Ask for tasks "
-            "with `ntasks-per-node`, and let each print its own number: which variable of Slurm "
-            "holds it?",
+            "srun started {count:g} on each node, or the numbers are written into the command. "
+            "Ask for tasks with `ntasks-per-node`, and let each task print its own number: which "
+            "variable of Slurm holds it?",
             count=started,
         ),
     )
@@ -98,15 +98,15 @@ def _other_numbers(printed: Counter[str], commands: str) -> str:
     said = ", ".join(f"'local {value}'" for value in sorted(printed))
     if set(printed) == {"0"} and "SLURM_LOCALID" in commands:
         return _(
-            "All {total} lines are 'local 0', though the variable is the right one: "
-            "between double quotes, or without any, the script fills it in once, "
-            "before srun starts the tasks. In single quotes each task does.",
+            "All {total} lines are 'local 0', although the variable is right. In double quotes "
+            "or without quotes, the script fills the variable in once, before srun starts the "
+            "tasks. In single quotes, each task fills it in.",
             total=printed.total(),
         )
     if "" in printed:
         return _(
-            "Nothing stands after `local`: a variable that does not exist is empty. "
-            "Is its name spelt as in the list of SLURM_ variables?"
+            "There is nothing after `local`, because a variable that does not exist is empty. Is "
+            "its name spelt as in the list of SLURM_ variables?"
         )
     return _("The log has {said}. Which variable counts the tasks within the node?", said=said)
 
@@ -116,7 +116,7 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
     with Checklist("00.2") as check:
         given = check.number(answer, "device_seconds")
         jobs = list(islice(runs, MOST_RUNS)) if isinstance(runs, Iterable) else []
-        check.unless(not jobs, _("the jobs were handed in"), hint=_("Give the check `sleepers`."))
+        check.unless(not jobs, _("the check got the jobs"), hint=_("Give the check `sleepers`."))
         for run in jobs:
             check.succeeded(run, _("the run `{run}`", run=getattr(run, "name", run)))
         # Without Slurm accounting, only the duration of the sleep is known.
@@ -126,10 +126,10 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
         check.amount(
             given,
             _held(devices, spent_s, limits_s),
-            _("it is what the three jobs held"),
+            _("it is the device time that the three jobs held"),
             hint=_(
-                "For each job: devices × seconds that it ran (`Elapsed`; the time in the "
-                "queue does not count). Then add up."
+                "For each job, multiply its devices by the seconds that it ran (`Elapsed`; the "
+                "time in the queue does not count). Then add up the jobs."
             ),
         )
 
@@ -149,7 +149,7 @@ def _held(devices: list[int], spent_s: list[float], limits_s: list[int]) -> Amou
             (
                 sum(spent_s),
                 _(
-                    "That is how long the jobs ran. Each job held {devices} devices meanwhile.",
+                    "That is how long the jobs ran. Each job held {devices} devices.",
                     devices=devices[0],
                 ),
             ),

@@ -29,18 +29,18 @@ ALONE, ENOUGH, HALVES = 8.8, 12.6, 53.2
 READING = 1 / ALONE - 1 / ENOUGH
 
 RECORDED = {
-    "forward": N_("It is kernels and nothing else, the same in each step: record it."),
-    "backward": N_("It is kernels and nothing else. Its gradients stay where they were recorded."),
+    "forward": N_("It consists only of kernels, the same in each step, so record it."),
+    "backward": N_("It consists only of kernels. Its gradients stay at the recorded addresses."),
     N_("Adam's step, its rate in a tensor on the GPU"): N_(
-        "With the rate in a tensor all that it reads lies on the GPU, at the same "
-        "address each time: record it."
+        "If the rate is in a tensor, everything that the step reads is on the GPU, at the same "
+        "address each time, so record it."
     ),
 }
 
 OUTSIDE = {
     N_("read the next batch"): N_(
-        "Reading is no kernel. A graph would train on the recorded batch for ever; the "
-        "new one is copied to where that lies."
+        "Reading is not a kernel. A graph would train on the recorded batch for ever. Copy each "
+        "new batch to the address of the recorded batch."
     ),
     N_("compute the next learning rate in Python"): N_(
         "A graph runs no Python: the rate would stay what it was. Compute it outside, "
@@ -51,8 +51,8 @@ OUTSIDE = {
         "nothing has been computed yet."
     ),
     "if not loss.isfinite(): break": N_(
-        "To decide, Python has to look at a result, and there is no Python in a graph. "
-        "Look now and then, between two replays."
+        "To decide, Python has to look at a result, but a graph runs no Python. Look between two "
+        "replays from time to time."
     ),
 }
 
@@ -70,8 +70,8 @@ def ex01_chunks(run: Any, before: Any) -> None:
             close(kept, wanted, 1e-3),
             _("and sees the same weather"),
             hint=_(
-                "Persistence is off by {kept:.4g} m/s with its files, by {wanted:.4g} "
-                "with the others: that is other weather.",
+                "Persistence is off by {kept:.4g} m/s with its files and by {wanted:.4g} with "
+                "the others, so the weather is different.",
                 kept=kept,
                 wanted=wanted,
             ),
@@ -104,8 +104,8 @@ def _are_packed(check: Checklist, run: Any) -> None:
         check.refuse(
             _("its files can be read"),
             _(
-                "{folder}: {error}. The cell above packs the files, and the last one of the lesson "
-                "removes them. Run the lesson from its top; runs that are over are kept.",
+                "{folder}: {error}. The cell above packs the files, and the last cell removes "
+                "them. Run the lesson from its top; it reuses runs that have ended.",
                 folder=folder,
                 error=error,
             ),
@@ -113,16 +113,16 @@ def _are_packed(check: Checklist, run: Any) -> None:
     check.that(
         compression is not None,
         _("its files are compressed"),
-        hint=_("They are not: this run read other files. Give it those that packed(…) made."),
+        hint=_("This run read different files. Give it the files that packed(…) made."),
     )
     counts = [ceil(size / each) for size, each in zip(shape[1:], chunk[1:], strict=True)]
     unpacked = prod(counts) * prod(chunk) / prod(shape[1:])
-    requirement = _("what is unpacked is what is read")
+    requirement = _("only what is read is unpacked")
     check.unless(
         chunk[0] > 1,
         requirement,
         hint=_(
-            "A chunk holds {times} times. A step wants one of them, and all {times} are unpacked.",
+            "A chunk holds {times} times. A step needs one of them, but all {times} are unpacked.",
             times=chunk[0],
         ),
     )
@@ -130,8 +130,8 @@ def _are_packed(check: Checklist, run: Any) -> None:
         prod(counts) > MOST_CHUNKS,
         requirement,
         hint=_(
-            "Nothing is unpacked in vain. But a state lies in {chunks} chunks, and each has to "
-            "be looked up and unpacked by itself. Make them larger: how much is read at once?",
+            "All unpacked numbers are used. But a state lies in {chunks} chunks, and each is "
+            "looked up and unpacked separately. Make them larger: how much is read at once?",
             chunks=prod(counts),
         ),
     )
@@ -139,8 +139,8 @@ def _are_packed(check: Checklist, run: Any) -> None:
         unpacked < MOST_UNPACKED,
         requirement,
         hint=_(
-            "For each number that is read, {unpacked:.2g} are unpacked: the chunks do "
-            "not divide the {str} numbers of a state, so the last ones are mostly empty.",
+            "For each number that is read, {unpacked:.2g} are unpacked. The {str} numbers of a "
+            "state are not a multiple of the chunk, so the last chunks are mostly empty.",
             unpacked=unpacked,
             str=" × ".join(map(str, shape[1:])),
         ),
@@ -239,13 +239,13 @@ def ex01_balance(without: object, workers: object) -> None:
                 unit=N_("workers"),
                 share=EXACT,
                 slips=(
-                    (exact, _("Workers are whole. Is the next smaller number enough?")),
+                    (exact, _("This is not a whole number. Is the next smaller number enough?")),
                     (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
                     (HALVES / ALONE, of_all),
                     (ceil(HALVES / ALONE), of_all),
                 ),
             ),
-            _("so many workers keep the GPU busy"),
+            _("this number of workers keeps the GPU busy"),
             hint=_(
                 "Find the smallest number of workers with which reading a sample, divided by the "
                 "workers, takes no longer than computing."

@@ -20,24 +20,24 @@ def ex02_ranks(node: object, local_rank: object, world_size: object, numbers: ob
     (at, place), world = divmod(RANK, EACH), NODES * EACH
     asked: dict[str, tuple[object, float, str, tuple[Slip, ...], str]] = {
         "world_size": (
-            world_size, world, _("the world has that many ranks"),
+            world_size, world, _("the world has this many ranks"),
             ((NODES, _("That is the number of nodes.")),
              (EACH, _("That is the number of ranks on one node.")),
              (NODES + EACH, _("Each of the 8 nodes has 4 ranks: multiply, do not add."))),
             _("There is one rank for each device of each node."),
         ),
         "node": (
-            node, at, _("rank 22 is on that node"), ((at + 1, from_0), (RANK // NODES, not_8)),
+            node, at, _("rank 22 is on this node"), ((at + 1, from_0), (RANK // NODES, not_8)),
             _("Ranks 0 to 3 are on node 0, ranks 4 to 7 on node 1, and so on."),
         ),
         "local_rank": (
-            local_rank, place, _("it has that local rank there"),
+            local_rank, place, _("this is its local rank"),
             ((place + 1, from_0), (RANK, _("That is the rank among all ranks.")),
              (RANK % NODES, not_8), (at, _("That is the number of the node."))),
             _("Ranks 20 to 23 share its node. Which of them is rank 22?"),
         ),
         "numbers": (
-            numbers, NUMBERS / world, _("it ends with so many numbers of the sum"),
+            numbers, NUMBERS / world, _("each rank ends with this number of numbers"),
             ((NUMBERS, _("That is what all_reduce leaves.")), (NODES, one_node), (EACH, one_node),
              (NUMBERS * world, _("The sum has 32 numbers, like the tensor of each rank."))),
             _("The sum has as many pieces as there are ranks, and each rank keeps one."),

@@ -13,10 +13,10 @@ from course_lib.teach.trials.judge import came_through
 from course_lib.teach.trials.seen import Seen
 from course_lib.words import N_, _
 
-FEWER = N_("all of it on fewer ranks too")
+FEWER = N_("all edits also hold on fewer ranks")
 A_NUMBER = N_(
-    "It was right on as many ranks as the program had before: a number of them "
-    "stands in it, where dist.get_world_size() belongs."
+    "It was right with the earlier number of ranks. Does the program contain this number instead "
+    "of dist.get_world_size()?"
 )
 
 
@@ -68,7 +68,7 @@ def _on_fewer(trial: verdict.Trial) -> str:
         ""
         if ended
         else _(
-            "On {few} ranks the program does not come to its end. {a_number}",
+            "On {few} ranks the program does not end. {a_number}",
             few=few,
             a_number=A_NUMBER,
         )
@@ -82,7 +82,7 @@ def _came_to(seen: Seen) -> int:
 
 def _ended_badly(check: Checklist, seen: Seen, run: Any, on_fewer: str = "") -> None:
     alone = waits_alone(seen)
-    check.unless(bool(alone), _("all ranks come to the same meetings"), hint=alone)
+    check.unless(bool(alone), _("all ranks join the same collectives"), hint=alone)
     check.unless(bool(on_fewer), FEWER, hint=on_fewer)
     came_through(check, seen.trial, run)
 
@@ -107,14 +107,14 @@ def ex02b_script(run: Any) -> None:
         check.ended(run, _("the job"))
         check.unless(
             not script_edits.text_of(run),
-            _("the job runs commands of your own"),
+            _("the job runs your own commands"),
             hint=_('{name!r} has none. Submit shell.recipe("…", commands, …).', name=run.name),
         )
         jobs = script_edits.rehearsed(run)
         check.unless(
             not jobs,
-            _("the commands run once more, on a false cluster"),
-            hint=_("There is no bash on this machine, which this check needs for that."),
+            _("the commands run once more, on a simulated cluster"),
+            hint=_("This check needs bash, which is not on this machine."),
         )
         for number, edit in script_edits.EDITS.items():
             said = next(edit.judge(run, jobs), "")
@@ -127,9 +127,9 @@ def ex02b_script(run: Any) -> None:
         times = script_edits.times_told(run.text)
         check.that(
             times == 1,
-            _("one model was trained: each epoch is told once"),
+            _("one model was trained, and each epoch is reported once"),
             hint=_(
-                "Epoch 1 is told {times} times in its log.\n{last_lines}",
+                "Its log reports epoch 1 {times} times.\n{last_lines}",
                 times=times,
                 last_lines=run.last_lines(),
             ),

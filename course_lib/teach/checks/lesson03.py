@@ -32,9 +32,8 @@ def ex03_wide(run: Any) -> None:
             run.log.world.micro_batches == 1,
             _("every device saw its share of the batch at once"),
             hint=_(
-                "The program went through the model {micro_batches} times before each "
-                "step. How many samples does each of 4 devices have to take, if 32 are "
-                "to be done in one go?",
+                "The program went through the model {micro_batches} times before each step. How "
+                "many samples must each of 4 devices take, so that 32 pass at once?",
                 micro_batches=run.log.world.micro_batches,
             ),
         )
@@ -63,7 +62,7 @@ def ex03_megabytes(answer: object, run: Any) -> None:
                 ),
                 (
                     iterations * gradients_mb,
-                    _("In a ring every piece travels more than once. Which factor says so?"),
+                    _("In a ring every piece is sent more than once. By what factor?"),
                 ),
             ),
         )

@@ -30,19 +30,19 @@ WHERE_TO_LOOK = {
         "from 0. What is the highest that you see?"
     ),
     "nodes": N_(
-        "Which is the highest rank in the four lines? Ranks count from 0 over all nodes. "
-        "What the nodes are called says nothing."
+        "Which is the highest rank in the four lines? Ranks count from 0 over all nodes. The "
+        "names of the nodes do not matter."
     ),
     "inside": N_(
         "Only one of the four lines is about two ranks of the same node. Read what "
         "follows `via` in it, and compare it with the table of links."
     ),
-    "between": N_("Three lines are about ranks of two nodes. What stands behind `via NET/`?"),
+    "between": N_("Three lines are about ranks of two nodes. What follows `via NET/`?"),
     "gpu_direct": N_(
         "An adapter that reads the device's memory itself has one more word at the end "
         "of its lines. Do these have it?"
     ),
-    "adapters": N_("The exercise tells it: every node has two."),
+    "adapters": N_("The exercise says that every node has two."),
 }
 
 
@@ -61,7 +61,7 @@ def ex04_describe(answer: object) -> None:
         missing = [name for name in COLLEAGUE if name not in answer]
         check.unless(
             bool(missing),
-            _("it has all that describes a cluster"),
+            _("it has all fields that describe a cluster"),
             hint=_(
                 "There is no {missing} in it. It has: {in_short}. Keep the names of the dict(…).",
                 missing=", ".join(missing),
@@ -73,7 +73,7 @@ def ex04_describe(answer: object) -> None:
         try:
             plan.NcclCluster(**answer)
         except (plan.PlanError, TypeError) as error:
-            check.refuse(_("there can be such a cluster"), str(error))
+            check.refuse(_("such a cluster can exist"), str(error))
         for name, right in COLLEAGUE.items():
             check.that(
                 bool(answer[name] == right),
@@ -107,8 +107,7 @@ def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
             measured.algorithm == "hierarchical",
             _("it added up inside the nodes first"),
             hint=_(
-                "Its algorithm was {algorithm!r}; the name of the other one stands in "
-                "the exercise.",
+                "Its algorithm was {algorithm!r}; the exercise names the other algorithm.",
                 algorithm=measured.algorithm,
             ),
         )
@@ -149,7 +148,7 @@ def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
                     (1 / right, _("That is the remaining share of the time.")),
                 ),
             ),
-            _("it was expected to be faster by so much"),
+            _("the expected gain is right"),
             hint=_(
                 "By what factor does the time fall? Count how often all bytes cross the slow "
                 "link: in a ring of 4 devices, and in a ring of 2 devices, one of each node."
@@ -195,7 +194,7 @@ def _ring_time(parameters: int, model: plan.Model, links: Any) -> Amount:
         unit="ms",
         slips=(
             in_other_unit(right, "ms", "s"),
-            (ring_ms(parameters + words), _("You counted the table of words twice.")),
+            (ring_ms(parameters + words), _("You counted the token embedding twice.")),
             (
                 ring_ms(12 * model.layers * model.hidden**2),
                 _("The two tables of embeddings are missing."),

@@ -41,7 +41,7 @@ def ex05_second(run: Any) -> None:
                 "--train-iters": ITERATIONS,
             },
             {
-                PLANT: _("It is the second fault that is asked for; you know the first already."),
+                PLANT: _("The exercise asks for the second fault. You know the first already."),
                 "--profile": _("No step was recorded. `profile` takes the steps to record."),
                 "--profile-step-start": counted,
                 "--profile-step-end": counted,
@@ -54,11 +54,10 @@ def ex05_second(run: Any) -> None:
         mine, its = layouts if layouts[0] != layouts[1] else models
         check.that(
             mine == its,
-            _("it trained what the ill run trained, in the same portions"),
+            _("it trained the same model as the ill run, with the same batch and layout"),
             hint=_(
-                "Another model, batch or way of cutting it makes other steps, and "
-                "`healthy` says nothing of those. It had:\n{mine}\nThe ill run had:\n"
-                "{its}",
+                "A different model, batch or layout has different steps, so you cannot compare "
+                "them with `healthy`. It had:\n{mine}\nThe ill run had:\n{its}",
                 mine=mine,
                 its=its,
             ),
@@ -101,8 +100,8 @@ def _cause(check: Checklist, operator: str, before: float, after: float) -> None
         after > 0,
         _("the operator was called in the run `second`"),
         hint=_(
-            "No operator is called {operator!r}. Names stand in "
-            "second.profile.operators, with `aten::` in front.",
+            "There is no operator {operator!r}. second.profile.operators lists the names, which "
+            "begin with `aten::`.",
             operator=operator,
         ),
     )
@@ -122,8 +121,8 @@ def _cause(check: Checklist, operator: str, before: float, after: float) -> None
         operator in TINY,
         _("it is the cause, or goes with it"),
         hint=_(
-            "{operator} is called more often only because something else is. Which "
-            "operator asks for a value?",
+            "{operator} is called more often only because another operator is. Which operator "
+            "asks for a value?",
             operator=operator,
         ),
     )
@@ -194,8 +193,8 @@ def ex05_waiting(answer: object, ill: Any) -> None:
             _waiting(profile, waits_us),
             _("it is the share of all device time that went into waiting"),
             hint=_(
-                "Add up what waiting_ms(ill) says of all ranks for one step, and divide "
-                "by how long one step takes all of them together."
+                "Add up waiting_ms(ill) of all ranks for one step, and divide by the time of "
+                "this step, summed over all ranks."
             ),
         )
 

@@ -27,7 +27,7 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
         low, high = _same_question(check, fits, "fits"), _same_question(check, breaks, "breaks")
         check.unless(
             breaks.ok and ran_out(fits),
-            _("the two runs have each its own place"),
+            _("the two runs have separate folders"),
             hint=_(
                 "`fits` ran out of memory and `breaks` completed: swap {low} and {high}.",
                 low=low,
@@ -38,9 +38,9 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
             ran_out(fits),
             _("`fits` stayed within the memory"),
             hint=_(
-                "Micro-batch {low} ran out of memory. The line of this lesson was drawn "
-                "for samples of 128 tokens. What does a sample of 256 tokens leave "
-                "behind, compared with those?",
+                "Micro-batch {low} ran out of memory. The line of this lesson was drawn for "
+                "samples of 128 tokens. How much memory does a sample of 256 tokens need, "
+                "compared with these?",
                 low=low,
             ),
         )
@@ -50,8 +50,8 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
             high - low <= APART,
             _("their micro-batches differ by at most {apart}", apart=APART),
             hint=_(
-                "They are {low} and {high}, so the wall is somewhere between. Try a "
-                "number in the middle: each try halves what is left.",
+                "They are {low} and {high}, so the limit lies between them. Try a number in the "
+                "middle: each try halves the range.",
                 low=low,
                 high=high,
             ),
@@ -71,8 +71,8 @@ def _same_question(check: Checklist, run: Any, name: str) -> int:
         asked == str(MEMORY_MIB * MIB),
         _("`{name}` had devices of {memory_mib} MiB", name=name, memory_mib=MEMORY_MIB),
         hint=_(
-            "It had {bytes} bytes. A larger device is another question. Take wall(…) with "
-            "MEMORY_MIB as it was.",
+            "It had {bytes} bytes. The exercise keeps the device. Use wall(…) with the original "
+            "MEMORY_MIB.",
             bytes=asked,
         ),
     )
@@ -81,9 +81,9 @@ def _same_question(check: Checklist, run: Any, name: str) -> int:
         and whole_flag(run, "--train-iters", ENOUGH) >= ENOUGH,
         _("`{name}` took its whole batch at once, and more than one", name=name),
         hint=_(
-            "Only one of several micro-batches is in memory at a time, and memory is fuller in the "
-            "second iteration: the optimizer keeps its state from the first step on. Take tried(…) "
-            "with a micro-batch and nothing else."
+            "Only one of several micro-batches is in memory at a time, and memory use is higher "
+            "in the second iteration, because the optimizer keeps its state from the first step "
+            "on. Call tried(…) with a micro-batch and nothing else."
         ),
     )
     return micro
@@ -95,7 +95,7 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         most_mib = float(check.left(breaks, "log", "`breaks`").memory["max_reserved_mib"].max())
     check.unless(
         most_mib > BEYOND * MEMORY_MIB,
-        _("the limit was kept"),
+        _("the limit was enforced"),
         hint=_(
             "Micro-batch {high} completed with {most_mib:.0f} MiB reserved, far more "
             "than the {memory_mib} MiB that it was given. This machine cannot hold a "
@@ -110,8 +110,8 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         breaks.ok,
         _("`breaks` did not complete"),
         hint=_(
-            "Micro-batch {high} fits too, so the wall stands further out. Its log says "
-            "how much was reserved: breaks.log.memory['max_reserved_mib'].",
+            "Micro-batch {high} fits too, so the limit is higher. Its log says how much was "
+            "reserved: breaks.log.memory['max_reserved_mib'].",
             high=high,
         ),
     )
@@ -120,9 +120,9 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         failure is not None and failure.cause == "host_oom_kill",
         _("`breaks` failed because its memory was full"),
         hint=_(
-            "The system ended it before it came to its limit: the memory of the machine "
-            "was full, not the {memory_mib} MiB of a device. Leave it more memory, and "
-            "submit it once more.\n{error}",
+            "The system ended the run before it reached its limit: the memory of the machine was "
+            "full, not the {memory_mib} MiB of a device. Free some memory, and submit the run "
+            "once more.\n{error}",
             memory_mib=MEMORY_MIB,
             error=breaks.error,
         ),
@@ -161,7 +161,7 @@ def ex06_published(answer: object) -> None:
                     (weights_mib, _("That is how many MiB one sample takes.")),
                 ),
             ),
-            _("that many samples ask for 512 MiB"),
+            _("this many samples ask for 512 MiB"),
             hint=_(
                 "How many numbers are heads × tokens × tokens, and how many bytes is "
                 "that for one sample? The refused tensor is a whole multiple of it."

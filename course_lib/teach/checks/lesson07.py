@@ -71,8 +71,8 @@ def _part(
         bool(changed),
         _("partial_sum leaves its matrices as they are"),
         hint=_(
-            "It changed {changed} in place, and the next rank is given the changed one. "
-            "Make a new matrix of what you need.",
+            "It changed {changed} in place, so the next rank gets the changed matrix. Make a new "
+            "matrix instead.",
             changed=", ".join(changed),
         ),
     )
@@ -109,11 +109,11 @@ def _adds_up(check: Checklist, parts: list[Matrix], given: Gated) -> None:
     elif _close(found * ranks, wanted):
         hint = _("It is too small by the number of ranks: partial sums are added, not averaged.")
     elif all(_close(part, parts[0]) for part in parts):
-        hint = _("All ranks returned the same: where does `rank` enter?")
+        hint = _("All ranks returned the same result. Where do you use `rank`?")
     else:
         hint = _(
-            "Cut w1 and w3 by columns and w2 by the rows that belong to them, for every rank "
-            "others, and all {inner} of them: where does the slice of a rank begin and end?",
+            "Cut w1 and w3 by columns and w2 by the matching rows. Every rank takes different "
+            "columns, and all {inner} are taken. Where does the slice of a rank begin and end?",
             inner=len(given.w2),
         )
     check.refuse(_("the results of {ranks} ranks add up to the whole", ranks=ranks), hint)
@@ -191,13 +191,13 @@ def ex07_sent(answer: object) -> None:
                     (
                         LAYERS * rows / 1e9,
                         _(
-                            "That is one sum in each layer, sent once. How many sums has a layer, "
-                            "forward and backward? What does the ring make of each sum?"
+                            "That is one sum in each layer, sent once. How many sums does a "
+                            "layer need, forward and backward? How much does the ring add?"
                         ),
                     ),
                     (
                         sums * rows / 1e9,
-                        _("In a ring every piece travels more than once. Which factor says so?"),
+                        _("In a ring every piece is sent more than once. By what factor?"),
                     ),
                     (
                         right * 1.5,
@@ -208,7 +208,7 @@ def ex07_sent(answer: object) -> None:
             ),
             _("each device sends that much for a sample"),
             hint=_(
-                "How many bytes does one layer hand to the next? How often is that "
-                "summed, and what does the ring make of it?"
+                "How many bytes does the output of a layer have? How often is it summed, and by "
+                "what factor does the ring multiply it?"
             ),
         )

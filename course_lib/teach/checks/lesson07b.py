@@ -37,7 +37,8 @@ def ex07b_hybrid(run: Any) -> None:
             _("{devices} processes formed one world", devices=DEVICES),
             hint=_(
                 "The world line says world size {world_size}. There is one process per device "
-                "slot: how many has each node, and is every launcher told of them?",
+                "slot. How many slots does each node have, and does every launcher start a "
+                "process for each?",
                 world_size=world.world_size,
             ),
         )

@@ -23,8 +23,8 @@ def ex08_settled(run: Any) -> None:
             "--fp16" in flags and log.world.precision == "float16",
             _("it computed in float16"),
             hint=_(
-                "Its log says {value}. bfloat16 needs no scale, which is true and no "
-                "answer: some devices have only float16.",
+                "Its log says {value}. It is true that bfloat16 needs no scale, but some devices "
+                "have only float16.",
                 value=log.world.precision or _("nothing of it"),
             ),
         )
@@ -33,7 +33,7 @@ def ex08_settled(run: Any) -> None:
             log.last_iteration >= ITERATIONS,
             _("it made at least {iterations} iterations", iterations=ITERATIONS),
             hint=_(
-                "It made {last_iteration}. Few steps prove little: take small(…) as it is.",
+                "It made {last_iteration}. Few steps prove little, so use small(…) unchanged.",
                 last_iteration=log.last_iteration,
             ),
         )
@@ -41,8 +41,8 @@ def ex08_settled(run: Any) -> None:
             log.skipped == 0,
             _("no iteration was skipped"),
             hint=_(
-                "Skipped: {skipped}. The scale began at {started:,.0f}. Where did that "
-                "of `half` come to rest? Begin below.",
+                "Skipped: {skipped}. The scale began at {started:,.0f}. At which value did the "
+                "scale of `half` stay? Begin below it.",
                 skipped=log.skipped,
                 started=started,
             ),
@@ -59,9 +59,8 @@ def ex08_settled(run: Any) -> None:
             )
             if LEAST_EXPONENT <= scale <= LARGEST_EXPONENT
             else _(
-                "With a scale of {scale:g} nearly all that vanishes without scaling "
-                "vanishes still. Look at the moving picture again: how far to the right "
-                "may the bars go?",
+                "With a scale of {scale:g}, nearly all numbers that vanish without scaling still "
+                "vanish. Look at the animation again: how far to the right may the bars go?",
                 scale=scale,
             ),
         )
@@ -71,18 +70,17 @@ def _moves_by_itself(check: Checklist, flags: dict[str, Any]) -> float:
     """Check that the loss scale is dynamic. Return its initial value."""
     check.unless(
         "--loss-scale" in flags,
-        _("its loss scale can move by itself"),
+        _("its loss scale can change by itself"),
         hint=_(
-            "--loss-scale sets a fixed one, which nobody raises or lowers when the "
-            "gradients change. Choose where the search begins instead: "
-            "initial_loss_scale."
+            "--loss-scale sets a fixed scale, which does not follow the gradients. Choose the "
+            "start of the search instead: initial_loss_scale."
         ),
     )
     started = float(flags.get("--initial-loss-scale", 2**32))
     floor = float(flags.get("--min-loss-scale", 0))
     check.that(
         floor < started,
-        _("its loss scale can move by itself"),
+        _("its loss scale can change by itself"),
         hint=_(
             "It begins with {started:,.0f} and may not fall below {floor:,.0f}, so the "
             "first overflow would find it unable to move. Leave --min-loss-scale out.",

@@ -31,7 +31,7 @@ def ex09_fits(run: Any, keep: Any, room: object) -> None:
             run,
             {GRANULARITY: "full", METHOD: "block"},
             {
-                GRANULARITY: _("Which one forgets all that a layer keeps but its input?"),
+                GRANULARITY: _("Which run forgets everything that a layer keeps except its input?"),
                 METHOD: _(
                     "With this method the number is the size of a group, and every layer is "
                     "recomputed. The other method counts layers."
@@ -87,10 +87,10 @@ def ex09_inputs(answer: object, run: Any) -> None:
         check.amount(
             given,
             _weight(inputs, layout.micro_batch, model),
-            _("it is what the inputs weigh"),
+            _("it is the size of the inputs"),
             hint=_(
-                "One input holds {hidden} numbers (the hidden size) for every token that "
-                "the device has in hand.",
+                "One input holds {hidden} numbers (the hidden size) for every token that the "
+                "device processes at once.",
                 hidden=model.hidden,
             ),
         )

@@ -54,7 +54,7 @@ def ex10_needless(answer: object, run: Any) -> None:
         check.amount(
             given,
             _needless(gradients_mb),
-            _("it is what every device sends needlessly in a step"),
+            _("it is what every device sends unnecessarily in a step"),
             hint=_(
                 "One gradient is {bytes_per_gradient} bytes; the log of {name} says how "
                 "many parameters there are; d is {devices}.",
@@ -77,10 +77,10 @@ def _needless(gradients_mb: float) -> Amount:
                 ACCUMULATED * once,
                 _("That is all that a device sends. One of the eight exchanges is needed."),
             ),
-            (once, _("That is one exchange. How many of the eight are needless?")),
+            (once, _("That is one exchange. How many of the eight are unnecessary?")),
             (
                 times * gradients_mb,
-                _("In a ring every piece travels more than once. Which factor says so?"),
+                _("In a ring every piece is sent more than once. By what factor?"),
             ),
         ),
     )

@@ -46,7 +46,7 @@ def ex11_tokens(answer: object) -> None:
             ),
             _("the gather takes as long as the forward pass of that many tokens"),
             hint=_(
-                "Seconds to gather P parameters: 2 P / 50e9. Seconds to compute T tokens "
-                "with them: 2 P T / 400e12. P falls out."
+                "Seconds to gather P parameters: 2 P / 50e9. Seconds to compute T tokens with "
+                "them: 2 P T / 400e12. P cancels out."
             ),
         )

@@ -153,11 +153,12 @@ def _rate(check: Checklist, run: Any, base: Any) -> None:
     grew, wanted = rates[0].max() / rates[1].max(), sqrt(TIMES_THE_BATCH)
     said = {
         1: _(
-            "It stayed: the steps are as short as before, and there are only a sixteenth of them."
+            "It did not change: the steps are as short as before, and there are only a sixteenth "
+            "as many."
         ),
         TIMES_THE_BATCH: _(
-            "It grew with the batch itself, which is for SGD, or twice: by --lr and by "
-            "--lr-scaling. Adam's steps want the root, once."
+            "It grew with the batch itself, which is for SGD, or twice, by --lr and by "
+            "--lr-scaling. For Adam it grows with the root, once."
         ),
         2: _("That is the root of 4, the devices. The root of how many times the batch?"),
     }

@@ -101,7 +101,7 @@ def _why_groups(found: Groups, alike: list[tuple[Case, Groups]]) -> str:
     if all(ranks == groups(_reversed(order), sizes, axis) for (order, _s, axis), ranks in alike):
         return _("The order is read from the wrong end: the first axis varies fastest.")
     if all(ranks == groups("-".join(sizes), sizes, axis) for (_o, _s, axis), ranks in alike):
-        return _("The groups do not depend on `order`: these are the groups of another order.")
+        return _("The groups do not depend on `order`: these are the groups of a different order.")
     if sorted(rank for group in found for rank in group) != [*range(prod(sizes.values()))]:
         return _(
             "Each of the {world} ranks has to be in exactly one group.", world=prod(sizes.values())
@@ -243,7 +243,7 @@ def _is_whole(check: Checklist, steps: Sequence[Step], micro_batches: int, where
     check.unless(
         bool(early),
         _("backward comes after forward ({where})", where=where),
-        hint=_("Backward of micro-batch {early} stands before its forward.", early=early[:1]),
+        hint=_("Backward of micro-batch {early} comes before its forward.", early=early[:1]),
     )
 
 

@@ -68,14 +68,14 @@ def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: st
         _("There is no position {beyond}: the last is {length}.",
           beyond=beyond[0], length=length - 1) if beyond else
         _("Position {twice} is on two ranks.", twice=twice[0]) if twice else
-        _("Nobody has position {missing}.", missing=missing[0]) if missing else ""
+        _("No rank has position {missing}.", missing=missing[0]) if missing else ""
     )  # fmt: skip
     check.unless(bool(why), _("every position is on one rank ({where})", where=where), hint=why)
     counts = [len(mine) for mine in pieces]
     check.unless(
         len(set(counts)) > 1,
         _("all ranks have equally many positions ({where})", where=where),
-        hint=_("They have {counts}. All-gather wants pieces of one size.", counts=counts),
+        hint=_("They have {counts}. All-gather needs pieces of equal size.", counts=counts),
     )
 
 
@@ -91,9 +91,9 @@ def _same_work(check: Checklist, pieces: list[list[int]], where: str) -> None:
         work2=work[-1],
     )
     why += (
-        _("The pieces follow each other, and late positions look back further.")
+        _("Each rank has neighbouring pieces, but late positions look back further.")
         if pieces == in_order
-        else _("Whoever gets an early piece has to get a late one for it.")
+        else _("A rank that gets an early piece must also get a late piece.")
     )
     check.unless(
         max(work) > UNEVEN * min(work),
@@ -117,9 +117,9 @@ def ex13b_shared(run: Any, other: Any) -> None:
             check.refuse(
                 _("the model fits"),
                 _(
-                    "With tensor {tensor} it does not: weights are cut into {tensor}, "
-                    "and {context} context ranks have each piece whole. More tensor, "
-                    "less context.",
+                    "With tensor {tensor} it does not fit: the weights are cut into {tensor} "
+                    "pieces, and {context} context ranks hold each piece whole. Use more tensor "
+                    "and less context.",
                     tensor=tensor,
                     context=context,
                 ),
@@ -134,7 +134,7 @@ def ex13b_shared(run: Any, other: Any) -> None:
                 devices=DEVICES,
                 memory_mib=MEMORY_MIB,
             ),
-            hint=_('Take forecaster("shared", 300, …), which asks for them.'),
+            hint=_('Use forecaster("shared", 300, …), which asks for these devices.'),
         )
         check.that(
             tensor * context == DEVICES,
@@ -150,7 +150,7 @@ def ex13b_shared(run: Any, other: Any) -> None:
         check.that(
             tensor == context,
             _("with as much context as fits"),
-            hint=_("Context 4 has all weights on every rank, 235 MB and what DDP keeps.")
+            hint=_("Context 4 keeps all weights on every rank, 235 MB and the buffers of DDP.")
             if context > tensor
             else _("Tensor 4 fits in 160 MiB. A rank may have twice the weights now."),
         )

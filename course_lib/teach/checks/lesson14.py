@@ -137,7 +137,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
             hint=_("The estimate is for 300 billion. A billion is 1e9."),
         )
         rate = check.number(flops_per_s, "right_flops_per_s")
-        requirement = _("each device achieved so many FLOP/s")
+        requirement = _("each device achieved this many FLOP/s")
         # Leaving attention out and using the longer sequence nearly cancel.
         check.unless(close(rate, _by_8(MISTYPED), 3e-4), requirement, hint=DIGITS)
         check.amount(
@@ -158,7 +158,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
             hint=_("Use days_of with your tokens and your rate."),
         )
         ratio = _("That is the ratio of the two factors. Give the factor itself.")
-        twice = _("2 forward and 4 backward for each parameter and token, and nothing twice.")
+        twice = _("2 FLOPs in forward and 4 in backward for each parameter and token.")
         check.amount(
             check.number(factor, "factor_without_recomputation"),
             Amount(
@@ -171,7 +171,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                     (WITH_RECOMPUTATION / WITHOUT, ratio),
                 ),
             ),
-            _("without recomputation the factor is another one"),
+            _("the factor without recomputation is right"),
             hint=twice,
         )
 
@@ -190,7 +190,7 @@ def _by_8(sequence: int) -> float:
 
 def _achieved() -> Amount:
     right, mistyped = _flops_per_s(), _flops_per_s(MISTYPED)
-    tenfold = _("10e12 is ten times a tera, as 10e9 was ten times a billion.")
+    tenfold = _("10e12 is ten tera, just as 10e9 is ten billion.")
     return Amount(
         right=right,
         unit="FLOP/s",
@@ -284,5 +284,5 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
                 ),
             ),
             _("the prediction is within 3 % of the measured peak"),
-            hint=_("Measured were {after:.1f} MiB. {grown}", after=after, grown=grown),
+            hint=_("The measured peak is {after:.1f} MiB. {grown}", after=after, grown=grown),
         )

@@ -133,7 +133,7 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         shorter = named.get((said or "").strip().lower(), only_one(shorter))
         check.unless(
             isinstance(shorter, str),
-            _("one of the two is named"),
+            _("the answer is one of the two results"),
             hint=_("It is the text {said!r} now. Say mine or other.", said=said),
         )
         for one in (mine, shorter):

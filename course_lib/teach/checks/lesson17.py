@@ -36,8 +36,8 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
             score.job_id != run.job_id,
             _("the score is that of your run"),
             hint=_(
-                "It is of job {job_id}, and your run is job {job_id2}. Run the cell that "
-                "scores it once more.",
+                "The score is of job {job_id}, but your run is job {job_id2}. Run the cell that "
+                "scores the run once more.",
                 job_id=score.job_id,
                 job_id2=run.job_id,
             ),
@@ -54,7 +54,7 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
         )
         check.that(
             score.off_by <= FORESEEN,
-            _("you foresaw its time within a factor of {foreseen:g}", foreseen=FORESEEN),
+            _("you predicted its time within a factor of {foreseen:g}", foreseen=FORESEEN),
             hint=_why_so_long(run, score),
         )
         check.that(
@@ -92,9 +92,8 @@ def _why_so_long(run: Any, score: Score) -> str:
     training_s = float(elapsed.median()) * steps / 1e3
     around_s = max(0.0, score.seconds - training_s)
     return _(
-        "You foresaw {foreseen:.0f} s, and it took {seconds:.0f}: {steps} iterations "
-        "{training_s:.0f} s, start and end {around_s:.0f} s. Which of the two did "
-        "you miss?",
+        "You predicted {foreseen:.0f} s, and it took {seconds:.0f}: {steps} iterations took "
+        "{training_s:.0f} s, start and end {around_s:.0f} s. Which of the two did you miss?",
         foreseen=score.foreseen,
         seconds=score.seconds,
         steps=steps,
@@ -110,9 +109,9 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
         check.amount(
             given,
             _least_days(),
-            _("no plan on 1024 H100 can be faster than that"),
+            _("it is the shortest possible time on 1024 H100"),
             hint=_(
-                "6 FLOPs for each parameter and token, divided by the peak of all "
+                "Take 6 FLOPs for each parameter and token, and divide by the peak of all "
                 "devices and by 86,400 s."
             ),
         )
@@ -131,7 +130,7 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
             estimate.days(TOKENS) <= MOST_DAYS,
             _("2 trillion tokens take at most {most_days} days", most_days=MOST_DAYS),
             hint=_(
-                "They take {tokens:.0f} days, at {mfu:.0%} of the peak. plan.search(…) "
+                "The training takes {tokens:.0f} days, at {mfu:.0%} of the peak. plan.search(…) "
                 "ranks the layouts of a machine; is this machine large enough?",
                 tokens=estimate.days(TOKENS),
                 mfu=estimate.mfu,
@@ -147,7 +146,7 @@ def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
         not isinstance(given, kind),
         _("it is a plan"),
         hint=_(
-            "This is {name}. The check wants what {how} returns.",
+            "This is {name}. Give the check what {how} returns.",
             name=type(given).__name__,
             how=how,
         ),
@@ -161,8 +160,8 @@ def _on_paper(check: Checklist, estimate: Estimate) -> None:
         plan.DEVICES.get(device.name) == device,
         _("its devices exist"),
         hint=_(
-            "{name} of this plan is not as plan.DEVICES has it. Take a machine of "
-            "plan.CLUSTERS: plan.cluster(name, devices=…).",
+            "{name} of this plan differs from plan.DEVICES. Use a machine of plan.CLUSTERS: "
+            "plan.cluster(name, devices=…).",
             name=device.name,
         ),
     )
@@ -173,11 +172,11 @@ def _on_paper(check: Checklist, estimate: Estimate) -> None:
     )
     check.that(
         LEAST_BATCH_TOKENS <= estimate.tokens <= MOST_BATCH_TOKENS,
-        _("its batch is one with which such models are trained"),
+        _("its batch is in the range of published trainings"),
         hint=_(
-            "A batch has {tokens:,} tokens. With fewer than {least:,.0f} steps are many and short, "
-            "and with more than {most:,.0f} most samples teach nothing. Published trainings of "
-            "this size take 1 to 16 million.",
+            "A batch has {tokens:,} tokens. With fewer than {least:,.0f}, the steps are many and "
+            "short. With more than {most:,.0f}, most samples do not help. Published trainings of "
+            "this size use 1 to 16 million.",
             tokens=estimate.tokens,
             least=LEAST_BATCH_TOKENS,
             most=MOST_BATCH_TOKENS,
@@ -195,7 +194,7 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
         check.amount(
             given,
             _billions(active=False),
-            _("so many parameters have to be held"),
+            _("it has this many parameters in all"),
             hint=_(
                 "Attention and tables once; in each of 56 layers 8 experts of three "
                 "matrices 6144 × 16384, and a router of 6144 × 8."
@@ -204,8 +203,8 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
         check.amount(
             passed,
             _billions(active=True),
-            _("so many of them work for a token"),
-            hint=_("The same with 2 experts in each layer instead of 8."),
+            _("a token uses this many of them"),
+            hint=_("Count in the same way, with 2 experts in each layer instead of 8."),
         )
         _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
         check.that(
@@ -227,8 +226,9 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
                 most_days=MOST_DAYS,
             ),
             hint=_(
-                "At the slow end of the interval they take {slow_days:.0f} days. The exchange "
-                "takes {exchange_s:.2f} s of an iteration. Do its groups stay inside a node?",
+                "At the slow end of the interval the training takes {slow_days:.0f} days. The "
+                "exchange takes {exchange_s:.2f} s of an iteration. Do its groups stay inside a "
+                "node?",
                 slow_days=slow_days,
                 exchange_s=estimate.parts.get("exchange", 0.0),
             ),

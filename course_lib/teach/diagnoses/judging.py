@@ -66,7 +66,7 @@ class Diagnosis:
         elif self.ranks & wanted:
             hint = _("That is more than one. Which of them does the evidence name first?")
         else:
-            hint = _("It only met the consequences. Which rank does the evidence name first?")
+            hint = _("This rank only shows consequences. Which rank does the evidence name first?")
         check.that(self.ranks <= wanted, _("rank {rank}", rank=said), hint=hint)
 
     def _judge_nodes(self, check: Checklist) -> None:
@@ -117,7 +117,7 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
     check.answered(run, _("the run"))
     case = case_in(run)
     if case is None:
-        hint = _("This is none. `lab.mystery(3)` submits the one of seed 3.")
+        hint = _("This is not a blind case. `lab.mystery(3)` submits the case of seed 3.")
         check.refuse(_("it is a blind case"), hint)
     check.ended(run)
     for name, answer in (("cause", cause), ("rank", rank), ("node", node), ("cure", cure)):

@@ -35,7 +35,7 @@ class Cause:
 
 def causes() -> dict[str, Cause]:
     """Return all causes by key, in alphabetical order of the keys."""
-    log = _("Read the log from its first line that is no setting on: run.failure says which.")
+    log = _("Read the log from the first line that is not a setting. run.failure names this line.")
     tasks = f"{log} {_('How many tasks were killed, and on which nodes?')}"
     diary = _("Nothing printed an error. Lay the diaries side by side: run.diary.findings.")
     stacks = _(
@@ -52,8 +52,8 @@ def causes() -> dict[str, Cause]:
         'run.diary.beside("memory_mib") says.'
     )
     numbers = _(
-        "A number is no number any more. Whose loss was it first, and what was it the step before? "
-        'run.diary.beside("loss") says.'
+        "A number became NaN. Which rank's loss was NaN first, and what was it one step earlier? "
+        'run.diary.beside("loss") shows it.'
     )
     sizes = _(
         "A process ended inside a collective. What does the library say of the sizes? Run the same "
@@ -64,7 +64,7 @@ def causes() -> dict[str, Cause]:
             _("all ranks but one wait in a collective, and the one waits for something else"),
             stacks, ("reader-timeout",)),
         "skipped": Cause(_("a rank leaves a step out"),
-            _("a rank is through before the others, which wait for it in their last step"),
+            _("a rank finishes before the others, which wait for it in their last step"),
             stacks, ("equal-steps",)),
         "shape": Cause(_("a rank calls a collective with another shape"),
             _("the library says that sizes do not match, and with DETAIL names both"),
@@ -76,10 +76,10 @@ def causes() -> dict[str, Cause]:
             _("one rank's memory rises by the same amount each step, until it is refused"),
             memory, ("keep-numbers",)),
         "killed": Cause(_("one process was killed"),
-            _("srun tells of one task that was killed, the others of a peer that is gone"),
+            _("srun reports one killed task, and the other ranks report a lost peer"),
             tasks, ("from-checkpoint", "host-memory")),
         "node-dies": Cause(_("a whole node is gone"),
-            _("srun tells of all tasks of one node that were killed"),
+            _("srun reports that all tasks of one node were killed"),
             tasks, ("from-checkpoint", "exclude"), "node"),
         "slow-rank": Cause(_("the device of one rank is slower than the others"),
             _("steps are longer, and one rank computes longer than the others"),
@@ -115,7 +115,7 @@ def causes() -> dict[str, Cause]:
             _("after some steps the same samples come again in the same order"),
             diary, ("set-epoch",), "all"),
         "disk-full": Cause(_("the disk is full"),
-            _("checkpoints fail with the operating system's word for a full disk"),
+            _("checkpoints fail with the operating system's message for a full disk"),
             log, ("free-disk",), "disk"),
         "no-internet": Cause(_("the program downloads something, and nodes have no internet"),
             _("a request to the internet fails before the ranks meet"),
@@ -127,7 +127,7 @@ def causes() -> dict[str, Cause]:
             _("Python finds the module on one node, but not the function in it"),
             log, ("same-modules",), "node"),
         "firewall": Cause(_("a firewall stands between the nodes"),
-            _("ranks use the right name and port and have no answer until the time is over"),
+            _("ranks use the right name and port but get no answer until the time-out"),
             meeting, ("open-firewall",), "node"),
         "slow-network": Cause(_("the network between the nodes is slow"),
             _("collectives take longer on all ranks, while each rank's own time is as before"),
@@ -145,7 +145,7 @@ def cures() -> dict[str, str]:
         "reader-timeout": _("give the reader of the data a time-out, so that it fails"),
         "equal-steps": _("let all ranks take the same number of steps: pad or drop for all alike"),
         "equal-shapes": _("let all ranks reduce the same gradients: freeze layers on all alike"),
-        "keep-numbers": _("keep numbers (.item()), not tensors, and release what is done with"),
+        "keep-numbers": _("keep numbers (.item()), not tensors, and release unused ones"),
         "smaller-batch": _("use a smaller micro-batch or shorter sequences"),
         "from-checkpoint": _("go on from the last checkpoint, and save often enough"),
         "host-memory": _("see in sacct what ended it, and ask Slurm for more memory (--mem)"),

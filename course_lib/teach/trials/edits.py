@@ -91,7 +91,7 @@ def _not_wrapped(seen: Seen, found: Sequence[Event], weights: Sequence[float]) -
                 "the model within DistributedDataParallel is trained. Call the wrapped model: only "
                 "that call averages the gradients."
             )
-        return "" if not apart else _("the model is wrapped, and yet the ranks hold other weights.")
+        return "" if not apart else _("the model is wrapped, but the ranks hold different weights.")
     sent = [e for calls in seen.of("call") for e in calls if e.get("numbers", 0) > 1]
     if apart or not sent:
         return _(
@@ -192,11 +192,11 @@ LOADS = 12
 SHORTER = r"out of (?:bounds|range).*size 96"
 EDITS: dict[int, Edit] = {
     1: Edit(N_("the processes meet in a group"), group, NO_GROUP),
-    2: Edit(N_("each takes the device of its local rank"), device, ORDINAL),
+    2: Edit(N_("each rank uses the device of its local rank"), device, ORDINAL),
     3: Edit(N_("DistributedDataParallel averages the gradients"), wrapped, "attribute 'module'"),
     4: Edit(N_("each rank trains on its own samples"), samples.judge("train")),
-    5: Edit(N_("each validates on its own"), samples.judge("validation"), SHORTER),
-    6: Edit(N_("each tests on its own"), samples.judge("test")),
+    5: Edit(N_("each rank validates on its own samples"), samples.judge("validation"), SHORTER),
+    6: Edit(N_("each rank tests on its own samples"), samples.judge("test")),
     7: Edit(N_("the batch is divided over the ranks"), loaders, EXCLUSIVE),
     8: Edit(N_("each epoch has another order"), epochs),
     9: Edit(N_("the train loss is the mean over all ranks"), losses.judge_train),

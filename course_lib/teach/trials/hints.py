@@ -18,7 +18,7 @@ SENT_ONCE: dict[str, str] = {
     "nothing kept": N_("nothing of a step is kept for the next one"),
 }
 OWN_PART: dict[str, str] = {
-    "alone": N_("the shard stands alone in memory"),
+    "alone": N_("the shard has its own memory"),
     "sent": N_("each rank was handed its own part of the gradients"),
 }
 # In display order. Assertions that are not listed belong to the serial result.
@@ -35,27 +35,27 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "overlap": N_("and backward does not wait for it"),
         "buckets": N_("several gradients share a bucket"),
     },
-    "zero1": {**OWN_PART, "state": N_("each rank keeps optimizer state for its shard alone")},
+    "zero1": {**OWN_PART, "state": N_("each rank keeps optimizer state only for its shard")},
     "fsdp": {
         **OWN_PART,
         "freed": N_("no more than two layers were whole at once, and nothing is held after a step"),
     },
     "column": {
-        "memory": N_("each rank keeps its slice alone"),
-        "sent forward": N_("forward: nothing travels"),
-        "sent backward": N_("backward: what travels is one sum"),
+        "memory": N_("each rank keeps only its slice"),
+        "sent forward": N_("forward sends nothing"),
+        "sent backward": N_("backward sends one sum"),
     },
     "row": {
-        "memory": N_("each rank keeps its slice alone"),
-        "sent forward": N_("forward: what travels is one sum"),
-        "sent backward": N_("backward: nothing travels"),
+        "memory": N_("each rank keeps only its slice"),
+        "sent forward": N_("forward sends one sum"),
+        "sent backward": N_("backward sends nothing"),
     },
     "tokens": {
         "sent forward": N_("forward sends no more than one all-reduce"),
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
-    "context": {"sent": N_("keys and values travel, queries do not")},
-    "experts": {"sent": N_("each copy travels to its expert alone")},
+    "context": {"sent": N_("keys and values are sent, queries are not")},
+    "experts": {"sent": N_("each copy is sent only to its expert")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
     "schedule": {},
     "blocks": {},
@@ -81,11 +81,11 @@ GATHERED_AGAIN = N_(
 )
 VIEW = N_(
     "the shard is a view into a longer row and keeps the memory of the whole row. A copy by "
-    ".clone() stands alone."
+    ".clone() has its own memory."
 )
 NO_MEAN = N_(
-    "the gradient is no mean of the ranks'. Were the parameters gathered again before backward "
-    "(resize_ brings no numbers)? Was p.grad = None set after each step?"
+    "the gradient is not the mean over the ranks. Were the parameters gathered again before "
+    "backward (resize_ brings no numbers)? Was p.grad = None set after each step?"
 )
 PARTIAL = N_("it is the partial sum of this rank. Look for the all-reduce in forward.")
 SENT_TOO_MUCH = N_(
@@ -97,12 +97,12 @@ BY_OWN_TOKENS = N_(
     "tokens of the other ranks."
 )
 POSITIONS = N_(
-    "the mask takes the gathered keys for the sequence in its order, or counts the queries of "
-    "each rank from 0. Gather the positions too, and compare positions."
+    "the mask assumes that the gathered keys are in the order of the sequence, or counts the "
+    "queries of each rank from 0. Gather the positions too, and compare positions."
 )
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
-    "none": N_("it is None. Is a return missing, or does nothing lead there for autograd?"),
+    "none": N_("it is None. Is a return missing, or is it not connected for autograd?"),
     "no tensor": N_("it is {has} and not a tensor."),
     "dtype": N_("it is {has}. Everything here is float64: make buffers by torch.empty_like."),
     "shape": N_("it has the shape {has} and should have {wanted}."),
@@ -118,24 +118,24 @@ GENERAL: dict[str, str] = {
     ),
     "added up": N_("the gradient of the step before is still in it."),
     "own": N_(
-        "it is still this rank's own. Was nothing exchanged, or is the sum in another tensor than "
-        "the one that is used?"
+        "it is still this rank's own. Was nothing exchanged, or is the sum in a tensor that is "
+        "not used?"
     ),
     "times": N_(
         "it is {factor:.3g} times the right one on {size} ranks. Is a sum taken once too "
         "often? Is a division missing, or made twice?"
     ),
     "values": N_(
-        "the numbers are others. Does rank r keep, send and take piece r, in one order everywhere? "
-        "Print the shapes and a few numbers on each rank."
+        "the numbers are wrong. Does rank r keep, send and take piece r, in one order "
+        "everywhere? Print the shapes and a few numbers on each rank."
     ),
 }
 HINTS: dict[str, Hints] = {
     "ring": {
         ("messages alone", ""): N_("It calls {collectives}. Use only sends and receives."),
         ("the sum", "own"): N_(
-            "the tensor is what it was. Change it in place, by tensor += … or tensor.copy_(…): "
-            "`tensor = …` gives another tensor the name."
+            "the tensor has not changed. Change it in place, by tensor += … or tensor.copy_(…): "
+            "`tensor = …` gives the name to a different tensor."
         ),
         ("the sum", "values"): N_(
             "it is not the sum over the ranks. A rank adds what arrives in the first round and "
@@ -143,8 +143,8 @@ HINTS: dict[str, Hints] = {
             "receive the piece that its neighbour sends in that step?"
         ),
         ("sent", ""): N_(
-            "On {size} ranks they sent so many times the tensor: {by_rank}. A ring sends one of "
-            "{size} pieces in each step, {wanted:g} times the tensor in all."
+            "On {size} ranks, the ranks sent this many times the tensor: {by_rank}. A ring sends "
+            "one of {size} pieces in each step, {wanted:g} times the tensor in all."
         ),
     },
     "ddp": {
@@ -181,8 +181,8 @@ HINTS: dict[str, Hints] = {
             "thread."
         ),
         ("overlap", ""): N_(
-            "A sum was waited for when {after} of {parameters} gradients were there, so backward "
-            "stands still. Use async_op=True, and wait in finish()."
+            "The program waited for a sum when {after} of {parameters} gradients were ready, so "
+            "backward stopped. Use async_op=True, and wait in finish()."
         ),
         ("buckets", ""): N_(
             "{calls} calls for {parameters} parameters: a bucket has to collect several gradients."
@@ -218,7 +218,7 @@ HINTS: dict[str, Hints] = {
             "layer.parameters()."
         ),
         ("the answer", ""): N_(
-            "the layer computed with other parameters. The all-gather from all ranks brings the "
+            "the layer computed with wrong parameters. The all-gather from all ranks brings the "
             "numbers before each use; resize_ brings no numbers."
         ),
         ("the gradient", "none"): N_(
@@ -294,8 +294,8 @@ HINTS: dict[str, Hints] = {
     },
     "context": {
         ("y", "own keys"): N_(
-            "each position looks at the positions of its own rank alone. Gather the keys and "
-            "values of the other ranks."
+            "each position sees only the positions of its own rank. Gather the keys and values "
+            "of the other ranks."
         ),
         ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
         ("y", "inverted mask"): N_(
@@ -359,8 +359,8 @@ HINTS: dict[str, Hints] = {
     },
     "blocks": {
         ("", "not finite"): N_(
-            "it has numbers that are infinite, or none (NaN). Some blocks are all zeros, and "
-            "448 / 0 is infinite: give these blocks any finite scale."
+            "it has numbers that are infinite or NaN. Some blocks are all zeros, and 448 / 0 is "
+            "infinite: give these blocks any finite scale."
         ),
         ("", "per tensor"): N_("one scale serves the whole matrix. Each block needs its own."),
         ("", "per row"): N_("one scale serves a whole row. Each 32 numbers of it need their own."),

@@ -74,8 +74,8 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     of_ranks = [[one for one in lines if one["what"] == what][-1:] for lines in results]
     if event["case"].endswith(AGAIN) and mistake:
         return _(
-            "right in the first step, not in the second, in which x, dy and the weights are others."
-            " What is kept from step to step?"
+            "right in the first step but not in the second, which has a different x, dy and "
+            "weights. What is kept from step to step?"
         )
     made = trial.at(size, event["case"], "call")
     if not made[rank] and any(made):
@@ -237,9 +237,7 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
     size, case = min((event.get("size", 0), event.get("case", "")) for _rank, event in stuck)
     if not size:
         where = _line(stuck[0][1])
-        check.refuse(
-            _("the file can be imported"), _("It does not come to an end: {stuck}.", stuck=where)
-        )
+        check.refuse(_("the file can be imported"), _("It does not end: {stuck}.", stuck=where))
     last = [calls[-1:] for calls in trial.at(size, case, "call")]
     lines = [f"{case}:"]
     for rank, seen in enumerate(trial.at(size, case, "stuck", "left alone")):
@@ -253,7 +251,7 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
             )
         )
     lines.append(_why_stuck(trial, [call for calls in last for call in calls], size, case))
-    check.refuse(_("it comes to an end on {size}", size=ranks(size)), "\n".join(lines))
+    check.refuse(_("it ends on {size}", size=ranks(size)), "\n".join(lines))
 
 
 def _line(event: Event) -> str:
@@ -269,7 +267,7 @@ def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str
     if any(made) and not all(made):
         return _idle(made.index([]))
     if not last or size == 1:
-        return _("Nobody else is there to wait for: look for a loop that never ends.")
+        return _("There is no other rank to wait for, so look for a loop that never ends.")
     if names == {"send"}:
         return _(
             "Every rank waits in send until its neighbour receives, and the neighbour waits in "

@@ -22,8 +22,8 @@ TOO_EARLY = N_(
     "the class or function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
 )
 OWN_WORK = N_(
-    "The course has its own answer there, and the exercise is to write one: put your "
-    "own lines in its place."
+    "This is the answer of the course, and the exercise is to write your own. Replace it with "
+    "your own lines."
 )
 
 
@@ -52,7 +52,7 @@ def could_load(check: Checklist, trial: Trial) -> None:
         )
     for rank, event in trial.all("printed"):
         check.refuse(
-            _("it prints no more than a person reads"),
+            _("it does not print too much"),
             _(
                 "Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
                 "without end.",
@@ -72,7 +72,7 @@ def comes_back(check: Checklist, trial: Trial) -> None:
         where = place(event) if "case" in event else _("the import")
         check.unless(
             bool(event.get("line")),
-            _("it comes to an end"),
+            _("it ends"),
             hint=_(
                 "{where}: rank {rank} stayed at line {event} for more than ten seconds. "
                 "Look for a loop that never ends.",
@@ -110,7 +110,7 @@ def function_tried(check: Checklist, mine: Any, run: Any, name: str) -> Any:
     tried = run.paths.program / file.name
     check.unless(
         tried.is_file() and plain(tried).read_bytes() != plain(file).read_bytes(),
-        _("the ranks have tried {name} as it is now", name=file.name),
+        _("the trial ran the current version of {name}", name=file.name),
         hint=_(
             "It has changed since. Run the cell above that submits the trial again, then "
             "this check."

@@ -27,7 +27,7 @@ def judge(seen: Seen) -> str | None:
     if not who:
         return _not_saved(seen)
     if who != [0]:
-        return _("{who} saved; it is to be rank 0.", who=ranks_of(who))
+        return _("{who} saved, but rank 0 has to save.", who=ranks_of(who))
     saved = _last_saved(seen)
     said = _other_than_the_model(saved) or _too_early(seen, saved)
     if said or said is None:
@@ -123,8 +123,8 @@ def _not_the_best(seen: Seen, saved: Event) -> str:
     if best in held:
         return ""
     return _(
-        "{value} is in the file, and the best was that of epoch {best}. Validation losses over all "
-        "ranks: {told}. Rank 0's own are {own}.",
+        "{value} is in the file, but the best model is the model of epoch {best}. Validation "
+        "losses over all ranks: {told}. Rank 0's own are {own}.",
         value=_("the model of epoch {held}", held=held[0] + 1) if held else _("another model"),
         best=best + 1,
         told=", ".join(f"{value:.2f}" for value in means),
@@ -140,7 +140,7 @@ def _tested(seen: Seen, saved: Event) -> str:
         rank for rank, event in enumerate(found) if not _same(event["tested"], saved["weights"])
     ]
     if wrong:
-        return _("{wrong} test with other weights than the file has.", wrong=ranks_of(wrong))
+        return _("{wrong} test with weights that differ from the file.", wrong=ranks_of(wrong))
     return ""
 
 

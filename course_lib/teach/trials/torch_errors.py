@@ -84,8 +84,8 @@ RULES: tuple[tuple[str, str], ...] = (
         r"|split_sizes|split_with_sizes|invalid for input of size|dtype|tensor type|scalar type"
         r"|index out of range|out of bounds",
         N_(
-            "Two tensors do not fit. Print their shapes and types on each rank. Is this a piece "
-            "already, or still whole? tensor_split(n) always makes n pieces; chunk(n) may make "
+            "Two tensors do not match. Print their shapes and types on each rank. Is one a piece "
+            "and the other still whole? tensor_split(n) always makes n pieces; chunk(n) may make "
             "fewer."
         ),
     ),

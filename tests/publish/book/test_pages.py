@@ -122,7 +122,7 @@ def test_what_says_nothing_of_its_run_is_no_origin(lesson, told):
     notebook = ran(lesson)
     notebook.metadata[origin.KEY] = told
     assert origin.read(notebook) is None
-    assert "its run did not say" in page_of(lesson, notebook).cells[0].source
+    assert "The run did not record" in page_of(lesson, notebook).cells[0].source
 
 
 def test_no_answer_has_a_heading_that_would_end_its_fold(repository):

@@ -199,7 +199,7 @@ def test_one_hard_sample_is_no_divergence(write):
 def test_a_step_that_one_rank_has_left_out_is_told(write):
     found = only(written(write, lambda row, rank, step: LEFT_OUT if (rank, step) == (2, 5) else 0))
     assert (found.kind, found.rank, found.node, found.iteration) == ("skipped", 2, "node2", 5)
-    assert str(found) == "rank 2 (node2) has made no step 5, and went on"
+    assert str(found) == "rank 2 (node2) skipped step 5 and continued"
 
 
 def test_who_ends_earlier_or_begins_later_has_left_out_nothing(write):

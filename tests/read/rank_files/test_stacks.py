@@ -62,7 +62,7 @@ def test_a_rank_that_did_not_answer_is_told(write, tmp_path):
     found = read.stacks(tmp_path / "run")
     assert not found.ranks[0].answered
     assert "no answer" in str(found)
-    assert "none has begun, or all are gone" in str(found)
+    assert "no rank has started yet, or all have ended" in str(found)
 
 
 def test_a_job_that_still_moves_is_no_hang(write, tmp_path, hang):

@@ -23,7 +23,7 @@ def test_an_honest_run_counts_and_says_all_figures(task, finish, judged):
     assert found.off_by == pytest.approx(1.25)
     assert found.result == pytest.approx(25)
     assert "held-out loss   4.520 ± 0.020  (asked: 4.7; reached)" in repr(found)
-    assert "20 s  (foreseen: 25 s, off by a factor of 1.25)" in repr(found)
+    assert "20 s  (predicted: 25 s, off by a factor of 1.25)" in repr(found)
 
 
 def test_who_foresees_too_little_pays_as_much_as_who_foresees_too_much(task, finish, judged):
@@ -50,9 +50,9 @@ def more_arguments(*words):
 @pytest.mark.parametrize(
     ("of", "words"),
     [
-        (more_arguments("--data-path", "elsewhere"), "another text than the one given"),
-        (more_arguments("--split", "50,50,0"), "another text than the one given"),
-        (more_arguments("--load", "elsewhere"), "did not begin with random weights"),
+        (more_arguments("--data-path", "elsewhere"), "trained on a different text"),
+        (more_arguments("--split", "50,50,0"), "trained on a different text"),
+        (more_arguments("--load", "elsewhere"), "did not start from random weights"),
         (changed(program="train_letters.py"), "something else than pretrain_gpt.py"),
         (changed(files=("work/mine.py",)), "something else than pretrain_gpt.py"),
         (changed(before="python other.py"), "something else than pretrain_gpt.py"),
@@ -77,9 +77,9 @@ def test_what_was_not_made_for_the_challenge_is_refused(task, finish, judged):
     def without(recipe):
         return replace(recipe, environment={})
 
-    with pytest.raises(LabError, match="foresees nothing: make its recipe with task"):
+    with pytest.raises(LabError, match="has no predicted time; make its recipe with task"):
         task.score(finish(of=without))
-    with pytest.raises(LabError, match=r"what lab.submit\(…\) returned"):
+    with pytest.raises(LabError, match=r"which lab.submit\(…\) returns"):
         task.score("mine")
 
 
@@ -102,19 +102,19 @@ def test_a_time_that_is_none_is_refused(task, seconds):
     "data_path", "split", "load", "mock_data", "seq_length", "save", "environment",
 ])  # fmt: skip
 def test_what_the_task_decides_is_no_choice(task, flag):
-    with pytest.raises(ValueError, match="the task decides that"):
+    with pytest.raises(ValueError, match="the task fixes this"):
         task.recipe("mine", task.model(2, 64), seconds=20, **{flag: 1})
 
 
 def test_a_model_outside_the_family_is_refused(task):
-    with pytest.raises(ValueError, match="make one by task"):
+    with pytest.raises(ValueError, match="make the model with task"):
         task.recipe("mine", task.model(2, 64).but(sequence=128), seconds=20)
 
 
 @pytest.mark.parametrize("said", ["", "Traceback", "{}", "[]", '{"iteration": 1}', "1"])
 def test_a_judge_that_says_nothing_readable_is_an_error_in_words(task, finish, monkeypatch, said):
     monkeypatch.setattr(text, "start", lambda *words: said)
-    with pytest.raises(LabError, match="said nothing that could be read"):
+    with pytest.raises(LabError, match="the output of the evaluation cannot be read"):
         task.score(finish())
 
 
@@ -136,16 +136,16 @@ def test_a_recorded_run_has_the_score_of_its_judgement_and_stays_off_the_board(
     assert [getattr(found, name) for name in same] == [getattr(given, name) for name in same]
     assert "recorded on 1 May 2026 on a node, and judged there" in repr(found)
     task.enter(found, name="not mine")
-    assert "does not go on the board" in capsys.readouterr().out
+    assert "cannot be entered on the board" in capsys.readouterr().out
     assert not task.board().entries
 
 
 def test_a_recording_of_a_run_that_nobody_judged_says_so(task, judged, finish, monkeypatch):
     run = finish()
     monkeypatch.setattr(type(run), "origin", "recorded on 1 May 2026 on a node")
-    with pytest.raises(LabError, match="without its weights, and before it was judged"):
+    with pytest.raises(LabError, match="without its weights and before it was scored"):
         task.score(run)
     run.paths.verdict.mkdir()
     (run.paths.verdict / score.JUDGEMENT_FILE).write_text('{"samples": "<b>"}')
-    with pytest.raises(LabError, match="before it was judged"):
+    with pytest.raises(LabError, match="before it was scored"):
         task.score(run)

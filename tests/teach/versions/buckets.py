@@ -52,7 +52,7 @@ WRONG = {
     ),
     "blocking": (
         [(ASYNC, "dist.all_reduce(flat)"), (WORK, "")],
-        "so backward stands still",
+        "so backward stopped",
     ),
     "the rest is not sent": (
         [("        if self.waiting:\n            self.send()\n", "")],

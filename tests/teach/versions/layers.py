@@ -110,7 +110,7 @@ WRONG_ROWS = {
         [("chunk(size, 1)", "chunk(size, 0)")],
         "it is cut along the other dimension",
     ),
-    "backward returns nothing": ([("return grad\n", "return None\n")], "does nothing lead there"),
+    "backward returns nothing": ([("return grad\n", "return None\n")], "is it not connected"),
 }  # fmt: skip
 WRONG_TOKENS = {
     "not summed": (

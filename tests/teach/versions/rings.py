@@ -49,7 +49,7 @@ WRONG = {
     "no wrap": ([("(rank + 1) % size", "rank + 1")], "(rank + 1) % size"),
     "another name": (
         [("pieces = tensor", "tensor = tensor.clone()\n    pieces = tensor")],
-        "`tensor = …` gives another tensor the name",
+        "`tensor = …` gives the name to a different tensor",
     ),
     "all_reduce": (
         [(RANKS, "    return dist.all_reduce(tensor)\n    rank, size = 0, 1\n")],

@@ -87,7 +87,7 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
         network = FAST if job.suffix and "SUFFIX" in run.recipe.environment else SLOW
         if not host or host == "localhost" or host.startswith("127."):
             yield _(
-                "as job {job}, torchrun is told {host}. Each launcher then waits on its own node. "
+                "as job {job}, torchrun gets {host}. Each launcher then waits on its own node. "
                 "Is MASTER_ADDR exported?", job=job.job, host=host or _("no address"),
             )  # fmt: skip
         if host != f"{network}1":
@@ -141,8 +141,8 @@ def _ports(found: Sequence[tuple[Rehearsed, str]]) -> Iterator[str]:
     for job, port in found:
         if not re.fullmatch(r"-?\d+", port):
             yield _(
-                "as job {job}, {port} stands where the port is to be. Is it exported? The script "
-                "printed:\n{said}", job=job.job, port=repr(port), said=job.said,
+                "as job {job}, torchrun gets {port} instead of a port. Is it exported? The "
+                "script printed:\n{said}", job=job.job, port=repr(port), said=job.said,
             )  # fmt: skip
         if not LEAST_PORT <= int(port) <= MOST_PORT or taken[job.job] != port:
             yield _(
@@ -207,7 +207,7 @@ def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
         yield _(
             "torchrun does not take what it is given on {node}: {error}. A backslash has to be "
             "the last letter of its line.",
-            node=launch.node, error=launch.error or _("the program is a blank"),
+            node=launch.node, error=launch.error or _("the program is empty"),
         )  # fmt: skip
     if backend != "c10d" or ":" not in end:
         yield _(
