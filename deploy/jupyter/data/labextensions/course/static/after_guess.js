@@ -70,18 +70,18 @@
     }
   }
 
-  // An output that disappears with the focus in it, such as the button of a live panel, leaves the
-  // keys to the page, where they do nothing.
+  // A button of an output may disappear while it has the focus, as in a live panel. Its cell then
+  // gets the focus. Else the page would get it, and the notebook's keys would do nothing.
   let focused = null;
   let cellOfFocused = null;
-  function keepFocus() {
-    if (focused && !focused.isConnected && document.activeElement === document.body)
-      cellOfFocused?.focus();
-  }
   document.addEventListener("focusin", (event) => {
     focused = event.target.closest(".jp-OutputArea") ? event.target : null;
     cellOfFocused = event.target.closest(".jp-Cell");
   });
+  new MutationObserver(() => {
+    if (focused && !focused.isConnected && document.activeElement === document.body)
+      cellOfFocused?.focus();
+  }).observe(document, { childList: true, subtree: true });
 
   function watch(panel, context) {
     const words = WORDS[context.path.split("/").find((folder) => folder in WORDS)] ?? WORDS.en;
@@ -89,9 +89,7 @@
     const later = () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        if (panel.isDisposed) return;
-        look(panel.content, words);
-        keepFocus();
+        if (!panel.isDisposed) look(panel.content, words);
       }, SETTLED_MS);
     };
     context.ready.then(() => {
