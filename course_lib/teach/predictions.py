@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.lab.watching.watch import in_notebook, is_plain
+from course_lib.front_end import interactive
 from course_lib.lab.workspace import account, find
 from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import ArgumentError, CourseError
@@ -99,7 +99,7 @@ def predict(
     known = _recorded(find().folder / FILE).get(question, {}).get("guess")
     if known is not None or os.environ.get(SWITCH, "") == "skip":
         return Prediction(question, known, unit)
-    if in_notebook() and not is_plain():
+    if interactive():
         ask(unit, choices, several, lambda given: _said(keep(given), unit))
     raise GuessMissingError(
         _(

@@ -45,8 +45,7 @@ def test_a_notebook_offers_a_field_for_a_guess_and_takes_it(
 ):
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
-    monkeypatch.setattr(predictions, "in_notebook", lambda: True)
-    monkeypatch.setenv("COURSE_PLAIN", "0")
+    monkeypatch.setattr(predictions, "interactive", lambda: True)
     with pytest.raises(CourseError, match="in the cell above"):
         predict("03: seen", ..., **options)
     (box,) = shown

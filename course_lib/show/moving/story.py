@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +12,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from course_lib.front_end import interactive
 from course_lib.show.moving.frame_svg import image
 from course_lib.show.moving.scene import Scene, draw
 from course_lib.show.picture import Picture
@@ -179,15 +178,6 @@ def stepper(title: str, frames: Sequence[tuple[str, str, str]]) -> str:
 @cache
 def _script() -> str:
     return Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-
-
-def interactive() -> bool:
-    """Return whether a person uses this kernel; False in a test run (COURSE_PLAIN=1)."""
-    if os.environ.get("COURSE_PLAIN", "") not in ("", "0"):
-        return False
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def _spread(count: int, most: int) -> Sequence[int]:
