@@ -34,7 +34,7 @@ def ask(unit: str, choices: Sequence[str] | None, several: bool, take: Take) -> 
         said.value = escape(_("Your guess is {guess}. Now run this cell again.", guess=words))
         box.children = [said]
 
-    done = widgets.Button(description=_("Guess"), layout=widgets.Layout(width="auto"))
+    done = widgets.Button(description=_("Guess"), layout={"width": "auto", "flex": "none"})
     done.on_click(give)
     field.on_msg(lambda _field, sent, _data: sent.get("event") == "submit" and done.click())
     box = widgets.VBox([said, widgets.HBox([field, widgets.Label(label(unit)), done])])
