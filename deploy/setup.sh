@@ -38,10 +38,11 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     "$python" -m venv .venv
 fi
 
-# From pip's output: downloads of a megabyte and more, each with its size when it begins.
+# From pip's output: downloads of a megabyte and more, each with its size when it begins, and the unpacking.
 name_downloads() {
     awk '$1 == "Downloading" && $4 ~ /^[MG]B/ {
-        file = $2; sub(".*/", "", file); print "set-up:     " file " " $3 " " $4; fflush() }' >&2
+        file = $2; sub(".*/", "", file); print "set-up:     " file " " $3 " " $4; fflush() }
+        /^Installing collected packages/ { print "set-up:     unpacking them"; fflush() }' >&2
 }
 count=$(grep -c == requirements.lock)
 say "2/5 installing $count pinned packages; those that must be downloaded and have 1 MB or more:"
@@ -56,6 +57,7 @@ esac
 # On all cores (pip uses one), and not at the first import, as users of a hub may not write here, and
 # containers often forbid it by PYTHONDONTWRITEBYTECODE. Some packages contain files for other
 # versions of Python, which fail.
+say "    compiling them, so that the first import of each is fast"
 .venv/bin/python -m compileall -q -j 0 .venv/lib course_lib code >/dev/null 2>&1 || true
 
 say "3/5 installing the course itself"

@@ -170,7 +170,9 @@ changes = {
     "no NVLink": {"inside": "pcie"},
     "no switch": {"inside": "memory"},
 }
-inside_guess = predict("04: changes inside a node", guess_inside, choices=list(changes))
+inside_guess = predict(
+    "04: changes inside a node", guess_inside, choices=list(changes), several=True
+)
 
 
 def links_of(words):

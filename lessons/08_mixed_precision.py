@@ -55,9 +55,11 @@ guess_spoiled_by_bfloat16 = ["1.001", "300"]
 numbers = {"0.00000002": 2e-8, "0.0001": 1e-4, "1.001": 1.001, "300": 300.0, "70 000": 70_000.0}
 formats = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 spoiling = {
-    "float16": predict("08: spoiled by float16", guess_spoiled_by_float16, choices=list(numbers)),
+    "float16": predict(
+        "08: spoiled by float16", guess_spoiled_by_float16, choices=list(numbers), several=True
+    ),
     "bfloat16": predict(
-        "08: spoiled by bfloat16", guess_spoiled_by_bfloat16, choices=list(numbers)
+        "08: spoiled by bfloat16", guess_spoiled_by_bfloat16, choices=list(numbers), several=True
     ),
 }
 

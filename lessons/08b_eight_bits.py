@@ -318,7 +318,9 @@ for run in runs[int(os.environ["RANK"]) :: int(os.environ["WORLD_SIZE"])]:
 
 # %% id="train-run"
 breaks_at = {
-    factor: predict(f"08b: breaks with a channel × {factor}", guessed, choices=recipes[1:])
+    factor: predict(
+        f"08b: breaks with a channel × {factor}", guessed, choices=recipes[1:], several=True
+    )
     for factor, guessed in ((2**10, guess_breaks_at_1024), (2**20, guess_breaks_at_1048576))
 }
 trained = lab.submit(

@@ -3,8 +3,8 @@
     samples = predict("03: samples after 40 iterations", guess_samples, unit="samples")
     samples.compare(seen)
 
-Only the first guess at a question counts, because a learner who runs the cell again has seen the
-answer.
+A notebook offers a field for a missing guess. Only the first guess at a question counts, because a
+learner who runs the cell again has seen the answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_lib.front_end import interactive
 from course_lib.lab.workspace import account, find
 from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import ArgumentError, CourseError
+from course_lib.show.predictions.fields import ask
 from course_lib.teach import jsonl
 from course_lib.teach.answers import close, in_figures, plain, what_it_is, why_no_number
 from course_lib.words import _, label
@@ -73,44 +75,45 @@ def predict(
     *,
     unit: str = "",
     choices: Sequence[str] | None = None,
+    several: bool = False,
 ) -> Prediction:
-    """Record a guess. Without one, raise an error that stops the notebook.
+    """Record a guess. Without one, take the first that was recorded for this question. If there is
+    none, a notebook offers a field for it, and an error stops the notebook.
 
     `question` begins with the lesson's number, as in "03: samples after 40 iterations". With
-    `choices`, the guess has to be one of them.
+    `choices`, the guess has to be one of them, or a list of some with `several`.
     """
     if ": " not in question:
         raise ArgumentError(
             _("{question!r} has no number of a lesson; write '03: …'", question=question)
         )
     subject = _subject(question)
-    if is_missing(guess):
-        if may_skip():
-            return Prediction(question, None, unit)
-        raise GuessMissingError(
-            _(
-                "your guess is missing: {subject}.\nWrite it in the cell above in place of the "
-                "dots. Run that cell, then this cell. A wrong guess teaches more than none.\n(To "
-                "read on without guessing: %env {switch}=skip)",
-                subject=subject,
-                switch=SWITCH,
-            )
+
+    def keep(given: object) -> Guess:
+        value = _checked(subject, given, choices)
+        _keep({"question": question, "guess": value, "unit": unit})
+        return value
+
+    if guess is not None and guess is not ... and getattr(guess, "missing", None) is None:
+        return Prediction(question, keep(guess), unit)
+    known = _recorded(find().folder / FILE).get(question, {}).get("guess")
+    if known is not None or os.environ.get(SWITCH, "") == "skip":
+        return Prediction(question, known, unit)
+    if interactive():
+        ask(unit, choices, several, lambda given: _said(keep(given), unit))
+    raise GuessMissingError(
+        _(
+            "your guess is missing: {subject}.\nWrite it in the cell above in place of the "
+            "dots. Run that cell, then this cell. A wrong guess teaches more than none.\n(To "
+            "read on without guessing: %env {switch}=skip)",
+            subject=subject,
+            switch=SWITCH,
         )
-    value = _checked(subject, guess, choices)
-    _keep({"question": question, "guess": value, "unit": unit})
-    return Prediction(question, value, unit)
+    )
 
 
 def _subject(question: str) -> str:
     return label(question).partition(": ")[2]
-
-
-def may_skip() -> bool:
-    return os.environ.get(SWITCH, "") == "skip"
-
-
-def is_missing(guess: object) -> bool:
-    return guess is None or guess is ... or getattr(guess, "missing", None) is not None
 
 
 def _checked(subject: str, guess: object, choices: Sequence[str] | None) -> Guess:
@@ -196,7 +199,14 @@ def kept(workspace: Path | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    path = (workspace or find().folder) / FILE
+    first = _recorded((workspace or find().folder) / FILE)
+    rows = [_row(question, made) for question, made in first.items() if "measured" in made]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    return table.sort_values("lesson", kind="stable", ignore_index=True)
+
+
+def _recorded(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the learner's first guess at each question, and the measurement after it."""
     first: dict[str, dict[str, Any]] = {}
     for entry in jsonl.entries(path):
         question = str(entry.get("question", ""))
@@ -206,24 +216,14 @@ def kept(workspace: Path | None = None) -> pd.DataFrame:
             first.setdefault(question, {"guess": entry["guess"]})
         elif "measured" in entry and question in first:
             first[question].setdefault("measured", entry["measured"])
-    rows = [_row(question, made) for question, made in first.items() if "measured" in made]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    return table.sort_values("lesson", kind="stable", ignore_index=True)
+    return first
 
 
 COLUMNS = ["lesson", "question", "guess", "measured", "times_off", "is_right"]
 
 
-def _row(question: str, made: Mapping[str, Any]) -> dict[str, Any]:
-    lesson = question.partition(": ")[0]
+def _row(question: str, made: Mapping[str, Any]) -> list[Any]:
     guess, measured = made["guess"], made["measured"]
     numbers = [value for value in (guess, measured) if isinstance(value, int | float)]
-    is_number = len(numbers) == 2
-    return {
-        "lesson": lesson,
-        "question": _subject(question),
-        "guess": guess,
-        "measured": measured,
-        "times_off": times_off(*numbers) if is_number else math.nan,
-        "is_right": None if is_number else guess == measured,
-    }
+    judged = [times_off(*numbers), None] if len(numbers) == 2 else [math.nan, guess == measured]
+    return [question.partition(": ")[0], _subject(question), guess, measured, *judged]

@@ -138,10 +138,23 @@ def test_a_moving_diagram_moves_by_buttons_and_arrow_keys(open_page):
     shown = page.locator("figure:visible figcaption")
     assert shown.count() == 1
     assert shown.inner_text().startswith("1 of 4")
-    page.get_by_role("button", name="one frame on").click()
+    told = page.locator("[aria-live]")
+    page.get_by_label("speed").select_option("0.25 ×")
+    page.get_by_role("button", name="play").click()
+    assert told.get_attribute("aria-live") == "off"
+    page.get_by_role("button", name="pause").click()
+    assert told.get_attribute("aria-live") == "polite"
     assert shown.inner_text().startswith("2 of 4")
-    page.keyboard.press("ArrowRight")
+    page.get_by_role("button", name="one frame on").click()
     assert shown.inner_text().startswith("3 of 4")
+    assert page.get_by_role("slider").get_attribute("aria-valuetext").startswith("3 of 4. ")
+    page.get_by_role("button", name="one frame on").click()
+    assert shown.inner_text().startswith("4 of 4")
+    focused = "button => button === document.activeElement"
+    assert page.get_by_role("button", name="one frame on").evaluate(focused)
+    page.get_by_role("button", name="one frame back").click()
+    page.keyboard.press("ArrowRight")
+    assert shown.inner_text().startswith("4 of 4")
     assert page.locator("figure:visible img").evaluate("image => image.naturalWidth") > 300
 
 

@@ -70,6 +70,7 @@ def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
     """Opens a lesson in a workspace of its own."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(box_home))
     monkeypatch.setenv("COURSE_PLAIN", "0")
+    monkeypatch.setenv("JUPYTER_PATH", str(repository / "deploy" / "jupyter" / "data"))
     monkeypatch.setenv("PATH", f"{box_bin()}{os.pathsep}{os.environ['PATH']}")
     folder = tmp_path / "Jane Doe é"
     (folder / "notebooks").mkdir(parents=True)
@@ -135,6 +136,40 @@ def test_with_all_answers_a_lesson_ends_and_nothing_is_too_wide(recorded, open_l
     learner.picture("recorded")
     assert page.failures() == {}
     assert page.too_wide() == {}
+
+
+def test_an_explanation_appears_once_its_guess_is_compared_or_when_asked_for(open_lesson):
+    learner = open_lesson("00_the_lab")
+    page = learner.page
+    hidden = ["first-claim", "first-explain", "link-claim", "link-explain"]
+
+    def seen() -> list[bool]:
+        return [page.cell(name).is_visible() for name in hidden]
+
+    def shows() -> list[bool]:
+        buttons = (page.cell(name).locator(".course-show") for name in ("first-see", "link-see"))
+        return [button.count() == 1 for button in buttons]
+
+    wait_until(lambda: shows() == [True, True])
+    assert seen() == [False] * 4
+    page.run_down_to("first-see")  # without a guess, so it fails
+    assert (seen(), shows()) == ([False] * 4, [True, True])
+
+    page.type_into("first-guess", page.answer(learner.repository, "first-guess"))
+    page.run_down_to("first-see")
+    page.cell("first-explain").wait_for()
+    assert (seen(), shows()) == ([True, True, False, False], [False, True])
+
+    page.cell("link-see").locator(".course-show").focus()
+    page.page.keyboard.press("Enter")
+    page.cell("link-explain").wait_for()
+    assert (seen(), shows()) == ([True] * 4, [False, False])
+    assert page.cell("link-claim").evaluate("cell => cell === document.activeElement")
+
+    page.page.keyboard.press("Control+s")
+    wait_until(lambda: "after-guess" not in page.file.read_text())
+    page.open(learner.url())
+    assert (seen(), shows()) == ([True] * 4, [False, False])
 
 
 def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(recorded, open_lesson):

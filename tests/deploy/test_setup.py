@@ -88,6 +88,7 @@ def test_large_downloads_are_named_with_their_sizes(clone, no_npm):
         ["torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl", "(887.9", "MB)"],
         ["cuda_runtime-1-none-any.whl", "(1.2", "GB)"],
     ]
+    assert "compiling them" in done.stderr
     assert (clone / ".venv" / ".complete").is_file()
 
 

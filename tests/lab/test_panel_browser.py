@@ -23,6 +23,7 @@ CELLS = [
     "print('the next cell came', run.state)",
 ]
 ADDRESS = re.compile(r"^\s+http://127\.0\.0\.1:(\d+)/lab\?token=(\w+)")
+FOCUSED = "part => part === document.activeElement"
 PATIENCE_MS = 1000 * 2 * PATIENCE_S
 
 
@@ -37,6 +38,8 @@ def page(browser, cluster, tmp_path, monkeypatch):
     )
     monkeypatch.setenv("COURSE_PLAIN", "0")
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    data = Path(__file__).parents[2] / "deploy" / "jupyter" / "data"
+    monkeypatch.setenv("JUPYTER_PATH", str(data))
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0"]
     command += [f"--ServerApp.root_dir={tmp_path}"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -65,7 +68,9 @@ def test_the_panel_shows_a_running_job_and_its_button_ends_it(page, tmp_path, cl
         page.screenshot(path=f"{folder}/panel.png")
     page.get_by_role("button", name="Cancel").focus()
     page.keyboard.press("Enter")
+    assert page.get_by_role("button", name="Cancel").evaluate(FOCUSED)
     page.get_by_text("the next cell came CANCELLED").wait_for()
     assert page.get_by_text("slow: cancelled", exact=True).count() == 1
     assert page.get_by_role("button", name="Cancel").count() == 0
+    assert page.locator(".jp-Notebook .jp-CodeCell").nth(1).evaluate(FOCUSED)
     assert Lab(tmp_path, site=cluster, quiet=True).run("slow").state == "CANCELLED"

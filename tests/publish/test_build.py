@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from course_lib.publish.building import build, gaps
-from course_lib.publish.building.source import LessonError, read_lesson
+from course_lib.publish.building.source import AFTER_GUESS, LessonError, read_lesson
 
 LESSON = """# %% [markdown] id="title"
 # # 99 A lesson
@@ -108,6 +108,45 @@ def test_the_code_of_claims_is_folded_and_nothing_else(repository):
         assert all(cells[name]["jupyter"] == {"source_hidden": True} for name in folded)
         assert {cell.id for cell in lesson.cells if "claim" in cell.tags} <= folded
         assert not {cell.id for cell in lesson.cells if "exercise" in cell.tags} & folded
+
+
+GUESSED = (
+    LESSON
+    + """
+# %% id="early" tags=["claim"]
+claim("before any guess", 1, least=1)
+
+# %% id="see"
+guess.compare(4)
+
+# %% id="claim" tags=["claim"]
+claim("after the guess", 1, least=1)
+
+# %% id="between"
+print("more")
+
+# %% [markdown] id="explain"
+# A table.
+#
+# **Explain.** It was four.
+
+# %% id="late" tags=["claim"]
+claim("after the explanation", 1, least=1)
+"""
+)
+
+
+def test_what_gives_a_guess_away_is_tagged_for_the_learner_only(house):
+    (house / "lessons" / "99_test.py").write_text(GUESSED)
+    tagged = {
+        folder: [
+            cell.id
+            for cell in notebook_of(house, folder).cells
+            if AFTER_GUESS in cell.metadata.get("tags", [])
+        ]
+        for folder in ("notebooks", "solutions")
+    }
+    assert tagged == {"notebooks": ["claim", "explain"], "solutions": []}
 
 
 def test_a_build_repeated_changes_nothing_and_check_sees_an_edit(house):

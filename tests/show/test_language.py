@@ -26,7 +26,15 @@ def test_frames_of_a_moving_picture_are_korean_as_well(monkeypatch):
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     story = show.moving.ddp_step()
     assert "레이어 2의 역전파, 레이어 3의 all-reduce" in story.heading(3)
-    assert "랭크 0" in story.stepper()
+    html = story.stepper()
+    assert "랭크 0" in html
+    assert re.findall('aria-label="(한 장면 뒤로|장면|속도)"', html) == [
+        "한 장면 뒤로",
+        "장면",
+        "속도",
+    ]
+    assert "❚❚ 멈춤" in html
+    assert "▶ play" not in html
 
 
 STORIES = (

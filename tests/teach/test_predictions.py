@@ -10,6 +10,7 @@ import pytest
 
 from course_lib import guesses, predict, show
 from course_lib.mistakes.errors import ArgumentError, CourseError
+from course_lib.teach import predictions
 from course_lib.teach.predictions import FILE
 
 
@@ -27,6 +28,37 @@ def test_a_missing_guess_is_asked_for_kindly(missing):
     assert "in the cell above" in str(told.value)
     assert "%env COURSE_GUESSES=skip" in str(told.value)
     assert guesses().empty
+
+
+@pytest.mark.parametrize(
+    ("options", "clicks", "says", "guess"),
+    [
+        ({"unit": "samples"}, [" 80"], "Your guess is 80 samples. Now run this cell again.", 80),
+        ({}, ["about 80", "0"], "Your guess is 0. Now run this cell again.", 0),
+        ({"choices": ("4", "8")}, [None, "8"], "Your guess is &#x27;8&#x27;.", "8"),
+        ({"choices": ("4", "8"), "several": True}, [("8", "4")], "Your guess is", ["4", "8"]),
+        ({"choices": ("4", "8"), "several": True}, [()], "Your guess is none of them.", []),
+    ],
+)
+def test_a_notebook_offers_a_field_for_a_guess_and_takes_it(
+    monkeypatch, capsys, options, clicks, says, guess
+):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr(predictions, "interactive", lambda: True)
+    with pytest.raises(CourseError, match="in the cell above"):
+        predict("03: seen", ..., **options)
+    (box,) = shown
+    said, row = box.children
+    field, _unit, done = row.children
+    for number, value in enumerate(clicks):
+        assert box.children == (said, row), f"after click {number}: {said.value}"
+        field.value = value
+        done.click()
+    assert said.value.startswith(says)
+    assert box.children == (said,)
+    assert predict("03: seen", ..., **options).guess == guess
+    assert predict("03: seen", None, **options).guess == guess
 
 
 def test_a_reader_goes_on_without_a_guess(monkeypatch, capsys, workspace):

@@ -19,7 +19,7 @@ from course_lib.words import _
 if TYPE_CHECKING:
     from course_lib.lab.runs.run import Run
 
-CELL = "padding: 0 1.5em 0 0"
+ROW = "display:flex; flex-wrap:wrap; gap:0 1.5em"
 # Bytes per node, enough for some minutes of measurements.
 LOAD_BYTES = 64 << 10
 
@@ -65,11 +65,11 @@ class Panel:
         _set(self._head, f"<b>{name}</b>: {escape(status.words)}{where}{origin}")
         self._bar.value = progress.share
         cells = "".join(
-            f'<td style="{CELL}">{escape(label)}<br><b>{escape(value)}</b></td>'
+            f'<div style="white-space:nowrap">{escape(label)}<br><b>{escape(value)}</b></div>'
             for label, value in [*self._times(status, progress), *details(progress)]
         )
         at = doing(self._run, status, progress) if progress.iteration is None else ""
-        _set(self._numbers, f"<table><tr>{cells}</tr></table><div>{escape(at)}</div>")
+        _set(self._numbers, f'<div style="{ROW}">{cells}</div><div>{escape(at)}</div>')
         _set(self._load, self._looks())
 
     def _times(self, status: Status, progress: Progress) -> list[tuple[str, str]]:
@@ -100,8 +100,8 @@ class Panel:
             part.close()
 
     def _cancel(self, pressed: Any) -> None:
-        """Cancel the run, in another thread if the cell is busy. The button shows errors."""
-        self._button.disabled = True
+        """Cancel the run, in another thread if the cell is busy. The button shows errors. It stays
+        enabled, because a disabled button loses the focus."""
         self._button.description = _("Cancelling")
         try:
             self._run.cancel()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from course_lib.front_end import in_notebook, interactive, is_plain
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.slurm import UNKNOWN, Status
 from course_lib.lab.watching.progress import (
@@ -31,18 +31,6 @@ PATIENCE_WITH_UNKNOWN_S = 10.0
 CLEAR_LINE = "\r\x1b[K"
 
 
-def is_plain() -> bool:
-    """Return True with COURSE_PLAIN=1: only last lines are printed, because tests compare text."""
-    return os.environ.get("COURSE_PLAIN", "") not in ("", "0")
-
-
-def in_notebook() -> bool:
-    """Return True in a notebook's kernel. This does not import IPython in other programs."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
-
-
 class View:
     """A view of a run in progress. This one shows nothing."""
 
@@ -53,7 +41,7 @@ class View:
 def watch(run: Run, timeout_s: float | None = None) -> None:
     """Show a panel in a notebook or a changing line in a terminal. One line remains at the end."""
     view: View | Panel = LastLine()
-    if in_notebook() and not is_plain():
+    if interactive():
         from course_lib.lab.watching.panel import Panel
 
         view = Panel(run)

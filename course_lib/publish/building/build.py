@@ -18,7 +18,7 @@ from pathlib import Path
 from course_lib.lab.errors import LabError
 from course_lib.publish.building.gaps import answered, with_gaps
 from course_lib.publish.building.prose import listed
-from course_lib.publish.building.source import Cell, Lesson, lessons_in, read_lesson
+from course_lib.publish.building.source import AFTER_GUESS, Cell, Lesson, lessons_in, read_lesson
 from course_lib.publish.translation.localized import localized_lessons
 from course_lib.publish.translation.pictures import localized_pictures
 from course_lib.words import ENGLISH
@@ -47,12 +47,9 @@ def build_text(lesson: Lesson, *, with_answers: bool, links: str = "") -> str:
 
 def links_around(lessons: list[Lesson], number: int) -> str:
     """Return links to the previous and the next lesson, if they exist."""
-    links = []
-    if number > 0:
-        links.append(f"← {_link(lessons[number - 1])}")
-    if number + 1 < len(lessons):
-        links.append(f"{_link(lessons[number + 1])} →")
-    return " · ".join(links)
+    before = [f"← {_link(lesson)}" for lesson in lessons[:number][-1:]]
+    after = [f"{_link(lesson)} →" for lesson in lessons[number + 1 :][:1]]
+    return " · ".join([*before, *after])
 
 
 def _link(lesson: Lesson) -> str:
@@ -64,12 +61,8 @@ def with_links(lesson: Lesson, links: str) -> list[Cell]:
     if not links:
         return list(lesson.cells)
     title = f"# {lesson.title}\n"
-    cells = [
-        replace(cell, text=cell.text.replace(title, f"{title}\n{links}\n", 1))
-        if cell.kind == "markdown"
-        else cell
-        for cell in lesson.cells
-    ]
+    below = f"{title}\n{links}\n"
+    cells = [replace(cell, text=cell.text.replace(title, below, 1)) for cell in lesson.cells]
     return [*cells, Cell(LINKS_CELL, "markdown", (), links, lesson.cells[-1].line)]
 
 
@@ -77,7 +70,8 @@ def _notebook_cell(lesson: Lesson, cell: Cell, with_answers: bool) -> dict[str, 
     where = f"{lesson.path}:{cell.line}"
     text = answered(cell.text, where) if with_answers else with_gaps(cell.text, where)
     source, printed = _split_printed(text)
-    tags = [tag for tag in cell.tags if tag not in SOURCE_ONLY_TAGS]
+    only = {*SOURCE_ONLY_TAGS, AFTER_GUESS} if with_answers else SOURCE_ONLY_TAGS
+    tags = [tag for tag in cell.tags if tag not in only]
     if printed:
         tags.append(COMPARED)
     metadata: dict[str, object] = {"tags": tags} if tags else {}
@@ -92,10 +86,8 @@ def _notebook_cell(lesson: Lesson, cell: Cell, with_answers: bool) -> dict[str, 
     if cell.kind == "code":
         stored = {"name": "stdout", "output_type": "stream", "text": printed}
         # nbval compares only cells that have an execution count
-        fields |= {
-            "execution_count": 1 if printed else None,
-            "outputs": [stored] if printed else [],
-        }
+        count = 1 if printed else None
+        fields |= {"execution_count": count, "outputs": [stored] if printed else []}
     return fields
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_lib.lab.errors import LabError
@@ -31,6 +31,8 @@ class LessonError(LabError, ValueError):
 
 # Tags of cells whose source is folded: their output matters, their code is not part of the lesson.
 FOLDED_TAGS = {"claim", "plumbing"}
+# Tag of the claims and the explanation that JupyterLab hides until their guess was compared.
+AFTER_GUESS = "after-guess"
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def number_of(path: Path) -> str:
 def read_lesson(path: Path) -> Lesson:
     cells: list[Cell] = []
     seen: dict[str, int] = {}
+    is_compared = False
     for line_number, header, body in _blocks(path):
         cell = _cell(path, line_number, header, body)
         if cell.id in seen:
@@ -86,7 +89,12 @@ def read_lesson(path: Path) -> Lesson:
                 f"{path}:{line_number}: id {cell.id!r} is already the cell of line {seen[cell.id]}"
             )
         seen[cell.id] = line_number
+        is_end = "**Explain.**" in cell.text
+        if is_compared and (is_end or "claim" in cell.tags):
+            cell = replace(cell, tags=(*cell.tags, AFTER_GUESS))
         cells.append(cell)
+        is_end = is_end or "**Predict.**" in cell.text
+        is_compared = not is_end and (is_compared or ".compare(" in cell.text)
     return Lesson(path, tuple(cells))
 
 

@@ -4,35 +4,40 @@
   const root = document.currentScript.parentElement;
   const frames = [...root.querySelectorAll("figure")];
   const [back, play, on] = root.querySelectorAll("button");
-  const slider = root.querySelector("input");
-  const [toPlay, toPause] = [play.textContent, root.querySelector("[role=group]").dataset.pause];
+  const part = (selector) => root.querySelector(selector);
+  const [slider, speed, live] = ["input", "select", "[aria-live]"].map(part);
+  const [toPlay, toPause] = [play.textContent, part("[role=group]").dataset.pause];
   const last = frames.length - 1;
   const FRAME_MS = 1400;
-  let now = 0;
-  let timer = 0;
+  let [now, timer] = [0, 0];
 
   function show(number) {
     now = Math.min(Math.max(number, 0), last);
     frames.forEach((frame, index) => { frame.hidden = index !== now; });
     slider.value = now;
-    slider.setAttribute("aria-valuetext", `${now + 1} of ${last + 1}`);
-    back.disabled = now === 0;
-    on.disabled = now === last;
+    slider.ariaValueText = frames[now].querySelector("figcaption").textContent;
+    // A disabled button would lose the focus.
+    back.style.opacity = now === 0 ? 0.5 : 1;
+    on.style.opacity = now === last ? 0.5 : 1;
   }
 
   function stop() {
-    clearInterval(timer);
+    clearTimeout(timer);
     timer = 0;
     play.textContent = toPlay;
+    live.ariaLive = "polite";
+  }
+
+  function step() {
+    show(now === last ? 0 : now + 1);
+    if (now === last || !root.isConnected) stop();
+    else timer = setTimeout(step, FRAME_MS / speed.value);
   }
 
   function start() {
-    show(now === last ? 0 : now + 1);
+    live.ariaLive = "off"; // a screen reader cannot keep up with a film
     play.textContent = toPause;
-    timer = setInterval(() => {
-      show(now + 1);
-      if (now === last || !root.isConnected) stop();
-    }, FRAME_MS);
+    step();
   }
 
   back.onclick = () => { stop(); show(now - 1); };
@@ -44,6 +49,7 @@
     event.stopPropagation();
     root.closest(".jp-Cell")?.focus(); // back to the keys of the notebook
   };
-  root.querySelector("[role=group]").hidden = false;
+  play.ariaLabel = play.title = ""; // its text changes
+  part("[role=group]").hidden = false;
   show(0);
 })();

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +12,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from course_lib.front_end import interactive
 from course_lib.show.moving.frame_svg import image
 from course_lib.show.moving.scene import Scene, draw
 from course_lib.show.picture import Picture
@@ -24,8 +23,8 @@ BUTTON = (
     "font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:4px;"
     "padding:2px 10px;cursor:pointer"
 )
-PLAY, PLAY_SIGN, PAUSE_SIGN = (N_("play"), N_("▶ play"), N_("❚❚ pause"))
-BUTTONS = {N_("one frame back"): "◂", PLAY: PLAY_SIGN, N_("one frame on"): "▸"}
+PLAY, PAUSE = N_("▶ play"), N_("❚❚ pause")
+BUTTONS = {N_("one frame back"): "◂", PLAY: PLAY, N_("one frame on"): "▸"}
 STRIP_FRAMES = 14
 CAPTION_LINE_IN = 0.16
 
@@ -148,13 +147,19 @@ def stepper(title: str, frames: Sequence[tuple[str, str, str]]) -> str:
     JupyterLab does not handle keys pressed in a slider.
     """
     buttons = "".join(
-        f'<button type="button" aria-label="{name}" title="{name}" style="{BUTTON}">{sign}</button>'
+        f'<button type="button" aria-label="{_(name)}" title="{_(name)}" style="{BUTTON}">'
+        f"{_(sign)}</button>"
         for name, sign in BUTTONS.items()
     )
     slider = (
-        f'<input type="range" min="0" max="{len(frames) - 1}" value="0" aria-label="frame" '
-        'style="flex:1 1 auto;min-width:6em">'
+        f'<input type="range" min="0" max="{len(frames) - 1}" value="0" '
+        f'aria-label="{_("frame")}" style="flex:1 1 auto;min-width:6em">'
     )
+    options = "".join(
+        f"<option value={speed}{' selected' if speed == 1 else ''}>{speed} ×</option>"
+        for speed in (0.25, 0.5, 1, 2)
+    )
+    speed = f'<select aria-label="{_("speed")}" style="{BUTTON}">{options}</select>'
     figures = "".join(
         f'<figure style="margin:0.5em 0"><figcaption style="padding:4px 0"><b>{heading}</b>'
         f'</figcaption>{picture}<p style="line-height:1.5">{text}</p></figure>'
@@ -163,9 +168,9 @@ def stepper(title: str, frames: Sequence[tuple[str, str, str]]) -> str:
     return (
         '<div data-lm-suppress-shortcuts="true" style="max-width:820px">'
         f"<p><b>{escape(title)}</b></p>"
-        f'<div role="group" aria-label="{escape(title)}" data-pause="{PAUSE_SIGN}" hidden>'
+        f'<div role="group" aria-label="{escape(title)}" data-pause="{_(PAUSE)}" hidden>'
         '<div style="display:flex;'
-        f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}</div></div>'
+        f'gap:6px;align-items:center;flex-wrap:wrap">{buttons}{slider}{speed}</div></div>'
         f'<div aria-live="polite">{figures}</div><script>{_script()}</script></div>'
     )
 
@@ -173,15 +178,6 @@ def stepper(title: str, frames: Sequence[tuple[str, str, str]]) -> str:
 @cache
 def _script() -> str:
     return Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-
-
-def interactive() -> bool:
-    """Return whether a person uses this kernel; False in a test run (COURSE_PLAIN=1)."""
-    if os.environ.get("COURSE_PLAIN", "") not in ("", "0"):
-        return False
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
 
 
 def _spread(count: int, most: int) -> Sequence[int]:

@@ -1,0 +1,23 @@
+"""Where output goes: to a person's notebook, to a terminal, or to a test that compares text."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def is_plain() -> bool:
+    """Return True with COURSE_PLAIN=1: only last lines are printed, because tests compare text."""
+    return os.environ.get("COURSE_PLAIN", "") not in ("", "0")
+
+
+def in_notebook() -> bool:
+    """Return True in a notebook's kernel. This does not import IPython in other programs."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def interactive() -> bool:
+    """Return whether a person uses this kernel."""
+    return in_notebook() and not is_plain()
