@@ -69,7 +69,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the layout that
+    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the one that
     lacks least memory; `refused` counts impossible layouts by reason."""
 
     fitting: tuple[Estimate, ...]
