@@ -76,7 +76,10 @@ def test_the_right_run_is_solved(recorded, capsys):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"planted_bottleneck": 1}, "--planted-bottleneck of second is 1. It is the second fault"),
+        (
+            {"planted_bottleneck": 1},
+            "--planted-bottleneck of second is 1. The exercise asks for the second fault",
+        ),
         ({"planted_bottleneck": None}, "--planted-bottleneck of second is missing"),
         ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
         ({"profile": False}, "No step was recorded"),
@@ -161,7 +164,7 @@ def test_calls_and_waiting_hold_against_all_kinds_of_answers(recorded, healthy):
     }  # fmt: skip
     shares = {
         0.15: "right in parts of 1", 20: "You left out the straggler", 45: "The transfer is a part",
-        2.0: "You answered 2 %. Add up what waiting_ms", 60: "Add up",
+        2.0: "You answered 2 %. Add up waiting_ms", 60: "Add up",
     }  # fmt: skip
     hold(
         "calls_per_step",

@@ -40,8 +40,8 @@ def test_a_search_that_begins_low_enough_passes(finished, capsys):
     [
         (settled(), log(skipped=7), "Skipped: 7. The scale began at 4,294,967,296"),
         (settled(initial_loss_scale=2**20), log(skipped=3), "began at 1,048,576"),
-        (settled(initial_loss_scale=1), log(scale=1.0), "With a scale of 1 nearly all"),
-        (settled(initial_loss_scale=2), log(scale=2.0), "With a scale of 2 nearly all"),
+        (settled(initial_loss_scale=1), log(scale=1.0), "With a scale of 1, nearly all"),
+        (settled(initial_loss_scale=2), log(scale=2.0), "With a scale of 2, nearly all"),
         (settled(initial_loss_scale=14), log(scale=14.0), "write 2**14"),
         (
             settled(initial_loss_scale=2**14, min_loss_scale=2**14),

@@ -89,10 +89,13 @@ def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
             {"broken_rules": ("it has learned from the held-out text",)},
             "learned from the held-out text",
         ),
-        ({"foreseen": 30.0}, "You foresaw 30 s, and it took 16: 300 iterations 12 s, start and"),
-        ({"foreseen": math.nan}, "You foresaw nan s"),
+        (
+            {"foreseen": 30.0},
+            "You predicted 30 s, and it took 16: 300 iterations took 12 s, start and",
+        ),
+        ({"foreseen": math.nan}, "You predicted nan s"),
         ({"seconds": 30.0, "foreseen": 30.0}, "It takes 2.00, the other 1.87."),
-        ({"job_id": 77}, "It is of job 77"),
+        ({"job_id": 77}, "The score is of job 77"),
     ],
 )
 def test_what_a_run_lacks_is_told_from_its_figures(tried, habit, how, words):

@@ -22,7 +22,7 @@ def test_an_honest_run_counts_and_says_all_figures(task, finish, judged):
     assert found.device_minutes == pytest.approx(SECONDS / 60)
     assert found.off_by == pytest.approx(1.25)
     assert found.result == pytest.approx(25)
-    assert "held-out loss   4.520 ± 0.020  (asked: 4.7; reached)" in repr(found)
+    assert "held-out loss   4.520 ± 0.020  (target: 4.7; reached)" in repr(found)
     assert "20 s  (predicted: 25 s, off by a factor of 1.25)" in repr(found)
 
 
@@ -53,9 +53,9 @@ def more_arguments(*words):
         (more_arguments("--data-path", "elsewhere"), "trained on a different text"),
         (more_arguments("--split", "50,50,0"), "trained on a different text"),
         (more_arguments("--load", "elsewhere"), "did not start from random weights"),
-        (changed(program="train_letters.py"), "something else than pretrain_gpt.py"),
-        (changed(files=("work/mine.py",)), "something else than pretrain_gpt.py"),
-        (changed(before="python other.py"), "something else than pretrain_gpt.py"),
+        (changed(program="train_letters.py"), "did not run pretrain_gpt.py"),
+        (changed(files=("work/mine.py",)), "did not run pretrain_gpt.py"),
+        (changed(before="python other.py"), "did not run pretrain_gpt.py"),
     ],
 )
 def test_a_recipe_that_breaks_a_rule_is_told_which(task, finish, judged, of, words):
