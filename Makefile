@@ -22,20 +22,23 @@ TRANSLATION ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
-.PHONY: setup lab test lint course slurm slurm-stop hub notebooks book slides
+.PHONY: setup tools lab test lint course slurm slurm-stop hub notebooks book slides
 
 setup:
 	@bash deploy/setup.sh
 
+tools:
+	@bash deploy/packages.sh requirements-dev.lock
+
 lab: setup
 	@BROWSER=$(BROWSER) COURSE_SITE=$(SITE) bash deploy/lab.sh
 
-lint: setup
+lint: tools
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-test: setup
+test: tools
 	@$(if $(ALL),COURSE_TEST_ALL=1) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	    -p course_lib.publish.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
@@ -55,7 +58,7 @@ notebooks: setup
 	@$(BIN)/course build
 
 book:
-	@bash deploy/book/setup.sh
+	@bash deploy/packages.sh deploy/book/requirements.lock
 	@$(BIN)/course book $(if $(RUN),--workspace '$(RUN)') $(if $(OPEN_AT),--open-at '$(OPEN_AT)') \
 	    $(if $(TRANSLATION),--language '$(TRANSLATION)')
 
