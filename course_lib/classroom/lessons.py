@@ -27,7 +27,6 @@ from course_lib.words import ENGLISH, LANGUAGES
 IN_A_CLONE, ELSEWHERE = "my_notebooks", "notebooks"
 # Stored beside the copies: for each file, the digest of the version that the course wrote.
 NOTES = ".course-lessons.json"
-PICTURES = "images"
 
 
 @dataclass
@@ -98,7 +97,7 @@ def update(folder: Path, shipped: dict[str, str]) -> Update:
     finally:
         write_json(folder / NOTES, notes)
     of_all = folder if folder.name not in LANGUAGES else folder.parent
-    copy_pictures(of_all.parent / PICTURES, SHIPPED / PICTURES)
+    copy_pictures(of_all.parent / "images", SHIPPED / "images")
     return done
 
 

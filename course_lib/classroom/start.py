@@ -8,11 +8,12 @@ from pathlib import Path
 
 from course_lib.classroom.lessons import update_workspace
 from course_lib.lab.commands.common import add_site, parser
+from course_lib.lab.job.program_files import data_folder, make_sample_text
+from course_lib.lab.workspace import Workspace
 from course_lib.shipped import SHIPPED
 from course_lib.words import ENGLISH, LANGUAGES, _
 
-FIRST = "00_the_lab.ipynb"
-JUPYTER = SHIPPED / "deploy" / "jupyter"
+CODE, JUPYTER = SHIPPED / "code", SHIPPED / "deploy" / "jupyter"
 # Folders that come first: a cell's `!course`, and the options of the course's JupyterLab.
 FOUND_FIRST = {
     "PATH": Path(sys.executable).parent,
@@ -37,14 +38,15 @@ def main(argv: list[str]) -> int:
     folder = given.folder.expanduser().resolve()
     lessons = update_workspace(folder, given.language, alone=True)
     print("\n".join(filter(None, map(str, lessons))) or _("no lesson is new"))
-    print(_("your lessons: {folder}", folder=lessons[0].folder), flush=True)
+    make_sample_text(data_folder(Workspace(folder), CODE), CODE, print)  # some cells read it, too
+    print(_("your lessons: {folder}", folder=lessons[0].folder))
     if given.no_lab:
         return 0
     for name, first in FOUND_FIRST.items():
         os.environ[name] = os.pathsep.join(filter(None, [str(first), os.environ.get(name)]))
-    os.environ |= {"COURSE_WORKSPACE": str(folder)}
-    os.environ |= {"COURSE_SITE": given.site} if given.site else {}
-    page = (lessons[0].folder / FIRST).relative_to(folder).as_posix()
+    chosen = {"COURSE_SITE": given.site} if given.site else {}
+    os.environ |= {"COURSE_WORKSPACE": str(folder), **chosen}
+    page = (lessons[0].folder / "00_the_lab.ipynb").relative_to(folder).as_posix()
     words = ["--log-level=WARN", f"--ServerApp.root_dir={folder}"]  # prints little but the address
     words += [f"--LabApp.default_url=/lab/tree/{page}", "--allow-root"]  # root as in a container
     if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):

@@ -62,6 +62,8 @@ def test_course_start_makes_a_folder_of_lessons_and_keeps_what_the_learner_chang
     site_packages, repository, tmp_path
 ):
     mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "data").symlink_to(repository / "data")  # else half a minute to make it
     start = [sys.executable, "-P", "-m", "course_lib.cli", "start", str(mine)]
     run_installed(site_packages, tmp_path, *start, "--no-lab")
     lesson = mine / "notebooks" / "03_data_parallelism.ipynb"
