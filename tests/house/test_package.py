@@ -20,6 +20,7 @@ FORBIDDEN_WORDS = re.compile(
     r"|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
 )
 AT_THE_FRONT_DOOR = {
+    ".dockerignore",
     ".gitignore",
     "CHANGELOG.md",
     "CITATION.cff",
