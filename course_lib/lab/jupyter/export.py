@@ -25,7 +25,7 @@ CODE_OR_FORMULA = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 FIGURES = SHIPPED / "images"
-FIGURE = re.compile(r"(?P<begin>!\[[^\]]*\]\()\.\./images/(?P<name>[\w-]+\.\w+)\)")
+FIGURE = re.compile(r"(?P<begin>!\[[^\]]*\]\()(?:\.\./)+images/(?P<name>[\w-]+\.\w+)\)")
 # A style element would apply to the whole page.
 NOT_OF_THE_PICTURE = re.compile(
     r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL
