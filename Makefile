@@ -7,6 +7,7 @@
 # WORKERS=1                test: so many at the same time
 # ALL=1                    test: all cases, also of tests that have many of one kind
 # RUN=course-run-abc       book, slides: the workspace in which `make course` ran; default: the newest here
+#                          pages: the same; default: recorded runs
 # TRANSLATION=ko           course, book, slides: in this language
 # OPEN_AT=URL              book: where readers open a notebook, with {notebook} in it
 
@@ -22,20 +23,23 @@ TRANSLATION ?=
 export PYTHON TORCH_WHEELS
 BIN := .venv/bin
 
-.PHONY: setup lab test lint course slurm slurm-stop hub notebooks book slides
+.PHONY: setup tools lab test lint course slurm slurm-stop hub notebooks book slides pages picture
 
 setup:
 	@bash deploy/setup.sh
 
+tools:
+	@bash deploy/packages.sh requirements-dev.lock
+
 lab: setup
 	@BROWSER=$(BROWSER) COURSE_SITE=$(SITE) bash deploy/lab.sh
 
-lint: setup
+lint: tools
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-test: setup
+test: tools
 	@$(if $(ALL),COURSE_TEST_ALL=1) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 	    -p course_lib.publish.nbval_checks --nbval-lax --nbval-cell-timeout=600 $(FILES)
 
@@ -55,10 +59,20 @@ notebooks: setup
 	@$(BIN)/course build
 
 book:
-	@bash deploy/book/setup.sh
+	@bash deploy/packages.sh deploy/book/requirements.lock
 	@$(BIN)/course book $(if $(RUN),--workspace '$(RUN)') $(if $(OPEN_AT),--open-at '$(OPEN_AT)') \
 	    $(if $(TRANSLATION),--language '$(TRANSLATION)')
 
 slides:
 	@bash deploy/slides/setup.sh
 	@$(BIN)/course slides $(if $(RUN),--workspace '$(RUN)') $(if $(TRANSLATION),--language '$(TRANSLATION)')
+
+pages: setup
+	@RUN='$(RUN)' bash deploy/pages/build.sh
+
+picture: tools
+	@bash deploy/packages.sh deploy/book/requirements.lock
+	@rm -rf build/picture
+	@COURSE_SITE=recorded $(BIN)/course run 03 --workspace build/picture
+	@$(BIN)/course book --workspace build/picture --out build/picture/book
+	@$(BIN)/python images/lesson.py build/picture build/picture/book

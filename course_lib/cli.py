@@ -54,6 +54,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         N_("prints plans for half a day, a day and five days"),
     ),
     "record": ("publish.recording", N_("packs runs into files, to replay them elsewhere")),
+    "start": (
+        "classroom.start",
+        N_("makes a folder with the lessons, and opens JupyterLab on it"),
+    ),
     "lessons": (
         "classroom.lessons",
         N_("copies new versions of the lessons, and keeps notebooks that you changed"),

@@ -15,9 +15,10 @@ from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError
 from course_lib.publish.building.source import number_of
 from course_lib.publish.run import chosen
+from course_lib.shipped import SHIPPED
 from course_lib.words import _
 
-SOLUTIONS = workspace.PACKAGE.parent / "solutions"
+SOLUTIONS = SHIPPED / "solutions"
 REFRESH_S = 2.0
 NONE = "none"
 CLEAR = "\x1b[H\x1b[2J"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from course_lib.classroom.folder import place as class_place
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import find, write_atomically, write_json
 from course_lib.publish.building.build import folder_of, outputs
-from course_lib.publish.executed import CLONE, link_images
+from course_lib.shipped import SHIPPED
 from course_lib.words import ENGLISH, LANGUAGES
 
 IN_A_CLONE, ELSEWHERE = "my_notebooks", "notebooks"
@@ -49,17 +50,17 @@ class Update:
         return "\n".join(lines)
 
 
-def update_workspace(workspace: Path, language: str = ENGLISH) -> list[Update]:
+def update_workspace(workspace: Path, language: str = ENGLISH, alone: bool = False) -> list[Update]:
     """Copy the lessons, and the solutions that the class has opened.
 
-    Without a class, a clone has all solutions and a different workspace has none. A translation has
-    its own folder: `my_notebooks/ko`.
+    Without a class, a clone has all solutions, and so has a learner who works alone. A different
+    workspace, as on a hub, has none. A translation has its own folder: `my_notebooks/ko`.
     """
     is_clone = (workspace / "lessons").is_dir() and (workspace / "course_lib").is_dir()
-    clone, folder = (workspace, IN_A_CLONE) if is_clone else (CLONE, ELSEWHERE)
+    clone, folder = (workspace, IN_A_CLONE) if is_clone else (SHIPPED, ELSEWHERE)
     numbers = opening.opened(class_place())
     if numbers is None:
-        numbers = {opening.ALL} if is_clone else set()
+        numbers = {opening.ALL} if is_clone or alone else set()
     opened = {
         name: text
         for name, text in _shipped(clone, "solutions", language).items()
@@ -86,7 +87,7 @@ def _shipped(clone: Path, kind: str, language: str) -> dict[str, str]:
 def update(folder: Path, shipped: dict[str, str]) -> Update:
     """Bring the copies in `folder` up to the shipped texts."""
     if not shipped:
-        raise LabError("no lessons lie beside this library; they come with a clone of the course")
+        raise LabError("this library came without its lessons; install the course again")
     folder.mkdir(parents=True, exist_ok=True)
     done, notes = Update(folder), _read_notes(folder / NOTES)
     try:
@@ -96,8 +97,19 @@ def update(folder: Path, shipped: dict[str, str]) -> Update:
     finally:
         write_json(folder / NOTES, notes)
     of_all = folder if folder.name not in LANGUAGES else folder.parent
-    link_images(of_all.parent, CLONE / "images")
+    copy_pictures(of_all.parent / "images", SHIPPED / "images")
     return done
+
+
+def copy_pictures(folder: Path, pictures: Path) -> None:
+    """Copy the pictures that notebooks show. A Jupyter server refuses files behind a link that
+    leads out of its root folder."""
+    if folder.is_symlink():
+        folder.unlink()
+    folder.mkdir(exist_ok=True)
+    for picture in pictures.iterdir():
+        if picture.suffix in (".png", ".svg"):
+            shutil.copyfile(picture, folder / picture.name)
 
 
 def _update_one(copy: Path, text: str, notes: dict[str, str], done: Update) -> str:

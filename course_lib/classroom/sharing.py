@@ -21,7 +21,6 @@ from course_lib.classroom.folder import SETTING
 from course_lib.classroom.snapshot import FORMAT, Snapshot
 from course_lib.lab.errors import LabError
 from course_lib.lab.workspace import (
-    PACKAGE,
     Workspace,
     account,
     find,
@@ -32,6 +31,7 @@ from course_lib.lab.workspace import (
 )
 from course_lib.mistakes.arguments import explained
 from course_lib.publish.building.source import number_of
+from course_lib.shipped import SHIPPED
 from course_lib.teach import jsonl
 from course_lib.words import _
 
@@ -132,7 +132,7 @@ def lesson_here() -> str:
     Copies (`…-Copy1.ipynb`, `….new.ipynb`) count as the lesson.
     """
     name = Path(os.environ.get("JPY_SESSION_NAME", "")).name
-    shipped = (PACKAGE.parent / "notebooks").glob("*.ipynb")
+    shipped = (SHIPPED / "notebooks").glob("*.ipynb")
     return next((number_of(one) for one in shipped if name.startswith(one.stem)), "")
 
 

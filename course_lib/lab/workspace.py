@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import LabError, WorkspaceError
+from course_lib.shipped import SHIPPED
 from course_lib.words import _
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -115,16 +116,8 @@ def find(start: Path | None = None) -> Workspace:
 
 
 def programs_folder() -> Path:
-    """Return `code/` of the checkout. An installed package has the same files in `programs/`."""
-    for folder in (PACKAGE.parent / "code", PACKAGE / "programs"):
-        if (folder / "pretrain_gpt.py").exists() or (folder / "README.md").exists():
-            return folder
-    raise LabError(
-        _(
-            "the programs of the course are missing beside {package}; install the course again",
-            package=PACKAGE,
-        )
-    )
+    """Return the folder of the programs that jobs run."""
+    return SHIPPED / "code"
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:

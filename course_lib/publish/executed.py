@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.recorded import anonymous
-from course_lib.lab.workspace import PACKAGE
+from course_lib.shipped import SHIPPED
 from course_lib.words import ENGLISH
 from course_lib.words.language import language_of
-
-CLONE = PACKAGE.parent
 
 
 def executed_in(workspace: Path, language: str = ENGLISH) -> Path:
@@ -36,7 +34,7 @@ def keep(notebook: Any, path: Path, workspace: Path) -> None:
             cell.outputs = _in_one_piece(cell.outputs)
     anonymous.hide(notebook, anonymous.folders(workspace) | anonymous.people())
     nbformat.write(notebook, file)
-    link_images(executed_in(workspace).parent, CLONE / "images")
+    link_images(executed_in(workspace).parent, SHIPPED / "images")
     if (own := path.resolve().parent / "images").is_dir():
         link_images(file.parent, own)
 

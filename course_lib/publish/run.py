@@ -22,6 +22,7 @@ from course_lib.publish import executed
 from course_lib.publish.book import origin
 from course_lib.publish.building.build import folder_of, write
 from course_lib.publish.building.source import lessons_in, number_of
+from course_lib.shipped import SHIPPED
 from course_lib.teach import claims
 from course_lib.teach.claims import Claim
 from course_lib.words import ENGLISH
@@ -171,10 +172,9 @@ def main(argv: list[str] | None = None) -> int:
         "--language", default=ENGLISH, help="build and run the notebooks of this translation"
     )
     options = parser.parse_args(argv)
-    repository = Path(__file__).resolve().parents[2]
-    folder = folder_of(repository, "solutions", options.language)
+    folder = folder_of(SHIPPED, "solutions", options.language)
     if options.language != ENGLISH:  # translations are not in Git, so existing files may be old
-        write(repository, options.language)
+        write(SHIPPED, options.language)
     paths = chosen(folder, options.lessons)
     if not paths:
         raise LabError(f"there are no notebooks in {folder}; `course build` in a clone makes them")

@@ -13,22 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from course_lib.shipped import SHIPPED
+
 ENGLISH = "en"
 SWITCH = "COURSE_LANGUAGE"
 KERNEL = "ipykernel.kernelapp"
 NOTEBOOK_FOLDERS = ("notebooks", "solutions", "my_notebooks")
 TERMINAL_SETTINGS = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
-_PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def locale_folder() -> Path:
-    """Return the folder of translations: beside the library in a clone, otherwise inside it."""
-    beside = _PACKAGE.parent / "locale"
-    return beside if beside.is_dir() else _PACKAGE / "locale"
-
-
+LOCALE = SHIPPED / "locale"
 # Languages with at least a partial translation.
-LANGUAGES = tuple(sorted(path.parent.name for path in locale_folder().glob("*/language.toml")))
+LANGUAGES = tuple(sorted(path.parent.name for path in LOCALE.glob("*/language.toml")))
 
 
 def language() -> str:

@@ -8,7 +8,7 @@ from string import Formatter
 
 from course_lib.read import messages as read_messages
 from course_lib.read.messages import N_
-from course_lib.words.language import ENGLISH, language, locale_folder
+from course_lib.words.language import ENGLISH, LOCALE, language
 from course_lib.words.particles import fitted
 
 __all__ = ["DOMAIN", "LABEL", "N_", "_", "label"]
@@ -36,7 +36,7 @@ def label(text: str) -> str:
 
 @cache
 def _catalog(code: str) -> gettext.NullTranslations:
-    return gettext.translation(DOMAIN, locale_folder(), languages=[code], fallback=True)
+    return gettext.translation(DOMAIN, LOCALE, languages=[code], fallback=True)
 
 
 def _filled(message: str, values: dict[str, object]) -> str:

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -44,14 +45,15 @@ def clone(tmp_path, repository):
 
 
 def set_up(
-    clone: Path, without_venv: int = 0, pip_fails: int = 0, script: str = "deploy/setup.sh",
+    clone: Path, without_venv: int = 0, pip_fails: int = 0,
+    script: Sequence[str] = ("deploy/setup.sh",),
     **environment: str,
 ):  # fmt: skip
     python = clone / "python3"
     python.write_text(STAND_IN.format(without_venv=without_venv, pip_fails=pip_fails))
     python.chmod(0o755)
     return subprocess.run(
-        ["bash", script], cwd=clone, text=True, capture_output=True, check=False,
+        ["bash", *script], cwd=clone, text=True, capture_output=True, check=False,
         env={**os.environ, "PYTHON": str(python), **environment},
         timeout=LONGER_THAN_ANY_ANSWER_S,
     )  # fmt: skip
@@ -109,7 +111,8 @@ def test_a_python_without_venv_is_named_in_one_sentence_with_the_cure(clone, no_
 
 def test_what_makes_the_book_is_installed_once_with_the_pins_of_the_course(clone, no_npm):
     for _ in range(2):
-        done = set_up(clone, script="deploy/book/setup.sh", **no_npm)
+        lock = "deploy/book/requirements.lock"
+        done = set_up(clone, script=["deploy/packages.sh", lock], **no_npm)
         assert done.returncode == 0, done.stderr
     [call] = (clone / "book.calls").read_text().splitlines()
     assert "--constraint requirements.lock" in call

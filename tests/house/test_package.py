@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, metadata
+from importlib.metadata import PackageNotFoundError, metadata, requires
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 import course_lib
 
@@ -19,6 +20,7 @@ FORBIDDEN_WORDS = re.compile(
     r"|p[y]pi[.]org|python[h]osted|registry[.]n[p]m|deb[.]d[e]bian"
 )
 AT_THE_FRONT_DOOR = {
+    ".dockerignore",
     ".gitignore",
     "CHANGELOG.md",
     "CITATION.cff",
@@ -28,6 +30,7 @@ AT_THE_FRONT_DOOR = {
     "README.md",
     "environment.yml",
     "pyproject.toml",
+    "requirements-dev.lock",
     "requirements.lock",
 }
 
@@ -53,17 +56,45 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
         course_lib.Cluster  # noqa: B018
 
 
+def pinned(lock):
+    lines = lock.read_text().splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return [pin.name for pin in pins if pin.marker is None or pin.marker.evaluate()]
+
+
+def test_the_learners_lock_is_whole_and_holds_none_of_the_tools_of_the_tests(repository):
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    tools = {
+        canonicalize_name(Requirement(line).name)
+        for line in project["optional-dependencies"]["test"]
+    }
+    learners = {canonicalize_name(name) for name in pinned(repository / "requirements.lock")}
+    added = {canonicalize_name(name) for name in pinned(repository / "requirements-dev.lock")}
+    assert tools <= added
+    assert not added & learners
+    needed = {
+        canonicalize_name(wanted.name)
+        for name in learners
+        for wanted in map(Requirement, requires(name) or [])
+        if wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+    }
+    assert needed <= learners
+
+
 @pytest.mark.parametrize(
-    ("lock", "least"), [("requirements.lock", 100), ("deploy/book/requirements.lock", 15)]
+    ("lock", "least"),
+    [
+        ("requirements.lock", 100),
+        ("requirements-dev.lock", 15),
+        ("deploy/book/requirements.lock", 15),
+    ],
 )
 def test_every_pinned_package_installs_on_the_oldest_python_that_we_promise(
     repository, lock, least, lacking
 ):
     promised = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     oldest = promised["requires-python"].removeprefix(">=") + ".0"
-    lines = (repository / lock).read_text().splitlines()
-    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    installed = [pin.name for pin in pins if pin.marker is None or pin.marker.evaluate()]
+    installed = pinned(repository / lock)
     try:
         wanted = {name: metadata(name).get("Requires-Python") or "" for name in installed}
     except PackageNotFoundError as absent:

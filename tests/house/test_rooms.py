@@ -29,16 +29,16 @@ MAY_IMPORT = {
 # raises a number in a commit that says what the lines buy. Most rooms are still on their way down
 # to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000.
 MOST_LINES = {
-    "words": 204,
+    "words": 198,
     "mistakes": 627,
     "box": 11_012,
     "plan": 6_226,
     "read": 9_585,
     "show": 5_058,
-    "lab": 9_158,
+    "lab": 9_150,
     "teach": 8_726,
-    "publish": 3_923,
-    "classroom": 1_913,
+    "publish": 3_922,
+    "classroom": 1_981,
 }
 CODE_SUFFIXES = {".py", ".toml", ".j2", ".js", ".c"}
 BOX_BY_ITS_COMMANDS_ONLY = "bin_dir"

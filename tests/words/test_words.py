@@ -31,7 +31,7 @@ LESSON = '# %% id="a"\nclaim("measured here", 1, least=0)\nshow.lines({"the run"
 def korean(tmp_path, monkeypatch):
     """Words of a small catalog, compiled as `course translate update` does it."""
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
-    monkeypatch.setattr(messages, "locale_folder", lambda: tmp_path / "locale")
+    monkeypatch.setattr(messages, "LOCALE", tmp_path / "locale")
     messages._catalog.cache_clear()
     (tmp_path / "lessons").mkdir()
     (tmp_path / "lessons" / "99_test.py").write_text(LESSON)

@@ -9,8 +9,8 @@ from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.recorded.recording import ENDING, Recording
 from course_lib.lab.recorded.recording_index import FOLDER
-from course_lib.lab.workspace import PACKAGE
 from course_lib.publish.building.source import lessons_in, number_of
+from course_lib.shipped import SHIPPED
 
 
 @dataclass(frozen=True, order=True)
@@ -51,7 +51,7 @@ Lessons = dict[str, list[Job]]
 
 def chosen(numbers: Sequence[str]) -> Lessons:
     """Return the jobs of the lessons with these numbers; of all lessons if none is named."""
-    every = lessons_in(PACKAGE.parent / FOLDER, ENDING.removeprefix("."))
+    every = lessons_in(SHIPPED / FOLDER, ENDING.removeprefix("."))
     files = {number_of(path): path for path in every}
     if not files:
         raise LabError(f"there is no {FOLDER}/ here; `course rehearse` works in a clone only")

@@ -167,17 +167,15 @@ def data_folder(workspace: Workspace, programs: Path) -> Path:
 def prepare_data(recipe: Recipe, site: Site, say: Callable[[str], None]) -> None:
     """Create the sample text if the recipe reads it and it is missing. Compute nodes could not
     download it, and a job that waited for it would hold its devices."""
-    data = Path(site.data)
-    if SAMPLE_TEXT not in recipe.arguments or _is_ready(data):
+    if SAMPLE_TEXT in recipe.arguments:
+        make_sample_text(Path(site.data), Path(site.programs), say)
+
+
+def make_sample_text(data: Path, programs: Path, say: Callable[[str], None]) -> None:
+    if _is_ready(data):
         return
-    say(
-        _(
-            "{name}: preparing the sample text in {data} (once, up to a minute)",
-            name=recipe.name,
-            data=data,
-        )
-    )
-    command = [sys.executable, str(Path(site.programs, "sample_text.py")), "--out", str(data)]
+    say(_("preparing the sample text in {data} (once, up to a minute)", data=data))
+    command = [sys.executable, str(programs / "sample_text.py"), "--out", str(data)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(

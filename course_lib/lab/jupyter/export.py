@@ -12,7 +12,7 @@ from typing import Any
 
 from nbconvert.preprocessors import Preprocessor
 
-from course_lib.lab.workspace import PACKAGE
+from course_lib.shipped import SHIPPED
 from course_lib.words import _
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -24,8 +24,8 @@ CODE_OR_FORMULA = re.compile(
     r"|(?<![\\$\w])\$(?!\s)(?P<inline>[^$\n]+?)(?<![\s\\])\$(?![\w$])",
     re.DOTALL | re.MULTILINE,
 )
-FIGURES = PACKAGE.parent / "images"
-FIGURE = re.compile(r"(?P<begin>!\[[^\]]*\]\()\.\./images/(?P<name>[\w-]+\.\w+)\)")
+FIGURES = SHIPPED / "images"
+FIGURE = re.compile(r"(?P<begin>!\[[^\]]*\]\()(?:\.\./)+images/(?P<name>[\w-]+\.\w+)\)")
 # A style element would apply to the whole page.
 NOT_OF_THE_PICTURE = re.compile(
     r"<metadata>.*?</metadata>|<style\b.*?</style>|<!--.*?-->", re.DOTALL

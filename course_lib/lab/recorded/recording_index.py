@@ -26,7 +26,8 @@ from course_lib.lab.queue.slurm import QueueRow, Slurm, Status
 from course_lib.lab.queue.submission import Submission
 from course_lib.lab.recorded import anonymous
 from course_lib.lab.recorded.recording import ENDING, RecordedRun, Recording, RecordingError
-from course_lib.lab.workspace import PACKAGE, PROGRAM, Workspace, writing
+from course_lib.lab.workspace import PROGRAM, Workspace, writing
+from course_lib.shipped import SHIPPED
 from course_lib.words import _
 
 FOLDER = "recordings"
@@ -89,7 +90,7 @@ class RecordingIndex:
     def of(cls, workspace: Workspace) -> RecordingIndex:
         if named := os.environ.get(NAMED_BY):
             return cls([Path(named).expanduser()])
-        return cls(dict.fromkeys([workspace.folder / FOLDER, PACKAGE.parent / FOLDER]))
+        return cls(dict.fromkeys([workspace.folder / FOLDER, SHIPPED / FOLDER]))
 
     @cached_property
     def runs(self) -> list[Found]:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import LabError
-from course_lib.lab.workspace import PACKAGE, write_atomically
+from course_lib.lab.workspace import write_atomically
 from course_lib.publish.building.source import lessons_in, read_lesson
 from course_lib.publish.cards import content, pages
 from course_lib.publish.run import chosen
+from course_lib.shipped import SHIPPED
 
 OUT = Path("build") / "cards"
 
@@ -23,7 +24,7 @@ def main(argv: list[str]) -> int:
     options.add_argument("lessons", nargs="*", help="lessons, such as 00 07b; default: all")
     options.add_argument("--out", type=Path, default=OUT, help=f"output folder; default: {OUT}")
     given = options.parse_args(argv)
-    folder = PACKAGE.parent / "lessons"
+    folder = SHIPPED / "lessons"
     every = lessons_in(folder, "py")
     if not every:
         raise LabError("there is no lessons/ here; `course cards` works in a clone only")

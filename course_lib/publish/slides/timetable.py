@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.lab.errors import LabError
-from course_lib.lab.workspace import PACKAGE
 from course_lib.publish.book.site import text_in
 from course_lib.publish.building.source import Lesson, LessonError, number_of, read_lesson
 from course_lib.publish.slides.slide import minutes_of
 from course_lib.publish.translation.localized import of_plans
+from course_lib.shipped import SHIPPED
 from course_lib.words import ENGLISH, LANGUAGES, _, speaking
 
 FILE = "timetables.toml"
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Prints plans for a class of half a day, one day and five days.",
     )
     parser.add_argument("--language", default=ENGLISH, choices=[ENGLISH, *LANGUAGES])
-    language, clone = parser.parse_args(argv).language, PACKAGE.parent
+    language, clone = parser.parse_args(argv).language, SHIPPED
     if not (clone / "lessons").is_dir():
         raise LabError("there is no lessons/ here; `course timetable` works in a clone only")
     with speaking(language):

@@ -1,0 +1,16 @@
+"""Options of the course's Jupyter servers, and of the pages that nbconvert exports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+c = get_config()  # type: ignore[name-defined]  # noqa: F821
+
+c.MappingKernelManager.kernel_manager_class = "course_lib.lab.jupyter.kernels.ServerKernels"
+c.ServerApp.terminado_settings = {
+    "shell_command": ["python", "-P", "-m", "course_lib.cli", "shell"]
+}
+c.LabApp.app_settings_dir = str(Path(__file__).resolve().parents[1] / "settings")
+# Exported pages need no internet.
+c.HTMLExporter.template_name = "course"
+c.HTMLExporter.embed_images = True
