@@ -38,7 +38,7 @@ CHECKS = [
     (check.ex08_settled, RUN),
     (check.ex08b_blocks, RUN),
     (check.ex09_fits, RUN, RUN, 80),
-    (check.ex09_inputs, 1, RUN),
+    (check.ex09_checkpoint, RUN),
     (check.ex10_fits, RUN),
     (check.ex10_needless, 1, RUN),
     (check.ex11b_parallelize, RUN),

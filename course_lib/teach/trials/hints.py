@@ -59,6 +59,12 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "packing": {"rows": N_("a document joins a row in which it fits")},
     "schedule": {},
     "blocks": {},
+    "checkpoint": {
+        "": N_("values and gradients equal those of the plain layers"),
+        "held": N_("only the inputs of the layers are kept"),
+        "runs": N_("each layer runs once in each pass"),
+        "the dropout": N_("dropout is the same in both"),
+    },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
         "wrapped": N_("the blocks and the model are sharded one by one"),
@@ -416,6 +422,36 @@ HINTS: dict[str, Hints] = {
     "schedule": {
         ("the gradient of the weight", ""): N_(
             "not every micro-batch has gone forward and backward once through this stage."
+        ),
+    },
+    "checkpoint": {
+        ("y learns", ""): N_(
+            "y needs no gradient. x is a batch here, and the weights have to learn. Give apply the "
+            "weights as arguments too."
+        ),
+        ("held", ""): N_(
+            "{held:.1f} times the memory of x is held after the forward pass, and {needed} are "
+            "enough. Which activations does the graph, ctx or a list still refer to?"
+        ),
+        ("runs", ""): N_(
+            "the two layers have run {runs} times so far. Each runs once in forward and once in "
+            "backward."
+        ),
+        ("the dropout", ""): N_(
+            "the second run set other numbers to zero. Read the random state before the first run "
+            "of each layer, and set it before the second run."
+        ),
+        ("the gradients", "none"): N_(
+            "it is None. backward returns one gradient for each argument of forward. The second "
+            "run needs an x that requires a gradient: x.detach().requires_grad_()."
+        ),
+        ("the gradients", "twice"): N_(
+            "it is twice the right one. y.backward(grad) adds gradients to the weights already, "
+            "and what backward returns is added once more. Use one of the two."
+        ),
+        ("random numbers afterwards", ""): N_(
+            "after the backward pass, random numbers repeat those of the forward pass. Put back "
+            "the state that was there before the second run."
         ),
     },
     "parallelize": {
