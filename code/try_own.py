@@ -29,7 +29,7 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import ddp, fsdp, ring, schedule, zero1
+from trials import accumulate, ddp, fsdp, ring, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import blocks, context, experts, linear, packing, recomputed, tokens
@@ -55,9 +55,13 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "parallelize": ("parallelize", lambda *given: on_a_mesh().test(*given)),
     "packing": (packing.NAME, packing.test),
     "checkpoint": (recomputed.NAME, recomputed.test),
+    "accumulate": (accumulate.NAME, accumulate.test),
 }
-# What a learner writes exists in torch already.
-TORCHS_OWN = {"checkpoint": "torch.utils.checkpoint.checkpoint"}
+# What torch has already, and what the learner writes; "" means nothing.
+TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {
+    "checkpoint": "torch.utils.checkpoint.checkpoint",
+    "accumulate": "",
+}
 ON_A_MESH_S = 40.0
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)
@@ -98,7 +102,8 @@ class Trial:
 
     def find(self, name: str, torchs_own: str) -> Any:
         """Return the learner's object of this name."""
-        refuse_torchs_own(torchs_own)
+        if torchs_own:
+            refuse_torchs_own(torchs_own)
         sys.path.insert(0, str(self.file.parent))
         self.watchdog.begin()
         made, dist.init_process_group = dist.init_process_group, refuse_group
@@ -237,8 +242,7 @@ def main() -> int:
             trial.follow()
         else:
             name, test = EXERCISES[asked.exercise]
-            torchs_own = TORCHS_OWN.get(asked.exercise, "torch.nn.parallel.DistributedDataParallel")
-            trial.attempt(test, trial.find(name, torchs_own))
+            trial.attempt(test, trial.find(name, TORCHS_OWN[asked.exercise]))
     return 0
 
 

@@ -39,7 +39,7 @@ CHECKS = [
     (check.ex08b_blocks, RUN),
     (check.ex09_fits, RUN, RUN, 80),
     (check.ex09_checkpoint, RUN),
-    (check.ex10_fits, RUN),
+    (check.ex10_accumulate, RUN),
     (check.ex10_needless, 1, RUN),
     (check.ex11b_parallelize, RUN),
     (check.ex12_sixteen, RUN, RUN),

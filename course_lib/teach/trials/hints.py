@@ -65,6 +65,10 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "runs": N_("each layer runs once in each pass"),
         "the dropout": N_("dropout is the same in both"),
     },
+    "accumulate": {
+        "one at a time": N_("one micro-batch at a time holds its activations"),
+        "sent once": N_("the gradients are sent once for each step"),
+    },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
         "wrapped": N_("the blocks and the model are sharded one by one"),
@@ -452,6 +456,28 @@ HINTS: dict[str, Hints] = {
         ("random numbers afterwards", ""): N_(
             "after the backward pass, random numbers repeat those of the forward pass. Put back "
             "the state that was there before the second run."
+        ),
+    },
+    "accumulate": {
+        ("", "micro-batches"): N_(
+            "it is a mean of the means of micro-batches. Tokens count alike."
+        ),
+        ("", "not finite"): N_("it is NaN. A mean over no tokens is 0/0: sum up the losses."),
+        ("", "rank"): N_("each rank divides by its own tokens. First count those of all ranks."),
+        ("", "averaged"): N_("it is 1/{size} of the right one. DDP takes the mean over the ranks."),
+        ("", "not divided"): N_("it is not divided by the tokens of the global batch."),
+        ("", "padding"): N_("it is divided by all targets. Those of -100 do not count."),
+        ("one at a time", ""): N_(
+            "{most} micro-batches wait for their backward pass at once, and all keep their "
+            "activations. Call backward for each before the next one begins."
+        ),
+        ("sent once", ""): N_(
+            "the gradients of {count} micro-batches were sent {times} times. no_sync has to "
+            "contain the forward and the backward pass of all but the last one."
+        ),
+        ("the loss", ""): N_(
+            "return the sum of the losses of all ranks, divided by the tokens of all ranks. It "
+            "needs an all-reduce of its own."
         ),
     },
     "parallelize": {
