@@ -35,7 +35,7 @@ CHECKS = [
     (check.ex07_gated, RUN),
     (check.ex07b_hybrid, RUN),
     (check.ex07b_crossing, 1, RUN),
-    (check.ex08_settled, RUN),
+    (check.ex08_scaler, RUN),
     (check.ex08b_blocks, RUN),
     (check.ex09_fits, RUN, RUN, 80),
     (check.ex09_checkpoint, RUN),

@@ -69,6 +69,10 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "one at a time": N_("one micro-batch at a time holds its activations"),
         "sent once": N_("the gradients are sent once for each step"),
     },
+    "scaler": {
+        "": N_("the scale is that of a serial search after each step, on 1, 2, 3 and 4 ranks"),
+        "the weights": N_("and so are the weights"),
+    },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
         "wrapped": N_("the blocks and the model are sharded one by one"),
@@ -479,6 +483,31 @@ HINTS: dict[str, Hints] = {
             "return the sum of the losses of all ranks, divided by the tokens of all ranks. It "
             "needs an all-reduce of its own."
         ),
+    },
+    "scaler": {
+        ("", "alone"): N_(
+            "a gradient of another rank overflows, and this rank has not noticed. Exchange whether "
+            "a gradient overflows."
+        ),
+        ("the scale", "nan"): N_("step {step}: a gradient is NaN, and the scale does not react."),
+        ("the scale", "hysteresis"): N_(
+            "step {step}: after a doubling, the first overflow must not halve it again."
+        ),
+        ("the scale", "still counted"): N_(
+            "step {step}: an overflow does not set the count of good steps back to 0."
+        ),
+        ("the scale", ""): N_(
+            "step {step}: it is {has:g} and should be {wanted:g}. Print the count of good steps "
+            "and the remaining hysteresis in each step."
+        ),
+        ("the weights", ""): N_(
+            "the step was made with other gradients. Divide them, before the step, by the scale by "
+            "which the loss was multiplied."
+        ),
+        ("the weights", "zeros"): N_(
+            "a step with gradients of 0 moves the weights too, by the momentum. Skip the step."
+        ),
+        ("the weights", "not finite"): N_("a step was made although a gradient overflows."),
     },
     "parallelize": {
         ("parts", "swapped"): N_(
