@@ -29,7 +29,7 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import accumulate, ddp, fsdp, ring, scaler, schedule, zero1
+from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import blocks, context, experts, linear, packing, recomputed, tokens
@@ -57,12 +57,14 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "checkpoint": (recomputed.NAME, recomputed.test),
     "accumulate": (accumulate.NAME, accumulate.test),
     "scaler": (scaler.NAME, scaler.test),
+    "prefetch": (prefetch.NAME, prefetch.test),
 }
 # What torch has already, and what the learner writes; "" means nothing.
 TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {
     "checkpoint": "torch.utils.checkpoint.checkpoint",
     "accumulate": "",
     "scaler": "torch.amp.GradScaler",
+    "prefetch": "torch.utils.data.DataLoader",
 }
 ON_A_MESH_S = 40.0
 WHOLE_PROGRAM = "edits"

@@ -73,6 +73,13 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "": N_("the scale is that of a serial search after each step, on 1, 2, 3 and 4 ranks"),
         "the weights": N_("and so are the weights"),
     },
+    "prefetch": {
+        "": N_("each batch comes once and in order"),
+        "read ahead": N_("batches are read while the loop computes"),
+        "not too far": N_("no more batches than asked are read ahead"),
+        "the error": N_("an error of the reading arrives"),
+        "the thread ends": N_("the thread ends with the loop"),
+    },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
         "wrapped": N_("the blocks and the model are sharded one by one"),
@@ -508,6 +515,28 @@ HINTS: dict[str, Hints] = {
             "a step with gradients of 0 moves the weights too, by the momentum. Skip the step."
         ),
         ("the weights", "not finite"): N_("a step was made although a gradient overflows."),
+    },
+    "prefetch": {
+        ("the batches", ""): N_("batch {number} of {of} did not come, or it was another one."),
+        ("read ahead", ""): N_(
+            "while the loop computes with batch {number}, {read} batches have been read, and there "
+            "is room for {wanted}. Does a thread read while the body of the loop runs?"
+        ),
+        ("not too far", ""): N_(
+            "while the loop computes with batch {number}, {read} batches have been read, with a "
+            "depth of {depth}. A queue.Queue(depth) lets the thread wait until there is room."
+        ),
+        ("the end", ""): N_("the loop does not end after the last batch. Hand over the end too."),
+        ("the error", "waits"): N_(
+            "the thread ends with an error, and the loop waits for ever. Catch the error in the "
+            "thread, hand it over, and raise it in the loop."
+        ),
+        ("the error", "hidden"): N_("the loop ends without it. Raise the error in the loop."),
+        ("all before", ""): N_("{read} batches came before the error, and {wanted} were read."),
+        ("the thread ends", ""): N_(
+            "the loop was left after {taken} batches, and the thread still runs. Tell it in "
+            "`finally`, and let put() wait with a timeout."
+        ),
     },
     "parallelize": {
         ("parts", "swapped"): N_(
