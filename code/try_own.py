@@ -29,13 +29,13 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import ddp, fsdp, ring, schedule, zero1
+from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
-from trials.layers import blocks, context, experts, linear, packing, tokens
+from trials.layers import blocks, context, experts, linear, packing, recomputed, tokens
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
-from trials.ranks import Failed, Ranks, TorchsOwn
+from trials.ranks import Failed, Ranks, TorchsOwn, refuse_torchs_own
 from trials.watchdog import Notes, Watchdog
 
 # Name that the learner's file must define, and its test.
@@ -54,6 +54,17 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "blocks": (blocks.NAME, blocks.test),
     "parallelize": ("parallelize", lambda *given: on_a_mesh().test(*given)),
     "packing": (packing.NAME, packing.test),
+    "checkpoint": (recomputed.NAME, recomputed.test),
+    "accumulate": (accumulate.NAME, accumulate.test),
+    "scaler": (scaler.NAME, scaler.test),
+    "prefetch": (prefetch.NAME, prefetch.test),
+}
+# What torch has already, and what the learner writes; "" means nothing.
+TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {
+    "checkpoint": "torch.utils.checkpoint.checkpoint",
+    "accumulate": "",
+    "scaler": "torch.amp.GradScaler",
+    "prefetch": "torch.utils.data.DataLoader",
 }
 ON_A_MESH_S = 40.0
 WHOLE_PROGRAM = "edits"
@@ -93,8 +104,10 @@ class Trial:
         self.watchdog = Watchdog(self.notes, file, self.store)
         refuse_course_imports(file.parent)
 
-    def find(self, name: str) -> Any:
+    def find(self, name: str, torchs_own: str) -> Any:
         """Return the learner's object of this name."""
+        if torchs_own:
+            refuse_torchs_own(torchs_own)
         sys.path.insert(0, str(self.file.parent))
         self.watchdog.begin()
         made, dist.init_process_group = dist.init_process_group, refuse_group
@@ -233,7 +246,7 @@ def main() -> int:
             trial.follow()
         else:
             name, test = EXERCISES[asked.exercise]
-            trial.attempt(test, trial.find(name))
+            trial.attempt(test, trial.find(name, TORCHS_OWN[asked.exercise]))
     return 0
 
 

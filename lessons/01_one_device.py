@@ -21,7 +21,7 @@ import h5py
 import pandas as pd
 import torch
 
-from course_lib import Lab, check, claim, predict, program, show
+from course_lib import Lab, check, claim, predict, program, show, trial
 
 lab = Lab()
 BATCH, STEPS, FIELDS, HEIGHT, WIDTH = 4, 12, 20, 32, 64
@@ -332,6 +332,78 @@ check.ex01_chunks(fitted, first)
 # large map, also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small.
 # Each must be found separately and compresses badly.
 
+# %% [markdown] id="ex2" tags=["exercise"]
+# > **Exercise 01.2** — Hide reading behind computing without a `DataLoader`. Write a generator `ahead(batches, depth)`
+# > for a loop such as `for batch in ahead(batches, depth=2):`.
+#
+# - `batches` gives the next batch each time, and this takes long. `ahead` gives the same batches in the same order.
+# - While the loop's body computes, a **thread** reads up to `depth` batches ahead, and no more. A thread is enough if
+#   reading waits for a disk, because Python lets other threads run meanwhile.
+# - If reading fails, the loop gets the error after the batches before it.
+# - If the loop is left early, the thread ends too. Python then closes the generator, and its `finally` runs.
+#
+# `queue.Queue(size)` and `threading` are useful. The trial measures no time. It waits in the body of the loop until
+# the thread has read, and counts the batches.
+
+# %% id="ex2-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_prefetch.py"
+import queue
+import threading
+
+
+### BEGIN SOLUTION
+### GAP def ahead(batches, depth):
+### GAP     ...  # a thread reads into a queue; yield what comes out of the queue
+def ahead(batches, depth):
+    ready, left = queue.Queue(depth), threading.Event()
+
+    def hand_over(kind, value=None):
+        while not left.is_set():
+            try:
+                ready.put((kind, value), timeout=0.1)
+                return
+            except queue.Full:
+                continue  # has the loop been left meanwhile?
+
+    def read():
+        try:
+            for batch in batches:
+                hand_over("batch", batch)
+                if left.is_set():
+                    return
+            hand_over("end")
+        except Exception as error:
+            hand_over("error", error)
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while True:
+            kind, value = ready.get()
+            if kind == "error":
+                raise value
+            if kind == "end":
+                return
+            yield value
+    finally:
+        left.set()
+
+
+### END SOLUTION
+
+# %% id="ex2-trial" tags=["exercise"]
+prefetch_trial = lab.submit(
+    trial.recipe("prefetch-trial", "work/my_prefetch.py", "prefetch", nodes=1, gpus_per_node=1)
+)
+prefetch_trial.watch()
+
+# %% id="ex2-check" tags=["check"]
+check.ex01_prefetch(prefetch_trial)
+
+# %% [markdown] id="ex2-why" tags=["solution"]
+# The bounded queue is the limit. `put` waits if the queue is full, and `get` waits if it is empty. The end and an error
+# travel through the same queue, so they arrive after the batches before them. Without the time-out, a thread that
+# waits in `put` would never learn that the loop has been left.
+
 # %% [markdown] id="roof-idea"
 # ## Which operations wait for memory?
 #
@@ -621,26 +693,7 @@ lab.code("weather/recorded_step.py", "RecordedStep.__call__", "RecordedStep._rec
 # - **Replay** starts the kernels without Python.
 #
 # The recorded part can only start kernels and copies on the device. It cannot look at a result.
-#
-# > **Exercise 01.2** — Which of these must stay *outside* of the recorded step?
-
-# %% id="ex2-gap" tags=["exercise"]
-candidates = [
-    "read the next batch",
-    "forward",
-    "backward",
-    "Adam's step, its rate in a tensor on the GPU",
-    "compute the next learning rate in Python",
-    "print(loss.item())",
-    "if not loss.isfinite(): break",
-]
-### BEGIN SOLUTION
-### GAP outside = [...]  # some of the candidates
-outside = [candidates[0], *candidates[4:]]
-### END SOLUTION
-
-# %% id="ex2-check" tags=["check"]
-check.ex01_outside(outside)
+# So reading a batch, computing a learning rate in Python, `print(loss.item())` and `if loss.isfinite()` stay outside.
 
 # %% id="graph-run"
 graph = lab.submit(
@@ -728,7 +781,7 @@ check.ex01_balance(without_workers, workers_needed)
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The two runs of exercise 01.1 stay. The next cell removes the other runs and all copies of the weather.
+# The runs of the exercises stay. The next cell removes the other runs and all copies of the weather.
 
 # %% id="clean"
 lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[2], yes=True)

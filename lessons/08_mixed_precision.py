@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from course_lib import Lab, check, claim, gpt, predict, show
+from course_lib import Lab, check, claim, gpt, predict, show, trial
 
 lab = Lab()
 
@@ -552,26 +552,76 @@ claim("with a scale per block, it sets to zero", zero["blocks of 128"], most=1, 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 08.1** — Repeat the fp16 run so that **no** iteration is skipped. The loss scale must still be able to
-# > move up and down, and it must be at least 2⁸ = 256 to save small gradients. The log of `half` shows the scale at
-# > which the search ended. A lower scale is safe against overflow, but each power of two less loses more small
-# > gradients.
+# > **Exercise 08.1** — Write the search for the loss scale as a class `Scaler`. Its rules are those of the section
+# > about the loss scale, with `window` and `hysteresis`.
+#
+# - `scaled(loss)` returns the loss for the backward pass.
+# - `step()` comes after the backward pass. It divides the gradients by the scale that they have, and makes the
+#   optimizer's step. If a gradient is infinite or NaN, it leaves weights and optimizer as they are. Then it changes
+#   `self.scale`.
+# - Each rank has other weights, as in lesson 07. If a gradient of one rank overflows, **all** ranks skip the step and
+#   change the scale.
+# - `optimizer.param_groups` has the parameters. Some may have no gradient.
+#
+# The trial makes twenty steps with `window=3` and `hysteresis=2`, on 1, 2, 3 and 4 ranks. A hook rounds the gradients
+# to `float16`, so large ones overflow. One of them is NaN. The trial compares scale and weights with a serial search
+# after each step.
 
-# %% id="ex1-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP settled = lab.submit(
-### GAP     small("settled", "fp16", initial_loss_scale=..., iterations=5, memory=False)
-### GAP )
-settled = lab.submit(small("settled", "fp16", initial_loss_scale=2**14, iterations=5, memory=False))
-### END SOLUTION
-settled.wait()
+# %% id="ex1-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_scaler.py"
+import torch
+import torch.distributed as dist
+
+
+class Scaler:
+    def __init__(self, optimizer, scale, window, hysteresis):
+        self.optimizer, self.scale = optimizer, scale
+        self.window, self.hysteresis = window, hysteresis
+        ### BEGIN SOLUTION
+        ### GAP ...
+        self.good, self.patience = 0, hysteresis
+        ### END SOLUTION
+
+    def scaled(self, loss):
+        ### BEGIN SOLUTION
+        ### GAP return ...
+        return loss * self.scale
+        ### END SOLUTION
+
+    def step(self):
+        ### BEGIN SOLUTION
+        ### GAP ...  # overflow on any rank? divide, make or skip the step, change the scale
+        parameters = [one for group in self.optimizer.param_groups for one in group["params"]]
+        gradients = [one.grad for one in parameters if one.grad is not None]
+        overflow = torch.tensor(any(not one.isfinite().all() for one in gradients), dtype=torch.int)
+        dist.all_reduce(overflow, dist.ReduceOp.MAX)
+        if overflow:
+            self.good = 0
+            self.patience -= 1
+            if self.patience <= 0:
+                self.scale /= 2
+            return
+        for one in gradients:
+            one.div_(self.scale)
+        self.optimizer.step()
+        self.good += 1
+        if self.good == self.window:
+            self.good, self.patience = 0, self.hysteresis
+            self.scale *= 2
+        ### END SOLUTION
+
+
+# %% id="ex1-trial" tags=["exercise"]
+scaler_trial = lab.submit(trial.recipe("scaler-trial", "work/my_scaler.py", "scaler"))
+scaler_trial.watch()
 
 # %% id="ex1-check" tags=["check"]
-check.ex08_settled(settled)
+check.ex08_scaler(scaler_trial)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The search ended at a scale that was just low enough for one batch. The next batch may have larger gradients, so
-# begin a few powers of two lower. PyTorch's own scaler always begins at 2¹⁶.
+# The maximum over the ranks tells all of them that one overflows. Without it, some ranks would make a step and others
+# would not, and no error would follow. With data parallelism alone, the all-reduce of the gradients already spreads an
+# infinite number to every rank. PyTorch's `GradScaler` has the same rules without hysteresis, and begins at 2¹⁶.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 08.2** — A report on an fp16 run on GPUs says that the loss scale "starts at 8388608" and that the
@@ -622,4 +672,4 @@ check.ex08_started_at(started_at)
 # ## Cleaning up
 
 # %% id="clean"
-lab.clean(half, brain, wide, settled, yes=True)
+lab.clean(half, brain, wide, yes=True)

@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from course_lib import Lab, check, claim, gpt, plan, predict, show
+from course_lib import Lab, check, claim, gpt, plan, predict, show, trial
 
 lab = Lab()
 
@@ -697,24 +697,76 @@ check.ex09_fits(fits_run, keep, room_mib)
 # save the missing quarter.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 09.2** — How many **MiB** (2²⁰ bytes) of layer inputs does the run `forget` store at the end of its
-# > forward pass? Count all of its layers together.
+# > **Exercise 09.2** — Write `checkpoint(layer, x)` without PyTorch's own. It returns `layer(x)`, keeps `x` and no
+# > other activation, and runs the layer a second time in the backward pass. A layer may contain dropout.
+#
+# A `torch.autograd.Function` gives you both passes:
+#
+# - PyTorch records nothing inside of `forward`, so the activations of the layer are freed at once.
+# - `backward` gets the gradient of the result. It returns one gradient for each argument of `forward`, and None for
+#   arguments that have none.
+# - PyTorch records nothing inside of `backward` either, unless you write `with torch.enable_grad():`.
+# - The result of `apply` needs a gradient if one of its tensor arguments does. The first layer of a model gets a
+#   batch, which needs none, and its weights must still learn.
+#
+# `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the state of the random number generator. After
+# the backward pass, random numbers must continue as if the layer had run once.
+#
+# The trial sends a batch through two layers with dropout, with and without your function. It compares the results, all
+# gradients, and what dropout set to zero. It also measures the memory that is held between the two passes.
 
-# %% id="ex2-gap" tags=["exercise"]
+
+# %% id="ex2-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_checkpoint.py"
+import torch
+
+
 ### BEGIN SOLUTION
-### GAP kept_mib = ...
-kept_mib = deep.layers * width_bytes / 2**20
+### GAP def checkpoint(layer, x):
+### GAP     ...  # your own torch.autograd.Function, by its apply
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, layer, x, *weights):
+        ctx.layer, ctx.weights = layer, weights
+        ctx.state = torch.get_rng_state()
+        ctx.save_for_backward(x)
+        return layer(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        now = torch.get_rng_state()
+        torch.set_rng_state(ctx.state)
+        with torch.enable_grad():
+            y = ctx.layer(x)
+        torch.set_rng_state(now)
+        return None, *torch.autograd.grad(y, (x, *ctx.weights), grad)
+
+
+def checkpoint(layer, x):
+    return Again.apply(layer, x, *layer.parameters())
+
+
 ### END SOLUTION
 
+# %% id="ex2-trial" tags=["exercise"]
+checkpoint_trial = lab.submit(
+    trial.recipe(
+        "checkpoint-trial", "work/my_checkpoint.py", "checkpoint", nodes=1, gpus_per_node=1
+    )
+)
+checkpoint_trial.watch()
+
 # %% id="ex2-check" tags=["check"]
-check.ex09_inputs(kept_mib, forget)
+check.ex09_checkpoint(checkpoint_trial)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# There are 16 inputs. Each has 2 × 256 tokens with 64 numbers of 4 bytes.
+# The weights are arguments of `apply`, so the result needs a gradient even if `x` does not. PyTorch's older
+# implementation lacks this, and layers behind a batch did not learn with it. The newer one replaces what autograd
+# saves, with `saved_tensors_hooks`, and needs no Function.
 #
-# The traces confirm this. One group of 16 layers stores fifteen inputs less, and its forward peak is lower by
-# slightly more than that. The reason is that each checkpoint also stores the state of the random number generator,
-# 5056 bytes on a CPU. With this state, dropout would set the same activations to zero again.
+# The traces of this lesson show the random state too. One group of 16 layers stores fifteen inputs less than `forget`,
+# and fifteen random states of 5056 bytes:
 
 # %% id="ex2-look" tags=["solution"]
 forward_bytes = {
@@ -723,7 +775,6 @@ forward_bytes = {
 }
 each_bytes = (forward_bytes["forget"] - forward_bytes["groups16"]) / 15
 print(f"a group stores its input, {width_bytes:,} bytes, and {each_bytes - width_bytes:,.0f} more")
-print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Run `keep` and `forget` once more on two nodes with one device each, first with `tensor=2` and
@@ -747,8 +798,8 @@ print(f"sixteen inputs: {16 * width_bytes / 2**20:.2f} MiB")
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs `keep` and `forget` stay for the challenge, and the run of exercise 09.1 stays for its check. The next cell
-# deletes the other runs.
+# The runs `keep` and `forget` stay for the challenge, and the runs of the exercises stay for their checks. The next
+# cell deletes the other runs.
 
 # %% id="clean"
 lab.clean(groups16, half, selective, timed["keep"][1], timed["forget"][1], yes=True)

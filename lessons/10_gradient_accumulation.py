@@ -18,7 +18,7 @@
 import numpy as np
 import pandas as pd
 
-from course_lib import Lab, check, claim, gpt, predict, program, show
+from course_lib import Lab, check, claim, gpt, predict, program, show, trial
 
 lab = Lab()
 
@@ -534,35 +534,63 @@ claim("with no_sync around all, the copies differ by", parted["never"], least=1e
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 10.1** — Suppose that only **2** samples fit into a device at once. Train the model with a global
-# > batch of **32** on all four devices of both nodes, for 3 iterations. Fill the gaps.
+# > **Exercise 10.1** — Write `accumulate(model, micro_batches)`. The gradients must equal those of one device that
+# > sees the whole global batch at once, and be sent once. Return the loss per token of the global batch.
+#
+# - `model` is in `DistributedDataParallel`. It takes tokens [samples, positions] and gives scores [samples,
+#   positions, vocabulary].
+# - `micro_batches` is a list of pairs `(tokens, targets)`. A target of -100 has no loss. The ranks have different
+#   numbers of micro-batches and of tokens with a loss. A micro-batch may have none.
+# - Each micro-batch goes forward and backward before the next one begins.
+#
+# The trial makes two steps on 1, 2, 3 and 4 ranks. It compares the gradients and the loss with a serial model, in
+# float64, and counts what is all-reduced.
 
-# %% id="ex1-gap" tags=["exercise"]
-fits = gpt.recipe(
-    "fits",
+# %% id="ex1-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_accumulation.py"
+import torch
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+
+def accumulate(model, micro_batches):
+    """Leave the gradients of the global batch in model.parameters(), and return its loss."""
     ### BEGIN SOLUTION
-    ### GAP nodes=...,
-    nodes=2,
+    ### GAP ...  # count the tokens of all ranks, then pass each micro-batch through the model
+    ### GAP return ...
+    counted = sum((targets != -100).sum() for _, targets in micro_batches)
+    dist.all_reduce(counted)
+    total = torch.zeros((), dtype=torch.float64)
+
+    def backward(tokens, targets):
+        scores = model(tokens).flatten(0, 1)
+        summed = cross_entropy(scores, targets.flatten(), reduction="sum")  # -100 is left out
+        (summed * dist.get_world_size() / counted).backward()  # DDP divides by the number of ranks
+        total.add_(summed.detach())
+
+    *first, last = micro_batches
+    with model.no_sync():
+        for pair in first:
+            backward(*pair)
+    backward(*last)
+    dist.all_reduce(total)
+    return total / counted
     ### END SOLUTION
-    gpus_per_node=2,
-    ### BEGIN SOLUTION
-    ### GAP micro_batch=...,
-    ### GAP global_batch=...,
-    micro_batch=2,
-    global_batch=32,
-    ### END SOLUTION
-    iterations=3,
+
+
+# %% id="ex1-trial" tags=["exercise"]
+accumulate_trial = lab.submit(
+    trial.recipe("accumulate-trial", "work/my_accumulation.py", "accumulate")
 )
-fits_run = lab.submit(fits)
-fits_run.watch()
+accumulate_trial.watch()
 
 # %% id="ex1-check" tags=["check"]
-check.ex10_fits(fits_run)
+check.ex10_accumulate(accumulate_trial)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# 32 = 2 × 4 × 4: two samples per micro-batch, four devices, and therefore four micro-batches. You never state the
-# number of micro-batches, because it follows from the other sizes. The program would refuse a global batch of 30,
-# because 30 is not a multiple of 2 × 4.
+# Tokens are counted over all ranks before the first backward pass. DDP takes the mean over the ranks, so each loss is
+# also multiplied by their number. A mean over a micro-batch without tokens would be 0/0. The loss needs an all-reduce
+# of its own, because a rank knows only its own part.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices and accumulates

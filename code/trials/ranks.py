@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.nn.parallel import DistributedDataParallel
 
 from trials.calls import Calls
 from trials.compare import difference
@@ -24,8 +24,17 @@ class TorchsOwn(RuntimeError):
     """Error: the learner's code leaves the work to PyTorch."""
 
 
-def refuse_torchs_own(*_: object, **__: object) -> NoReturn:
-    raise TorchsOwn("torch.nn.parallel.DistributedDataParallel")
+def refuse_torchs_own(name: str) -> None:
+    """Let every call of this function or class of torch fail, however a file imports it later."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise TorchsOwn(name)
+
+    module, _, last = name.rpartition(".")
+    place: Any = importlib.import_module(module)
+    if isinstance(found := getattr(place, last), type):
+        place, last = found, "__init__"
+    setattr(place, last, refuse)
 
 
 class Ranks:
@@ -36,7 +45,6 @@ class Ranks:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.notes, self.calls, self.store, self.seed = notes, calls, store, seed
         self.agreed = 0
-        DistributedDataParallel.__init__ = refuse_torchs_own  # type: ignore[method-assign]
 
     def begin(self, case: str) -> None:
         """Begin another case and forget the calls of the previous one."""

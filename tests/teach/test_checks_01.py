@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import count
-from pathlib import Path
-
 import h5py
-import numpy as np
-import pandas as pd
 import pytest
 
 from course_lib.lab.job.recipes import program, shell
-from course_lib.publish.building.source import read_lesson
 from course_lib.teach.checks import lesson01
 
-from .answers_to_try import hold, nonsense, told
-from .finished_runs import hint_of
+from .answers_to_try import hold
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
 SHAPE = (40, 20, 32, 64)
 LOG = """\
@@ -93,50 +88,6 @@ def test_a_run_that_is_another_one_meets_its_hint(finished, files, before):
         assert words in hint_of(lesson01.ex01_chunks, finished(recipe, printed), before)
 
 
-def candidates():
-    path = Path(__file__).resolve().parents[2] / "lessons" / "01_one_device.py"
-    [text] = [cell.text for cell in read_lesson(path).cells if cell.id == "ex2-gap"]
-    known: dict[str, list[str]] = {}
-    exec(text.partition("### BEGIN")[0], known)
-    return known["candidates"]
-
-
-RIGHT = list(lesson01.OUTSIDE)
-
-
-def test_the_lesson_offers_what_the_check_knows():
-    assert sorted(candidates()) == sorted([*lesson01.RECORDED, *lesson01.OUTSIDE])
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        RIGHT[::-1], set(RIGHT), np.array(RIGHT), pd.Series(RIGHT),
-        [f" {text.upper()}." for text in RIGHT], [RIGHT[:2], RIGHT[2:]],
-    ],
-)  # fmt: skip
-def test_what_stays_outside_is_taken_in_any_form(workspace, answer):
-    lesson01.ex01_outside(answer)
-
-
-@pytest.mark.parametrize("text", lesson01.RECORDED)
-def test_what_can_be_recorded_is_told_so(workspace, text):
-    assert lesson01.RECORDED[text] in hint_of(lesson01.ex01_outside, [*RIGHT, text])
-
-
-@pytest.mark.parametrize("text", lesson01.OUTSIDE)
-def test_what_cannot_be_recorded_is_told_so(workspace, text):
-    less = [other for other in RIGHT if other != text]
-    assert lesson01.OUTSIDE[text] in hint_of(lesson01.ex01_outside, less)
-
-
-def test_what_is_no_choice_is_refused_with_a_sentence(workspace):
-    for answer in (*nonsense(5), [...], [RIGHT[0], ...], [0, 4, 5, 6], ["graph"], count()):
-        said = told(lesson01.ex01_outside, answer)
-        assert said
-        assert len(said.splitlines()[-1].strip()) > 10
-
-
 def test_the_balance_holds_against_all_kinds_of_answers(workspace):
     right = 1 / (1 / 8.8 - 1 / 12.6 + 1 / 53.2)
     speeds = {
@@ -149,3 +100,100 @@ def test_the_balance_holds_against_all_kinds_of_answers(workspace):
     }  # fmt: skip
     hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, speeds)
     hold("workers_needed", lambda count: lesson01.ex01_balance(18.84, count), 2, workers)
+
+
+OWN = program_of("01_one_device", "ex2-own")
+tried = tried_with_swaps(OWN, "prefetch")
+BY_POOL = """from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+
+def ahead(batches, depth):
+    source, end = iter(batches), object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = deque(pool.submit(next, source, end) for _ in range(depth))
+        while (batch := coming.popleft().result()) is not end:
+            coming.append(pool.submit(next, source, end))
+            yield batch
+"""
+BY_CLASS = """import threading
+from collections import deque
+
+
+class ahead:
+    def __init__(self, batches, depth):
+        self.batches, self.room, self.there = batches, threading.Semaphore(depth), deque()
+        self.changed, self.left = threading.Semaphore(0), False
+        threading.Thread(target=self.run).start()
+
+    def run(self):
+        source = iter(self.batches)
+        while self.room.acquire() and not self.left:
+            try:
+                self.there.append((next(source), None))
+            except BaseException as error:
+                self.there.append((None, error))
+                self.left = True
+            self.changed.release()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.changed.acquire()
+        batch, error = self.there.popleft()
+        self.room.release()
+        if error is not None:
+            raise error
+        return batch
+
+    def close(self):
+        self.left = True
+        self.room.release()
+"""
+EMPTIED = """        left.set()
+        while not ready.empty():
+            ready.get()
+"""
+RIGHT = {
+    "the solution": [],
+    "futures": [(OWN, BY_POOL)],
+    "a class": [(OWN, BY_CLASS)],
+    "emptied": [("        left.set()\n", EMPTIED)],
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_loaders_pass(tried, name, capsys):
+    lesson01.ex01_prefetch(tried(*RIGHT[name]))
+    assert "✓ the thread ends with the loop" in capsys.readouterr().out
+
+
+START = "    threading.Thread(target=read, daemon=True).start()\n"
+CATCH = '        except Exception as error:\n            hand_over("error", error)\n'
+PLAIN = "def ahead(batches, depth):\n    yield from batches\n"
+WRONG = {
+    "plain": ([(OWN, PLAIN)], "Does a thread read while the body"),
+    "read in vain": ([(OWN, "def ahead(batches, depth):\n    yield from list(batches)\n")],
+                     "lets the thread wait until there is room"),
+    "one ahead": ([("queue.Queue(depth)", "queue.Queue(1)")], "there is room for 4"),
+    "without limit": ([("queue.Queue(depth)", "queue.Queue()")], "with a depth of 1"),
+    "the last first": ([("queue.Queue(depth)", "queue.LifoQueue(depth)")], "it was another one"),
+    "no end": ([('            hand_over("end")\n', "")], "Hand over the end too"),
+    "no error": ([(CATCH, "        finally:\n            pass\n")], "the loop waits for ever"),
+    "hidden error": ([("                raise value\n", "                return\n")],
+                     "the loop ends without it"),
+    "thread left": ([("        left.set()\n", "        pass\n")], "Tell it in `finally`"),
+    "no time-out": ([(", timeout=0.1", "")], "and let put() wait with a timeout"),
+    "torch's own": ([(OWN, "from torch.utils.data import DataLoader\n\n\n"
+                           "def ahead(batches, depth):\n"
+                           "    return DataLoader(list(batches), prefetch_factor=depth)\n")],
+                    "uses torch.utils.data.DataLoader"),
+}  # fmt: skip
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_loader_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson01.ex01_prefetch, tried(*pairs))

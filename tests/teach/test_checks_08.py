@@ -4,65 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson08
 
 from .answers_to_try import hold
-from .finished_runs import MEMORY_LINE, hint_of
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
-ITERATION = (
-    " iteration {at:8d}/      12 | consumed samples: {at:12d} | elapsed time per iteration (ms): "
-    "83.0 | learning rate: 1.000E-03 | global batch size:     4 | lm loss: 9.040710E+00 | loss "
-    "scale: {scale:.1f} | grad norm: 3.448 | number of skipped iterations: {skipped:3d} | number "
-    "of nan iterations:   0 |\n"
-)
-
-
-def log(precision="float16", scale=16384.0, skipped=0, iterations=12):
-    steps = (
-        ITERATION.format(at=at, scale=scale, skipped=int(at <= skipped))
-        for at in range(1, iterations + 1)
-    )
-    return f"using torch.{precision} for parameters ...\n" + "".join(steps)
-
-
-def settled(precision="fp16", **more):
-    return gpt.recipe("settled", precision=precision, micro_batch=4, iterations=12, **more)
-
-
-def test_a_search_that_begins_low_enough_passes(finished, capsys):
-    lesson08.ex08_settled(finished(settled(initial_loss_scale=2**14), log()))
-    assert "✓ no iteration was skipped" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("recipe", "printed", "words"),
-    [
-        (settled(), log(skipped=7), "Skipped: 7. The scale began at 4,294,967,296"),
-        (settled(initial_loss_scale=2**20), log(skipped=3), "began at 1,048,576"),
-        (settled(initial_loss_scale=1), log(scale=1.0), "With a scale of 1, nearly all"),
-        (settled(initial_loss_scale=2), log(scale=2.0), "With a scale of 2, nearly all"),
-        (settled(initial_loss_scale=14), log(scale=14.0), "write 2**14"),
-        (
-            settled(initial_loss_scale=2**14, min_loss_scale=2**14),
-            log(),
-            "may not fall below 16,384",
-        ),
-        (settled(loss_scale=1024), log(scale=1024), "--loss-scale sets a fixed scale"),
-        (settled("bf16"), log("bfloat16", 1.0), "some devices have only float16"),
-        (settled("fp32"), log("float32", 1.0), "Its log says float32"),
-        (settled(initial_loss_scale=2**14), log(iterations=3), "It made 3. Few steps"),
-    ],
-)
-def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, recipe, printed, words):
-    assert words in hint_of(lesson08.ex08_settled, finished(recipe, printed))
-
-
-def test_a_run_that_broke_is_told_with_its_cause(finished):
-    broken = finished(settled(initial_loss_scale=2**14), MEMORY_LINE.format(rank=0), 41)
-    assert "limit of device memory was reached" in hint_of(lesson08.ex08_settled, broken)
-    gap = settled(initial_loss_scale=...)
-    assert "Still to fill in: initial_loss_scale" in hint_of(lesson08.ex08_settled, gap)
+OWN = program_of("08_mixed_precision", "ex1-own")
+tried = tried_with_swaps(OWN, "scaler")
 
 
 def test_the_scale_holds_against_all_kinds_of_answers(lab):
@@ -72,3 +21,97 @@ def test_the_scale_holds_against_all_kinds_of_answers(lab):
         2**14: "Was it larger or smaller", 5e8: "You answered 500,000,000",
     }  # fmt: skip
     hold("started_at", lesson08.ex08_started_at, 2**32, wrong, accepted=[4.29e9])
+
+
+SEEN = "any(not one.isfinite().all() for one in gradients)"
+TO_ALL = "        dist.all_reduce(overflow, dist.ReduceOp.MAX)\n"
+RESET, HALVED = "            self.good = 0\n", "            if self.patience <= 0:\n    "
+GROWN = "self.good, self.patience = 0, self.hysteresis\n"
+DIVIDED = "        for one in gradients:\n            one.div_(self.scale)\n"
+FLAG = "torch.tensor(any(not one.isfinite().all() for one in gradients), dtype=torch.int)"
+BY_NORM = """import math
+
+import torch
+import torch.distributed as dist
+
+
+class Scaler:
+    def __init__(self, optimizer, scale, window, hysteresis):
+        self.exponent, self.optimizer = math.log2(scale), optimizer
+        self.rules = window, hysteresis
+        self.until_growth, self.until_halving = self.rules
+
+    @property
+    def scale(self):
+        return torch.tensor(2.0) ** self.exponent
+
+    def scaled(self, loss):
+        return self.scale * loss
+
+    @torch.no_grad()
+    def step(self):
+        own = [p for group in self.optimizer.param_groups for p in group["params"]]
+        own = [p for p in own if p.grad is not None]
+        square = torch.zeros((), dtype=torch.float64)
+        for p in own:
+            p.grad = p.grad / self.scale
+            square += p.grad.square().sum()
+        dist.all_reduce(square)
+        if math.isfinite(square):
+            self.optimizer.step()
+            self.until_growth -= 1
+            if not self.until_growth:
+                self.until_growth, self.until_halving = self.rules
+                self.exponent += 1
+        else:
+            self.until_growth = self.rules[0]
+            self.until_halving = max(self.until_halving - 1, 0)
+            self.exponent -= self.until_halving == 0
+"""
+GATHERED = """overflow = torch.tensor(float(sum((one - one).sum() for one in gradients) != 0))
+        every = [torch.zeros(()) for _ in range(dist.get_world_size())]
+        dist.all_gather(every, overflow)
+        overflow = max(every)
+"""
+RIGHT = {
+    "the solution": [],
+    "a norm": [(OWN, BY_NORM)],
+    "gathered": [(f"overflow = {FLAG}\n{TO_ALL}", GATHERED)],
+    "divided first": [(DIVIDED, ""), ("        overflow = ", f"{DIVIDED}        overflow = ")],
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_scalers_pass(tried, name, capsys):
+    lesson08.ex08_scaler(tried(*RIGHT[name]))
+    assert "✓ and so are the weights" in capsys.readouterr().out
+
+
+WRONG = {
+    "alone": ([(TO_ALL, "")], "Exchange whether a gradient overflows"),
+    "infinite alone": ([(SEEN, "any(one.isinf().any() for one in gradients)")],
+                       "a gradient is NaN"),
+    "no hysteresis": ([(HALVED, "")], "the remaining hysteresis in each step"),
+    "hysteresis once": ([(GROWN, "self.good = 0\n")], "after a doubling, the first overflow"),
+    "still counted": ([(RESET, "")], "does not set the count of good steps back"),
+    "doubled again": ([(GROWN, "self.patience = self.hysteresis\n"),
+                       ("self.good == self.window", "self.good >= self.window")],
+                      "and should be 32768"),
+    "never doubled": ([("            self.scale *= 2\n", "")],
+                      "the remaining hysteresis in each step"),
+    "not divided": ([(DIVIDED, "")], "by the scale by which the loss"),
+    "zeros": ([(RESET, f"{RESET}            for one in gradients:\n                one.zero_()\n"
+                       "            self.optimizer.step()\n")], "by the momentum"),
+    "made anyway": ([(RESET, RESET + "            self.optimizer.step()\n")],
+                    "although a gradient"),
+    "torch's own": ([("self.good, self.patience = 0, hysteresis",
+                      "self.own = torch.amp.GradScaler('cpu')")],
+                    "uses torch.amp.GradScaler"),
+}  # fmt: skip
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_scaler_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson08.ex08_scaler, tried(*pairs))

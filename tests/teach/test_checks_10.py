@@ -4,86 +4,131 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.job.recipes import gpt, program
+from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson10
 
 from .answers_to_try import hold
-from .finished_runs import hint_of
+from .finished_runs import hint_of, tried_with_swaps
+from .own_trials import program_of
 
-LOG = """using world size: {world}, data-parallel-size: {world}, tensor-model-parallel size: 1, \
+LOG = """using world size: 4, data-parallel-size: 4, tensor-model-parallel size: 1, \
 pipeline-model-parallel size: 1
-setting number of micro-batches to constant {count}
  > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 2000000
  iteration        3/       3 | consumed samples:           96 | elapsed time per iteration (ms): \
-83.0 | learning rate: 8.750E-04 | global batch size: {batch:5d} | lm loss: 6.282860E+00 | \
+83.0 | learning rate: 8.750E-04 | global batch size:    16 | lm loss: 6.282860E+00 | \
 loss scale: 1.0 | grad norm: 3.572 | number of skipped iterations:   0 | \
 number of nan iterations:   0 |
 """
 
 
-@pytest.fixture
-def finished(finished):
-    """The folder that a run of this recipe leaves behind."""
-
-    def make(recipe, text="", exit_code=0):
-        flags, world = recipe.flags, recipe.devices
-        batch = int(flags.get("--global-batch-size", 1))
-        count = batch // (int(flags.get("--micro-batch-size", 1)) * world)
-        log = LOG.format(world=world, count=count, batch=batch)
-        return finished(recipe, text or log, exit_code)
-
-    return make
-
-
-def fits(name="fits", nodes=2, micro_batch=2, global_batch=32, **more):
-    return gpt.recipe(name, nodes=nodes, gpus_per_node=2, micro_batch=micro_batch,
-                      global_batch=global_batch, **{"iterations": 3} | more)  # fmt: skip
-
-
-def test_four_micro_batches_of_two_pass(finished, capsys):
-    lesson10.ex10_fits(finished(fits()))
-    assert "✓ a step counted 32 samples" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("recipe", "words"),
-    [
-        (fits(micro_batch=8), "--micro-batch-size of fits is 8. So many samples are in a device"),
-        (fits(micro_batch=1), "more often than it has to"),
-        (fits(global_batch=8), "neither the batch of one device"),
-        (fits(global_batch=128), "nor multiplied by the number of devices"),
-        (fits(global_batch=16), "The iteration lines say 16."),
-        (fits(nodes=1), "It had 1 × 2"),
-        (fits(name="all-at-once"), "This is the run 'all-at-once'"),
-        (fits(iterations=5), "--train-iters of fits is 5"),
-        (fits(tensor=2), "a model that is split needs several devices"),
-    ],
-)
-def test_another_recipe_meets_its_hint(finished, recipe, words):
-    run = finished(recipe)
-    if recipe.flags["--tensor-model-parallel-size"] == "2":
-        log = run.text.replace("data-parallel-size: 4", "data-parallel-size: 2")
-        run.log_file.write_text(log)
-    assert words in hint_of(lesson10.ex10_fits, run)
-
-
-def test_the_run_of_another_program_is_named(finished):
-    recipe = program.recipe("sync-last", "accumulate_ddp.py", nodes=2, sync="last")
-    assert "This is the run 'sync-last'" in hint_of(lesson10.ex10_fits, finished(recipe, "hello"))
-
-
-def test_a_failed_run_is_told_with_its_cause(finished):
-    refusal = "--global-batch-size 30 is not a multiple of micro batch 2 × data 4 = 8; use 24 or 32"
-    run = finished(fits(), f"pretrain_gpt.py: error: {refusal}\n", exit_code=1)
-    assert refusal in hint_of(lesson10.ex10_fits, run)
-
-
 def test_needless_megabytes_hold_against_all_kinds_of_answers(finished):
     """2 million parameters: 8 MB of gradients, 15 MB for an exchange in a ring of 16."""
-    run = finished(fits("all-at-once"))
+    recipe = gpt.recipe("all-at-once", nodes=2, gpus_per_node=2, micro_batch=4, global_batch=16)
+    run = finished(recipe, LOG)
     wrong = {
         105e6: "right in bytes. The exercise asks for MB (10⁶ bytes)", 56: "more than once",
         120: "One of the eight exchanges is needed", 15: "That is one exchange",
         105 / 2: "You answered 52.5 MB", 101: "You answered 101 MB", 90: "d is 16",
     }  # fmt: skip
     hold("needless_mb", lambda answer: lesson10.ex10_needless(answer, run), 105, wrong)
+
+
+OWN = program_of("10_gradient_accumulation", "ex1-own")
+tried = tried_with_swaps(OWN, "accumulate")
+SYNC = "    with model.no_sync():\n        for pair in first:\n            backward(*pair)\n"
+SCALED = "(summed * dist.get_world_size() / counted).backward()"
+TO_ALL, OF_ALL = "    dist.all_reduce(counted)\n", "    dist.all_reduce(total)\n"
+FIRST, LAST = "*first, last = micro_batches", "    backward(*last)\n"
+HEAD, SUM = "import torch\nimport torch.dist", "    sum(todo).backward()\n"
+EVERY = "    for pair in first:\n        backward(*pair)\n"
+INSIDE = "        with model.no_sync() if quiet else nullcontext():\n            "
+BY_FLAG = """import torch
+import torch.distributed as dist
+
+
+def accumulate(model, micro_batches):
+    both, size = torch.zeros(2, dtype=torch.float64), dist.get_world_size()
+    for number, (tokens, targets) in enumerate(micro_batches):
+        model.require_backward_grad_sync = number == len(micro_batches) - 1
+        logs, there = model(tokens).log_softmax(-1), targets != -100
+        chosen = logs.gather(-1, targets.clamp(min=0)[..., None])[..., 0]
+        loss = -(chosen * there).sum()
+        loss.backward()
+        both += torch.stack([loss.detach(), there.sum()])
+    dist.all_reduce(both)
+    for parameter in model.parameters():
+        parameter.grad *= size / both[1]
+    return (both[0] / both[1]).item()
+"""
+BY_HAND = """import torch
+import torch.distributed as dist
+from torch.nn import functional
+
+
+def accumulate(model, micro_batches):
+    count = torch.cat([one[1].flatten() for one in micro_batches]).ge(0).sum()
+    dist.all_reduce(count)
+    loss = 0
+    for tokens, targets in micro_batches:
+        with model.no_sync():
+            part = functional.cross_entropy(model(tokens).mT, targets, reduction="none").sum()
+            part.backward(1 / count.double())
+            loss = loss + part.detach() / count
+    for parameter in model.module.parameters():
+        dist.all_reduce(parameter.grad)
+    dist.all_reduce(loss)
+    return loss
+"""
+RIGHT = {
+    "the solution": [],
+    "one loop": [(SYNC, "    for n, pair in enumerate(micro_batches):\n"
+                        "        with contextlib.ExitStack() as stack:\n"
+                        "            if pair is not last:\n"
+                        "                stack.enter_context(model.no_sync())\n"
+                        "            backward(*pair)\n"),
+                 (LAST, ""), (HEAD, f"import contextlib\n{HEAD}")],
+    "divided afterwards": [(OWN, BY_FLAG)],
+    "sent by hand": [(OWN, BY_HAND)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_accumulations_pass(tried, name, capsys):
+    lesson10.ex10_accumulate(tried(*RIGHT[name]))
+    assert "✓ the gradients are sent once for each step" in capsys.readouterr().out
+
+
+MEANS = [(', reduction="sum"', ""), (SCALED, "(summed / len(micro_batches)).backward()")]
+WRONG = {
+    "mean of means": (MEANS, "a mean of the means of micro-batches"),
+    "mean of nothing": ([(', reduction="sum"', ""),
+                         (SCALED, SCALED.replace("d *", "d * (targets != -100).sum() *")),
+                         ("(summed.detach())", "(summed.detach() * (targets != -100).sum())")],
+                        "sum up the losses"),
+    "tokens of the rank": ([(TO_ALL, ""), ("* dist.get_world_size() ", "")],
+                           "each rank divides by its own tokens"),
+    "averaged by DDP": ([("* dist.get_world_size() ", "")], "DDP takes the mean"),
+    "not divided": ([("* dist.get_world_size() / counted", "")], "not divided by the tokens"),
+    "padding counts": ([("(targets != -100).sum()", "torch.tensor(targets.numel())")],
+                       "Those of -100 do not count"),
+    "sent every time": ([(SYNC, EVERY)],
+                        "were sent 3 times"),
+    "backward alone": ([(SCALED, f"quiet = targets is not last[1]\n{INSIDE}{SCALED}"),
+                        (SYNC, EVERY),
+                        (HEAD, f"from contextlib import nullcontext\n{HEAD}")],
+                       "the forward and the backward pass of all but the last one"),
+    "never sent": ([(LAST, f"    with model.no_sync():\n    {LAST}")],
+                   "were sent 0 times"),
+    "one backward": ([(SCALED, f"todo.append{SCALED[:-11]}"),
+                      (FIRST, f"todo = []\n    {FIRST}"), (OF_ALL, SUM + OF_ALL)],
+                     "wait for their backward pass at once"),
+    "the loss of a rank": ([(OF_ALL, "")], "It needs an all-reduce of its own"),
+    "no loss": ([("    return total / counted\n", "")], "return the sum of the losses"),
+}  # fmt: skip
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_accumulation_is_told_its_mistake(tried, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(lesson10.ex10_accumulate, tried(*pairs))

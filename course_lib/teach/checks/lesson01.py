@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from course_lib.teach.answers import EXACT, Amount, close, in_short
+from course_lib.teach.answers import EXACT, Amount, close
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import trains_as
+from course_lib.teach.trials.judge import is_right
 from course_lib.words import N_, _
 
 PROGRAM = "train_vit.py"
@@ -20,41 +18,11 @@ MOST_CHUNKS = 100
 # Allowed numbers unpacked per number requested.
 MOST_UNPACKED = 1.3
 FASTER = 1.25
-# Limit, because a learner's generator may be endless.
-MOST_TEXTS = 100
 # Samples per second in exercise 01.3: fp32 without workers, fp32 with enough workers, and bf16
 # with enough workers or DALI.
 ALONE, ENOUGH, HALVES = 8.8, 12.6, 53.2
 # Seconds to read one sample.
 READING = 1 / ALONE - 1 / ENOUGH
-
-RECORDED = {
-    "forward": N_("It consists only of kernels, the same in each step, so record it."),
-    "backward": N_("It consists only of kernels. Its gradients stay at the recorded addresses."),
-    N_("Adam's step, its rate in a tensor on the GPU"): N_(
-        "If the rate is in a tensor, everything that the step reads is on the GPU, at the same "
-        "address each time, so record it."
-    ),
-}
-
-OUTSIDE = {
-    N_("read the next batch"): N_(
-        "Reading is not a kernel. A graph would train on the recorded batch for ever. Copy each "
-        "new batch to the address of the recorded batch."
-    ),
-    N_("compute the next learning rate in Python"): N_(
-        "A graph runs no Python: the rate would stay what it was. Compute it outside, "
-        "and write it into the tensor."
-    ),
-    "print(loss.item())": N_(
-        "item() waits for the GPU and brings a number to the processor. While recording "
-        "nothing has been computed yet."
-    ),
-    "if not loss.isfinite(): break": N_(
-        "To decide, Python has to look at a result, but a graph runs no Python. Look between two "
-        "replays from time to time."
-    ),
-}
 
 
 def ex01_chunks(run: Any, before: Any) -> None:
@@ -163,33 +131,10 @@ def _last(check: Checklist, run: Any, column: str) -> float:
     return float(values.iloc[-1])
 
 
-def ex01_outside(answer: object) -> None:
-    """Check which steps a CUDA graph cannot record."""
+def ex01_prefetch(run: Any) -> None:
+    """Check a loader that reads ahead in a thread."""
     with Checklist("01.2") as check:
-        check.answered(answer, "outside")
-        known = {_bare(text): text for text in (*RECORDED, *OUTSIDE)}
-        try:
-            found = list(np.ravel(list(islice(answer, MOST_TEXTS))))  # type: ignore[call-overload]
-        except (TypeError, ValueError):
-            found = [answer]
-        strange = [one for one in found if _bare(one) not in known]
-        check.unless(
-            bool(strange) or not found,
-            _("each is one of the candidates"),
-            hint=_(
-                "It is {answer} now. Take texts from the list: candidates[0], …",
-                answer=in_short(answer),
-            ),
-        )
-        chosen = {known[_bare(one)] for one in found}
-        for text, why in RECORDED.items():
-            check.unless(text in chosen, _("recorded: {text}", text=text), hint=why)
-        for text, why in OUTSIDE.items():
-            check.that(text in chosen, _("outside: {text}", text=text), hint=why)
-
-
-def _bare(text: object) -> str:
-    return " ".join(text.lower().split()).rstrip(".") if isinstance(text, str) else ""
+        is_right(check, run, "prefetch")
 
 
 def ex01_balance(without: object, workers: object) -> None:

@@ -59,6 +59,27 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "packing": {"rows": N_("a document joins a row in which it fits")},
     "schedule": {},
     "blocks": {},
+    "checkpoint": {
+        "": N_("values and gradients equal those of the plain layers"),
+        "held": N_("only the inputs of the layers are kept"),
+        "runs": N_("each layer runs once in each pass"),
+        "the dropout": N_("dropout is the same in both"),
+    },
+    "accumulate": {
+        "one at a time": N_("one micro-batch at a time holds its activations"),
+        "sent once": N_("the gradients are sent once for each step"),
+    },
+    "scaler": {
+        "": N_("the scale is that of a serial search after each step, on 1, 2, 3 and 4 ranks"),
+        "the weights": N_("and so are the weights"),
+    },
+    "prefetch": {
+        "": N_("each batch comes once and in order"),
+        "read ahead": N_("batches are read while the loop computes"),
+        "not too far": N_("no more batches than asked are read ahead"),
+        "the error": N_("an error of the reading arrives"),
+        "the thread ends": N_("the thread ends with the loop"),
+    },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
         "wrapped": N_("the blocks and the model are sharded one by one"),
@@ -416,6 +437,105 @@ HINTS: dict[str, Hints] = {
     "schedule": {
         ("the gradient of the weight", ""): N_(
             "not every micro-batch has gone forward and backward once through this stage."
+        ),
+    },
+    "checkpoint": {
+        ("y learns", ""): N_(
+            "y needs no gradient. x is a batch here, and the weights have to learn. Give apply the "
+            "weights as arguments too."
+        ),
+        ("held", ""): N_(
+            "{held:.1f} times the memory of x is held after the forward pass, and {needed} are "
+            "enough. Which activations does the graph, ctx or a list still refer to?"
+        ),
+        ("runs", ""): N_(
+            "the two layers have run {runs} times so far. Each runs once in forward and once in "
+            "backward."
+        ),
+        ("the dropout", ""): N_(
+            "the second run set other numbers to zero. Read the random state before the first run "
+            "of each layer, and set it before the second run."
+        ),
+        ("the gradients", "none"): N_(
+            "it is None. backward returns one gradient for each argument of forward. The second "
+            "run needs an x that requires a gradient: x.detach().requires_grad_()."
+        ),
+        ("the gradients", "twice"): N_(
+            "it is twice the right one. y.backward(grad) adds gradients to the weights already, "
+            "and what backward returns is added once more. Use one of the two."
+        ),
+        ("random numbers afterwards", ""): N_(
+            "after the backward pass, random numbers repeat those of the forward pass. Put back "
+            "the state that was there before the second run."
+        ),
+    },
+    "accumulate": {
+        ("", "micro-batches"): N_(
+            "it is a mean of the means of micro-batches. Tokens count alike."
+        ),
+        ("", "not finite"): N_("it is NaN. A mean over no tokens is 0/0: sum up the losses."),
+        ("", "rank"): N_("each rank divides by its own tokens. First count those of all ranks."),
+        ("", "averaged"): N_("it is 1/{size} of the right one. DDP takes the mean over the ranks."),
+        ("", "not divided"): N_("it is not divided by the tokens of the global batch."),
+        ("", "padding"): N_("it is divided by all targets. Those of -100 do not count."),
+        ("one at a time", ""): N_(
+            "{most} micro-batches wait for their backward pass at once, and all keep their "
+            "activations. Call backward for each before the next one begins."
+        ),
+        ("sent once", ""): N_(
+            "the gradients of {count} micro-batches were sent {times} times. no_sync has to "
+            "contain the forward and the backward pass of all but the last one."
+        ),
+        ("the loss", ""): N_(
+            "return the sum of the losses of all ranks, divided by the tokens of all ranks. It "
+            "needs an all-reduce of its own."
+        ),
+    },
+    "scaler": {
+        ("", "alone"): N_(
+            "a gradient of another rank overflows, and this rank has not noticed. Exchange whether "
+            "a gradient overflows."
+        ),
+        ("the scale", "nan"): N_("step {step}: a gradient is NaN, and the scale does not react."),
+        ("the scale", "hysteresis"): N_(
+            "step {step}: after a doubling, the first overflow must not halve it again."
+        ),
+        ("the scale", "still counted"): N_(
+            "step {step}: an overflow does not set the count of good steps back to 0."
+        ),
+        ("the scale", ""): N_(
+            "step {step}: it is {has:g} and should be {wanted:g}. Print the count of good steps "
+            "and the remaining hysteresis in each step."
+        ),
+        ("the weights", ""): N_(
+            "the step was made with other gradients. Divide them, before the step, by the scale by "
+            "which the loss was multiplied."
+        ),
+        ("the weights", "zeros"): N_(
+            "a step with gradients of 0 moves the weights too, by the momentum. Skip the step."
+        ),
+        ("the weights", "not finite"): N_("a step was made although a gradient overflows."),
+    },
+    "prefetch": {
+        ("the batches", ""): N_("batch {number} of {of} did not come, or it was another one."),
+        ("read ahead", ""): N_(
+            "while the loop computes with batch {number}, {read} batches have been read, and there "
+            "is room for {wanted}. Does a thread read while the body of the loop runs?"
+        ),
+        ("not too far", ""): N_(
+            "while the loop computes with batch {number}, {read} batches have been read, with a "
+            "depth of {depth}. A queue.Queue(depth) lets the thread wait until there is room."
+        ),
+        ("the end", ""): N_("the loop does not end after the last batch. Hand over the end too."),
+        ("the error", "waits"): N_(
+            "the thread ends with an error, and the loop waits for ever. Catch the error in the "
+            "thread, hand it over, and raise it in the loop."
+        ),
+        ("the error", "hidden"): N_("the loop ends without it. Raise the error in the loop."),
+        ("all before", ""): N_("{read} batches came before the error, and {wanted} were read."),
+        ("the thread ends", ""): N_(
+            "the loop was left after {taken} batches, and the thread still runs. Tell it in "
+            "`finally`, and let put() wait with a timeout."
         ),
     },
     "parallelize": {

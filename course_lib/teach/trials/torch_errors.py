@@ -37,6 +37,10 @@ RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"initialize the default process group twice", OWN_GROUP),
     (
+        r"^second run .*does(n't| not) require grad",
+        N_("Autograd records nothing inside of backward, except within torch.enable_grad()."),
+    ),
+    (
         r"Cannot distribute a DTensor with device mesh",
         N_("Call parallelize_module first and fully_shard afterwards."),
     ),

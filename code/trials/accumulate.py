@@ -1,0 +1,112 @@
+"""Test 10.1: `accumulate(model, micro_batches)` gives gradients and loss of the whole batch.
+
+`model` is in DistributedDataParallel. A micro-batch is a pair of tokens and targets; a target of
+-100 has no loss. The ranks have other numbers of micro-batches and of targets. In the second step,
+one micro-batch has no target at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from trials.ranks import Ranks
+
+NAME = "accumulate"
+KINDS, WIDTH, SAMPLES, LENGTH, NOTHING = 11, 6, 2, 8, -100
+Pairs = list[tuple[Tensor, Tensor]]
+
+
+class CountedModel(nn.Module):
+    """Model that counts the micro-batches that wait for their backward pass."""
+
+    def __init__(self, table: Tensor, head: Tensor) -> None:
+        super().__init__()
+        self.table, self.head = nn.Parameter(table.clone()), nn.Parameter(head.clone())
+        self.waiting = self.most = 0
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        scores = torch.tanh(self.table[tokens]) @ self.head
+        if scores.requires_grad:
+            self.waiting += 1
+            self.most = max(self.most, self.waiting)
+            scores.register_hook(self.returned)
+        return scores
+
+    def returned(self, _: Tensor) -> None:
+        self.waiting -= 1
+
+
+def test(accumulate: Any, ranks: Ranks) -> None:
+    weights = ranks.draw((KINDS, WIDTH), (WIDTH, KINDS))
+    own, serial = CountedModel(*weights), CountedModel(*weights)
+    model, numbers = DistributedDataParallel(own), sum(one.numel() for one in weights)
+    for step in (1, 2):
+        batch = [micro_batches(ranks, rank, step) for rank in range(ranks.size)]
+        ranks.begin(f"step {step}")
+        own.zero_grad()
+        given = [(tokens.clone(), targets.clone()) for tokens, targets in batch[ranks.rank]]
+        with ranks.phase("step"):
+            loss = accumulate(model, given)
+        losses = likely_losses(serial, batch, ranks.rank)
+        tables = {name: gradients(one, serial) for name, one in losses.items()}
+        found = {name: one.grad for name, one in own.named_parameters()}
+        ranks.same("the gradients", found, tables["right"], mistakes=tables)
+        ranks.holds("one at a time", own.most == 1, most=own.most)
+        summed = [one["numbers"] for one in ranks.calls.made if one["call"] == "all_reduce"]
+        times = round(sum(summed) / numbers)
+        ranks.holds("sent once", times == 1, times=times, count=len(given))
+        value = loss if loss is None else torch.as_tensor(loss, dtype=torch.float64)
+        ranks.same("the loss", value, losses["right"].detach(), mistakes=losses)
+        for one in (own, serial):
+            one.table.data *= -0.5  # as an optimizer would
+
+
+def micro_batches(ranks: Ranks, rank: int, step: int) -> Pairs:
+    """Draw the micro-batches of a rank: 3 or 4, with a beginning that has no loss, as a question
+    has none."""
+    drawn = ranks.draw(*(3 + rank % 2) * [(SAMPLES, LENGTH + 1)])
+    pairs = []
+    for number, one in enumerate(drawn):
+        text = (100 * one.abs()).long() % KINDS
+        targets = text[:, 1:].clone()
+        targets[:, : (3 * number + 2 * rank + step) % LENGTH] = NOTHING
+        if (step, number, rank) == (2, 1, ranks.size - 1):
+            targets[:] = NOTHING
+        pairs.append((text[:, :-1], targets))
+    return pairs
+
+
+def likely_losses(model: CountedModel, batch: list[Pairs], rank: int) -> dict[str, Tensor]:
+    """Return the loss of the whole batch, and what likely mistakes make of it."""
+    sums = [[sum_of(model, *pair) for pair in pairs] for pairs in batch]
+    counts = [[int((targets != NOTHING).sum()) for _, targets in pairs] for pairs in batch]
+    places = sum(targets.numel() for pairs in batch for _, targets in pairs)
+    ranks, tokens, total = len(batch), sum(map(sum, counts)), total_of(map(total_of, sums))
+    pairs = list(zip(sums, counts, strict=True))
+    means = [total_of(s / n for s, n in zip(*one, strict=True)) / len(one[0]) for one in pairs]
+    of_ranks = [total_of(one) / sum(count) for one, count in pairs]
+    share = total_of(sums[rank]) / tokens
+    return {
+        "right": total / tokens, "micro-batches": total_of(means) / ranks,
+        "rank": total_of(of_ranks) / ranks, "averaged": total / tokens / ranks,
+        "not divided": total / ranks, "padding": total / places,
+        "own": share * ranks, "own share": share, "own mean": of_ranks[rank],
+    }  # fmt: skip
+
+
+def sum_of(model: CountedModel, tokens: Tensor, targets: Tensor) -> Tensor:
+    return cross_entropy(model(tokens).flatten(0, 1), targets.flatten(), reduction="sum")
+
+
+def total_of(tensors: Any) -> Tensor:
+    return torch.stack(list(tensors)).sum()
+
+
+def gradients(loss: Tensor, model: CountedModel) -> dict[str, Tensor]:
+    parameters = dict(model.named_parameters())
+    found = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True)
+    return dict(zip(parameters, found, strict=True))

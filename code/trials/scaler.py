@@ -1,0 +1,94 @@
+"""Test 08.1: `Scaler(optimizer, scale, window, hysteresis)` searches for the loss scale.
+
+own.scaled(loss)     the loss for the backward pass
+own.step()           divides the gradients, makes or skips the step, and changes own.scale
+
+Each rank has other weights, and a hook rounds their gradients to float16. In each step, one rank
+has the largest gradient, 1, which overflows from a scale of 2^16 on. Once, it is NaN on the last
+rank. One parameter never has a gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from process.own_program import KEPT
+from trials.ranks import Ranks
+
+NAME = "Scaler"
+START, WINDOW, HYSTERESIS, STEPS, NAN_AT = 2.0**17, 3, 2, 20, 10
+NUMBERS, SMALL = 6, 2.0**-5
+MISTAKES = ("hysteresis", "still counted", "alone", "nan", "zeros")
+
+
+def test(Scaler: Any, ranks: Ranks) -> None:
+    start, *drawn = ranks.draw((ranks.size, NUMBERS), *STEPS * [(ranks.size, NUMBERS)])
+    steps = [planted(one, number) for number, one in enumerate(drawn)]
+    right = list(search(steps, start, ranks.rank))
+    wrong = {name: list(search(steps, start, ranks.rank, name)) for name in MISTAKES}
+    weights: list[Tensor] = [nn.Parameter(one.clone()) for one in start[ranks.rank].split([4, 2])]
+    for one in weights:
+        one.register_hook(lambda gradient: gradient.half().double())
+    optimizer = sgd([*weights, nn.Parameter(torch.zeros(1))])
+    ranks.begin("the search")
+    with ranks.phase("wrapping"):
+        own = Scaler(optimizer, START, WINDOW, HYSTERESIS)
+    KEPT.append(own)
+    scales: list[float] = []
+    for number, gradient in enumerate(steps):
+        optimizer.zero_grad()
+        loss = (torch.cat(weights) * gradient[ranks.rank]).sum()
+        with ranks.phase("step"):
+            own.scaled(loss).backward()
+            own.step()
+        scales.append(float(getattr(own, "scale", math.nan)))
+        like = (name for name, one in wrong.items() if [s for s, _ in one[: number + 1]] == scales)
+        wanted, weight = right[number]
+        told = {"step": number + 1, "has": scales[-1], "wanted": wanted}
+        ok = scales[-1] == wanted
+        ranks.holds("the scale", ok, mistake="" if ok else next(like, "values"), **told)
+        of_mistakes = {name: one[number][1] for name, one in wrong.items()}
+        ranks.same("the weights", torch.cat(weights), weight, mistakes=of_mistakes)
+
+
+def planted(drawn: Tensor, step: int) -> Tensor:
+    """Make the gradients of one rank large, and those of the others small."""
+    gradients = SMALL * drawn / drawn.abs().amax(1, keepdim=True)
+    gradients[step % len(drawn)] /= SMALL
+    if step == NAN_AT:
+        gradients[-1, 0] = math.nan
+    return gradients
+
+
+def search(
+    steps: list[Tensor], start: Tensor, rank: int, mistake: str = ""
+) -> Iterator[tuple[float, Tensor]]:
+    """Search with the weights of all ranks; give the scale and the rank's weights of each step."""
+    weight = nn.Parameter(start.clone())
+    optimizer = sgd([weight])
+    scale, good, patience = START, 0, HYSTERESIS
+    for gradient in steps:
+        before, rounded = scale, (gradient * scale).half().double()
+        seen = rounded[rank] if mistake == "alone" else rounded
+        overflows = bool((seen.isinf() if mistake == "nan" else ~seen.isfinite()).any())
+        if overflows:
+            good = good if mistake == "still counted" else 0
+            patience -= 1
+            scale /= 2 if patience <= 0 else 1
+        else:
+            good += 1
+            if good == WINDOW:
+                scale, good = scale * 2, 0
+                patience = patience if mistake == "hysteresis" else HYSTERESIS
+        weight.grad = 0 * weight.detach() if overflows else rounded / before
+        if not overflows or mistake == "zeros":
+            optimizer.step()
+        yield scale, weight.detach()[rank].clone()
+
+
+def sgd(parameters: list[Tensor]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
