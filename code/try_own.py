@@ -32,7 +32,7 @@ from process.rendezvous import open_store
 from trials import ddp, fsdp, ring, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
-from trials.layers import blocks, context, experts, linear, packing, tokens
+from trials.layers import blocks, context, experts, linear, packing, ring_attention, tokens
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn
@@ -50,6 +50,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "tokens": (tokens.NAME, tokens.test),
     "schedule": (schedule.NAME, schedule.test),
     "context": (context.NAME, context.test),
+    "ring-attention": (ring_attention.NAME, ring_attention.test),
     "experts": (experts.NAME, experts.test),
     "blocks": (blocks.NAME, blocks.test),
     "parallelize": ("parallelize", lambda *given: on_a_mesh().test(*given)),

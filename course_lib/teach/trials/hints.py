@@ -55,6 +55,11 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
     "context": {"sent": N_("keys and values travel, queries do not")},
+    "ring-attention": {
+        "piece by piece": N_("no rank computes with all keys at once"),
+        "held": N_("no rank keeps keys or values of other ranks"),
+        "messages alone": N_("sends and receives did all the work"),
+    },
     "experts": {"sent": N_("each copy travels to its expert alone")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
     "schedule": {},
@@ -100,6 +105,7 @@ POSITIONS = N_(
     "the mask takes the gathered keys for the sequence in its order, or counts the queries of "
     "each rank from 0. Gather the positions too, and compare positions."
 )
+MESSAGES_ALONE = N_("It calls {collectives}. Use only sends and receives.")
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
     "none": N_("it is None. Is a return missing, or does nothing lead there for autograd?"),
@@ -132,7 +138,7 @@ GENERAL: dict[str, str] = {
 }
 HINTS: dict[str, Hints] = {
     "ring": {
-        ("messages alone", ""): N_("It calls {collectives}. Use only sends and receives."),
+        ("messages alone", ""): MESSAGES_ALONE,
         ("the sum", "own"): N_(
             "the tensor is what it was. Change it in place, by tensor += … or tensor.copy_(…): "
             "`tensor = …` gives another tensor the name."
@@ -319,6 +325,55 @@ HINTS: dict[str, Hints] = {
             "Forward sends {sent:.3g} times what x has on all {size} ranks. Queries stay where "
             "they are: gather keys, values and positions."
         ),
+    },
+    "ring-attention": {
+        ("y", "own keys"): N_(
+            "each query has seen the keys of its own rank alone. Does the next step use the piece "
+            "that pass_on returned?"
+        ),
+        ("y", "positions stayed"): N_(
+            "the mask takes this rank's positions for the keys of every rank. Pass the positions "
+            "on with their keys."
+        ),
+        ("y", "not finite"): N_(
+            "a query that sees no key of a piece has only scores of −∞ there, and −∞ − (−∞) is "
+            "NaN. Begin with the rank's own keys, and take the largest score of all pieces so far."
+        ),
+        ("y", ""): N_(
+            "the numbers are others. When the largest score grows, both s and o shrink by the same "
+            "factor, and then the new piece is added. The division by s comes last."
+        ),
+        ("y of large scores", ""): N_(
+            "right for small scores. exp() of a score of 1000 is infinite, and of −1000 it is 0. "
+            "Subtract the largest score so far before exp()."
+        ),
+        ("piece by piece", ""): N_(
+            "Rank {rank} of {size} has a tensor with all positions. Compute with a piece when it "
+            "arrives, and keep m, s and o alone."
+        ),
+        ("held", ""): N_(
+            "Between forward and backward, rank {rank} keeps {kept:.1f} times as many numbers as "
+            "its keys have. Save this rank's own rows alone, and send the keys and values round "
+            "once more in backward."
+        ),
+        ("", "no row sum"): N_(
+            "the row sum is missing. A softmax divides by a sum over all keys, so each score "
+            "lowers the other probabilities: subtract the sum of dY * Y of each row."
+        ),
+        ("", "no root"): N_("it is too large by the root of the width, by which scores divide."),
+        ("", "own"): N_(
+            "it comes from the queries of this rank alone. The other ranks used these keys and "
+            "values too: the gradients go round with them, and each rank adds its part."
+        ),
+        ("", "stays"): N_(
+            "it has the gradients of all pieces in one sum. Gradients of a piece belong to its "
+            "rank: pass them on with the keys and values."
+        ),
+        ("", "of the next rank"): N_(
+            "it belongs to the keys of the next rank. After the last piece, gradients need one "
+            "more step to be back on their own rank."
+        ),
+        ("messages alone", ""): MESSAGES_ALONE,
     },
     "experts": {
         ("y", "not restored"): N_(
