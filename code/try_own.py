@@ -33,6 +33,7 @@ from trials import ddp, fsdp, ring, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import blocks, context, experts, linear, packing, ring_attention, tokens
+from trials.program import resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn
@@ -54,6 +55,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "experts": (experts.NAME, experts.test),
     "blocks": (blocks.NAME, blocks.test),
     "parallelize": ("parallelize", lambda *given: on_a_mesh().test(*given)),
+    "resume": (resume.NAME, resume.test),
     "packing": (packing.NAME, packing.test),
 }
 ON_A_MESH_S = 40.0

@@ -21,7 +21,7 @@ OWN_PART: dict[str, str] = {
     "alone": N_("the shard stands alone in memory"),
     "sent": N_("each rank was handed its own part of the gradients"),
 }
-# In display order. Assertions that are not listed belong to the serial result.
+# In display order. Assertions that are not listed belong to "", by default the serial result.
 REQUIREMENTS: dict[str, dict[str, str]] = {
     "ring": {
         "messages alone": N_("sends and receives did all the work"),
@@ -62,6 +62,11 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
     "experts": {"sent": N_("each copy travels to its expert alone")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
+    "resume": {
+        "": N_("each loss is equal to the undisturbed run, to the last bit"),
+        "last step": N_("on SIGTERM the step is finished"),
+        "together": N_("all ranks end after the same step"),
+    },
     "schedule": {},
     "blocks": {},
     "parallelize": {
@@ -467,6 +472,29 @@ HINTS: dict[str, Hints] = {
         ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
         ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
         ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
+    },
+    "resume": {
+        ("handled", ""): N_("SIGTERM ended the process. Register a handler by signal.signal(…)."),
+        ("together", ""): N_(
+            "this rank ended after step {step}, and others did not. The signal reaches one rank "
+            "first: let all ranks vote after each step, with an all_reduce."
+        ),
+        ("first step", "from 0"): N_("it began with step 0. Was a file saved, and is it found?"),
+        ("first step", ""): N_("it began with step {begun}, not {wanted}. Save how many are done."),
+        ("last step", "lost"): N_(
+            "it ended after step {ended}, and should end after step {wanted}. The handler only "
+            "sets a flag. Finish the step first, and then save."
+        ),
+        ("last step", ""): N_("it went on after the signal. Look at the flag after each step."),
+        ("random state", ""): N_(
+            "the random numbers of step {step} are others, and so is dropout. Each rank saves its "
+            "own torch.get_rng_state(), and sets it after it has made the model."
+        ),
+        ("losses", "at once"): N_("the first loss of this start is wrong. Are the weights loaded?"),
+        ("losses", "later"): N_(
+            "the first loss of this start is right, and the loss of step {step} is not. Which "
+            "state does the update of a weight also depend on?"
+        ),
     },
     "schedule": {
         ("the gradient of the weight", ""): N_(
