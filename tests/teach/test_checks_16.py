@@ -202,15 +202,6 @@ def test_an_open_run_is_no_blind_case(finished):
     assert BlindCase("stuck", 2, 4).text == "stuck:2:4"
 
 
-def test_the_price_of_a_hang(workspace):
-    wrong = {
-        16: "one device on each node", 384: "All devices are paid", 63.83: "The rank that hangs",
-        63.33: "The node of the rank", 3840: "right in device-minutes",
-    }  # fmt: skip
-    accepted = ["64 GPU-hours", "64 h"]
-    hold("device_hours", lesson16.ex16_hang, 64, wrong, accepted=accepted)
-
-
 def test_what_half_as_many_checkpoints_cost(workspace):
     def useful(times, **more):
         rate = plan.failures_of("llama-405b", **more)

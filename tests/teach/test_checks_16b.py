@@ -104,7 +104,7 @@ SAVE_AND_EXIT = """    def save(*_):
     signal.signal(signal.SIGTERM, save)
 """
 WRONG = {
-    "no handler": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", "")], "signal.SIGTERM, …"),
+    "no handler": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", "")], "Register a handler"),
     "in the middle": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", SAVE_AND_EXIT)],
                       "only sets a flag"),
     "never looked at": ([("votes > 0", "step == steps - 1")], "Look at the flag"),

@@ -62,6 +62,10 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
     "experts": {"sent": N_("each copy travels to its expert alone")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
+    "watchdog": {
+        "": N_("each waiting rank names the missing rank, and no other"),
+        "healthy": N_("no healthy rank is accused"),
+    },
     "resume": {
         "": N_("each loss is equal to the undisturbed run, to the last bit"),
         "last step": N_("on SIGTERM the step is finished"),
@@ -472,6 +476,28 @@ HINTS: dict[str, Hints] = {
         ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
         ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
         ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
+    },
+    "watchdog": {
+        ("named", "nobody"): N_(
+            "rank {absent} was missing, and this rank named nobody within {limit} s. Does its "
+            "thread run? An error in it is in the log. store.get of a key that nobody has written "
+            "is one."
+        ),
+        ("named", "others"): N_(
+            "it named {accused}, and only rank {absent} was missing. A rank that waits makes no "
+            "step either, but it has arrived. Which ranks have arrived at fewer collectives?"
+        ),
+        ("named", "another"): N_("it named {accused}, not rank {absent}. Which rank is behind?"),
+        ("named", "early"): N_("it named rank {absent} after {after:.1f} s, before the time-out."),
+        ("named by other clocks", ""): N_(
+            "right if all clocks agree, and clocks of nodes do not. Compare times of your own "
+            "clock alone: when did you see another rank's number change?"
+        ),
+        ("healthy", "after the end"): N_("it named {accused} after stop(), when all had ended."),
+        ("healthy", ""): N_(
+            "it named {accused}, and all ranks came, one of them {late:g} s late. The time-out of "
+            "{timeout:g} s begins again when any rank moves."
+        ),
     },
     "resume": {
         ("handled", ""): N_("SIGTERM ended the process. Register a handler by signal.signal(…)."),
