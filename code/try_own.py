@@ -32,7 +32,7 @@ from process.rendezvous import open_store
 from trials import ddp, fsdp, ring, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
-from trials.layers import blocks, context, experts, linear, packing, ring_attention, tokens
+from trials.layers import blocks, context, experts, linear, noise, packing, ring_attention, tokens
 from trials.program import missing_rank, resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
@@ -57,6 +57,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "parallelize": ("parallelize", lambda *given: on_a_mesh().test(*given)),
     "resume": (resume.NAME, resume.test),
     "watchdog": (missing_rank.NAME, missing_rank.test),
+    "noise": (noise.NAME, noise.test),
     "packing": (packing.NAME, packing.test),
 }
 # Limits for one number of ranks, if they differ from the watchdog's.

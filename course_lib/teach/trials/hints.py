@@ -62,6 +62,10 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
     "experts": {"sent": N_("each copy travels to its expert alone")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
+    "noise": {
+        "": N_("the estimate is the plain one, from the gradients of 2, 3 and 4 ranks"),
+        "known": N_("it lies within its standard error of the known noise"),
+    },
     "watchdog": {
         "": N_("each waiting rank names the missing rank, and no other"),
         "healthy": N_("no healthy rank is accused"),
@@ -476,6 +480,21 @@ HINTS: dict[str, Hints] = {
         ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
         ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
         ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
+    },
+    "noise": {
+        ("three numbers", ""): N_("it returns {has}, and not tr(Σ), |G|² and a standard error."),
+        ("", "own"): N_(
+            "it takes |g_b|² of this rank alone. Average it over the ranks: each one is a sample."
+        ),
+        ("", "sum"): N_("the large gradient is a sum over the ranks. Divide it by their number."),
+        ("", "biased"): N_(
+            "it is biased. The gradient of the large batch has noise too: |g_B|² is |G|² + tr(Σ)/B."
+        ),
+        ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
+        ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
+        ("", "of the mean"): N_(
+            "you averaged gradients over steps. Average their squared lengths."
+        ),
     },
     "watchdog": {
         ("named", "nobody"): N_(
