@@ -32,11 +32,22 @@ from process.rendezvous import open_store
 from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
-from trials.layers import blocks, context, experts, linear, packing, recomputed, tokens
+from trials.layers import (
+    blocks,
+    context,
+    experts,
+    linear,
+    noise,
+    packing,
+    recomputed,
+    ring_attention,
+    tokens,
+)
+from trials.program import missing_rank, resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn, refuse_torchs_own
-from trials.watchdog import Notes, Watchdog
+from trials.watchdog import LONGEST_S, Notes, Watchdog
 
 # Name that the learner's file must define, and its test.
 EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
@@ -50,9 +61,13 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "tokens": (tokens.NAME, tokens.test),
     "schedule": (schedule.NAME, schedule.test),
     "context": (context.NAME, context.test),
+    "ring-attention": (ring_attention.NAME, ring_attention.test),
     "experts": (experts.NAME, experts.test),
     "blocks": (blocks.NAME, blocks.test),
     "parallelize": ("parallelize", lambda *given: on_a_mesh().test(*given)),
+    "resume": (resume.NAME, resume.test),
+    "watchdog": (missing_rank.NAME, missing_rank.test),
+    "noise": (noise.NAME, noise.test),
     "packing": (packing.NAME, packing.test),
     "checkpoint": (recomputed.NAME, recomputed.test),
     "accumulate": (accumulate.NAME, accumulate.test),
@@ -66,7 +81,8 @@ TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel
     "scaler": "torch.amp.GradScaler",
     "prefetch": "torch.utils.data.DataLoader",
 }
-ON_A_MESH_S = 40.0
+# Limits for one number of ranks, if they differ from the watchdog's.
+LIMITS_S = {"parallelize": 40.0, "watchdog": 40.0}
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)
 FLAGS = [("--exercise", OneOf(NAMES), "ring", "exercise that the file solves")]
@@ -238,8 +254,7 @@ def main() -> int:
     if asked.exercise == "parallelize":
         on_a_mesh()  # before the watchdog counts
     trial = Trial(asked.file.resolve())
-    if asked.exercise == "parallelize":
-        trial.watchdog.longest_s = ON_A_MESH_S
+    trial.watchdog.longest_s = LIMITS_S.get(asked.exercise, LONGEST_S)
     torch.set_num_threads(1)
     with limited_output(trial.printed_too_much, MOST_BYTES):
         if asked.exercise == WHOLE_PROGRAM:

@@ -23,7 +23,7 @@ import typing
 import numpy as np
 import pandas as pd
 
-from course_lib import Lab, check, claim, predict, program, show
+from course_lib import Lab, check, claim, predict, program, show, trial
 
 lab = Lab()
 text = lab.work / "library.txt"
@@ -545,24 +545,48 @@ claim("meanwhile, the training loss falls by", fell, least=0.5, unit="nats")
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 12.1** — Eight ranks with **32 samples** each log the squared length of their gradients. Before the
-# > all-reduce its mean is **2.50**, and after it, for the averaged gradient, the squared length is **0.75**. How
-# > large is the critical batch, in samples?
+# > **Exercise 12.1** — Write `noise_scale(gradients, samples)`. Each rank calls it with its own gradients, one row for
+# > each step, and each row is a mean over `samples` samples. Return tr(Σ), |*G*|² and the **standard error** of tr(Σ).
+# > A standard error is the deviation of one step, divided by the root of the number of steps. The trial draws gradients
+# > with a known noise.
 
-# %% id="ex1-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP critical_batch = ...
-noise_of_one = (2.50 - 0.75) / (1 / 32 - 1 / 256)
-true_gradient = (256 * 0.75 - 32 * 2.50) / (256 - 32)
-critical_batch = noise_of_one / true_gradient
-### END SOLUTION
+# %% id="ex1-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_noise.py"
+import torch
+import torch.distributed as dist
+
+
+def noise_scale(gradients, samples):
+    ### BEGIN SOLUTION
+    ### GAP small_squared = ...  # for each step, the mean over all ranks
+    ### GAP large_squared = ...  # for each step, of the mean of all ranks
+    ### GAP ...
+    ### GAP return noise, true, error
+    ranks = dist.get_world_size()
+    large_samples = ranks * samples
+    small_squared = gradients.square().sum(1)
+    average = torch.clone(gradients)
+    for one in (small_squared, average):
+        dist.all_reduce(one)
+        one.div_(ranks)
+    large_squared = average.square().sum(1)
+    noises = (small_squared - large_squared) / (1 / samples - 1 / large_samples)
+    trues = (large_samples * large_squared - samples * small_squared) / (large_samples - samples)
+    error = noises.std() / len(noises) ** 0.5
+    return noises.mean(), trues.mean(), error
+    ### END SOLUTION
+
+
+# %% id="ex1-trial" tags=["exercise"]
+noise_trial = lab.submit(trial.recipe("noise-trial", "work/my_noise.py", "noise"))
+noise_trial.watch()
 
 # %% id="ex1-check" tags=["check"]
-check.ex12_noise(critical_batch)
+check.ex12_noise(noise_trial)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# tr(Σ) = 64 and |*G*|² = 0.5, so the batch of 256 is twice the critical batch. Even after the average over eight
-# ranks, a third of 0.75 is noise.
+# tr(Σ) is a difference of two lengths that contain noise themselves. One step can give a negative |*G*|², so average
+# first and divide last. The standard error tells how many steps you need.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 12.2** — A language model has a critical batch of **2 million** tokens. With batches of **0.5

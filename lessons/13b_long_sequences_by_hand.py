@@ -358,17 +358,131 @@ claim(
 # %% [markdown] id="sent-explain"
 # *Two nodes with four devices each, in the order `tp-cp-dp`.*
 #
-# Context parallelism can also hide its messages behind computing. The work of attention grows with the square of
-# the length, but keys and values grow only with the length. **Ring attention** ([Liu and others,
-# 2023](https://arxiv.org/abs/2310.01889)) passes keys and values from rank to rank piece by piece. A rank
-# computes with one piece while the next one arrives, and never holds all of them. The course's program gathers
-# all keys and values at once, unless you pass `--cp-comm-type p2p`. Orders such as `tp-cp-dp` follow from this:
-# tensor parallelism cannot hide its messages and gets the fastest links, and context parallelism comes next.
+# Tensor parallelism sends most and cannot hide its messages behind computing, so it gets the fastest links. Context
+# parallelism comes next. Orders such as `tp-cp-dp` follow from this.
 #
 # **Ulysses** ([Jacobs and others, 2023](https://arxiv.org/abs/2309.14509)) uses an **all-to-all**, in which each
 # rank sends a different piece to every other rank. It turns some positions of all heads into all positions of
 # some heads, and reverses this after attention. Ulysses sends less per rank the more ranks there are, but it
 # cannot use more ranks than heads.
+
+# %% [markdown] id="around-idea"
+# ## Attention without all keys in one place
+#
+# The program above gathers all keys and values on every rank, so their memory does not shrink with more ranks. **Ring
+# attention** ([Liu and others, 2023](https://arxiv.org/abs/2310.01889)) passes them from rank to rank, piece by
+# piece. A rank computes with one piece while the next one arrives. The work of attention grows with the square of the
+# length, but a piece grows only with the length. So long sequences hide the messages behind computing. The course's
+# program does this with `--cp-comm-type p2p`.
+#
+# A softmax needs the sum over all keys, which a rank never sees together. An **online softmax** keeps three things for
+# each query: the largest score so far $m$, the sum $s$ of all $e^{score - m}$, and the output $o$ before the division
+# by $s$. A new piece may contain a larger score. Then $m$ grows, and $s$ and $o$ are multiplied by
+# $e^{m_{old} - m_{new}}$. After the last piece, $y = o / s$, and $L = m + \ln s$.
+#
+# Backward needs the keys and values again, so they go round the ring a second time. With $L$, the probabilities of a
+# piece can be computed alone: $P = e^{S - L}$. In the formulas below, $*$ multiplies number by number, and $w$ is the
+# width of a head:
+#
+# | gradient | of a piece |
+# |---|---|
+# | scores | $dS = P * (dY\,V^T - r)$, with $r$ = the sum of each row of $dY * Y$ |
+# | queries | $dQ = dS\,K / \sqrt w$, added up over all pieces |
+# | keys | $dK = dS^T Q / \sqrt w$, added up over all ranks |
+# | values | $dV = P^T dY$, added up over all ranks |
+#
+# > **Exercise 13b.3** — Write both directions of `RingAttention`. The function `pass_on` sends tensors to the next rank
+# > and returns the tensors of the rank before. The function `scores_of` computes the scores of your queries with a
+# > piece of the keys, and −∞ for a hidden key. The trial compares values and gradients with serial attention. It also
+# > counts what a rank keeps for backward.
+
+# %% id="around-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_ring_attention.py"
+import torch
+import torch.distributed as dist
+
+
+def pass_on(*tensors):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    if size == 1:
+        return tensors
+    boxes = [torch.empty_like(one) for one in tensors]
+    works = [dist.isend(one.contiguous(), (rank + 1) % size) for one in tensors]
+    for box in boxes:
+        dist.recv(box, (rank - 1) % size)
+    for work in works:
+        work.wait()
+    return boxes
+
+
+def scores_of(queries, keys, of_queries, of_keys):
+    scores = queries @ keys.T / queries.shape[1] ** 0.5
+    return scores.masked_fill(of_keys[None, :] > of_queries[:, None], float("-inf"))
+
+
+class RingAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, queries, keys, values, positions):
+        """Each [positions of this rank, width], and the positions themselves."""
+        ### BEGIN SOLUTION
+        ### GAP largest, total, out = ...  # for each query: m, s and o, before any piece
+        ### GAP ...  # for each piece: scores, the new m, and s and o with this piece; then pass it on
+        ### GAP y, log_sum = ...
+        largest = queries.new_full((len(queries), 1), float("-inf"))
+        total, out = torch.zeros_like(largest), torch.zeros_like(queries)
+        piece = keys, values, positions
+        for step in range(dist.get_world_size()):
+            if step > 0:
+                piece = pass_on(*piece)
+            scores = scores_of(queries, piece[0], positions, piece[2])
+            before, largest = largest, torch.maximum(largest, scores.amax(1, keepdim=True))
+            weights, shrink = torch.exp(scores - largest), torch.exp(before - largest)
+            total = shrink * total + weights.sum(1, keepdim=True)
+            out = shrink * out + weights @ piece[1]
+        y, log_sum = out / total, largest + torch.log(total)
+        ### END SOLUTION
+        ctx.save_for_backward(queries, keys, values, positions, y, log_sum)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        queries, keys, values, positions, y, log_sum = ctx.saved_tensors
+        ### BEGIN SOLUTION
+        ### GAP dqueries = ...  # stays here; the gradients of keys and values travel with their piece
+        ### GAP ...  # for each piece: its probabilities and three gradients; then pass it on
+        ### GAP return dqueries, dkeys, dvalues, None
+        row_sum, root = (grad * y).sum(1, keepdim=True), queries.shape[1] ** 0.5
+        dqueries, dkeys, dvalues = map(torch.zeros_like, (queries, keys, values))
+        of_keys = positions
+        for _ in range(dist.get_world_size()):
+            weights = torch.exp(scores_of(queries, keys, positions, of_keys) - log_sum)
+            dscores = weights * (grad @ values.T - row_sum) / root
+            dqueries += dscores @ keys
+            dkeys += dscores.T @ queries
+            dvalues += weights.T @ grad
+            keys, values, of_keys, dkeys, dvalues = pass_on(keys, values, of_keys, dkeys, dvalues)
+        return dqueries, dkeys, dvalues, None
+        ### END SOLUTION
+
+
+def ring_attention(queries, keys, values, positions):
+    return RingAttention.apply(queries, keys, values, positions)
+
+
+# %% id="around-trial" tags=["exercise"]
+around_trial = lab.submit(
+    trial.recipe("around-trial", "work/my_ring_attention.py", "ring-attention")
+)
+around_trial.watch()
+
+# %% id="around-check" tags=["check"]
+check.ex13b_ring(around_trial)
+
+# %% [markdown] id="around-why" tags=["solution"]
+# Keys and values may stop one step before they are home again. Their gradients take this last step, which returns
+# them to their own rank. A ring sends keys and values twice, so it sends more bytes than the gather. In return, a rank
+# never holds all of them. Your `pass_on` waits at once. The course's program starts the messages first, then computes,
+# and waits last.
 
 # %% [markdown] id="long-idea"
 # ## A sequence that does not fit on one device
@@ -516,19 +630,6 @@ claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, un
 # gradients twice. Tensor parallelism splits all weights except the embedding, the positions, the head and the
 # norms, so a rank holds slightly more than a quarter. A large model on large maps needs both. All four ranks read
 # the same samples, because samples are distributed over `dp` only.
-#
-# > **Exercise 13b.3** — Now each device has 300 MiB. Choose the sizes with which all four devices share *one*
-# > model, with as much context parallelism as fits. The check also compares the losses with the run of tensor 4.
-
-# %% id="weather-own" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP shared = lab.submit(forecaster("shared", 300, tensor=..., context=...))
-shared = lab.submit(forecaster("shared", 300, tensor=2, context=2))
-### END SOLUTION
-shared.watch()
-
-# %% id="weather-check" tags=["check"]
-check.ex13b_shared(shared, cuts["tensor 4"])
 
 # %% [markdown] id="home"
 # ## To take home
@@ -544,7 +645,7 @@ check.ex13b_shared(shared, cuts["tensor 4"])
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The next cell deletes all runs except the trial of exercise 13b.2.
+# The next cell deletes all runs except the two trials.
 #
 # **References**
 #
@@ -553,4 +654,4 @@ check.ex13b_shared(shared, cuts["tensor 4"])
 # - Meta, 2024, Llama 3: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783)
 
 # %% id="clean"
-lab.clean(timed, compared, made, *long_runs.values(), *cuts.values(), shared, yes=True)
+lab.clean(timed, compared, made, *long_runs.values(), *cuts.values(), yes=True)

@@ -59,6 +59,7 @@ class Calls(TorchDispatchMode):
         self.made: list[dict[str, Any]] = []
         self.waits: list[dict[str, Any]] = []
         self.unwaited: list[int] = []
+        self.dimensions: set[int] = set()  # of the results of all operators
         self.finished: weakref.WeakSet[Any] = weakref.WeakSet()
         self.main = threading.get_ident()
         self.is_on = False
@@ -71,7 +72,7 @@ class Calls(TorchDispatchMode):
     def begin(self, size: int, case: str) -> None:
         self.notes.place = {"size": size, "case": case}
         self.gradients = 0
-        for one in (self.made, self.waits, self.unwaited):
+        for one in (self.made, self.waits, self.unwaited, self.dimensions):
             one.clear()
 
     def install(self) -> None:
@@ -100,7 +101,9 @@ class Calls(TorchDispatchMode):
             self._waited(blocks=True)
         elif "c10d" in func.namespace and name != "wrap_tensor_autograd":
             self._note(name, args)
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        self.dimensions.update(*(one.shape for one in tensors_in(result)))
+        return result
 
     def _note(self, name: str, args: tuple[Any, ...]) -> None:
         size = dist.get_world_size()

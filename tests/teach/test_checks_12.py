@@ -22,14 +22,6 @@ validation loss: {loss:.6E} |
 """
 
 
-def test_the_critical_batch_holds_against_all_kinds_of_answers(workspace):
-    wrong = {
-        64 / 0.75: "It contains noise too: it is", 1.75 * 32 / 0.75: "not the true gradient",
-        112: "tr(Σ) (1/32 − 1/256)", 2.5 * 32 / 0.75: "A part of it is", 64: "Solve", 333: "Solve",
-    }  # fmt: skip
-    hold("critical_batch", lesson12.ex12_noise, 128, wrong, accepted=[127.9])
-
-
 def test_steps_and_tokens_hold_against_all_kinds_of_answers(workspace):
     steps = {
         12_500: "an eighth of the steps", 20_000: "That is S_min", 150_000: "100,000 is not S_min",

@@ -8,10 +8,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from course_lib.lab.job.recipes import program
 from course_lib.teach.checks import lesson13b
 
-from .finished_runs import MEMORY_LINE, hint_of, tried_with_swaps
+from .finished_runs import hint_of, tried_with_swaps
 from .own_trials import program_of
 
 CONTEXT = program_of("13b_long_sequences_by_hand", "context-own")
@@ -118,51 +117,3 @@ def test_right_pieces_pass_in_every_form(workspace, capsys):
 )  # fmt: skip
 def test_wrong_pieces_are_told_their_mistake(workspace, function, words):
     assert words in hint_of(lesson13b.ex13b_pieces, function)
-
-
-EPOCH = """\
-2026-01-01 10:00:00,000 - root - INFO - Time taken for epoch 1 is 1.0 sec, avg 12 samples/sec
-2026-01-01 10:00:00,000 - root - INFO -   Avg train loss={loss}
-2026-01-01 10:00:01,000 - root - INFO -   Avg val loss=0.18645772337913513
-"""
-
-
-@pytest.fixture
-def forecaster(finished):
-    def make(tensor=2, context=2, loss=0.147878, memory=300, log="", **more):
-        recipe = program.recipe(
-            "shared", "train_vit.py", nodes=2, gpus_per_node=2, device_memory_gib=memory / 1024,
-            tensor_model_parallel_size=tensor, context_parallel_size=context, **more,
-        )  # fmt: skip
-        return finished(recipe, log or EPOCH.format(loss=loss), exit_code=41 if log else 0)
-
-    return make
-
-
-@pytest.mark.parametrize("right", [{}, {"rank_order": "cp-tp-dp"}, {"loss": 0.147879}])
-def test_one_model_on_four_devices_with_most_context_passes(forecaster, capsys, right):
-    lesson13b.ex13b_shared(forecaster(**right), forecaster(4, 1, memory=160))
-    assert "its losses are those of tensor 4" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"tensor": 1, "context": 4, "log": MEMORY_LINE.format(rank=1)}, "With tensor 1 it does"),
-        ({"tensor": 1, "context": 4}, "Context 4 keeps all weights on every rank"),
-        ({"tensor": 4, "context": 1}, "Tensor 4 fits in 160 MiB"),
-        ({"tensor": 2, "context": 1}, "Tensor 2 × context 1 is 2: the other ranks have"),
-        ({"memory": 1024}, 'forecaster("shared", 300'),
-        ({"loss": 0.15}, "not the same model and samples"),
-        ({"log": "Traceback: boom"}, "ended well"),
-    ],
-)
-def test_other_ways_to_share_the_weather_model_are_told_what_they_are(forecaster, wrong, told):
-    hint = hint_of(lesson13b.ex13b_shared, forecaster(**wrong), forecaster(4, 1, memory=160))
-    assert told in hint
-
-
-def test_no_run_at_all_is_no_traceback(forecaster):
-    for nothing in (None, ..., 7, "shared"):
-        assert hint_of(lesson13b.ex13b_shared, nothing, forecaster(4, 1))
-        assert hint_of(lesson13b.ex13b_shared, forecaster(), nothing)

@@ -204,24 +204,6 @@ def test_an_open_run_is_no_blind_case(finished):
     assert BlindCase("stuck", 2, 4).text == "stuck:2:4"
 
 
-def test_the_price_of_a_hang(workspace):
-    wrong = {
-        16: "one device on each node", 384: "All devices are paid", 63.83: "The rank that hangs",
-        63.33: "The node of the rank", 3840: "right in device-minutes",
-    }  # fmt: skip
-    accepted = ["64 GPU-hours", "64 h"]
-    hold("device_hours", lesson16.ex16_hang, 64, wrong, accepted=accepted)
-
-
-def test_the_interval_is_right_by_young_and_by_daly(workspace):
-    right = plan.checkpoint_interval(40, plan.failures_of("llama-405b").mtbf_s(2048)) / 60
-    wrong = {
-        15.7 / 2**0.5: "factor 2", 712: "one node", right * 60: "right in s",
-        121.6: "under the root are mixed", 40: "plan.failures_of",
-    }  # fmt: skip
-    hold("minutes", lesson16b.ex16b_interval, right, wrong, accepted=(15, 15.3, 15.7))
-
-
 def test_what_half_as_many_checkpoints_cost(workspace):
     def useful(times, **more):
         rate = plan.failures_of("llama-405b", **more)

@@ -8,10 +8,8 @@ from typing import Any
 from course_lib.teach.answers import Amount, close
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import batch_is, has_devices, whole_flag
+from course_lib.teach.trials.judge import is_right
 from course_lib.words import N_, _
-
-# Exercise 12.1: samples of a rank and of all ranks, and the squared norms of their gradients.
-SMALL_BATCH, LARGE_BATCH, SMALL_SQUARED, LARGE_SQUARED = 32, 256, 2.5, 0.75
 
 # Numbers of exercise 12.2, in tokens.
 CRITICAL, BEFORE, AFTER, STEPS_BEFORE = 2e6, 0.5e6, 4e6, 100_000
@@ -22,50 +20,10 @@ BATCH, DEVICES, TIMES_THE_BATCH = 256, 4, 16
 LITTLE = 0.25
 
 
-def ex12_noise(answer: object) -> None:
-    """Check the critical batch from eight ranks' gradients, before and after their all-reduce."""
+def ex12_noise(run: Any) -> None:
+    """Check an estimate of the noise of gradients, from the gradients of several ranks."""
     with Checklist("12.1") as check:
-        given = check.number(answer, "critical_batch")
-        check.amount(
-            given,
-            _critical(),
-            _("from that batch on the noise is the smaller part of a step"),
-            hint=_(
-                "Both lengths are |G|² + tr(Σ) / samples, with 32 and with 256 samples. "
-                "Solve for |G|² and for tr(Σ), and divide."
-            ),
-        )
-
-
-def _critical() -> Amount:
-    apart = SMALL_SQUARED - LARGE_SQUARED
-    noise = apart / (1 / SMALL_BATCH - 1 / LARGE_BATCH)
-    true = LARGE_SQUARED - noise / LARGE_BATCH
-    return Amount(
-        right=noise / true,
-        unit=N_("samples"),
-        slips=(
-            (
-                noise / LARGE_SQUARED,
-                _(
-                    "You divided by the squared length of the large gradient. It contains noise "
-                    "too: it is |G|² + tr(Σ) / 256."
-                ),
-            ),
-            (
-                apart * SMALL_BATCH / LARGE_SQUARED,
-                _("The mean over 256 samples is not the true gradient. It contains noise too."),
-            ),
-            (
-                apart * SMALL_BATCH / true,
-                _("|G|² is right. The two lengths differ by tr(Σ) (1/32 − 1/256)."),
-            ),
-            (
-                SMALL_SQUARED * SMALL_BATCH / LARGE_SQUARED,
-                _("The small gradient is not noise alone. A part of it is |G|²."),
-            ),
-        ),
-    )
+        is_right(check, run, "noise")
 
 
 def ex12_cost(steps: object, tokens: object) -> None:

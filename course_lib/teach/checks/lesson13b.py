@@ -7,22 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, ran_out, whole_flag
 from course_lib.teach.functions import is_function, returned, whole_numbers
 from course_lib.teach.trials.judge import is_right
 from course_lib.words import _
 
-DEVICES, MEMORY_MIB = 4, 300
-
-CUTS = ("--tensor-model-parallel-size", "--context-parallel-size")
-
 CASES = [(size, 2 * size * each) for size in (4, 1, 2, 3, 8) for each in (8, 1, 5)]
 # Allowed ratio between the most and the least work of a rank, in long sequences.
 UNEVEN = 1.01
-# Relative tolerance of losses, which are printed with six digits.
-SAME = 1e-4
 
 
 def ex13b_pieces(function: Any) -> None:
@@ -108,66 +100,7 @@ def ex13b_context(run: Any) -> None:
         is_right(check, run, "context")
 
 
-def ex13b_shared(run: Any, other: Any) -> None:
-    """Check a weather model on four devices of 300 MiB, with as much context as fits."""
+def ex13b_ring(run: Any) -> None:
+    """Check attention whose keys and values go round a ring, and its gradients."""
     with Checklist("13b.3") as check:
-        check.started(other, "train_vit.py", _("the run with tensor 4"))
-        if getattr(run, "state", "") == "FAILED" and ran_out(run):
-            tensor, context = (whole_flag(run, name, 1) for name in CUTS)
-            check.refuse(
-                _("the model fits"),
-                _(
-                    "With tensor {tensor} it does not fit: the weights are cut into {tensor} "
-                    "pieces, and {context} context ranks hold each piece whole. Use more tensor "
-                    "and less context.",
-                    tensor=tensor,
-                    context=context,
-                ),
-            )
-        check.started(run, "train_vit.py", "`shared`")
-        tensor, context = (whole_flag(run, name, 1) for name in CUTS)
-        asked = run.recipe.environment.get(DEVICE_MEMORY)
-        check.that(
-            run.recipe.devices == DEVICES and asked == str(MEMORY_MIB * MIB),
-            _(
-                "it ran on {devices} devices of {memory_mib} MiB",
-                devices=DEVICES,
-                memory_mib=MEMORY_MIB,
-            ),
-            hint=_('Use forecaster("shared", 300, …), which asks for these devices.'),
-        )
-        check.that(
-            tensor * context == DEVICES,
-            _("all four share one model"),
-            hint=_(
-                "Tensor {tensor} × context {context} is {tensor2}: the other ranks have "
-                "a second model and other samples.",
-                tensor=tensor,
-                context=context,
-                tensor2=tensor * context,
-            ),
-        )
-        check.that(
-            tensor == context,
-            _("with as much context as fits"),
-            hint=_("Context 4 keeps all weights on every rank, 235 MB and the buffers of DDP.")
-            if context > tensor
-            else _("Tensor 4 fits in 160 MiB. A rank may have twice the weights now."),
-        )
-        _same_losses(check, run, other)
-
-
-def _same_losses(check: Checklist, run: Any, other: Any) -> None:
-    mine, theirs = (
-        check.left(one, "log").epochs[["train_loss", "validation_loss"]].dropna()
-        for one in (run, other)
-    )
-    check.that(
-        len(mine) == len(theirs) > 0
-        and bool((abs(mine.to_numpy() - theirs.to_numpy()) < SAME * theirs.to_numpy()).all()),
-        _("its losses are those of tensor 4"),
-        hint=_(
-            "They differ, so these are not the same model and samples. Change tensor= "
-            "and context= alone."
-        ),
-    )
+        is_right(check, run, "ring-attention")

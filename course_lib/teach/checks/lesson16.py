@@ -7,42 +7,15 @@ from typing import Any
 from pandas.io.formats.style import Styler
 
 from course_lib.lab.workspace import find
-from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.diagnoses import judging, lists
-from course_lib.words import N_, _
-
-NODES, DEVICES, MINUTES = 96, 4, 10
+from course_lib.teach.trials.judge import is_right
 
 
-def ex16_hang(device_hours: object) -> None:
-    """Check the cost of a hang until its time-out."""
+def ex16_watchdog(run: Any) -> None:
+    """Check a watchdog on real ranks: it names the missing rank and accuses no healthy one."""
     with Checklist("16.1") as check:
-        check.amount(
-            check.number(device_hours, "device_hours"),
-            Amount(
-                right=NODES * DEVICES * MINUTES / 60,
-                unit=N_("device-hours"),
-                fine=0.001,
-                slips=(
-                    in_other_unit(NODES * DEVICES * MINUTES / 60, "device-hours", "device-minutes"),
-                    (
-                        (NODES * DEVICES - 1) * MINUTES / 60,
-                        _("The rank that hangs is missing. Its device is paid for as well."),
-                    ),
-                    (
-                        (NODES - 1) * DEVICES * MINUTES / 60,
-                        _("The node of the rank that hangs is missing. It is paid for as well."),
-                    ),
-                    (NODES * MINUTES / 60, _("That is one device on each node.")),
-                ),
-            ),
-            _("that is what the hang costs"),
-            hint=_(
-                "All devices are paid for, also those that only wait, from the hang to "
-                "the time-out."
-            ),
-        )
+        is_right(check, run, "watchdog")
 
 
 def ex16_causes() -> Styler:

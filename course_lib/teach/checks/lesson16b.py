@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
-from course_lib.plan.kept_work import Failures, daly_interval_s, failures_of, goodput
-from course_lib.teach.answers import Amount, in_other_unit
+from course_lib.plan.kept_work import Failures, failures_of, goodput
+from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.words import N_, _
+from course_lib.teach.trials.judge import is_right
+from course_lib.words import _
 
 SAVE_S, NODES = 40.0, 2048
 RESTART_S = 600.0
-# Tolerance that accepts both formulas, Young's and Daly's, which differ by a few percent.
-BETWEEN = 0.06
 
 
-def ex16b_interval(minutes: object) -> None:
-    """Check how often a run on 16,384 devices should save."""
-    mtbf_s = failures_of("llama-405b").mtbf_s(NODES)
-    right = daly_interval_s(SAVE_S, mtbf_s) / 60
-    slips = (
-        in_other_unit(right, "minutes", "s"),
-        (
-            sqrt(SAVE_S * mtbf_s) / 60,
-            _("The factor 2 under the root is missing: on average half an interval is lost."),
-        ),
-        (
-            daly_interval_s(SAVE_S, mtbf_s * NODES) / 60,
-            _("That is for one node. A failure of any of 2048 nodes ends the job."),
-        ),
-        (
-            sqrt(2 * SAVE_S * mtbf_s / 60),
-            _("The units under the root are mixed. Use seconds for both, then divide by 60."),
-        ),
-    )
+def ex16b_resume(run: Any) -> None:
+    """Check a program that SIGTERM stops: each start continues the last one, bit for bit."""
     with Checklist("16b.1") as check:
-        check.amount(
-            check.number(minutes, "minutes"),
-            Amount(
-                right=right,
-                unit=N_("minutes"),
-                share=BETWEEN,
-                slips=slips,
-            ),
-            _("that is the interval that loses least"),
-            hint=_(
-                "plan.failures_of says how often a node fails, mtbf_s(nodes) how often "
-                "the job, and plan.checkpoint_interval takes seconds."
-            ),
-        )
+        is_right(check, run, "resume")
 
 
 def _cost_of_twice(failures: Failures) -> list[float]:

@@ -21,7 +21,7 @@ OWN_PART: dict[str, str] = {
     "alone": N_("the shard has its own memory"),
     "sent": N_("each rank was handed its own part of the gradients"),
 }
-# In display order. Assertions that are not listed belong to the serial result.
+# In display order. Assertions that are not listed belong to "", by default the serial result.
 REQUIREMENTS: dict[str, dict[str, str]] = {
     "ring": {
         "messages alone": N_("sends and receives did all the work"),
@@ -55,8 +55,26 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
     "context": {"sent": N_("keys and values are sent, queries are not")},
+    "ring-attention": {
+        "piece by piece": N_("no rank computes with all keys at once"),
+        "held": N_("no rank keeps keys or values of other ranks"),
+        "messages alone": N_("sends and receives did all the work"),
+    },
     "experts": {"sent": N_("each copy is sent only to its expert")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
+    "noise": {
+        "": N_("the estimate is the plain one, from the gradients of 2, 3 and 4 ranks"),
+        "known": N_("it lies within its standard error of the known noise"),
+    },
+    "watchdog": {
+        "": N_("each waiting rank names the missing rank, and no other"),
+        "healthy": N_("no healthy rank is accused"),
+    },
+    "resume": {
+        "": N_("each loss is equal to the undisturbed run, to the last bit"),
+        "last step": N_("on SIGTERM the step is finished"),
+        "together": N_("all ranks end after the same step"),
+    },
     "schedule": {},
     "blocks": {},
     "checkpoint": {
@@ -121,6 +139,7 @@ POSITIONS = N_(
     "the mask assumes that the gathered keys are in the order of the sequence, or counts the "
     "queries of each rank from 0. Gather the positions too, and compare positions."
 )
+MESSAGES_ALONE = N_("It calls {collectives}. Use only sends and receives.")
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
     "none": N_("it is None. Is a return missing, or is it not connected for autograd?"),
@@ -153,7 +172,7 @@ GENERAL: dict[str, str] = {
 }
 HINTS: dict[str, Hints] = {
     "ring": {
-        ("messages alone", ""): N_("It calls {collectives}. Use only sends and receives."),
+        ("messages alone", ""): MESSAGES_ALONE,
         ("the sum", "own"): N_(
             "the tensor has not changed. Change it in place, by tensor += … or tensor.copy_(…): "
             "`tensor = …` gives the name to a different tensor."
@@ -341,6 +360,55 @@ HINTS: dict[str, Hints] = {
             "they are: gather keys, values and positions."
         ),
     },
+    "ring-attention": {
+        ("y", "own keys"): N_(
+            "each query has seen the keys of its own rank alone. Does the next step use the piece "
+            "that pass_on returned?"
+        ),
+        ("y", "positions stayed"): N_(
+            "the mask takes this rank's positions for the keys of every rank. Pass the positions "
+            "on with their keys."
+        ),
+        ("y", "not finite"): N_(
+            "a query that sees no key of a piece has only scores of −∞ there, and −∞ − (−∞) is "
+            "NaN. Begin with the rank's own keys, and take the largest score of all pieces so far."
+        ),
+        ("y", ""): N_(
+            "the numbers are others. When the largest score grows, both s and o shrink by the same "
+            "factor, and then the new piece is added. The division by s comes last."
+        ),
+        ("y of large scores", ""): N_(
+            "right for small scores. exp() of a score of 1000 is infinite, and of −1000 it is 0. "
+            "Subtract the largest score so far before exp()."
+        ),
+        ("piece by piece", ""): N_(
+            "Rank {rank} of {size} has a tensor with all positions. Compute with a piece when it "
+            "arrives, and keep m, s and o alone."
+        ),
+        ("held", ""): N_(
+            "Between forward and backward, rank {rank} keeps {kept:.1f} times as many numbers as "
+            "its keys have. Save this rank's own rows alone, and send the keys and values round "
+            "once more in backward."
+        ),
+        ("", "no row sum"): N_(
+            "the row sum is missing. A softmax divides by a sum over all keys, so each score "
+            "lowers the other probabilities: subtract the sum of dY * Y of each row."
+        ),
+        ("", "no root"): N_("it is too large by the root of the width, by which scores divide."),
+        ("", "own"): N_(
+            "it comes from the queries of this rank alone. The other ranks used these keys and "
+            "values too: the gradients go round with them, and each rank adds its part."
+        ),
+        ("", "stays"): N_(
+            "it has the gradients of all pieces in one sum. Gradients of a piece belong to its "
+            "rank: pass them on with the keys and values."
+        ),
+        ("", "of the next rank"): N_(
+            "it belongs to the keys of the next rank. After the last piece, gradients need one "
+            "more step to be back on their own rank."
+        ),
+        ("messages alone", ""): MESSAGES_ALONE,
+    },
     "experts": {
         ("y", "not restored"): N_(
             "the results are in the order in which the copies were sent, sorted by expert. Write "
@@ -433,6 +501,66 @@ HINTS: dict[str, Hints] = {
         ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
         ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
         ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
+    },
+    "noise": {
+        ("three numbers", ""): N_("it returns {has}, and not tr(Σ), |G|² and a standard error."),
+        ("", "own"): N_(
+            "it takes |g_b|² of this rank alone. Average it over the ranks: each one is a sample."
+        ),
+        ("", "sum"): N_("the large gradient is a sum over the ranks. Divide it by their number."),
+        ("", "biased"): N_(
+            "it is biased. The gradient of the large batch has noise too: |g_B|² is |G|² + tr(Σ)/B."
+        ),
+        ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
+        ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
+        ("", "of the mean"): N_(
+            "you averaged gradients over steps. Average their squared lengths."
+        ),
+    },
+    "watchdog": {
+        ("named", "nobody"): N_(
+            "rank {absent} was missing, and this rank named nobody within {limit} s. Does its "
+            "thread run? An error in it is in the log. store.get of a key that nobody has written "
+            "is one."
+        ),
+        ("named", "others"): N_(
+            "it named {accused}, and only rank {absent} was missing. A rank that waits makes no "
+            "step either, but it has arrived. Which ranks have arrived at fewer collectives?"
+        ),
+        ("named", "another"): N_("it named {accused}, not rank {absent}. Which rank is behind?"),
+        ("named", "early"): N_("it named rank {absent} after {after:.1f} s, before the time-out."),
+        ("named by other clocks", ""): N_(
+            "right if all clocks agree, and clocks of nodes do not. Compare times of your own "
+            "clock alone: when did you see another rank's number change?"
+        ),
+        ("healthy", "after the end"): N_("it named {accused} after stop(), when all had ended."),
+        ("healthy", ""): N_(
+            "it named {accused}, and all ranks came, one of them {late:g} s late. The time-out of "
+            "{timeout:g} s begins again when any rank moves."
+        ),
+    },
+    "resume": {
+        ("handled", ""): N_("SIGTERM ended the process. Register a handler by signal.signal(…)."),
+        ("together", ""): N_(
+            "this rank ended after step {step}, and others did not. The signal reaches one rank "
+            "first: let all ranks vote after each step, with an all_reduce."
+        ),
+        ("first step", "from 0"): N_("it began with step 0. Was a file saved, and is it found?"),
+        ("first step", ""): N_("it began with step {begun}, not {wanted}. Save how many are done."),
+        ("last step", "lost"): N_(
+            "it ended after step {ended}, and should end after step {wanted}. The handler only "
+            "sets a flag. Finish the step first, and then save."
+        ),
+        ("last step", ""): N_("it went on after the signal. Look at the flag after each step."),
+        ("random state", ""): N_(
+            "the random numbers of step {step} are others, and so is dropout. Each rank saves its "
+            "own torch.get_rng_state(), and sets it after it has made the model."
+        ),
+        ("losses", "at once"): N_("the first loss of this start is wrong. Are the weights loaded?"),
+        ("losses", "later"): N_(
+            "the first loss of this start is right, and the loss of step {step} is not. Which "
+            "state does the update of a weight also depend on?"
+        ),
     },
     "schedule": {
         ("the gradient of the weight", ""): N_(

@@ -123,7 +123,7 @@ def _alike(one: Row, other: Row) -> bool:
 
 def _values(event: Event, of_ranks: Sequence[Sequence[Event]]) -> dict[str, Any]:
     """Return the values for a hint: the event's measurements and what each rank sent."""
-    lists = ("collectives", "calls", "wrong", "after", "part")
+    lists = ("collectives", "calls", "wrong", "after", "part", "accused")
     told = {name: ", ".join(map(str, one)) if isinstance(one, list) and name in lists else one
             for name, one in event.items()}  # fmt: skip
     sent = {r: found[0].get("sent", 0) for r, found in enumerate(of_ranks) if found}

@@ -1,0 +1,69 @@
+"""Test 12.1: `noise_scale(gradients, samples)` estimates tr(Σ) and |G|² from ranks' gradients.
+
+noise, true, error = noise_scale(gradients, samples)
+
+gradients: [steps, parameters], this rank's mean over so many samples in each step. They are drawn
+with a known G and Σ. The result is compared with the plain estimate from all of them, and this one
+with the known values, within its own standard error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trials.ranks import Ranks
+
+NAME = "noise_scale"
+STEPS, PARAMETERS, SAMPLES = 400, 30, 8
+# A correct estimate is further away once in ten million times.
+MOST_ERRORS = 5.3
+
+
+def test(noise_scale: Any, ranks: Ranks) -> None:
+    ranks.begin("drawn gradients")
+    if ranks.size == 1:  # one batch size is one equation
+        return
+    (true,), scales, drawn = ranks.draw(
+        (1, PARAMETERS), (PARAMETERS,), (ranks.size, STEPS, PARAMETERS)
+    )
+    every = true + scales * drawn / SAMPLES**0.5
+    with ranks.phase("estimate"):
+        found = noise_scale(every[ranks.rank].clone(), SAMPLES)
+    ranks.all_waited_for()
+    is_three = isinstance(found, list | tuple) and len(found) == 3
+    ranks.holds("three numbers", is_three, has=type(found).__name__)
+    mine = torch.stack([torch.as_tensor(one, dtype=every.dtype).reshape(()) for one in found])
+    right, slips = estimate(every), wrong_estimates(every, ranks.rank)
+    for number, what in enumerate(("tr(Σ)", "|G|²", "the standard error")):
+        ranks.same(what, mine[number], right[number],
+                   mistakes={name: one[number] for name, one in slips.items()})  # fmt: skip
+    off = float((mine[0] - (scales**2).sum()).abs() / mine[2])
+    ranks.holds("known", off <= MOST_ERRORS, off=off)
+
+
+def estimate(every: Tensor, mean: Tensor | None = None, small: Tensor | None = None) -> Tensor:
+    """Return tr(Σ), |G|² and the standard error of tr(Σ), from the gradients of all ranks."""
+    ranks, steps, _ = every.shape
+    b, large = SAMPLES, SAMPLES * ranks
+    of_small = every.square().sum(2).mean(0) if small is None else small
+    of_large = (every.mean(0) if mean is None else mean).square().sum(1)
+    noise = (of_small - of_large) / (1 / b - 1 / large)
+    true = (large * of_large - b * of_small) / (large - b)
+    return torch.stack([noise.mean(), true.mean(), noise.std() / steps**0.5])
+
+
+def wrong_estimates(every: Tensor, rank: int) -> dict[str, Tensor]:
+    """Return the results of the likely mistakes."""
+    right, of_large = estimate(every), every.mean(0).square().sum(1).mean()
+    lengths = every.square().sum(2)
+    biased = SAMPLES * (lengths.mean() - of_large)
+    return {
+        "own": estimate(every, small=lengths[rank]),
+        "sum": estimate(every, mean=every.sum(0)),
+        "biased": torch.stack([biased, of_large, right[2]]),
+        "of one step": right * torch.tensor([1, 1, STEPS**0.5]),
+        "exchanged": right[[1, 0, 2]],
+        "of the mean": estimate(every.mean(1, keepdim=True).expand_as(every)),
+    }

@@ -1,0 +1,100 @@
+"""Test 13b.3: `ring_attention(queries, keys, values, positions)`, by messages round a ring.
+
+y = ring_attention(q, k, v, positions)   rows of these positions: an early and a late piece
+y.backward(dy)                           leaves this rank's rows of the serial gradients
+
+In step 2 all scores of a query are larger or smaller by the same number, about 1000. A softmax does
+not change with it, but exp() of such scores is infinite or zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trials.calls import MESSAGES
+from trials.layers.context import LENGTH, WIDTH, attend, only, positions_of
+from trials.layers.linear import gradients, sum_of
+from trials.memory import held_numbers, ignore_what_is_there
+from trials.ranks import Ranks
+
+NAME = "ring_attention"
+PARTS = ("queries", "keys", "values")
+LARGE = 50.0
+# Limit between forward and backward, in pieces: y, and copies of y, queries, keys and values.
+KEEPS = 5.4
+
+
+def test(ring_attention: Any, ranks: Ranks) -> None:
+    ignore_what_is_there()
+    for scores in ("", " of large scores"):
+        *whole, dy = ranks.draw(*[(LENGTH, WIDTH)] * 4)
+        if scores:
+            whole[0][:, -1], whole[1][:, -1] = LARGE * whole[0][:, -1].sign(), LARGE
+        step(ring_attention, whole, dy, scores, ranks)
+
+
+def step(ring_attention: Any, whole: list[Tensor], dy: Tensor, scores: str, ranks: Ranks) -> None:
+    places, *others = (positions_of((ranks.rank + n) % ranks.size, ranks.size)
+                       for n in range(ranks.size))  # fmt: skip
+    q, k, v = whole
+    mine = [one[places].clone().requires_grad_() for one in whole]
+    ranks.begin("forward" + scores)
+    before = held_numbers(float("inf"))
+    with ranks.phase("forward"):
+        y = ring_attention(*mine, places.clone())
+    by_messages(ranks)
+    there = torch.cat([places, *others])
+    stayed = attend(q[places], k[there], v[there], places, places.repeat(ranks.size))
+    ranks.same("y" + scores, y, attend(q[places], k, v, places), mistakes={
+        "own keys": attend(q[places], k[places], v[places], places, places),
+        "positions stayed": stayed,
+    })  # fmt: skip
+    # On 3 ranks no shape of a piece, or of pieces together, has as many rows as the sequence.
+    ranks.holds("piece by piece", ranks.size != 3 or LENGTH not in ranks.calls.dimensions)
+    kept = (held_numbers(before + KEEPS * len(places) * WIDTH) - before) / (len(places) * WIDTH)
+    ranks.holds("held", kept <= KEEPS, kept=kept)
+    ranks.begin("backward" + scores)
+    with ranks.phase("backward"):
+        y.backward(dy[places].clone())
+    by_messages(ranks)
+    by_rank = [gradients(serial, whole, only(rank, dy, ranks.size)) for rank in range(ranks.size)]
+    slips = wrong_gradients(q, k, v, dy, [places, *others])
+    for number, part in enumerate(PARTS):
+        summands = [one[number] for one in by_rank]
+        total = sum_of(summands)
+        next_one = total[others[0]] if others else None
+        ranks.same(f"the gradient of the {part}", mine[number].grad, total[places],
+                   summands=[one[places] for one in summands],
+                   mistakes={name: one[number] for name, one in slips.items()}
+                   | {"of the next rank": next_one})  # fmt: skip
+
+
+def by_messages(ranks: Ranks) -> None:
+    ranks.all_waited_for()
+    collectives = sorted({one["call"] for one in ranks.calls.made} - {*MESSAGES})
+    ranks.holds("messages alone", not collectives, collectives=collectives)
+
+
+def serial(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return attend(q, k, v, torch.arange(LENGTH))
+
+
+def wrong_gradients(
+    q: Tensor, k: Tensor, v: Tensor, dy: Tensor, pieces: list[Tensor]
+) -> dict[str, tuple[Tensor | None, ...]]:
+    """Return the first piece's gradients with likely mistakes, by the formulas of the lesson."""
+    places = pieces[0]
+    p = attend(q, k, torch.eye(LENGTH, dtype=q.dtype), torch.arange(LENGTH))
+    dp = dy @ v.T
+    ds = p * (dp - (p * dp).sum(1, keepdim=True)) / WIDTH**0.5
+    of_p, rooted = p * dp / WIDTH**0.5, ds * WIDTH**0.5
+    stay = [sum_of([s[places][:, there].T @ x[places] for there in pieces])
+            for s, x in ((ds, q), (p, dy))]  # fmt: skip
+    return {
+        "no row sum": ((of_p @ k)[places], (of_p.T @ q)[places], None),
+        "no root": ((rooted @ k)[places], (rooted.T @ q)[places], None),
+        "stays": (None, *stay),
+        "own keys": (ds[places][:, places] @ k[places], None, None),
+    }
