@@ -8,7 +8,7 @@ course_options=(
     --ServerApp.terminado_settings='{"shell_command": "python -P -m course_lib.cli shell"}'
     --LabApp.app_settings_dir="$course/deploy/jupyter/settings"
     --LabApp.custom_css=True
-    --ServerApp.static_custom_path="$course/deploy/jupyter/custom"
+    --ServerApp.tornado_settings="{\"static_custom_path\": [\"$course/deploy/jupyter/custom\"]}"
 )
 # Pages exported from a notebook, by menu or by nbconvert, need no internet.
 export JUPYTER_CONFIG_PATH="$course/deploy/jupyter/config${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH}"
