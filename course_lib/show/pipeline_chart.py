@@ -19,7 +19,7 @@ from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, readable_on, sh
 from course_lib.words import N_, _
 
 _NUMBER = re.compile(r"\d+")
-_LIGHT = {"forward": "#7fb8dc", "backward": "#f4cd7e", "input": "#a9d8f3", "weight": "#7cc4b2"}
+_LIGHT = {"forward": "#7fb8dc", "backward": "#ffe8bd", "input": "#a9d8f3", "weight": "#d8c3b4"}
 
 
 def schedule(name: str, stages: int = 4, micro_batches: int = 8) -> Picture:

@@ -1,6 +1,7 @@
 """Common style of all figures: colour-blind-safe colours, white background, large type.
 
-A dark JupyterLab shows the same picture. The type stays readable on a projector and in print.
+Style sheets turn the lightness of a figure round on a dark page, with DARK_FILTER.
+The type stays readable on a projector and in print.
 Nothing in this package uses pyplot, and matplotlib's settings are restored.
 """
 
@@ -27,15 +28,23 @@ from course_lib.show.picture import CSS_PX_PER_INCH, Picture
 # 800 CSS pixels fit a cell of a JupyterLab 1280 pixels wide with its file browser open.
 WIDTH_IN = 8.0
 
-INK, QUIET, FAINT, PAPER = "#1b1b1b", "#5f6368", "#d9dce0", "#ffffff"
-BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#00846b", "#b5588f"
-ORANGE, SKY, GREY, BROWN = "#e69f00", "#56b4e9", "#8a8d91", "#7a4e2d"
+INK, QUIET, FAINT, PAPER = "#000000", "#5f6368", "#d9dce0", "#ffffff"
+BLUE, VERMILION, GREEN, PURPLE = "#0071af", "#b94b00", "#00846b", "#ad5088"
+ORANGE, SKY, GREY, BROWN = "#e69f00", "#52b3ef", "#909498", "#7a4e2d"
+DARK_FILTER = "invert(0.95) hue-rotate(180deg)"
 
-# Okabe and Ito's colours; green and purple are darker, for a contrast near 4.5 on white.
+# After Okabe and Ito. All but orange and sky have a contrast of 4.5 with paper, as words need.
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BROWN, INK)
 
-# Dashes distinguish lines in black-and-white prints.
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
+# Colours that a colour-blind reader may confuse differ in their dashes and in their hatching.
+DASHES: tuple[Any, ...] = (
+    "-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)), (0, (11, 2)),
+    (0, (6, 1.5, 1.5, 1.5, 1.5, 1.5)),
+)  # fmt: skip
+HATCHES = {
+    VERMILION: "//", GREEN: "..", PURPLE: "++", ORANGE: "xx", SKY: "\\\\\\", BROWN: "oo",
+    FAINT: "..",
+}  # fmt: skip
 
 # Name of a profile's PACE, the sleep of a device slot, in figures.
 WAITS = "the box waits"
@@ -69,22 +78,19 @@ CATEGORY = {
     "backward": ORANGE,
     "recompute": PURPLE,
     "input": SKY,
-    "weight": GREEN,
+    "weight": BROWN,
     "bubble": FAINT,
 }
-# Hatching distinguishes parts of time in black-and-white prints.
-HATCH = {
-    WAITS: "\\\\\\", "communication": "//", "exposed_communication": "//", "idle": "..",
-    "data": "xx",
-}  # fmt: skip
+# Colour and hatching of the background in a phase, which lie behind curves.
 PHASE_TINT = {
-    "forward": "#dcebf7",
-    "backward": "#fde8d3",
-    "optimizer": "#d9f0e6",
-    "communication": "#f3dfec",
-    "recompute": "#e6e0f3",
-    "data": "#ececec",
+    "forward": ("#dcebf7", ""),
+    "backward": ("#fde8d3", "x"),
+    "optimizer": ("#d9f0e6", "."),
+    "communication": ("#f3dfec", "/"),
+    "recompute": ("#e6e0f3", "+"),
+    "data": ("#ececec", "o"),
 }
+TINT_EDGE = "#c4c9cf"
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 11.0,
@@ -117,7 +123,7 @@ _SETTINGS: dict[str, Any] = {
     "savefig.facecolor": PAPER,
     "figure.constrained_layout.w_pad": 0.1,
     "figure.constrained_layout.h_pad": 0.08,
-    "hatch.linewidth": 0.6,
+    "hatch.linewidth": 0.8,
     "hatch.color": PAPER,
 }
 _LOCK = threading.RLock()
@@ -216,8 +222,18 @@ def _shown(axis: Axis) -> int:
 
 def readable_on(background: Any) -> str:
     """Return the colour, ink or paper, with more contrast to the background."""
-    red, green, blue = to_rgb(background)
-    return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.55 else PAPER
+    return max((INK, PAPER), key=lambda words: contrast(words, background))
+
+
+def contrast(one: Any, other: Any) -> float:
+    """Return the ratio of contrast by WCAG 2, between 1 and 21."""
+    dark, light = sorted(0.05 + _luminance(paint) for paint in (one, other))
+    return light / dark
+
+
+def _luminance(paint: Any) -> float:
+    linear = [(c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in to_rgb(paint)]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def bare(axes: Axes) -> Axes:

@@ -1,7 +1,7 @@
 // Of every slide, in all of its steps: what lies outside of it, and what is too small to read.
 () => {
   const problems = [];
-  const SMALLEST_PX = 9;
+  const SMALLEST_PX = 20;
   const isShown = (element) => {
     const style = getComputedStyle(element);
     return style.visibility !== "hidden" && style.display !== "none";
@@ -26,14 +26,20 @@
       if (foot && foot.getBoundingClientRect().top < body.getBoundingClientRect().bottom - 1) told("the foot covers the body");
       for (const element of body.querySelectorAll("*")) {
         if (element.closest("svg") && element.tagName !== "svg") continue;
-        if (isShown(element)) within(element, body, element.tagName.toLowerCase());
+        if (isShown(element) && !element.closest("pre.cut")?.contains(element.parentElement)) within(element, body, element.tagName.toLowerCase());
       }
       for (const pre of body.querySelectorAll("pre")) {
-        if (pre.scrollWidth > pre.clientWidth + 1) told("code is cut off at the right");
+        if (!pre.matches(".cut") && pre.scrollWidth > pre.clientWidth + 1) told("code is cut off at the right");
       }
-      for (const element of body.querySelectorAll("p, li, td, th, dd, pre, .what, figcaption")) {
+      for (const element of slide.querySelectorAll("*")) {
+        const isText = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        if (!isText || !element.offsetParent || element.closest("svg, aside")) continue;
         const size = parseFloat(getComputedStyle(element).fontSize);
-        if (size < SMALLEST_PX) told(`letters of ${size} px`);
+        if (size < SMALLEST_PX - 0.01) told(`letters of ${size} px`);
+      }
+      for (const number of body.querySelectorAll(".number")) {
+        const words = number.querySelector(".what")?.innerText.trim().split(/\s+/) ?? [];
+        if (number.querySelector(".value") && words.length < 3) told("a number without a sentence");
       }
     } while (Reveal.availableFragments().next && (Reveal.nextFragment(), true));
   }

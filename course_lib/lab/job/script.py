@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 TEMPLATE = Path(__file__).parent / "job.sbatch.j2"
-AS_FAR_IN_AS_OUTPUT = "padding-left: 0.6em"
+CODE_STYLE, INK_ON_PAPER = "xcode", "padding-left: 0.6em; background: #fff; color: #000"
 # Fields of a recipe that do not affect the run. The arguments already contain model and layout.
 NOT_WHAT_IS_RUN = ("note", "model", "layout", "made_by", "keywords")
 IN_THE_JOB = RunPaths(Path("$COURSE_RUN_DIR"))
@@ -46,7 +46,7 @@ class Script:
         from pygments.lexers import get_lexer_by_name
 
         formatter = HtmlFormatter(
-            noclasses=True, nobackground=True, style="friendly", cssstyles=AS_FAR_IN_AS_OUTPUT
+            noclasses=True, nobackground=True, style=CODE_STYLE, prestyles=INK_ON_PAPER
         )
         return str(highlight(self.text, get_lexer_by_name(self.language), formatter))
 

@@ -13,6 +13,7 @@ from typing import Any
 import nbformat
 
 from course_lib.lab.errors import LabError
+from course_lib.lab.job.script import CODE_STYLE
 from course_lib.lab.workspace import PACKAGE
 from course_lib.publish.book import contents
 from course_lib.publish.book.page import Links, make
@@ -43,7 +44,7 @@ SETTINGS: dict[str, Any] = {
     "nb_merge_streams": True,
     "nb_render_markdown_format": "commonmark",
     "myst_heading_anchors": 3,
-    "pygments_style": "tango",
+    "pygments_style": CODE_STYLE,
     "pygments_dark_style": "github-dark",
 }
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+from course_lib.lab.job.script import CODE_STYLE
 from course_lib.publish.slides import prose
 from course_lib.publish.slides.marks import column_name, marks
 from course_lib.publish.slides.prose import told_as
@@ -13,7 +14,6 @@ from course_lib.publish.slides.results import Measured
 from course_lib.words import _
 
 MOST_CLAIMS, MOST_TERMS, MOST_BODY_ROWS = 6, 12, 14
-CODE_STYLE = "friendly"
 STRIP = '<div class="strip">'
 NUMBER = re.compile(r"[-+−]?\d[\d,.]*(e[-+]?\d+)?( ?%)?|NaN|inf|–|")
 

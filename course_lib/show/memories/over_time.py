@@ -21,7 +21,7 @@ from course_lib.show.memories.traces import (
     zero_us,
 )
 from course_lib.show.picture import Picture
-from course_lib.show.style import DASHES, INK, SERIES, colour, legend_below, sheet
+from course_lib.show.style import DASHES, HATCHES, INK, PAPER, SERIES, colour, legend_below, sheet
 from course_lib.words import N_, _
 
 
@@ -141,11 +141,12 @@ def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[
     scale, unit = tables.byte_scale(unit_for_bytes or line.peak_bytes)
     divisor, time_unit = tables.time_scale(span_us(line))
     used = [i for i in range(len(line.categories)) if by_category.size and by_category[:, i].any()]
+    paints = [colour(line.categories[i], i) for i in used]
     axes.stackplot(
         (time_us - zero_us(line)) / divisor,
         *[by_category[:, i] / scale for i in used],
         labels=[line.categories[i] for i in used],
-        colors=[colour(line.categories[i], i) for i in used],
+        colors=paints, hatch=[HATCHES.get(paint, "") for paint in paints], ec=PAPER,
         step="post", lw=0,
     )  # fmt: skip
     axes.set(xlabel=_("time ({time_unit})", time_unit=time_unit), ylabel=_y_label(line, unit))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from course_lib.show import tables
 from course_lib.show.picture import Picture
-from course_lib.show.style import INK, colour, legend_below, readable_on, sheet
+from course_lib.show.style import HATCHES, INK, colour, legend_below, readable_on, sheet
 from course_lib.words import _
 
 
@@ -42,7 +42,8 @@ def memory_kinds(
         for position, part in enumerate(parts):
             width = np.array([bar.get(part, 0.0) for bar in bars.values()]) / scale
             paint = colour(part, position)
-            drawn = axes.barh(list(bars), width, left=left, color=paint, label=part)
+            look: Any = {"color": paint, "hatch": HATCHES.get(paint)}
+            drawn = axes.barh(list(bars), width, left=left, label=part, **look)
             _number_bars(axes, drawn, width, left, sums[0] / scale)
             left += width
         for row, total in enumerate(left):
@@ -73,7 +74,9 @@ def _against(bars: Iterable[Mapping[str, float]], part: str, scale: float, unit:
 def _number_bars(axes: Axes, bars: Any, width: Any, left: Any, whole: float) -> None:
     for row, bar in enumerate(bars):
         if width[row] > 0.07 * whole:
+            paint = bar.get_facecolor()
             axes.text(
                 left[row] + width[row] / 2, row, tables.quantity(width[row]), ha="center",
-                va="center", fontsize=9.5, color=readable_on(bar.get_facecolor()),
+                va="center", fontsize=9.5, color=readable_on(paint),
+                bbox={"facecolor": paint, "edgecolor": "none", "pad": 1.0},
             )  # fmt: skip

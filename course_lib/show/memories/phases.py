@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from course_lib.show import tables
 from course_lib.show.memories.traces import span_us, zero_us
-from course_lib.show.style import INK, PHASE_TINT
+from course_lib.show.style import INK, PHASE_TINT, TINT_EDGE
 from course_lib.words import _
 
 
@@ -25,8 +25,9 @@ def tint(axes: Axes, line: Any, named: bool) -> None:
     free_from = 0.0
     for number, (_index, row) in enumerate(phases.head(200).iterrows(), 1):
         begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
-        colour = PHASE_TINT.get(str(row["phase"]), "#f4f4f4")
-        axes.axvspan(begin / divisor, end / divisor, color=colour, lw=0, zorder=0)
+        paint, hatch = PHASE_TINT.get(str(row["phase"]), ("#f4f4f4", ""))
+        look: Any = {"fc": paint, "ec": TINT_EDGE, "hatch": hatch}
+        axes.axvspan(begin / divisor, end / divisor, lw=0, zorder=0, **look)
         if not named:
             continue
         begin, end = (edge - zero_us(line) for edge in _largest_part(row, phases[number:]))
@@ -62,8 +63,8 @@ def key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
     """Return legend entries for phases too narrow to hold their names."""
     seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
     return [
-        Patch(color=tint, label=_("phase: {name}", name=name))
-        for name, tint in PHASE_TINT.items()
+        Patch(fc=tint, ec=TINT_EDGE, hatch=hatch, lw=0, label=_("phase: {name}", name=name))
+        for name, (tint, hatch) in PHASE_TINT.items()
         if name in seen
     ]
 

@@ -9,14 +9,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
 
 from course_lib.show.picture import Picture
-from course_lib.show.style import BLUE, GREEN, INK, ORANGE, PAPER, QUIET, bare, sheet
+from course_lib.show.style import BLUE, BROWN, INK, ORANGE, PAPER, QUIET, bare, sheet
 from course_lib.words import _
 
 # Number of devices drawn per node. Further devices look the same.
 DRAWN = 4
 GAP = 1.3
 ROWS = {"spine": 5.6, "leaf": 4.65, "adapter": 3.55, "host": 2.6, "device": 1.6, "switch": 0.7}
-COLOURS = {"inside": BLUE, "host": GREEN, "between": ORANGE}
+COLOURS = {"inside": BLUE, "host": BROWN, "between": ORANGE}
 
 
 def node(cluster: Any, pcie_gb_s: float = 25.0) -> Picture:

@@ -10,11 +10,11 @@ from matplotlib.patches import Rectangle
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.picture import Picture
-from course_lib.show.style import PAPER, SERIES, bare, listed, readable_on, sheet
+from course_lib.show.style import HATCHES, PAPER, SERIES, bare, listed, readable_on, sheet
 from course_lib.words import _
 
 Groups = Sequence[Sequence[int]]
-_HATCHES = ("", "//", "..", "xx", "\\\\")
+_SECOND = ("", "--", "||", "**", "OO")
 
 
 def ranks(groups: Mapping[str, Groups] | Groups, devices_per_node: int | None = None) -> Picture:
@@ -86,9 +86,10 @@ def _panel(
 
 
 def _square(axes: Axes, x: float, y: float, rank: int, group: int | None) -> Any:
-    """Draw a rank. Colours repeat after eight groups, which then differ in their hatching."""
+    """Draw a rank. Colours repeat after eight groups, which then have a second hatching."""
     paint = "#eeeeee" if group is None else SERIES[group % len(SERIES)]
-    hatch = "" if group is None else _HATCHES[group // len(SERIES) % len(_HATCHES)]
+    second = "" if group is None else _SECOND[group // len(SERIES) % len(_SECOND)]
+    hatch = HATCHES.get(paint, "") + second
     box = Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fc=paint, hatch=hatch, ec=PAPER, lw=0)
     axes.add_patch(box)
     ground = {"facecolor": paint, "edgecolor": "none", "pad": 1.5}

@@ -9,17 +9,18 @@ from typing import Any
 
 import pandas as pd
 
-from course_lib.show.style import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, listed
+from course_lib.show import style
+from course_lib.show.style import DASHES, listed
 from course_lib.words import _
 
 INSIDE = ("P2P", "SHM", "NVLS")
 _LOOKS = (
-    ("NVLS", PURPLE, "-"),
-    ("COLLNET", SKY, "-."),
-    ("P2P", BLUE, "-"),
-    ("SHM", GREEN, "-"),
-    ("NET/IB", ORANGE, "--"),
-    ("NET", VERMILION, "--"),
+    ("NVLS", style.PURPLE, DASHES[4]),
+    ("COLLNET", style.SKY, DASHES[3]),
+    ("P2P", style.BLUE, "-"),
+    ("SHM", style.GREEN, DASHES[2]),
+    ("NET/IB", style.ORANGE, "-"),
+    ("NET", style.VERMILION, DASHES[1]),
 )
 
 
@@ -33,14 +34,15 @@ class Link:
     both_ways: bool
 
 
-def look(transport: str) -> tuple[str, str]:
+def look(transport: str) -> tuple[str, Any]:
+    """Return colour and dashes. Links of a network that can be confused have different dashes."""
     name = transport.upper()
     if "LIBFABRIC" in name or "OFI" in name:
-        return BROWN, "--"
+        return style.BROWN, DASHES[5]
     for start, paint, dash in _LOOKS:
         if name.startswith(start):
             return paint, dash
-    return GREY, ":"
+    return style.GREY, ":"
 
 
 def hosts_of(

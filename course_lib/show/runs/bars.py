@@ -16,7 +16,7 @@ from course_lib.show.picture import Picture
 from course_lib.show.style import (
     BLUE,
     GREEN,
-    HATCH,
+    HATCHES,
     SKY,
     WAITS,
     colour,
@@ -71,7 +71,7 @@ def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -
         width = values[:, position]
         paint = colour(part, position)
         axes.barh(
-            names, width, left=left, color=paint, hatch=HATCH.get(part), height=0.72,
+            names, width, left=left, color=paint, hatch=HATCHES.get(paint), height=0.72,
             label=part.replace("_", " "),
         )  # fmt: skip
         for row in np.flatnonzero(width / whole.max() > 0.06).tolist():
@@ -105,9 +105,10 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
         )
         names = [shorten(name, 44, end=22) for name in best.index]
         colours = [GREEN if name in marked else BLUE for name in best.index]
-        bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours)
+        hatches = [HATCHES.get(paint) for paint in colours]
+        bars = axes.barh(range(len(best)), best.to_numpy() / divisor, color=colours, hatch=hatches)
         for row in np.flatnonzero(best.index == PACE):
-            bars[row].set(facecolor=SKY, hatch=HATCH[WAITS])
+            bars[row].set(facecolor=SKY, hatch=HATCHES[SKY])
             names[row] = f"{_(WAITS)} ({PACE})"
         axes.set_yticks(range(len(best)), names, fontsize=9.5)
         axes.bar_label(bars, [f" {100 * v / grouped.sum():.1f} %" for v in best], fontsize=9.5)
@@ -115,7 +116,9 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
         axes.grid(axis="y", visible=False)
         axes.margins(x=0.1)
         if marked & set(best.index):
-            axes.text(0.98, 0.03, _("green: on Tensor Cores"), ha="right", transform=axes.transAxes)
+            axes.text(
+                0.98, 0.03, _("dotted: on Tensor Cores"), ha="right", transform=axes.transAxes
+            )
         said = ", ".join(
             f"{name} {tables.quantity(best[name] / divisor, unit)}" for name in best.index
         )

@@ -11,13 +11,22 @@ from matplotlib.axes import Axes
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
 from course_lib.show.picture import Picture
-from course_lib.show.style import BLUE, GREEN, ORANGE, PURPLE, legend_below, listed, sheet, shorten
+from course_lib.show.style import (
+    BLUE,
+    GREEN,
+    HATCHES,
+    ORANGE,
+    PURPLE,
+    legend_below,
+    listed,
+    sheet,
+    shorten,
+)
 from course_lib.words import _
 
-LOOKS: tuple[dict[str, Any], ...] = (
-    {"color": BLUE}, {"color": ORANGE, "hatch": "//"}, {"color": GREEN, "hatch": ".."},
-    {"color": PURPLE, "hatch": "xx"},
-)  # fmt: skip
+LOOKS: list[Any] = [
+    {"color": paint, "hatch": HATCHES.get(paint)} for paint in (BLUE, ORANGE, GREEN, PURPLE)
+]
 
 
 def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:

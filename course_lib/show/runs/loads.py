@@ -121,7 +121,7 @@ def _lines(table: pd.DataFrame, keys: list[str], column: str, name: str) -> Iter
 def _draw(axes: Axes, label: str, lines: list[Line]) -> None:
     axes.set_ylabel(label)
     for position, (name, x, y) in enumerate(lines[:16]):
-        look = {"color": SERIES[position % 8], "linestyle": DASHES[position // 8 % 4]}
+        look = {"color": SERIES[position % 8], "linestyle": DASHES[position % len(DASHES)]}
         axes.plot(*tables.thin(x, y), lw=1.6, label=name, **look)
     axes.set_ylim(bottom=0)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)

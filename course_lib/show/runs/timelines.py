@@ -15,7 +15,7 @@ from course_lib.show import tables
 from course_lib.show.picture import Picture
 from course_lib.show.style import (
     CATEGORY,
-    HATCH,
+    HATCHES,
     PAPER,
     SERIES,
     WAITS,
@@ -63,7 +63,7 @@ def timeline(profile: Any, ranks: list[int] | None = None, step: int | None = No
             _("Timeline") if step is None else _("Timeline of recorded step {step}", step=step)
         )
         handles = [
-            Patch(fc=paint, ec=PAPER, lw=0, hatch=HATCH.get(name), label=shorten(name, 30))
+            Patch(fc=paint, ec=PAPER, lw=0, hatch=HATCHES.get(paint), label=shorten(name, 30))
             for name, paint in paints.items()
         ]
         legend_below(panels[0], handles)
@@ -142,7 +142,7 @@ def _block(
         asleep = kind == WAITS
         axes.broken_barh(
             bars, (level - 0.4, 0.8), facecolors=paint, edgecolor="white", linewidth=0.3,
-            hatch=HATCH.get(kind), zorder=2 if asleep else 1,
+            hatch=HATCHES.get(paint), zorder=2 if asleep else 1,
         )  # fmt: skip
         for start, name, took in zip(starts, longest["name"], longest["took"], strict=True):
             if took / whole > 0.012 * min(len(str(name)), 12) and not asleep:

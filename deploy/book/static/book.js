@@ -18,3 +18,15 @@
 if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 }
+// What the theme tells a screen reader, put right; what scrolls can be reached by keys.
+for (const caption of document.querySelectorAll(".sidebar-tree .caption")) caption.removeAttribute("role");
+for (const fold of document.querySelectorAll("summary[aria-label]")) fold.removeAttribute("aria-label");
+document.querySelector(".toc-drawer")?.setAttribute("aria-label", "On this page");
+(() => {
+  const boxes = document.querySelectorAll(".highlight pre, .output, .table-wrapper, .content figure");
+  const reach = () => {
+    const wide = [...boxes].map((box) => box.scrollWidth > box.clientWidth);
+    boxes.forEach((box, number) => box.toggleAttribute("tabindex", wide[number]) && (box.tabIndex = 0));
+  };
+  for (const event of ["load", "resize", "toggle"]) addEventListener(event, reach, true);
+})();

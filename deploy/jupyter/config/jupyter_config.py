@@ -11,6 +11,11 @@ c.ServerApp.terminado_settings = {
     "shell_command": ["python", "-P", "-m", "course_lib.cli", "shell"]
 }
 c.LabApp.app_settings_dir = str(Path(__file__).resolve().parents[1] / "settings")
+# Figures and listings turn round on dark pages.
+c.LabApp.custom_css = True
+c.ServerApp.tornado_settings = {
+    "static_custom_path": [str(Path(__file__).resolve().parents[1] / "custom")]
+}
 # Exported pages need no internet.
 c.HTMLExporter.template_name = "course"
 c.HTMLExporter.embed_images = True

@@ -1,7 +1,7 @@
-// The shape of a slide follows the screen: 16:9 or 4:3. Content larger than its slide is shrunk.
+// The shape of a slide follows the screen: 16:9 or 4:3. Content larger than its slide is shrunk, then cut.
 (() => {
   const HEIGHT = 720;
-  const SMALLEST_PX = 13;
+  const SMALLEST_PX = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--smallest"));
   const LARGEST_PX = {
     terminal: 44, code: 40, table: 38, recap: 36, home: 38, statement: 36, question: 34, numbers: 34, exercise: 34,
   };
@@ -24,7 +24,7 @@
     pre.style.fontSize = "";
     if (pre.closest(".terminal")) return;
     let size = parseFloat(getComputedStyle(pre).fontSize);
-    while (overflows(pre) && size > SMALLEST_PX + 1) pre.style.fontSize = `${(size -= 1)}px`;
+    while (overflows(pre) && size > SMALLEST_PX) pre.style.fontSize = `${(size = Math.max(size - 1, SMALLEST_PX))}px`;
   }
 
   function isLargerBeside(body) { // a picture with its numbers beside it instead of below
@@ -40,6 +40,24 @@
     return scale() > 1.04 * below;
   }
 
+  function cut(body, isFull) { // the last lines and rows, which the notebook has
+    for (const pre of [...body.querySelectorAll("pre")].reverse()) {
+      if (!isFull()) return;
+      const line = parseFloat(getComputedStyle(pre).lineHeight);
+      let lines = Math.ceil(pre.scrollHeight / line);
+      pre.classList.add("cut");
+      while (isFull() && lines > 4) pre.style.setProperty("--lines", --lines);
+    }
+    while (isFull()) {
+      const bottom = (row) => row.getBoundingClientRect().bottom;
+      const rows = [...body.querySelectorAll("li, tr, .strip small")].filter((row) => row.offsetHeight);
+      const last = rows.reduce((one, other) => (bottom(other) >= bottom(one) ? other : one), rows[0]);
+      if (!last) return;
+      last.hidden = true;
+      if (last.matches("li, tr")) last.closest("ul, ol, table").classList.add("cut");
+    }
+  }
+
   function shrink(section) {
     const title = section.querySelector("h2");
     const body = section.querySelector(".body");
@@ -51,7 +69,7 @@
     }
     const isFull = () => {
       body.querySelectorAll("pre").forEach(narrow);
-      return overflows(body) || [...body.querySelectorAll(".frame, pre, .columns > div")].some(overflows);
+      return overflows(body) || [...body.querySelectorAll(".frame, pre:not(.cut), .columns > div")].some(overflows);
     };
     const largest = Math.max(28, ...[...section.classList].map((kind) => LARGEST_PX[kind] ?? 0));
     const shrinkTo = (smallest) => {
@@ -63,10 +81,11 @@
     };
     body.classList.toggle("beside", isLargerBeside(body));
     body.classList.remove("wraps");
-    const mayWrap = section.classList.contains("terminal");
-    if (shrinkTo(mayWrap ? 22 : SMALLEST_PX) || !mayWrap) return;
-    body.classList.add("wraps"); // long log lines: better wrapped than too small
-    shrinkTo(SMALLEST_PX);
+    body.querySelectorAll(".cut").forEach((element) => element.classList.remove("cut"));
+    body.querySelectorAll("[hidden]").forEach((element) => { element.hidden = false; });
+    if (shrinkTo(section.classList.contains("terminal") ? 22 : SMALLEST_PX)) return;
+    body.classList.add("wraps"); // long lines: better wrapped than too small
+    if (!shrinkTo(SMALLEST_PX)) cut(body, isFull);
   }
 
   function fit() {

@@ -1,0 +1,216 @@
+"""axe-core finds nothing critical or serious in the book, the slides, the class page and outputs.
+
+COURSE_TEST_ALL=1 looks at all pages of the book instead of ten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from PIL import Image, ImageStat
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lab" / "tensorboard")]
+from board import jupyter  # noqa: E402
+from lab_page import LabPage, write_settings  # noqa: E402
+from test_book import README, sphinx  # noqa: E402, F401
+from test_slides import reveal  # noqa: E402, F401
+
+from course_lib.classroom import page as class_page  # noqa: E402
+from course_lib.classroom.roster import Member, Roster  # noqa: E402
+from course_lib.classroom.snapshot import Exercise, Snapshot  # noqa: E402
+from course_lib.publish.book import site as book_site  # noqa: E402
+from course_lib.publish.book.page import Links  # noqa: E402
+from course_lib.publish.executed import executed_in  # noqa: E402
+from course_lib.publish.slides import site as slides_site  # noqa: E402
+from course_lib.show.style import DARK_FILTER  # noqa: E402
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
+AXE = Path(sys.prefix) / "share" / "course" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+DEPLOYED = HERE.parents[1] / "deploy" / "jupyter"
+SCHEMES = ("light", "dark")
+LOOK = """async ([within, rules]) => {
+  const found = await axe.run(within, {resultTypes: ["violations"]});
+  return found.violations
+    .filter((one) => ["critical", "serious"].includes(one.impact) || rules.includes(one.id))
+    .map(({id, nodes}) => `${id}, ${nodes.length} times: ${nodes[0].html.slice(0, 200)}`);
+}"""
+CELLS = {
+    "words": ("markdown", "# One\n\n## Two\n\n![a cluster](images/cluster.svg)"),
+    "import": ("code", "import pandas as pd\nfrom course_lib import gpt, show, Lab\nlab = Lab()"),
+    "figure": ("code", "show.ranks([[0, 1], [2, 3]])"),
+    "story": ("code", "show.moving.collective('all-gather', 3)"),
+    "table": ("code", "pd.DataFrame({'loss': [2.5, 1.5]}, index=pd.Index([1, 2], name='step'))"),
+    "script": ("code", "lab.script(gpt.recipe('dp4', nodes=2, gpus_per_node=2))"),
+    "code": ("code", "lab.code('pretrain_gpt.py')"),
+}
+
+
+@pytest.fixture(scope="session")
+def axe(lacking):
+    if not AXE.is_file():
+        lacking("axe-core is not installed (bash tests/browser/axe/setup.sh)")
+    return AXE.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def findings(axe):
+    def look(page, within="body", rules=("heading-order",)):
+        page.evaluate(axe)
+        return page.evaluate(LOOK, [within, list(rules)])
+
+    return look
+
+
+@pytest.fixture
+def window(browser):
+    """`window(scheme)` opens a page of that colour scheme, without network."""
+    contexts = []
+
+    def opened(scheme, **more):
+        size = {"width": 1280, "height": 900}
+        contexts.append(browser.new_context(viewport=size, color_scheme=scheme, **more))
+        return contexts[-1].new_page()
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def outputs(repository, tmp_path_factory, browser):
+    """A notebook with all kinds of outputs, run in JupyterLab as `make lab` starts it."""
+    folder = tmp_path_factory.mktemp("outputs")
+    shutil.copytree(repository / "images", folder / "images")
+    write_settings(folder / "settings")
+    script = f"set -e; . {DEPLOYED}/options.sh; printf '%s\\n' \"${{course_options[@]}}\""
+    bash = ["bash", "-c", script, str(DEPLOYED)]
+    options = subprocess.run(bash, capture_output=True, text=True, check=True).stdout.splitlines()
+    make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
+    cells = [make[kind](text, id=name) for name, (kind, text) in CELLS.items()]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, folder / "outputs.ipynb")
+    with contextlib.ExitStack() as running:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COURSE_SITE", "recorded")
+            patch.setenv("COURSE_PLAIN", "0")
+            server = running.enter_context(jupyter(folder, *options))
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        page = LabPage(tab, folder / "outputs.ipynb")
+        page.open(f"{server.url}lab/tree/outputs.ipynb?token=secret")
+        page.run_all()
+        page.wait_until_idle()
+        assert page.failures() == {}
+        page.page.keyboard.press("Control+s")
+        yield page
+        tab.close()
+
+
+def choose_theme(page: LabPage, scheme: str) -> None:
+    file = page.file.parent / "settings/@jupyterlab/apputils-extension/themes.jupyterlab-settings"
+    file.write_text(json.dumps({"theme": f"JupyterLab {scheme.title()}"}))
+    page.page.reload()
+    page.wait_until_open()
+    page.page.locator(f"body[data-jp-theme-light='{json.dumps(scheme == 'light')}']").wait_for(
+        state="attached"
+    )
+
+
+def ground(element, file: Path) -> int:
+    """How light most of an element is, from 0 to 255."""
+    element.screenshot(path=file)
+    return ImageStat.Stat(Image.open(file).convert("L")).median[0]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_outputs_in_jupyterlab(outputs, findings, tmp_path, scheme):
+    choose_theme(outputs, scheme)
+    outputs.cell("figure").locator("img").first.wait_for()
+    for within in (".jp-OutputArea-output", ".jp-MarkdownOutput"):
+        assert findings(outputs.page, within) == []
+    for name, kind in (("figure", "img"), ("script", "pre[style]"), ("words", "img")):
+        light = ground(outputs.cell(name).locator(kind).first, tmp_path / f"{name}.png")
+        assert light < 40 if scheme == "dark" else light > 215, (name, light)
+
+
+def test_style_sheets_turn_pictures_round_as_the_colours_expect(repository):
+    for sheet in ("deploy/book/static/book.css", "deploy/jupyter/custom/custom.css"):
+        assert f"filter: {DARK_FILTER};" in (repository / sheet).read_text(), sheet
+
+
+@pytest.fixture(scope="module")
+def pages(sphinx, outputs, repository, tmp_path_factory):  # noqa: F811
+    """All lessons without results, and a lesson with the outputs from JupyterLab."""
+    whole = book_site.write(None, tmp_path_factory.mktemp("book") / "book", Links())
+    clone = tmp_path_factory.mktemp("clone")
+    (clone / "lessons").mkdir()
+    (clone / "images").symlink_to(repository / "images")
+    (clone / "README.md").write_text(README)
+    title = '# %% [markdown] id="title"\n# # 00 First things\n'
+    code = {name: text for name, (kind, text) in CELLS.items() if kind == "code"}
+    cells = [title, *(f'# %% id="{name}"\n{text}\n' for name, text in code.items())]
+    (clone / "lessons" / "00_first.py").write_text("\n".join(cells))
+    (clone / "lessons" / "01_second.py").write_text(title.replace("00 First", "01 Second"))
+    executed_in(clone).mkdir(parents=True)
+    shutil.copy(outputs.file, executed_in(clone) / "00_first.ipynb")
+    ran = book_site.write(clone, clone / "out", Links(), clone)
+    assert ran.ran == ["00_first"]
+    without = sorted(whole.folder.glob("*.html"))
+    every = 1 if os.environ.get("COURSE_TEST_ALL") else 3
+    return [ran.folder / "00_first.html", *without[::every]]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_pages_of_the_book(pages, window, findings, scheme):
+    assert len(pages) >= 10
+    page, found = window(scheme, offline=True), {}
+    for file in pages:
+        page.goto(file.as_uri())
+        found[str(file)] = findings(page)
+    page.goto(pages[0].as_uri())
+    assert page.locator(".cell_output :is(img, pre[style])").count() >= 4
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+def test_one_slide_of_each_kind(reveal, window, findings, tmp_path):  # noqa: F811
+    made = slides_site.write(None, tmp_path / "slides")
+    page, found = window("light", offline=True), {}
+    for file in sorted(made.folder.glob("*.html")):
+        page.goto(file.as_uri())
+        if file.stem == "index":
+            found[file.stem] = findings(page)
+            continue
+        page.wait_for_selector(".reveal.ready")
+        kinds = page.evaluate("Reveal.getSlides().map((slide) => slide.classList[0])")
+        for number, kind in enumerate(kinds):
+            if kind not in found:
+                page.evaluate(f"Reveal.slide({number}, 0, -1)")
+                found[kind] = findings(page, rules=())
+    assert len(found) >= 10
+    assert {kind: what for kind, what in found.items() if what} == {}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_class_page(window, findings, monkeypatch, tmp_path, scheme):
+    met = {"00.1": Exercise(tries=3, hint="one hint", times_met=3)}
+    now = time.time()
+    shared = Snapshot(
+        lesson="00", active_unix_s=now, stuck_on="00.1", stuck_unix_s=now - 3600, exercises=met
+    )
+    roster = Roster((Member(61001, "Ada", shared),), 3)
+    monkeypatch.setattr(class_page, "read", lambda place: roster)
+    (tmp_path / "page.html").write_text(class_page.html(tmp_path))
+    page = window(scheme, offline=True)
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator("tr.stuck").count()
+    assert findings(page) == []
