@@ -13,7 +13,7 @@ from functools import lru_cache
 from course_lib.read import prefix
 from course_lib.read.messages import N_
 
-NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s")
+NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s", b"consumed samples:")
 HEAD = re.compile(rb"iteration\s{0,20}(\d{1,15})\s{0,4}/\s{0,20}(\d{1,15})(?=[\s|,]|$)")
 # Never the beginning of a longer number: `3,5`, `12,345.6`, `1.#QNAN`, `3.5D+00` do not match.
 NUMBER = re.compile(

@@ -312,6 +312,10 @@ def _once(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def tables_of_others(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the same two tables for trainers without Megatron lines."""
+    if "global_step" in table:
+        table["iteration"] = table["global_step"].fillna(table["iteration"])
+    if "train_loss" in table:
+        table["lm_loss"] = table["lm_loss"].fillna(table["train_loss"])
     table = table.reindex(columns=list(dict.fromkeys([*ITERATION_COLUMNS, *WHERE_COLUMNS, *table])))
     for name in ITERATION_INTEGERS:
         table[name] = as_integers(table[name])
