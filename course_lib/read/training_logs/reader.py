@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from course_lib.read import files, lines
 from course_lib.read.files import PathLike, Source
 from course_lib.read.training_logs import iteration_lines
-from course_lib.read.training_logs.iteration_lines import HEAD, Form, form_of
+from course_lib.read.training_logs.iteration_lines import HEAD
 from course_lib.read.training_logs.result import Line, Tables, TrainingLog
 from course_lib.read.training_logs.trainer_lines import RULES, Rule
 
 _DIGITS_AND_BLANKS = b"0123456789 \t\r"
-_MOST_SHAPES, _LONGEST_SHAPE_BYTES, _MOST_FORMS = 10_000, 1000, 200
+_MOST_SHAPES, _LONGEST_SHAPE_BYTES = 10_000, 1000
 _SHORT_WORDS_BYTES = 4 << 20
 # Most consecutive lines of other processes within the table of arguments; more end it.
 _MOST_FOREIGN_LINES = 40
@@ -34,11 +34,10 @@ _WORD_SHAPES = tuple((rule, tuple(map(_shape, rule.words))) for rule in RULES)
 
 @dataclass
 class Kind:
-    """Rules for lines with one shape, and the form of its iteration lines."""
+    """Rules for lines with one shape."""
 
     is_iteration: bool
     rules: tuple[Rule, ...]
-    form: Form | None = None
 
 
 class TrainingReader:
@@ -53,7 +52,6 @@ class TrainingReader:
     def __init__(self) -> None:
         self._tables = Tables()
         self._kinds: dict[bytes, Kind | None] = {}
-        self._forms: dict[Form, Form] = {}
         self._seen_enough = False
         self._buffer = lines.LineBuffer()
         self._sources: list[Source] = []
@@ -93,14 +91,13 @@ class TrainingReader:
             whole = rest[: rest.rfind(b"|") + 1] if HEAD.search(rest) else rest
             self._read(whole + b"\n")
 
-    def result(self, last: bool = False) -> TrainingLog:
-        """Return the log. With `last`, the reader is not used again, which halves the memory."""
-        return self._tables.log(self._sources, self._lines_before + self._line, last)
+    def result(self) -> TrainingLog:
+        return self._tables.log(self._sources, self._lines_before + self._line)
 
     def _begin(self, source: Source) -> None:
         self._buffer = lines.LineBuffer()
         self._sources.append(source)
-        self._tables.iterations.begin_file(len(self._sources) - 1)
+        self._tables.begin_file(len(self._sources) - 1)
         self._lines_before += self._line
         self._line = self._read_bytes = 0
         self._arguments_left = 0
@@ -108,20 +105,14 @@ class TrainingReader:
     def _read(self, block: bytes) -> None:
         """Read a block of whole lines."""
         self._look_for_less()
-        texts, rows, kinds = block.split(b"\n"), self._tables.iterations, self._kinds
+        texts, kinds = block.split(b"\n"), self._kinds
         texts.pop()
         for number, shape in enumerate(_shape(block).split(b"\n")[:-1]):
             kind = kinds[shape] if shape in kinds else self._kind_of(shape)
-            if kind is None and not self._arguments_left:
-                continue
-            line = self._line + number + 1
             if kind is not None and kind.is_iteration:
-                form = kind.form
-                if form is None or not rows.read(form, texts[number], line):
-                    self._iteration_line(kind, texts, number)
+                self._iteration_line(texts, number)
             if self._arguments_left or (kind is not None and kind.rules):
                 self._other_line(kind.rules if kind is not None else (), texts, number)
-        rows.flush()
         self._line += len(texts)
         self._read_bytes += len(block)
 
@@ -147,14 +138,11 @@ class TrainingReader:
             self._kinds[shape] = found
         return found
 
-    def _iteration_line(self, kind: Kind, texts: Sequence[bytes], number: int) -> None:
-        """Read a line with an unknown form, or without a form."""
+    def _iteration_line(self, texts: Sequence[bytes], number: int) -> None:
         text = texts[number]
         if any(needle in text for needle in iteration_lines.NEEDLES):
-            for row in iteration_lines.rows_of(text, _following(texts, number)):
-                self._tables.iterations.add(row, self._line + number + 1)
-            if kind.form is None and len(self._forms) < _MOST_FORMS and (form := form_of(text)):
-                kind.form = self._forms.setdefault(form, form)
+            for values, head in iteration_lines.rows_of(text, _following(texts, number)):
+                self._tables.iterations.add(values, head, self._line + number + 1)
 
     def _other_line(self, rules: Sequence[Rule], texts: Sequence[bytes], number: int) -> None:
         place = Line(
@@ -185,4 +173,4 @@ def training_log(path: PathLike | Iterable[PathLike]) -> TrainingLog:
     reader = TrainingReader()
     for source in files.sources(path):
         reader.read(source)
-    return reader.result(last=True)
+    return reader.result()

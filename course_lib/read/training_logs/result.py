@@ -14,11 +14,8 @@ from course_lib.read.messages import _
 from course_lib.read.prefix import Prefix
 from course_lib.read.rows import Rows
 from course_lib.read.training_logs.iteration_table import (
-    ITERATION_COLUMNS,
-    WHERE_COLUMNS,
     IterationRows,
     ranks_of,
-    tables_of_others,
 )
 from course_lib.read.training_logs.trainer_lines import Rule
 
@@ -280,6 +277,7 @@ def world_of(run: dict[str, Any], arguments: dict[str, str], nodes: tuple[str, .
 @dataclass
 class Tables:
     iterations: IterationRows = field(default_factory=IterationRows)
+    others: IterationRows = field(default_factory=IterationRows)
     run: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, str] = field(default_factory=dict)
     evaluations: Rows = field(default_factory=lambda: Rows(EVALUATION_COLUMNS, ["iteration"]))
@@ -297,7 +295,10 @@ class Tables:
         default_factory=lambda: Rows(OVERFLOW_COLUMNS, ["iteration", "hysteresis"])
     )
     notes: Rows = field(default_factory=lambda: Rows(NOTE_COLUMNS))
-    others: Rows = field(default_factory=lambda: Rows((*ITERATION_COLUMNS, *WHERE_COLUMNS)))
+
+    def begin_file(self, file: int) -> None:
+        self.iterations.begin_file(file)
+        self.others.begin_file(file)
 
     def add(self, rule: Rule, row: dict[str, Any], place: Line) -> None:
         """Add a row of a line to the table of its rule."""
@@ -308,6 +309,12 @@ class Tables:
         elif rule.table == "iterations":
             for name, value in row.items():
                 self.iterations.complete(place.file, name, value)
+        elif rule.table == "others":
+            known = {name: value for name, value in row.items() if value is not None}
+            known.setdefault("iteration", len(self.others) + 1.0)
+            if "train_loss" in known:
+                known.setdefault("lm_loss", known["train_loss"])
+            self.others.add(known, place.text[: place.found.length], place.line)
         elif rule.table == "notes":
             body = place.text[place.found.length :].strip()[:500].decode("utf-8", "replace")
             self.notes.add(kind=rule.name, text=body, **place.where)
@@ -319,13 +326,9 @@ class Tables:
                 if len(rows.rows) == rows.most - 1:
                     text = f"only the first {rows.most} rows of {rule.table} are kept"
                     self.notes.add(kind="limit", text=text, **place.where)
-                rows.add(**self._with_iteration(rows, row, place), **place.where)
-
-    def _with_iteration(self, rows: Rows, row: dict[str, Any], place: Line) -> dict[str, Any]:
-        if "iteration" not in rows.columns or row.get("iteration") is not None:
-            return row
-        own = len(rows.rows) + 1 if rows is self.others else place.iteration
-        return row | {"iteration": own}
+                if "iteration" in rows.columns and row.get("iteration") is None:
+                    row["iteration"] = place.iteration
+                rows.add(**row, **place.where)
 
     @staticmethod
     def _complete(rows: Rows, row: dict[str, Any], place: Line) -> None:
@@ -344,11 +347,11 @@ class Tables:
             self.arguments[match[1].decode()] = match[2].decode("utf-8", "replace").strip()
         return match is not None
 
-    def log(self, sources: Sequence[Source], lines: int, last: bool) -> TrainingLog:
+    def log(self, sources: Sequence[Source], lines: int) -> TrainingLog:
         files = [source.name for source in sources]
-        iterations, repeated = self.iterations.tables(sources, last)
-        if iterations.empty and self.others.rows:
-            iterations, repeated = tables_of_others(self._with_ranks(self.others))
+        iterations, repeated = (self.iterations if len(self.iterations) else self.others).tables(
+            sources
+        )
         named = ("evaluations", "memory", "parameters", "epochs", "timers", "overflows", "notes")
         found = {name: self._with_ranks(getattr(self, name)) for name in named}
         total = self.run.get("total_parameters")
