@@ -155,10 +155,6 @@ def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame
     }
 
 
-# Their intermediate results fit a processor's cache.
-_ROWS_AT_ONCE = 1 << 16
-
-
 def build(collected: Collected) -> NcclLog:
     number = communicator_numbers(collected)
     channels = _channels(collected, number)
@@ -225,11 +221,7 @@ def _corrected(collected: Collected, slot: Any, link: Any) -> Any:
     own = np.array(list(ends), np.int32)
     comms = [item.comm for item in collected.slots]
     rank = np.array([-1 if comm is None else comm.rank for comm in comms], np.int32)
-    wrong = np.zeros(len(slot), np.bool_)
-    for first in range(0, len(slot), _ROWS_AT_ONCE):
-        rows = slice(first, first + _ROWS_AT_ONCE)
-        said = rank[slot[rows]]
-        wrong[rows] = (said >= 0) & (said != own[link[rows]])
+    wrong = (rank[slot] >= 0) & (rank[slot] != own[link])
     if not wrong.any():
         return slot
     pairs, place = np.unique(np.stack([slot[wrong], link[wrong]]), axis=1, return_inverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,11 @@ import numpy.typing as npt
 from course_lib.read.profiler_traces.step_times import (
     COLLECTIVE_NAMES,
     Kinds,
+    Worker,
     is_communication,
     step_number,
 )
-from course_lib.read.profiler_traces.trace_file import Trace
+from course_lib.read.profiler_traces.trace_file import NOTHING, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,9 +97,10 @@ def tree_of(trace: Trace, kinds: Kinds) -> Tree:
     return Tree(rows, parent)
 
 
-def operator_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
+def operator_table(part: Worker) -> pd.DataFrame:
     import pandas as pd
 
+    trace, kinds = part.trace, part.kinds
     tree = tree_of(trace, kinds)
     duration = trace.duration_us[tree.rows]
     inner = np.zeros(len(duration))
@@ -146,7 +148,7 @@ def _is_wrapper(name: str) -> bool:
 def _device_time(trace: Trace, kinds: Kinds, tree: Tree) -> tuple[Floats, Floats]:
     """Return the device time of each operator's own launches, and the part on Tensor Cores."""
     device, tensor = np.zeros(len(tree.rows)), np.zeros(len(tree.rows))
-    launched = np.flatnonzero((kinds.kernel | kinds.memcpy | kinds.memset) & (trace.external > 0))
+    launched = np.flatnonzero(kinds.on_device & (trace.external > 0))
     if not len(launched) or not len(tree.rows):
         return device, tensor
     ids = trace.external[tree.rows]
@@ -169,9 +171,10 @@ def _with_children(own: Floats, parent: Ints) -> Floats:
     return np.array(whole)
 
 
-def kernel_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
+def kernel_table(part: Worker) -> pd.DataFrame:
     import pandas as pd
 
+    trace, kinds = part.trace, part.kinds
     frame = pd.DataFrame(
         {"code": trace.name[kinds.kernel], "duration_us": trace.duration_us[kinds.kernel]}
     )
@@ -185,10 +188,11 @@ def kernel_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
     return table[list(KERNEL_COLUMNS)].reset_index(drop=True)
 
 
-def range_table(trace: Trace) -> pd.DataFrame:
+def range_table(part: Worker) -> pd.DataFrame:
     """Return the ranges that the program itself named (`record_function`)."""
     import pandas as pd
 
+    trace = part.trace
     chosen = trace.of_category("user_annotation") & ~trace.of_name(_is_internal)
     frame = pd.DataFrame({"code": trace.name[chosen], "total_us": trace.duration_us[chosen]})
     table = frame.groupby("code")["total_us"].agg(["count", "sum"]).reset_index()
@@ -202,31 +206,29 @@ def _is_internal(name: str) -> bool:
     return step_number(name) is not None or name in COLLECTIVE_NAMES
 
 
-def collective_rows(trace: Trace, kinds: Kinds) -> list[dict[str, Any]]:
-    """Return the communications in order of time: kernels if there are any, else host events."""
-    kernels = kinds.kernel & trace.of_name(is_communication)
-    chosen = kernels if kernels.any() else kinds.collective
-    rows = []
-    for row in np.flatnonzero(chosen).tolist():
-        item = trace.collectives.get(row)
-        size = None
-        if item is not None and item.elements is not None:
-            size = item.elements * _BYTES.get(item.dtype or "", 4)
-        name = (
-            item.collective
-            if item is not None and item.collective
-            else trace.names[trace.name[row]]
-        )
-        begin = float(trace.start_us[row])
-        rows.append(
-            {
-                "name": name,
-                "begin_us": begin,
-                "duration_us": float(trace.duration_us[row]),
-                "size_bytes": size,
-            }
-        )
-    return rows
+def collective_table(part: Worker) -> pd.DataFrame:
+    """Return the communications in order of time: kernels if there are any, else host events.
+    `turn` counts those of one name."""
+    import pandas as pd
+
+    trace, kinds = part.trace, part.kinds
+    kernels = kinds.named_communication
+    chosen = np.flatnonzero(kernels if kernels.any() else kinds.collective)
+    items = [trace.collectives.get(row, NOTHING) for row in chosen.tolist()]
+    table = pd.DataFrame(
+        {
+            "name": [
+                item.collective or trace.names[code]
+                for item, code in zip(items, trace.name[chosen], strict=True)
+            ],
+            "duration_us": trace.duration_us[chosen],
+            "size_bytes": [
+                np.nan if item.elements is None else item.elements * _BYTES.get(item.dtype or "", 4)
+                for item in items
+            ],
+        }
+    )
+    return table.assign(turn=table.groupby("name").cumcount())
 
 
 _BYTES = {

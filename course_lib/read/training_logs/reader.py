@@ -15,7 +15,7 @@ from course_lib.read.files import PathLike, Source
 from course_lib.read.training_logs import iteration_lines
 from course_lib.read.training_logs.iteration_lines import HEAD
 from course_lib.read.training_logs.result import Line, Tables, TrainingLog
-from course_lib.read.training_logs.trainer_lines import RULES, Rule
+from course_lib.read.training_logs.trainer_lines import RULES, LineRule
 
 _DIGITS_AND_BLANKS = b"0123456789 \t\r"
 _MOST_SHAPES, _LONGEST_SHAPE_BYTES = 10_000, 1000
@@ -37,7 +37,7 @@ class Kind:
     """Rules for lines with one shape."""
 
     is_iteration: bool
-    rules: tuple[Rule, ...]
+    rules: tuple[LineRule, ...]
 
 
 class TrainingReader:
@@ -144,7 +144,7 @@ class TrainingReader:
             for values, head in iteration_lines.rows_of(text, _following(texts, number)):
                 self._tables.iterations.add(values, head, self._line + number + 1)
 
-    def _other_line(self, rules: Sequence[Rule], texts: Sequence[bytes], number: int) -> None:
+    def _other_line(self, rules: Sequence[LineRule], texts: Sequence[bytes], number: int) -> None:
         place = Line(
             raw=texts[number],
             following=_following(texts, number),

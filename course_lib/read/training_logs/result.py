@@ -17,7 +17,7 @@ from course_lib.read.training_logs.iteration_table import (
     IterationRows,
     ranks_of,
 )
-from course_lib.read.training_logs.trainer_lines import Rule
+from course_lib.read.training_logs.trainer_lines import LineRule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,7 +300,7 @@ class Tables:
         self.iterations.begin_file(file)
         self.others.begin_file(file)
 
-    def add(self, rule: Rule, row: dict[str, Any], place: Line) -> None:
+    def add(self, rule: LineRule, row: dict[str, Any], place: Line) -> None:
         """Add a row of a line to the table of its rule."""
         if rule.table == "run":
             self.run |= {name: value for name, value in row.items() if value is not None}

@@ -20,8 +20,8 @@ _LONGEST_NEXT_LINE = 300
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Rule for one form of a line; `trainer_lines.toml` explains the fields."""
+class LineRule:
+    """LineRule for one form of a line; `trainer_lines.toml` explains the fields."""
 
     name: str
     words: tuple[bytes, ...]
@@ -105,12 +105,12 @@ def _next_part(following: bytes) -> bytes:
     return following[prefix.label_length(following) :][:_LONGEST_NEXT_LINE]
 
 
-def _rule(name: str, entry: dict[str, Any]) -> Rule:
+def _rule(name: str, entry: dict[str, Any]) -> LineRule:
     for key in ("pattern", "each", "fields"):
         if key in entry:
             entry[key] = re.compile(entry[key].encode())
     entry["words"] = tuple(word.encode() for word in entry["words"])
-    return Rule(name, until=entry.pop("until", "").encode(), **entry)
+    return LineRule(name, until=entry.pop("until", "").encode(), **entry)
 
 
 _FILE = Path(__file__).with_suffix(".toml")
