@@ -39,9 +39,11 @@ class TestTable:
             host = match[3].decode("utf-8", "replace")
             self._collected.hosts.setdefault(host)
             bus = match[5].decode().removeprefix("0x").replace(":", "").split(".")[0] + "0"
-            rank = (int(match[1]), int(match[2]), host, int(match[4]), bus)
+            names = ("rank", "pid", "cuda_device")
+            numbers = dict(zip(names, map(int, match.group(1, 2, 4)), strict=True))
+            row = {"communicator": 0, "host": host, "bus_id": bus, **numbers}
             if len(self._collected.test_ranks) < 100_000:
-                self._collected.test_ranks.append(rank)
+                self._collected.test_ranks.append(row)
         elif match := line_patterns.AVERAGE.search(text):
             self._collected.average = float(match[1]) if match[1].count(b".") <= 1 else None
             self.inside = False

@@ -172,34 +172,33 @@ def _with_children(own: Floats, parent: Ints) -> Floats:
 
 
 def kernel_table(part: Worker) -> pd.DataFrame:
-    import pandas as pd
-
-    trace, kinds = part.trace, part.kinds
-    frame = pd.DataFrame(
-        {"code": trace.name[kinds.kernel], "duration_us": trace.duration_us[kinds.kernel]}
+    table = _by_name(part.trace, part.kinds.kernel)
+    return table.assign(
+        tensor_core=[on_tensor_cores(name) for name in table["name"]],
+        communication=[is_communication(name) for name in table["name"]],
     )
-    grouped = frame.groupby("code")["duration_us"]
-    table = grouped.agg(["count", "sum", "mean", "max", "min"]).reset_index()
-    table.columns = pd.Index(["code", "calls", "total_us", "mean_us", "max_us", "min_us"])
-    table["name"] = [trace.names[code] for code in table["code"]]
-    table["tensor_core"] = [on_tensor_cores(name) for name in table["name"]]
-    table["communication"] = [is_communication(name) for name in table["name"]]
-    table = table.sort_values("total_us", ascending=False)
-    return table[list(KERNEL_COLUMNS)].reset_index(drop=True)
 
 
 def range_table(part: Worker) -> pd.DataFrame:
     """Return the ranges that the program itself named (`record_function`)."""
+    trace = part.trace
+    return _by_name(trace, trace.of_category("user_annotation") & ~trace.of_name(_is_internal))
+
+
+def _by_name(trace: Trace, chosen: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    """Return the times of the chosen events by name, the largest first."""
     import pandas as pd
 
-    trace = part.trace
-    chosen = trace.of_category("user_annotation") & ~trace.of_name(_is_internal)
-    frame = pd.DataFrame({"code": trace.name[chosen], "total_us": trace.duration_us[chosen]})
-    table = frame.groupby("code")["total_us"].agg(["count", "sum"]).reset_index()
-    table.columns = pd.Index(["code", "calls", "total_us"])
+    frame = pd.DataFrame({"code": trace.name[chosen], "us": trace.duration_us[chosen]})
+    table = frame.groupby("code", as_index=False).agg(
+        calls=("us", "count"),
+        total_us=("us", "sum"),
+        mean_us=("us", "mean"),
+        max_us=("us", "max"),
+        min_us=("us", "min"),
+    )
     table["name"] = [trace.names[code] for code in table["code"]]
-    table = table.sort_values("total_us", ascending=False)
-    return table[["name", "calls", "total_us"]].reset_index(drop=True)
+    return table.sort_values("total_us", ascending=False, ignore_index=True)
 
 
 def _is_internal(name: str) -> bool:
