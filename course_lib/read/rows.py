@@ -20,13 +20,15 @@ class Rows:
         columns: Iterable[str],
         integers: Iterable[str] = (),
         rows: list[dict[str, Any]] | None = None,
+        most: int = MOST_ROWS,
     ) -> None:
         self.columns = tuple(columns)
         self.integers = tuple(integers)
         self.rows: list[dict[str, Any]] = [] if rows is None else rows
+        self.most = most
 
     def add(self, **values: Any) -> None:
-        if len(self.rows) < MOST_ROWS:
+        if len(self.rows) < self.most:
             self.rows.append(values)
 
     def table(self) -> pd.DataFrame:

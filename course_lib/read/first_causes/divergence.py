@@ -13,8 +13,6 @@ from course_lib.read.first_causes.causes import Failure
 from course_lib.read.messages import _
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     import pandas as pd
 
     from course_lib.read.training_logs.result import TrainingLog
@@ -42,10 +40,7 @@ def diverged(log: TrainingLog) -> Failure | None:
 
 
 def _counted(log: TrainingLog) -> Failure | None:
-    table = log.iterations
-    if table.empty or "nan_iterations" not in table:
-        return None
-    bad = table[table["nan_iterations"].fillna(0) > 0]
+    bad = log.iterations[log.iterations["nan_iterations"].fillna(0) > 0]
     if bad.empty:
         return None
     first = bad.iloc[0]
@@ -61,11 +56,7 @@ def _counted(log: TrainingLog) -> Failure | None:
 def _lost(log: TrainingLog) -> Failure | None:
     """Find a lost loss. Without a loss scale Megatron-LM counts no NaN and does not print a NaN
     loss: from some iteration to the end, no loss is finite although no step was skipped."""
-    table = log.iterations
-    if table.empty:
-        return None
-    begin = _end_of_numbers(table, "lm_loss")
-    rest = table.iloc[begin:]
+    begin, rest = _after_numbers(log, "lm_loss")
     bad = rest[(rest["skipped_iterations"].fillna(0) == 0).to_numpy()]
     if bad.empty:
         return None
@@ -79,33 +70,22 @@ def _lost(log: TrainingLog) -> Failure | None:
 def _without_gradients(log: TrainingLog) -> Failure | None:
     """Find lost gradients. Some trainers print a loss of 0 instead of NaN: from some step to the
     end no gradient norm is finite, but it was before, or the loss is 0."""
-    table = log.iterations
-    if table.empty or "grad_norm" not in table:
-        return None
-    begin = _end_of_numbers(table, "grad_norm")
-    rest = table.iloc[begin:]
-    skipped = (rest["skipped_iterations"].fillna(0) > 0).any()
-    broken = begin > 0 or (_numbers(rest, "lm_loss") == 0).all()
-    if len(rest) < LEAST_WITHOUT_LOSS or skipped or not broken:
+    begin, rest = _after_numbers(log, "grad_norm")
+    broken = begin > 0 or (rest["lm_loss"] == 0).all()
+    if len(rest) < LEAST_WITHOUT_LOSS or rest["skipped_iterations"].any() or not broken:
         return None
     first = rest.iloc[0]
     printed = _printed_loss(first)
     return _to_the_end(first, printed) if printed else None
 
 
-def _numbers(table: pd.DataFrame, name: str) -> npt.NDArray[np.float64]:
-    import pandas as pd
-
-    found: npt.NDArray[np.float64] = pd.to_numeric(table[name], errors="coerce").to_numpy(float)
-    return found
-
-
-def _end_of_numbers(table: pd.DataFrame, name: str) -> int:
-    """Return the index after the last finite value of a column."""
+def _after_numbers(log: TrainingLog, column: str) -> tuple[int, pd.DataFrame]:
+    """Return the rows after the last finite value of a column, and the index of the first."""
     import numpy as np
 
-    finite = np.flatnonzero(np.isfinite(_numbers(table, name)))
-    return int(finite[-1]) + 1 if len(finite) else 0
+    finite = np.flatnonzero(np.isfinite(log.iterations[column].to_numpy(float)))
+    begin = int(finite[-1]) + 1 if len(finite) else 0
+    return begin, log.iterations.iloc[begin:]
 
 
 def _printed_loss(row: Any) -> str:

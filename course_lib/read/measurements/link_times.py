@@ -14,7 +14,7 @@ import numpy as np
 
 from course_lib.read.files import PathLike
 from course_lib.read.messages import NoSuchFileError, _
-from course_lib.read.rows import as_numbers
+from course_lib.read.rows import Rows, as_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +164,6 @@ def links(path: PathLike) -> Links:
 
 
 def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
-
     ranks = _table(data.get("ranks"), RANK_COLUMNS, ("rank", "pid"))
     ranks["pace"] = as_numbers(ranks["pace"]).astype(float)
     samples = _table(
@@ -207,17 +206,14 @@ def _whole(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < 2**62 else None
 
 
-def _table(rows: Any, columns: Sequence[str], integers: Sequence[str]) -> pd.DataFrame:
+def _table(given: Any, columns: Sequence[str], integers: Sequence[str]) -> pd.DataFrame:
     """Return the well-formed rows; a field without a number is unknown."""
-    import pandas as pd
-
-    given = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    kept = []
-    for row in given[:MOST_SAMPLES]:
-        values = {name: row.get(name) for name in columns}
-        for name in columns:
-            wanted = _whole(values[name]) if name in integers else values[name]
-            values[name] = None if isinstance(wanted, list | dict) else wanted
-        kept.append(values)
-    table = pd.DataFrame(kept, columns=list(columns), dtype=object)
-    return table.astype(dict.fromkeys(integers, "Int64"))
+    rows = Rows(columns, integers)
+    for row in (given if isinstance(given, list) else [])[:MOST_SAMPLES]:
+        if isinstance(row, dict):
+            values = {name: _whole(row.get(name)) for name in integers}
+            others = {name: row.get(name) for name in columns if name not in integers}
+            rows.add(
+                **values, **{k: v for k, v in others.items() if not isinstance(v, list | dict)}
+            )
+    return rows.table()

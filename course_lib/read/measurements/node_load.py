@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.read import lines
 from course_lib.read.files import PathLike, found_files
 from course_lib.read.messages import N_
-from course_lib.read.rows import as_integers
+from course_lib.read.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,19 +120,12 @@ def _rate(earlier: dict[str, Any] | None, look: dict[str, Any], name: str) -> fl
 def _inner(
     looks: list[dict[str, Any]], what: str, columns: tuple[str, ...], start: float
 ) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = []
-    for look in looks:
-        items = look.get(what)
-        for item in items if isinstance(items, list) else []:
-            if isinstance(item, dict):
-                values = {name: _number(item.get(name)) for name in columns}
-                place = {"node": look["node"], "time_s": float(look["unix_s"]) - start}
-                rows.append(values | place)
-    table = pd.DataFrame(rows, columns=list(columns))
-    for name in columns:
-        whole = name in ("rank", "pid", "device")
-        if name != "node":
-            table[name] = as_integers(table[name]) if whole else table[name].astype(float)
-    return table
+    rows = [
+        {name: _number(item.get(name)) for name in columns}
+        | {"node": look["node"], "time_s": float(look["unix_s"]) - start}
+        for look in looks
+        if isinstance(look.get(what), list)
+        for item in look[what]
+        if isinstance(item, dict)
+    ]
+    return Rows(columns, {"rank", "pid", "device"} & set(columns), rows).table()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from course_lib.read import prefix
 from course_lib.read.nccl_logs import line_patterns
@@ -150,7 +151,7 @@ class Collected:
     library: str = "NCCL"
     network: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    test_ranks: list[tuple[int, int, str, int, str]] = field(default_factory=list)
+    test_ranks: list[dict[str, Any]] = field(default_factory=list)
     average: float | None = None
     simulated: str = ""
     files: list[str] = field(default_factory=list)

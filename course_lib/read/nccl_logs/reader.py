@@ -13,11 +13,11 @@ from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
 from course_lib.read.nccl_logs import line_patterns
 from course_lib.read.nccl_logs.collected import Collected
-from course_lib.read.nccl_logs.result import NcclLog
+from course_lib.read.nccl_logs.result import TEST_COLUMNS, NcclLog
 
-_NAMES = ("size_bytes", "count", "dtype", "redop", "root")
-_HALF = ("time_us", "algbw_gb_s", "busbw_gb_s", "wrong")
-_COLUMNS = (*_NAMES, *(f"out_{name}" for name in _HALF), *(f"in_{name}" for name in _HALF))
+# A row has five columns about the message, then four each for out-of-place and in-place.
+_COLUMNS = TEST_COLUMNS[:-1]
+_FEWEST_COLUMNS = 5 + 3
 
 
 class TestTable:
@@ -39,9 +39,11 @@ class TestTable:
             host = match[3].decode("utf-8", "replace")
             self._collected.hosts.setdefault(host)
             bus = match[5].decode().removeprefix("0x").replace(":", "").split(".")[0] + "0"
-            rank = (int(match[1]), int(match[2]), host, int(match[4]), bus)
+            names = ("rank", "pid", "cuda_device")
+            numbers = dict(zip(names, map(int, match.group(1, 2, 4)), strict=True))
+            row = {"communicator": 0, "host": host, "bus_id": bus, **numbers}
             if len(self._collected.test_ranks) < 100_000:
-                self._collected.test_ranks.append(rank)
+                self._collected.test_ranks.append(row)
         elif match := line_patterns.AVERAGE.search(text):
             self._collected.average = float(match[1]) if match[1].count(b".") <= 1 else None
             self.inside = False
@@ -74,7 +76,7 @@ class TestTable:
 
     def _finish(self) -> None:
         tokens, self.tokens = self.tokens, []
-        if len(tokens) < len(_NAMES) + 3 or not tokens[0].isdigit():
+        if len(tokens) < _FEWEST_COLUMNS or not tokens[0].isdigit():
             return
         row: dict[str, object] = {}
         for name, token in zip(_COLUMNS, tokens, strict=False):
@@ -96,7 +98,6 @@ def _number(text: str) -> float | int | None:
 
 NEEDLE = b" NCCL INFO Channel "
 MOST_CHANNEL_LINES = 50_000_000
-_MOST_TEXTS = 1_000_000
 
 
 class ChannelLines:
@@ -104,64 +105,32 @@ class ChannelLines:
 
     def __init__(self, collected: Collected) -> None:
         self._collected = collected
-        self._rows = collected.rows
-        self._slots = collected.threads.slot_of_head
-        self._channel_of: dict[bytes, int] = {}
-        self._code_of: dict[bytes, int] = {}
         self._codes: dict[bytes, int] = {}
 
-    def add(self, head: bytes, text: bytes, line: int) -> bool:
-        """Add a line; `text` follows the word `Channel`. Return False for another kind of line."""
-        name, _, link = text.partition(b" : ")
-        slot = self._slots.get(head)
-        if slot is None and (slot := self._collected.threads.slot(head, line)) is None:
-            return False
-        code, channel = self._code_of.get(link), self._channel_of.get(name)
-        if code is None or channel is None or len(self._rows.slot) >= MOST_CHANNEL_LINES:
-            return self.add_of_slot(slot, name, link, line)
-        rows = self._rows
-        rows.slot.append(slot)
-        rows.channel.append(channel)
-        rows.link.append(code)
-        rows.line.append(line)
-        return True
-
-    def add_of_slot(self, slot: int, name: bytes, link: bytes, line: int) -> bool:
-        """Add a line; `name` is the channel's number, with or without a slash and the total."""
-        number = name.partition(b"/")[0]
+    def add(self, slot: int, name: bytes, link: bytes, line: int) -> bool:
+        """Add a line; `name` is the channel's number, with or without a slash and the total. Return
+        False for another kind of line."""
+        number, link = name.partition(b"/")[0], prefix.without_colours(link).rstrip()
         if not number.isdigit():
             return False
-        code = self._code_of.get(link)
-        if code is None and (code := self._new_code(link)) is None:
-            return self._ring(slot, name, link, line)
-        rows, channel = self._rows, int(number[:9])
-        if len(self._channel_of) < _MOST_TEXTS:
-            self._channel_of[name] = channel
+        code = self._codes.get(link)
+        if code is None:
+            found = line_patterns.link_of(link)
+            if found is None:
+                return self._ring(slot, name, link, line)
+            code = self._codes[link] = len(self._codes)
+            self._collected.links.append(found)
+        rows = self._collected.rows
         if len(rows.slot) < MOST_CHANNEL_LINES:
             rows.slot.append(slot)
-            rows.channel.append(channel)
+            rows.channel.append(int(number[:9]))
             rows.link.append(code)
             rows.line.append(line)
         return True
 
-    def _new_code(self, text: bytes) -> int | None:
-        """Return the index of the link; different texts may mean the same link."""
-        bare = prefix.without_colours(text).rstrip()
-        code = self._codes.get(bare)
-        if code is None:
-            found = line_patterns.link_of(bare)
-            if found is None:
-                return None
-            code = self._codes[bare] = len(self._collected.links)
-            self._collected.links.append(found)
-        if len(self._code_of) < _MOST_TEXTS:
-            self._code_of[text] = code
-        return code
-
-    def _ring(self, slot: int, name: bytes, text: bytes, line: int) -> bool:
+    def _ring(self, slot: int, name: bytes, order: bytes, line: int) -> bool:
         """Add a ring; the last number of an order that NCCL cut short is dropped, as it may be
         cut."""
-        order = prefix.without_colours(text).rstrip()
         if not line_patterns.CHANNEL_ORDER.match(order):
             return False
         channel, _, total = name.partition(b"/")
@@ -196,21 +165,22 @@ class NcclReader:
         self._tests = TestTable(self._collected)
 
     def read(self, source: Source) -> None:
-        said, add = self._collected, self._channel_lines.add
+        said = self._collected
         said.files.append(source.name)
         said.line = 0
         said.threads.begin_file(said.lines)
         for block in lines.blocks(source.path):
-            before, texts = said.line, block.split(b"\n")
-            if not texts[-1]:
-                texts.pop()
-            for line, text in enumerate(texts, before + 1):
+            for text in block.removesuffix(b"\n").split(b"\n"):
+                said.line += 1
                 head, found, channel = text.partition(NEEDLE)
-                if not found or not add(head, channel, line):
-                    said.line = line
+                if not found or not self._channel(head, channel):
                     self._any(text)
-            said.line = before + len(texts)
         said.lines += said.line
+
+    def _channel(self, head: bytes, text: bytes) -> bool:
+        slot = self._collected.threads.slot(head, self._collected.line)
+        name, _, link = text.partition(b" : ")
+        return slot is not None and self._channel_lines.add(slot, name, link, self._collected.line)
 
     def _any(self, text: bytes) -> None:
         if b"NCCL" in text or b" INFO " in text or b" WARN " in text:
@@ -254,14 +224,14 @@ class NcclReader:
     def channel(self, slot: int, _: bytes, message: bytes) -> None:
         """Add `Ring 00 : 1 -> 0 [receive] via …` of 2.4, a channel line under another name."""
         name, _colon, link = message.partition(b" ")[2].partition(b" : ")
-        self._channel_lines.add_of_slot(slot, name, link, self._collected.line)
+        self._channel_lines.add(slot, name, link, self._collected.line)
 
     def collnet(self, slot: int, _: bytes, message: bytes) -> None:
         """Add the link to a reducing switch, written as a link from the rank to itself."""
         if match := line_patterns.COLLNET.match(message):
             channel, rank, direction, via = match.groups()
             link = b"%b -> %b [%b] via %b" % (rank, rank, direction, via)
-            self._channel_lines.add_of_slot(slot, channel, link, self._collected.line)
+            self._channel_lines.add(slot, channel, link, self._collected.line)
 
     def nvls(self, slot: int, _: bytes, message: bytes) -> None:
         if message.startswith((b"Connected NVLS", b"NVLS comm", b"NVLS Trees")):

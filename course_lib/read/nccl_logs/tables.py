@@ -6,10 +6,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from course_lib.read.nccl_logs.collected import Collected, Slot
+from course_lib.read.nccl_logs.line_patterns import Link
 from course_lib.read.nccl_logs.result import (
     CHANNEL_COLUMNS,
     COMMUNICATOR_COLUMNS,
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 
 Key = tuple[Any, ...]
+_TEXTS = ("source_device", "destination_device", "direction", "transport", "raw")
+_LINK_TYPES = {
+    **dict.fromkeys(_TEXTS, "category"),
+    **dict.fromkeys(("source", "destination"), "int32"),
+    **dict.fromkeys(("nic", "through"), "Int32"),
+}
 
 
 def communicator_numbers(collected: Collected) -> list[int]:
@@ -107,29 +113,18 @@ def communicators(
     slots: dict[int, list[Slot]] = defaultdict(list)
     for place, slot in enumerate(collected.slots):
         slots[number[place]].append(slot)
-    most = _largest(channels, len(set(number)))
-    used = {int(key) for key in (*np.flatnonzero(most[0] >= 0), *ring_table["communicator"])}
+    most: Any = channels.groupby("communicator")[["channel", "source", "destination"]].max()
+    most = most.reindex(range(len(set(number))), fill_value=-1)  # -1: no channel
+    used: set[Any] = {*most.index[most["channel"] >= 0], *ring_table["communicator"]}
     algorithms = "+".join(sorted({name for _, _, name, _ in collected.operations})) or None
     rows = []
     for key, members in sorted(slots.items()):
         if key in used or any(slot.comm for slot in members):
             my_rings = ring_table[ring_table["communicator"] == key]
-            row = _communicator(members, [int(values[key]) for values in most], my_rings)
+            row = _communicator(members, most.loc[key].tolist(), my_rings)
             rows.append({"communicator": key, "algorithm": algorithms, **row})
     whole = ["communicator", "size", "ranks_seen", "nodes", "channels"]
     return Rows(COMMUNICATOR_COLUMNS, whole, rows).table()
-
-
-def _largest(channels: pd.DataFrame, count: int) -> list[npt.NDArray[np.int32]]:
-    """Return each communicator's largest channel, source and destination (-1 without channels)."""
-    found = [np.full(count, -1, np.int32) for _ in range(3)]
-    if len(channels):
-        key = channels["communicator"].to_numpy()
-        begin = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))  # ranks print in runs
-        for values, name in zip(found, ("channel", "source", "destination"), strict=True):
-            runs = np.maximum.reduceat(channels[name].to_numpy(), begin)
-            np.maximum.at(values, key[begin].astype(np.intp), runs.astype(np.int32))
-    return found
 
 
 def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame) -> dict[str, Any]:
@@ -153,10 +148,6 @@ def _communicator(members: list[Slot], most: list[int], ring_table: pd.DataFrame
         "init": "complete" if "COMPLETE" in states else "started" if comms else None,
         **counts,
     }
-
-
-# Their intermediate results fit a processor's cache.
-_ROWS_AT_ONCE = 1 << 16
 
 
 def build(collected: Collected) -> NcclLog:
@@ -188,32 +179,23 @@ def build(collected: Collected) -> NcclLog:
 
 
 def _channels(collected: Collected, number: list[int]) -> pd.DataFrame:
-    rows, links = collected.rows, collected.links
+    rows = collected.rows
     if not len(rows.slot):
         return pd.DataFrame(columns=list(CHANNEL_COLUMNS))
     link = np.frombuffer(rows.link, np.intc)
     slot = _corrected(collected, np.frombuffer(rows.slot, np.intc), link)
-    hosts = list(collected.hosts)
-    of_slot = {host: place for place, host in enumerate(hosts)}
-    host = np.array([of_slot.get(item.host, -1) for item in collected.slots], np.int32)
-    host = host.astype(np.min_scalar_type(-len(hosts) - 1))
-    data: dict[str, Any] = {
-        "communicator": np.array(number, np.int32)[slot],
-        "channel": np.frombuffer(rows.channel, np.intc),
-        "source": _of_link(link, [item.source for item in links]),
-        "destination": _of_link(link, [item.destination for item in links]),
-        "source_device": _names(link, [item.source_device for item in links]),
-        "destination_device": _names(link, [item.destination_device for item in links]),
-        "direction": _names(link, [item.direction for item in links]),
-        "transport": _names(link, [item.transport for item in links]),
-        "raw": _names(link, [item.raw for item in links]),
-        "nic": _maybe(link, [item.nic for item in links]),
-        "gdrdma": np.array([item.gdrdma for item in links])[link],
-        "through": _maybe(link, [item.through for item in links]),
-        "host": pd.Categorical.from_codes(host[slot], pd.Index(hosts, dtype=str), validate=False),
-        "line": np.frombuffer(rows.line, np.int64),
-    }
-    return pd.DataFrame(data, copy=False)
+    links = pd.DataFrame(collected.links, columns=list(Link._fields)).astype(_LINK_TYPES)
+    hosts = pd.Series(
+        [item.host for item in collected.slots], dtype=pd.CategoricalDtype(list(collected.hosts))
+    )
+    table = links.take(link).reset_index(drop=True)
+    table = table.assign(
+        communicator=np.array(number, np.int32)[slot],
+        channel=np.frombuffer(rows.channel, np.intc),
+        host=hosts.take(slot).array,
+        line=np.frombuffer(rows.line, np.int64),
+    )
+    return table[list(CHANNEL_COLUMNS)]
 
 
 def _corrected(collected: Collected, slot: Any, link: Any) -> Any:
@@ -225,11 +207,7 @@ def _corrected(collected: Collected, slot: Any, link: Any) -> Any:
     own = np.array(list(ends), np.int32)
     comms = [item.comm for item in collected.slots]
     rank = np.array([-1 if comm is None else comm.rank for comm in comms], np.int32)
-    wrong = np.zeros(len(slot), np.bool_)
-    for first in range(0, len(slot), _ROWS_AT_ONCE):
-        rows = slice(first, first + _ROWS_AT_ONCE)
-        said = rank[slot[rows]]
-        wrong[rows] = (said >= 0) & (said != own[link[rows]])
+    wrong = (rank[slot] >= 0) & (rank[slot] != own[link])
     if not wrong.any():
         return slot
     pairs, place = np.unique(np.stack([slot[wrong], link[wrong]]), axis=1, return_inverse=True)
@@ -252,26 +230,6 @@ def _better(collected: Collected, slot: int, link: int) -> int:
     return slot
 
 
-def _of_link(link: Any, values: list[int]) -> Any:
-    return np.array(values, np.int32)[link]
-
-
-def _maybe(link: Any, values: list[int | None]) -> Any:
-    known = np.array([value is not None for value in values])
-    if not known.any():
-        return pd.arrays.IntegerArray(np.zeros(len(link), np.int32), np.ones(len(link), np.bool_))
-    plain = np.array([value or 0 for value in values], np.int32)
-    return pd.arrays.IntegerArray(plain[link], ~known[link])
-
-
-def _names(link: Any, values: list[str | None]) -> Any:
-    known = sorted({value for value in values if value is not None})
-    place = {value: code for code, value in enumerate(known)}
-    codes = np.array([place.get(value, -1) if value else -1 for value in values], np.int32)
-    codes = codes.astype(np.min_scalar_type(-len(known) - 1))
-    return pd.Categorical.from_codes(codes[link], pd.Index(known, dtype=str), validate=False)
-
-
 def _ranks(collected: Collected, number: list[int], channels: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {
@@ -287,7 +245,7 @@ def _ranks(collected: Collected, number: list[int], channels: pd.DataFrame) -> p
         if slot.comm is not None
     ]
     if not rows:
-        rows = _from_tests(collected) or _from_channels(collected, channels)
+        rows = collected.test_ranks or _from_channels(collected, channels)
     whole = ["communicator", "rank", "pid", "cuda_device", "nvml_device"]
     table = Rows(RANK_COLUMNS, whole, rows).table()
     table = table.drop_duplicates(["communicator", "rank"])
@@ -296,20 +254,6 @@ def _ranks(collected: Collected, number: list[int], channels: pd.DataFrame) -> p
 
 def _integer(text: str | None, otherwise: int | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else otherwise
-
-
-def _from_tests(collected: Collected) -> list[dict[str, Any]]:
-    return [
-        {
-            "communicator": 0,
-            "rank": rank,
-            "host": host,
-            "pid": pid,
-            "cuda_device": device,
-            "bus_id": bus,
-        }
-        for rank, pid, host, device, bus in collected.test_ranks
-    ]
 
 
 def _from_channels(collected: Collected, channels: pd.DataFrame) -> list[dict[str, Any]]:

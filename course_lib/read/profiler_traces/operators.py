@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,11 @@ import numpy.typing as npt
 from course_lib.read.profiler_traces.step_times import (
     COLLECTIVE_NAMES,
     Kinds,
+    Worker,
     is_communication,
     step_number,
 )
-from course_lib.read.profiler_traces.trace_file import Trace
+from course_lib.read.profiler_traces.trace_file import NOTHING, Trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,9 +97,10 @@ def tree_of(trace: Trace, kinds: Kinds) -> Tree:
     return Tree(rows, parent)
 
 
-def operator_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
+def operator_table(part: Worker) -> pd.DataFrame:
     import pandas as pd
 
+    trace, kinds = part.trace, part.kinds
     tree = tree_of(trace, kinds)
     duration = trace.duration_us[tree.rows]
     inner = np.zeros(len(duration))
@@ -146,7 +148,7 @@ def _is_wrapper(name: str) -> bool:
 def _device_time(trace: Trace, kinds: Kinds, tree: Tree) -> tuple[Floats, Floats]:
     """Return the device time of each operator's own launches, and the part on Tensor Cores."""
     device, tensor = np.zeros(len(tree.rows)), np.zeros(len(tree.rows))
-    launched = np.flatnonzero((kinds.kernel | kinds.memcpy | kinds.memset) & (trace.external > 0))
+    launched = np.flatnonzero(kinds.on_device & (trace.external > 0))
     if not len(launched) or not len(tree.rows):
         return device, tensor
     ids = trace.external[tree.rows]
@@ -169,64 +171,63 @@ def _with_children(own: Floats, parent: Ints) -> Floats:
     return np.array(whole)
 
 
-def kernel_table(trace: Trace, kinds: Kinds) -> pd.DataFrame:
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        {"code": trace.name[kinds.kernel], "duration_us": trace.duration_us[kinds.kernel]}
+def kernel_table(part: Worker) -> pd.DataFrame:
+    table = _by_name(part.trace, part.kinds.kernel)
+    return table.assign(
+        tensor_core=[on_tensor_cores(name) for name in table["name"]],
+        communication=[is_communication(name) for name in table["name"]],
     )
-    grouped = frame.groupby("code")["duration_us"]
-    table = grouped.agg(["count", "sum", "mean", "max", "min"]).reset_index()
-    table.columns = pd.Index(["code", "calls", "total_us", "mean_us", "max_us", "min_us"])
-    table["name"] = [trace.names[code] for code in table["code"]]
-    table["tensor_core"] = [on_tensor_cores(name) for name in table["name"]]
-    table["communication"] = [is_communication(name) for name in table["name"]]
-    table = table.sort_values("total_us", ascending=False)
-    return table[list(KERNEL_COLUMNS)].reset_index(drop=True)
 
 
-def range_table(trace: Trace) -> pd.DataFrame:
+def range_table(part: Worker) -> pd.DataFrame:
     """Return the ranges that the program itself named (`record_function`)."""
+    trace = part.trace
+    return _by_name(trace, trace.of_category("user_annotation") & ~trace.of_name(_is_internal))
+
+
+def _by_name(trace: Trace, chosen: npt.NDArray[np.bool_]) -> pd.DataFrame:
+    """Return the times of the chosen events by name, the largest first."""
     import pandas as pd
 
-    chosen = trace.of_category("user_annotation") & ~trace.of_name(_is_internal)
-    frame = pd.DataFrame({"code": trace.name[chosen], "total_us": trace.duration_us[chosen]})
-    table = frame.groupby("code")["total_us"].agg(["count", "sum"]).reset_index()
-    table.columns = pd.Index(["code", "calls", "total_us"])
+    frame = pd.DataFrame({"code": trace.name[chosen], "us": trace.duration_us[chosen]})
+    table = frame.groupby("code", as_index=False).agg(
+        calls=("us", "count"),
+        total_us=("us", "sum"),
+        mean_us=("us", "mean"),
+        max_us=("us", "max"),
+        min_us=("us", "min"),
+    )
     table["name"] = [trace.names[code] for code in table["code"]]
-    table = table.sort_values("total_us", ascending=False)
-    return table[["name", "calls", "total_us"]].reset_index(drop=True)
+    return table.sort_values("total_us", ascending=False, ignore_index=True)
 
 
 def _is_internal(name: str) -> bool:
     return step_number(name) is not None or name in COLLECTIVE_NAMES
 
 
-def collective_rows(trace: Trace, kinds: Kinds) -> list[dict[str, Any]]:
-    """Return the communications in order of time: kernels if there are any, else host events."""
-    kernels = kinds.kernel & trace.of_name(is_communication)
-    chosen = kernels if kernels.any() else kinds.collective
-    rows = []
-    for row in np.flatnonzero(chosen).tolist():
-        item = trace.collectives.get(row)
-        size = None
-        if item is not None and item.elements is not None:
-            size = item.elements * _BYTES.get(item.dtype or "", 4)
-        name = (
-            item.collective
-            if item is not None and item.collective
-            else trace.names[trace.name[row]]
-        )
-        begin = float(trace.start_us[row])
-        rows.append(
-            {
-                "name": name,
-                "begin_us": begin,
-                "duration_us": float(trace.duration_us[row]),
-                "size_bytes": size,
-            }
-        )
-    return rows
+def collective_table(part: Worker) -> pd.DataFrame:
+    """Return the communications in order of time: kernels if there are any, else host events.
+    `turn` counts those of one name."""
+    import pandas as pd
+
+    trace, kinds = part.trace, part.kinds
+    kernels = kinds.named_communication
+    chosen = np.flatnonzero(kernels if kernels.any() else kinds.collective)
+    items = [trace.collectives.get(row, NOTHING) for row in chosen.tolist()]
+    table = pd.DataFrame(
+        {
+            "name": [
+                item.collective or trace.names[code]
+                for item, code in zip(items, trace.name[chosen], strict=True)
+            ],
+            "duration_us": trace.duration_us[chosen],
+            "size_bytes": [
+                np.nan if item.elements is None else item.elements * _BYTES.get(item.dtype or "", 4)
+                for item in items
+            ],
+        }
+    )
+    return table.assign(turn=table.groupby("name").cumcount())
 
 
 _BYTES = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,51 +71,37 @@ class Profile:
         sizes = [part.trace.distributed.get("world_size") for part in self.parts]
         return max((size for size in sizes if type(size) is int), default=None)
 
-    @cached_property
-    def step_time(self) -> pd.DataFrame:
+    def _of_all(
+        self, table: Callable[[Worker], pd.DataFrame], columns: Sequence[str]
+    ) -> pd.DataFrame:
+        """Return one table of all ranks."""
         import pandas as pd
 
-        tables = []
-        for part in self.parts:
-            costs = step_times.breakdown(part.trace, part.kinds, part.steps)
-            table = pd.DataFrame({f"{name}_us": values for name, values in costs.items()})
-            table["rank"], table["worker"] = part.rank, part.name
-            table["step"] = [int(name) for name in part.steps.names]
-            tables.append(table)
-        return _joined(tables, STEP_COLUMNS)
+        tables = [table(part).assign(rank=part.rank, worker=part.name) for part in self.parts]
+        tables = [table for table in tables if len(table)]
+        every = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+        return every.reindex(columns=list(columns))
+
+    @cached_property
+    def step_time(self) -> pd.DataFrame:
+        return self._of_all(step_times.breakdown, STEP_COLUMNS)
 
     @cached_property
     def overlap(self) -> pd.DataFrame:
-        import pandas as pd
-
-        tables = []
-        for part in self.parts:
-            found = step_times.overlap(part.trace, part.kinds, part.steps)
-            table = pd.DataFrame({f"{name}_us": values for name, values in found.items()})
-            table["rank"], table["step"] = part.rank, [int(name) for name in part.steps.names]
-            tables.append(table)
-        return _joined(tables, ("rank", "step", *(f"{name}_us" for name in OVERLAP)))
+        columns = ("rank", "step", *(f"{name}_us" for name in OVERLAP))
+        return self._of_all(step_times.overlap, columns)
 
     @cached_property
     def operators(self) -> pd.DataFrame:
-        tables = [
-            operators.operator_table(part.trace, part.kinds).assign(rank=part.rank)
-            for part in self.parts
-        ]
-        return _joined(tables, ("rank", *operators.OPERATOR_COLUMNS))
+        return self._of_all(operators.operator_table, ("rank", *operators.OPERATOR_COLUMNS))
 
     @cached_property
     def kernels(self) -> pd.DataFrame:
-        tables = [
-            operators.kernel_table(part.trace, part.kinds).assign(rank=part.rank)
-            for part in self.parts
-        ]
-        return _joined(tables, ("rank", *operators.KERNEL_COLUMNS))
+        return self._of_all(operators.kernel_table, ("rank", *operators.KERNEL_COLUMNS))
 
     @cached_property
     def ranges(self) -> pd.DataFrame:
-        tables = [operators.range_table(part.trace).assign(rank=part.rank) for part in self.parts]
-        return _joined(tables, ("rank", "name", "calls", "total_us"))
+        return self._of_all(operators.range_table, ("rank", "name", "calls", "total_us"))
 
     @cached_property
     def communication(self) -> pd.DataFrame:
@@ -122,20 +109,14 @@ class Profile:
         the excess of the others is waiting. With one rank there is no comparison."""
         import pandas as pd
 
-        tables = []
-        for part in self.parts:
-            rows = operators.collective_rows(part.trace, part.kinds)
-            table = pd.DataFrame(rows, columns=["name", "begin_us", "duration_us", "size_bytes"])
-            table["rank"], table["turn"] = part.rank, table.groupby("name").cumcount()
-            tables.append(table)
-        every = pd.concat(tables) if tables else pd.DataFrame()
+        names = ("rank", "name", "turn", "duration_us", "size_bytes")
+        every = self._of_all(operators.collective_table, names)
         if every.empty:
             return pd.DataFrame(columns=list(COMMUNICATION_COLUMNS))
         shortest = every.groupby(["name", "turn"])["duration_us"].transform("min")
         shared = every.groupby(["name", "turn"])["rank"].transform("nunique") > 1
         every["data_transfer_us"] = shortest.where(shared)
         every["synchronising_us"] = (every["duration_us"] - shortest).where(shared)
-        every["size_bytes"] = pd.to_numeric(every["size_bytes"])
         found = every.groupby(["rank", "name"], as_index=False).agg(
             calls=("turn", "count"),
             total_us=("duration_us", "sum"),
@@ -168,13 +149,9 @@ class Profile:
     @cached_property
     def spans(self) -> pd.DataFrame:
         """Return steps, named ranges and communication, with times since the first event."""
-        import pandas as pd
-
         starts = [part.trace.start_us.min() for part in self.parts if len(part.trace.start_us)]
         start = float(min(starts, default=0.0))
-        tables = [spans_of(part, start) for part in self.parts]
-        every = [row for table in tables for row in table]
-        return pd.DataFrame(every, columns=list(SPAN_COLUMNS)).astype({"step": "Int64"})
+        return self._of_all(partial(spans_of, start=start), SPAN_COLUMNS).astype({"step": "Int64"})
 
     @property
     def tensor_core_share(self) -> float | None:
@@ -215,12 +192,3 @@ class Profile:
             )
         total = float(self.step_time["total_us"].sum())
         return float(self.step_time[f"{name}_us"].sum()) / total if total else 0.0
-
-
-def _joined(tables: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
-    import pandas as pd
-
-    tables = [table for table in tables if len(table)]
-    if not tables:
-        return pd.DataFrame(columns=list(columns))
-    return pd.concat(tables, ignore_index=True)[list(columns)]

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.read.profiler_traces.trace_file import Trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -85,6 +88,15 @@ _COLLECTIVES = ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatt
 COLLECTIVE_NAMES = {f"{kind}:{name}" for kind in ("nccl", "gloo") for name in _COLLECTIVES}
 
 
+def is_communication(name: str) -> bool:
+    """Tell whether a kernel belongs to NCCL, RCCL or a similar library."""
+    lower = name.lower()
+    return any(word in lower for word in ("nccl", "rccl", "oneccl", "ccl::", "all_reduce_kernel"))
+
+
+PACE = "course::pace"  # a slot's sleep that makes its computing as slow as its pace
+
+
 @dataclass(frozen=True)
 class Kinds:
     """Masks of events by kind, as torch-tb-profiler classifies them."""
@@ -97,6 +109,12 @@ class Kinds:
     operator: Bools
     collective: Bools
     host: Bools
+    pace: Bools
+    named_communication: Bools
+
+    @property
+    def on_device(self) -> Bools:
+        return self.kernel | self.memcpy | self.memset
 
 
 def kinds_of(trace: Trace) -> Kinds:
@@ -107,15 +125,18 @@ def kinds_of(trace: Trace) -> Kinds:
     if not step.any():
         step = numbered & annotation
     collective = trace.of_name(lambda name: name in COLLECTIVE_NAMES) & (annotation | operator)
+    kernel = trace.of_category("kernel")
     return Kinds(
         step=step,
-        kernel=trace.of_category("kernel"),
+        kernel=kernel,
         memcpy=trace.of_category("memcpy", "gpu_memcpy"),
         memset=trace.of_category("memset", "gpu_memset"),
         runtime=trace.of_category("runtime"),
         operator=operator & ~step,
         collective=collective,
         host=(operator | step),
+        pace=operator & ~step & trace.of_name(PACE.__eq__),
+        named_communication=kernel & trace.of_name(is_communication),
     )
 
 
@@ -132,8 +153,19 @@ def is_data_loading(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Steps:
-    names: tuple[str, ...]
+    numbers: tuple[int, ...]
     ranges: Ranges
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Trace of one rank, with the kinds of its events."""
+
+    name: str
+    rank: int
+    trace: Trace
+    kinds: Kinds
+    steps: Steps
 
 
 def ranges_of(trace: Trace, chosen: Bools) -> Ranges:
@@ -148,9 +180,9 @@ def steps_of(trace: Trace, kinds: Kinds) -> Steps:
         if not host.any():
             return Steps((), Ranges.none())
         whole = ranges_of(trace, host)
-        return Steps(("0",), Ranges(whole.start.min(keepdims=True), whole.end.max(keepdims=True)))
-    names = tuple(str(step_number(trace.names[code])) for code in trace.name[rows])
-    steps = Steps(names, ranges_of(trace, kinds.step))
+        return Steps((0,), Ranges(whole.start.min(keepdims=True), whole.end.max(keepdims=True)))
+    numbers = tuple(step_number(trace.names[code]) or 0 for code in trace.name[rows])
+    steps = Steps(numbers, ranges_of(trace, kinds.step))
     return _with_device_time(trace, kinds, steps) if kinds.runtime.any() else steps
 
 
@@ -158,7 +190,7 @@ def _with_device_time(trace: Trace, kinds: Kinds, steps: Steps) -> Steps:
     """Extend steps to the end of the last kernel that they launched.
 
     The last step is dropped if the profiler seems to have missed its kernels."""
-    on_device = kinds.kernel | kinds.memcpy | kinds.memset
+    on_device = kinds.on_device
     first, last, count, launched = _launched(trace, kinds, steps, on_device)
     if not count.any():
         return steps
@@ -178,7 +210,7 @@ def _with_device_time(trace: Trace, kinds: Kinds, steps: Steps) -> Steps:
         kept = int(np.flatnonzero(count)[-1]) + 1
         if kept > 1 and count[kept - 2] * 0.8 > count[kept - 1]:
             kept -= 1
-    return Steps(steps.names[:kept], Ranges(start[:kept], end[:kept]))
+    return Steps(steps.numbers[:kept], Ranges(start[:kept], end[:kept]))
 
 
 def _launched(
@@ -192,7 +224,7 @@ def _launched(
     step_of = dict(
         zip(trace.correlation[calls[inside]].tolist(), step[inside].tolist(), strict=True)
     )
-    number = len(steps.names)
+    number = len(steps.numbers)
     first, last = np.full(number, np.inf), np.full(number, -np.inf)
     count, launched = np.zeros(number, np.int64), np.zeros(len(on_device), np.bool_)
     for row in np.flatnonzero(on_device).tolist():
@@ -205,8 +237,9 @@ def _launched(
     return first, last, count, launched
 
 
-def breakdown(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
+def breakdown(part: Worker) -> pd.DataFrame:
     """Return the microseconds of each role in each step; they add up to `total`."""
+    trace, kinds, steps = part.trace, part.kinds, part.steps
     communicating = kinds.kernel & np.isin(trace.external, trace.external[kinds.collective])
     loading = kinds.operator & trace.of_name(is_data_loading)
     chosen = (
@@ -226,39 +259,36 @@ def breakdown(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray
         found[role] = timeline.sums(free & covered, steps.ranges)
         free &= ~covered
     found["other"] = timeline.sums(free, steps.ranges)
-    found["total"] = steps.ranges.end - steps.ranges.start
-    return found
+    return _by_step(found, steps)
 
 
-def is_communication(name: str) -> bool:
-    """Tell whether a kernel belongs to NCCL, RCCL or a similar library."""
-    lower = name.lower()
-    return any(word in lower for word in ("nccl", "rccl", "oneccl", "ccl::", "all_reduce_kernel"))
+def _by_step(found: dict[str, Floats], steps: Steps) -> pd.DataFrame:
+    import pandas as pd
+
+    found = found | {"total": steps.ranges.end - steps.ranges.start}
+    table = pd.DataFrame({f"{name}_us": values for name, values in found.items()})
+    return table.assign(step=np.array(steps.numbers, np.int64))
 
 
-PACE = "course::pace"  # a slot's sleep that makes its computing as slow as its pace
-
-
-def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[np.float64]]:
+def overlap(part: Worker) -> pd.DataFrame:
     """Return compute, communication and its exposed part, data loading, and idle time. `pace` is
     the part of compute in which a slot of the box slept to keep its pace.
 
     With a device, its activity counts; without one, the host's. On a host, an operator that calls a
     collective may be waiting for it, like tensor parallelism's sums. So during messages only the
     operators inside it count as compute."""
-    named = trace.of_name(is_communication)
+    trace, kinds, steps = part.trace, part.kinds, part.steps
     by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])
-    device_communication = kinds.kernel & (named | by_id)
+    device_communication = kinds.named_communication | (kinds.kernel & by_id)
     device = bool(kinds.kernel.any())
     communication, compute = kinds.collective, kinds.operator & ~kinds.collective
     if device:
         communication = device_communication
-        compute = (kinds.kernel & ~device_communication) | kinds.memcpy | kinds.memset
+        compute = kinds.on_device & ~device_communication
     loading = trace.of_name(is_data_loading) & ~kinds.kernel
     compute &= ~loading
     calling = compute & _calls_a_collective(trace) & (not device)
-    pace = kinds.operator & trace.of_name(PACE.__eq__)
-    chosen = (compute & ~calling, communication, loading, calling, pace)
+    chosen = (compute & ~calling, communication, loading, calling, kinds.pace)
     timeline = Timeline([steps.ranges, *(ranges_of(trace, item) for item in chosen)])
     _, busy, talking, data, may_wait, asleep = timeline.covered
     if not device:
@@ -272,8 +302,8 @@ def overlap(trace: Trace, kinds: Kinds, steps: Steps) -> dict[str, npt.NDArray[n
         "data": data & ~busy & ~talking,
         "idle": ~busy & ~talking & ~data,
     }
-    found = {name: timeline.sums(chosen, steps.ranges) for name, chosen in pieces.items()}
-    return found | {"total": steps.ranges.end - steps.ranges.start}
+    sums = {name: timeline.sums(chosen, steps.ranges) for name, chosen in pieces.items()}
+    return _by_step(sums, steps)
 
 
 def _calls_a_collective(trace: Trace) -> Bools:
@@ -289,17 +319,6 @@ def _calls_a_collective(trace: Trace) -> Bools:
     return encloses
 
 
-@dataclass(frozen=True)
-class Worker:
-    """Trace of one rank, with the kinds of its events."""
-
-    name: str
-    rank: int
-    trace: Trace
-    kinds: Kinds
-    steps: Steps
-
-
 def utilisation(part: Worker) -> float | None:
     """Return torch-tb-profiler's utilisation: from the start of the first step to the end of the
     last."""
@@ -312,23 +331,27 @@ def utilisation(part: Worker) -> float | None:
     return float(timeline.sums(timeline.covered[1], span)[0]) / length if length > 0 else None
 
 
-def spans_of(part: Worker, start: float) -> list[tuple[Any, ...]]:
-    trace, rows = part.trace, []
-    annotated = trace.of_category("user_annotation") | part.kinds.step
-    kernels = part.kinds.kernel & trace.of_name(is_communication)
-    steps = part.steps.ranges
-    pace = part.kinds.operator & trace.of_name(PACE.__eq__)
-    for row in np.flatnonzero(annotated | kernels | part.kinds.collective | pace).tolist():
-        begin, name = float(trace.start_us[row]), trace.names[trace.name[row]]
-        if part.kinds.step[row]:
-            category = "step"
-        elif kernels[row] or part.kinds.collective[row]:
-            category = "communication"
-        else:
-            category = "pace" if pace[row] else "range"
-        place = int(np.searchsorted(steps.start, begin, "right")) - 1
-        inside = place >= 0 and begin < steps.end[place]
-        step = int(part.steps.names[place]) if inside else None
-        end = begin + float(trace.duration_us[row])
-        rows.append((part.rank, step, name, begin - start, end - start, category))
-    return rows
+def spans_of(part: Worker, start: float) -> pd.DataFrame:
+    """Return steps, named ranges and communication; times count from `start`."""
+    import pandas as pd
+
+    trace, kinds, steps = part.trace, part.kinds, part.steps
+    talking = kinds.named_communication | kinds.collective
+    chosen = np.flatnonzero(
+        trace.of_category("user_annotation") | kinds.step | talking | kinds.pace
+    )
+    begin = trace.start_us[chosen]
+    place = np.searchsorted(steps.ranges.start, begin, "right") - 1
+    inside = begin < np.append(steps.ranges.end, -np.inf)[place]
+    numbers = np.append(np.array(steps.numbers, np.int64), 0)[place]
+    kinds_of_spans = [kinds.step[chosen], talking[chosen], kinds.pace[chosen]]
+    return pd.DataFrame(
+        {
+            "rank": part.rank,
+            "step": pd.arrays.IntegerArray(numbers, ~inside),
+            "name": [trace.names[code] for code in trace.name[chosen]],
+            "begin_us": begin - start,
+            "end_us": begin + trace.duration_us[chosen] - start,
+            "category": np.select(kinds_of_spans, ["step", "communication", "pace"], "range"),
+        }
+    )

@@ -44,96 +44,80 @@ class DiaryFinding:
 def findings(diary: Diary) -> list[DiaryFinding]:
     if diary.table.empty:
         return []
-    looks = (_nan, _diverged, _skipped, _weights, _samples, _random, _order, _slow, _memory, _start)
+    looks = (_nan, _diverged, _skipped, _weights, _samples, _order, _slow, _memory, _start)
     return [found for look in looks for found in look(diary)]
 
 
-def _place(diary: Diary, rank: int) -> str:
+def _found(
+    diary: Diary,
+    kind: str,
+    text: str,
+    rank: int | None = None,
+    iteration: int | None = None,
+    **values: Any,
+) -> DiaryFinding:
+    """Return a finding with the node of its rank."""
     rows = diary.table[diary.table["rank"] == rank]
-    return str(rows["node"].iloc[0])
+    node = None if rank is None else str(rows["node"].iloc[0])
+    said = _(text, rank=rank, node=node, iteration=iteration, **values)
+    return DiaryFinding(kind, said, rank, node, iteration)
 
 
 def _nan(diary: Diary) -> Iterator[DiaryFinding]:
     """Find the first loss that is NaN, before losses are summed."""
     table = diary.table
     broken = table[table["loss"].isna() & table["grad_norm"].isna()]
-    if broken.empty:
-        return
     first = broken[broken["iteration"] == broken["iteration"].min()]
     if len(first) > 1:  # all ranks: not a single sample
+        text = N_("the loss of {first} ranks is not a number at iteration {number}")
         number = int(first["iteration"].iloc[0])
-        text = _(
-            "the loss of {first} ranks is not a number at iteration {number}",
-            first=len(first),
-            number=number,
+        yield _found(diary, "nan", text, None, number, first=len(first), number=number)
+    elif len(first):
+        row = first.iloc[0]
+        text = N_(
+            "the first loss that is not a number is the loss of rank {rank} ({node}) at iteration "
+            "{iteration}, samples {samples}"
         )
-        yield DiaryFinding("nan", text, iteration=number)
-        return
-    row = first.iloc[0]
-    text = _(
-        "the first loss that is not a number is the loss of rank {rank} ({node}) at iteration "
-        "{iteration}, samples {samples}",
-        rank=row["rank"],
-        node=row["node"],
-        iteration=row["iteration"],
-        samples=row["samples"],
-    )
-    yield DiaryFinding("nan", text, int(row["rank"]), str(row["node"]), int(row["iteration"]))
+        rank, iteration = int(row["rank"]), int(row["iteration"])
+        yield _found(diary, "nan", text, rank, iteration, samples=row["samples"])
 
 
 def _diverged(diary: Diary) -> Iterator[DiaryFinding]:
     """Find a step in which all ranks' own losses are too large, which no single sample causes."""
     losses = diary.beside("loss").dropna()
-    if losses.empty:
-        return
-    before = float(losses.iloc[0].mean())
+    before = float(losses.iloc[0].mean()) if len(losses) else math.nan
     left = losses[losses.min(axis=1) > WORSE * before]
     if not left.empty:
-        number = int(str(left.index[0]))
-        text = _(
+        text = N_(
             "the losses of all ranks rise to {loss:.3g} and more at iteration "
-            "{number}, from {before:.3g} at first",
-            loss=left.iloc[0].min(),
-            number=number,
-            before=before,
+            "{number}, from {before:.3g} at first"
         )
-        yield DiaryFinding("diverged", text, iteration=number)
+        number, loss = int(str(left.index[0])), left.iloc[0].min()
+        yield _found(diary, "diverged", text, None, number, loss=loss, number=number, before=before)
 
 
 def _skipped(diary: Diary) -> Iterator[DiaryFinding]:
     """Find a rank that continued without a step that the others made."""
-    made = {rank: set(rows["iteration"]) for rank, rows in diary.table.groupby("rank")}
+    made = {int(str(rank)): set(rows["iteration"]) for rank, rows in diary.table.groupby("rank")}
     every = set().union(*made.values())
     for rank, steps in made.items():
-        left_out = sorted(step for step in every - steps if step < max(steps))
+        left_out = sorted(int(step) for step in every - steps if step < max(steps))
         if left_out and all(left_out[0] in others for who, others in made.items() if who != rank):
-            number, node = int(str(rank)), _place(diary, int(str(rank)))
-            text = _(
-                "rank {number} ({node}) skipped step {left_out} and continued",
-                number=number,
-                node=node,
-                left_out=left_out[0],
-            )
-            yield DiaryFinding("skipped", text, number, node, int(left_out[0]))
+            text = N_("rank {number} ({node}) skipped step {left_out} and continued")
+            step = left_out[0]
+            yield _found(diary, "skipped", text, rank, step, number=rank, left_out=step)
 
 
 def _weights(diary: Diary) -> Iterator[DiaryFinding]:
     """Find copies of the same weights that differ between ranks."""
     table = diary.table.dropna(subset=["weights"])
     for (iteration, copy), rows in table.groupby(["iteration", "copy"]):
-        if rows["weights"].nunique() < 2:
-            continue
-        rank = _odd(rows, "weights")
-        who = f"rank {rank}" if rank is not None else _("some ranks")
-        text = _(
-            "the weights of {who} differ after iteration {iteration} ({copy})",
-            who=who,
-            iteration=iteration,
-            copy=copy,
-        )
-        node = None if rank is None else _place(diary, rank)
-        yield DiaryFinding("weights", text, rank, node, int(str(iteration)))
-        return
+        if rows["weights"].nunique() > 1:
+            rank = _odd(rows, "weights")
+            who = f"rank {rank}" if rank is not None else _("some ranks")
+            text = N_("the weights of {who} differ after iteration {iteration} ({copy})")
+            yield _found(diary, "weights", text, rank, int(str(iteration)), who=who, copy=copy)
+            return
 
 
 def _odd(rows: Any, column: str) -> int | None:
@@ -145,41 +129,30 @@ def _odd(rows: Any, column: str) -> int | None:
 
 
 def _samples(diary: Diary) -> Iterator[DiaryFinding]:
-    """Find data ranks that read the same samples."""
-    yield from _alike(diary, "samples", "same_samples", _("have read the same samples"))
-
-
-def _random(diary: Diary) -> Iterator[DiaryFinding]:
-    """Find data ranks that draw the same random numbers for their dropout."""
-    yield from _alike(diary, "random", "same_random", _("have drawn the same random numbers"))
-
-
-def _alike(diary: Diary, column: str, kind: str, said: str) -> Iterator[DiaryFinding]:
-    table = diary.table[diary.table[column].notna() & (diary.table[column] != "")]
-    found = 0
-    for _key, rows in table.groupby(["iteration", "copy"]):
-        one_each = rows.drop_duplicates("data")
-        if len(one_each) > 1 and one_each[column].nunique() < len(one_each):
-            found += 1
-    steps = table["iteration"].nunique()
-    if steps and 2 * found > steps:
-        yield DiaryFinding(
-            kind, _("ranks {said} in {found} of {steps} steps", said=said, found=found, steps=steps)
-        )
+    """Find data ranks that read the same samples, or draw the same random numbers for their
+    dropout."""
+    for column, said in (
+        ("samples", N_("have read the same samples")),
+        ("random", N_("have drawn the same random numbers")),
+    ):
+        table = diary.table[diary.table[column].notna() & (diary.table[column] != "")]
+        found = 0
+        for _key, rows in table.groupby(["iteration", "copy"]):
+            one_each = rows.drop_duplicates("data")
+            found += len(one_each) > 1 and one_each[column].nunique() < len(one_each)
+        steps = table["iteration"].nunique()
+        if steps and 2 * found > steps:
+            text = N_("ranks {said} in {found} of {steps} steps")
+            yield _found(diary, f"same_{column}", text, said=said, found=found, steps=steps)
 
 
 def _order(diary: Diary) -> Iterator[DiaryFinding]:
     """Find epochs in the same order: the samples of all steps repeat with a period."""
     steps = diary.table.sort_values("rank").groupby("iteration")["samples"].agg(" ".join)
-    seen = steps.drop_duplicates()
-    period = len(seen)
-    if 2 <= period < len(steps) and len(steps) - period >= 2:
-        first = list(steps)
-        if all(first[n] == first[n % period] for n in range(len(first))):
-            text = _(
-                "after {period} steps the same samples come in the same order again", period=period
-            )
-            yield DiaryFinding("same_order", text, iteration=period + 1)
+    period = steps.nunique()
+    if 2 <= period <= len(steps) - 2 and (steps.iloc[period:] == steps.iloc[:-period].values).all():
+        text = N_("after {period} steps the same samples come in the same order again")
+        yield _found(diary, "same_order", text, None, period + 1, period=period)
 
 
 def _slow(diary: Diary) -> Iterator[DiaryFinding]:
@@ -191,14 +164,8 @@ def _slow(diary: Diary) -> Iterator[DiaryFinding]:
     times = own[rank] / own.drop(columns=rank).median(axis=1)
     factor = float(times.median())
     if factor > SLOWER and (times > SLOWER).mean() > MOST_STEPS:
-        node = _place(diary, rank)
-        text = _(
-            "rank {rank} ({node}) computes {factor:.1f} times as long as the others",
-            rank=rank,
-            node=node,
-            factor=factor,
-        )
-        yield DiaryFinding("slow", text, rank, node)
+        text = N_("rank {rank} ({node}) computes {factor:.1f} times as long as the others")
+        yield _found(diary, "slow", text, rank, factor=factor)
 
 
 def _memory(diary: Diary) -> Iterator[DiaryFinding]:
@@ -208,32 +175,19 @@ def _memory(diary: Diary) -> Iterator[DiaryFinding]:
         rises = rows.sort_values("iteration")["memory_mib"].dropna().iloc[1:].diff().dropna()
         if len(rises) >= STEPS_OF_A_HABIT and (rises > LEAST_SLOPE_MIB).mean() > MOST_STEPS:
             slopes[int(str(rank))] = float(rises.median())
-    if not slopes:
-        return
-    rank = max(slopes, key=lambda r: slopes[r])
-    node = _place(diary, rank)
-    text = _(
-        "the memory of rank {rank} ({node}) grows by {slopes:.1f} MiB each step",
-        rank=rank,
-        node=node,
-        slopes=slopes[rank],
-    )
-    yield DiaryFinding("memory", text, rank, node)
+    if slopes:
+        rank = max(slopes, key=lambda r: slopes[r])
+        text = N_("the memory of rank {rank} ({node}) grows by {slopes:.1f} MiB each step")
+        yield _found(diary, "memory", text, rank, slopes=slopes[rank])
 
 
 def _start(diary: Diary) -> Iterator[DiaryFinding]:
-    if not diary.vocabulary:
-        return
+    """Find a first loss that is not near the loss of an untrained model."""
     first = diary.table[diary.table["iteration"] == diary.table["iteration"].min()]["loss"].mean()
-    even = math.log(diary.vocabulary)
-    if first == first and abs(first / even - 1) > SHARE_OFF_START:  # noqa: PLR0124 - NaN
-        text = _(
-            "the first loss is {first:.2f}, and ln({vocabulary}) is {even:.2f}",
-            first=first,
-            vocabulary=diary.vocabulary,
-            even=even,
-        )
-        yield DiaryFinding("start", text)
+    even = math.log(diary.vocabulary) if diary.vocabulary else math.nan
+    if abs(first / even - 1) > SHARE_OFF_START:
+        text = N_("the first loss is {first:.2f}, and ln({vocabulary}) is {even:.2f}")
+        yield _found(diary, "start", text, first=first, vocabulary=diary.vocabulary, even=even)
 
 
 FORMAT = "course-diary-1"

@@ -1,19 +1,15 @@
-"""Fields of an iteration line: `name: value | name: value |` in any order, any subset.
-
-`fields_of` is the definition. `Form` reads further lines with the same names by one regular
-expression, several times faster."""
+"""Fields of an iteration line: `name: value | name: value |` in any order, any subset."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from course_lib.read import prefix
 from course_lib.read.messages import N_
 
-NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s")
+NEEDLES = (b"elapsed time per iteration", b"train_step_timing in s", b"consumed samples:")
 HEAD = re.compile(rb"iteration\s{0,20}(\d{1,15})\s{0,4}/\s{0,20}(\d{1,15})(?=[\s|,]|$)")
 # Never the beginning of a longer number: `3,5`, `12,345.6`, `1.#QNAN`, `3.5D+00` do not match.
 NUMBER = re.compile(
@@ -64,64 +60,35 @@ def column_of(name: bytes) -> tuple[str, float]:
     return re.sub(r"[^a-z0-9]+", "_", text).strip("_")[:60] or "unnamed", 1.0
 
 
-@dataclass(frozen=True)
-class Field:
-    column: str
-    factor: float
-    start: int
-    end: int
-
-
-def fields_of(tail: bytes) -> list[Field] | None:
+def fields_of(tail: bytes) -> dict[str, float] | None:
     """Return the fields of a line from its word `iteration` on; None for any other line."""
     head = HEAD.match(tail)
     if head is None:
         return None
-    found = [
-        Field("iteration", 1.0, *head.span(1)),
-        Field("total_iterations", 1.0, *head.span(2)),
-    ]
-    taken = {"iteration", "total_iterations"}
-    start = head.end()
-    for part in tail[start:].split(b"|"):
-        name, value, place = _name_and_value(part)
+    found = {"iteration": float(head[1]), "total_iterations": float(head[2])}
+    for part in tail[head.end() :].split(b"|"):
+        name, value = _name_and_value(part)
         number = NUMBER.match(value)
-        column, factor = column_of(name) if number else ("", 1.0)
-        if number and name and column not in taken:
-            taken.add(column)
-            found.append(Field(column, factor, start + place, start + place + number.end()))
-        start += len(part) + 1
+        if number and name:
+            column, factor = column_of(name)
+            found.setdefault(column, float(number[0]) * factor)
     return found
 
 
-def _name_and_value(part: bytes) -> tuple[bytes, bytes, int]:
-    """Return name and value of a field between two bars, and the value's position. The first
-    versions wrote no colon."""
+def _name_and_value(part: bytes) -> tuple[bytes, bytes]:
+    """Return name and value of a field between two bars. The first versions wrote no colon."""
     name, colon, value = part.partition(b":")
-    if colon:
-        value = value.lstrip()
-        place, value = len(part) - len(value), value.rstrip()
-    else:
-        part = part.rstrip()
-        value = part[max(map(part.rfind, (b" ", b"\t"))) + 1 :]
-        place = len(part) - len(value)
-        name, value = part[:place], value if _BARE_NUMBER.fullmatch(value) else b""
+    value = value.strip()
+    if not colon:
+        *words, last = part.split() or [b""]
+        name, value = b" ".join(words), last if _BARE_NUMBER.fullmatch(last) else b""
     name = name.lstrip(_NO_LETTERS).rstrip()
-    return (name, value, place) if len(name) <= 81 and len(value) <= 80 else (b"", b"", 0)
+    return (name, value) if len(name) <= 81 and len(value) <= 80 else (b"", b"")
 
 
-@dataclass(frozen=True)
-class Row:
-    """Row of an iteration; `head` is the text before the word `iteration`."""
-
-    head: bytes
-    columns: tuple[str, ...]
-    values: list[float]
-
-
-def rows_of(line: bytes, following: bytes = b"") -> Iterator[Row]:
-    """Yield the iterations on a line. Several processes may have written into it, or a launcher cut
-    it in two; then `following`, the next line, completes it."""
+def rows_of(line: bytes, following: bytes = b"") -> Iterator[tuple[dict[str, float], bytes]]:
+    """Yield the iterations on a line, each with the text before it. Several processes may have
+    written into it, or a launcher cut it in two; then `following`, the next line, completes it."""
     line = prefix.without_colours(line[:_LONGEST_LINE_BYTES]).rstrip()
     heads = list(HEAD.finditer(line))
     for number, head in enumerate(heads):
@@ -130,12 +97,7 @@ def rows_of(line: bytes, following: bytes = b"") -> Iterator[Row]:
         if stop == len(line) and not tail.endswith(b"|"):
             tail = _joined(tail, following[:2000])
         before = line[heads[number - 1].end() if number else 0 : head.start()]
-        fields = fields_of(tail) or []
-        yield Row(
-            before[before.rfind(b"|") + 1 :] if number else before,
-            tuple(field.column for field in fields),
-            [float(tail[field.start : field.end]) * field.factor for field in fields],
-        )
+        yield fields_of(tail) or {}, before[before.rfind(b"|") + 1 :] if number else before
 
 
 def _joined(tail: bytes, following: bytes) -> bytes:
@@ -147,37 +109,3 @@ def _joined(tail: bytes, following: bytes) -> bytes:
     alone, together = fields_of(tail), fields_of(joined)
     grown = alone is not None and together is not None and len(together) > len(alone)
     return joined if grown and joined.endswith(b"|") else tail
-
-
-@dataclass(frozen=True)
-class Form:
-    """Pattern of whole lines, from their word `iteration` on, with the same field names."""
-
-    pattern: re.Pattern[bytes]
-    columns: tuple[str, ...]
-    factors: tuple[float, ...]
-
-
-def form_of(line: bytes) -> Form | None:
-    """Return the form; None if the line is cut, coloured or written by several processes."""
-    tail = line[line.find(b"iteration") :]
-    fields = fields_of(tail)
-    whole = tail.rstrip().endswith(b"|") and b"\x1b" not in line and len(HEAD.findall(line)) == 1
-    if fields is None or not whole:
-        return None
-    pattern, end = HEAD.pattern, fields[1].end
-    for field in fields[2:]:
-        pattern += _literal(tail[end : field.start]) + b"(" + NUMBER.pattern + b")"
-        end = field.end
-    pattern += _literal(tail[end:]) + rb"\s*"
-    columns, factors = zip(*((field.column, field.factor) for field in fields), strict=True)
-    return Form(re.compile(pattern), columns, factors)
-
-
-def _literal(gap: bytes) -> bytes:
-    """Return a pattern for the text between two numbers, with any number of blanks between
-    words."""
-    words = gap.split()
-    before = rb"\s*" if gap[:1].isspace() else b""
-    after = (rb"\s*" if words[-1][-1:] in b":|/" else rb"\s+") if gap[-1:].isspace() else b""
-    return before + rb"\s+".join(map(re.escape, words)) + after

@@ -1,4 +1,4 @@
-"""Table of iteration lines, collected column by column, since logs may have a million of them."""
+"""Table of iterations, collected column by column, since logs may have a million of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import numpy.typing as npt
 from course_lib.read import prefix
 from course_lib.read.files import Source
 from course_lib.read.prefix import Prefix
-from course_lib.read.rows import as_integers
-from course_lib.read.training_logs.iteration_lines import Form, Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,152 +54,100 @@ MOST_PRINTERS = 100_000
 MOST_COLUMNS = 100
 # Distance between ranks that print the same iterations; a larger step back is a restart.
 LARGEST_STEP_BACK = 2
+_NO_TIME = int(np.datetime64("NaT").astype(np.int64))
 _TIME = re.compile(rb"[\d/.-]{0,11}[ T]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
 
 
 class IterationRows:
-    """Rows in the order of the log. Consecutive lines of one form are kept as text and converted to
-    numbers together (`flush`)."""
+    """Rows of iterations in the order of the log, column by column."""
 
     def __init__(self) -> None:
         self.columns: dict[str, array[float]] = {}
         self.line, self.start, self.printer = array("q"), array("i"), array("i")
         self.stamp = array("q")
         self.printers: list[tuple[Prefix, int]] = []
-        self._last_iteration: int | None = None
+        self.last_iteration: int | None = None
         self._codes: dict[tuple[bytes, int], int] = {}
-        self._form: Form | None = None
-        self._numbers: list[float] = []
-        self._heads: list[bytes] = []
-        self._lines: list[int] = []
         self._file = self._starts = 0
 
     def __len__(self) -> int:
-        return len(self.line) + len(self._lines)
-
-    @property
-    def last_iteration(self) -> int | None:
-        self.flush()
-        return self._last_iteration
+        return len(self.line)
 
     def begin_file(self, file: int) -> None:
-        self.flush()
         self._file = file
 
     def begin_attempt(self) -> None:
-        self.flush()
         self._starts += 1
 
-    def read(self, form: Form, text: bytes, line: int) -> bool:
-        """Add a line; return False if it has another form."""
-        at = text.find(b"iteration")
-        match = form.pattern.fullmatch(text, at)
-        if match is None:
-            return False
-        if form is not self._form:
-            self.flush()
-            self._form = form
-        self._numbers.extend(map(float, match.groups()))
-        self._heads.append(text[:at])
-        self._lines.append(line)
-        return True
-
-    def add(self, row: Row, line: int) -> None:
-        self.flush()
-        self._store(row.columns, np.array([row.values]), [row.head], [line])
-
-    def flush(self) -> None:
-        if self._form is not None:
-            values = np.array(self._numbers).reshape(len(self._lines), -1) * self._form.factors
-            self._store(self._form.columns, values, self._heads, self._lines)
-            self._form, self._numbers, self._heads, self._lines = None, [], [], []
-
-    def _store(
-        self, names: Sequence[str], values: Numbers, heads: list[bytes], lines: list[int]
-    ) -> None:
-        before, count = len(self.line), len(self.line) + len(lines)
-        if count > MOST_ROWS:
+    def add(self, values: dict[str, float], head: bytes, line: int) -> None:
+        """Add a row; `head` is the text before it, with its printer and time."""
+        row = len(self)
+        if row >= MOST_ROWS:
             return
-        for name, column in _by_global_step(dict(zip(names, values.T, strict=True))).items():
-            self._column(name, before).frombytes(column.tobytes())
-        for mine in self.columns.values():
-            mine.extend([np.nan] * (count - len(mine)))
-        self.line.extend(lines)
-        self.start.extend([self._starts] * len(lines))
-        self._who(heads)
-        last = self.columns["iteration"][-1]
-        if last < np.inf:  # a damaged log may have an infinite number
-            self._last_iteration = int(last)
+        for name, value in values.items():
+            self._column(name).append(value)
+        for column in self.columns.values():
+            if len(column) == row:
+                column.append(np.nan)
+        self.line.append(line)
+        self.start.append(self._starts)
+        self._who(head)
+        if values["iteration"] < np.inf:  # a damaged log may have an infinite number
+            self.last_iteration = int(values["iteration"])
 
-    def _column(self, name: str, rows: int) -> array[float]:
+    def _column(self, name: str) -> array[float]:
         """Return a column; a column that appears late is NaN before."""
         column = self.columns.get(name)
         if column is None:
-            column = array("d", [np.nan]) * rows
+            column = array("d", [np.nan]) * len(self)
             if len(self.columns) < MOST_COLUMNS:
                 self.columns[name] = column
         return column
 
-    def _who(self, heads: list[bytes]) -> None:
-        """Store the printers; heads that differ only in times belong to one printer."""
-        stamps = []
-        for head in heads:
-            date = _DATE.search(head)
-            stamps.append(date[0].replace(b",", b".") if date else b"")
-            key = _TIME.sub(b"", head), self._file
-            code = self._codes.get(key)
-            if code is None:
-                code = min(len(self.printers), MOST_PRINTERS - 1)
-                if len(self.printers) < MOST_PRINTERS:
-                    self._codes[key] = code
-                    found = prefix.parse(prefix.without_colours(head))
-                    self.printers.append((found, self._file))
-            self.printer.append(code)
-        self.stamp.frombytes(_times(stamps).tobytes())
+    def _who(self, head: bytes) -> None:
+        """Store the printer; heads that differ only in times belong to one printer."""
+        date = _DATE.search(head)
+        self.stamp.append(_microseconds(date[0].replace(b",", b".") if date else b""))
+        key = _TIME.sub(b"", head), self._file
+        code = self._codes.get(key)
+        if code is None:
+            code = min(len(self.printers), MOST_PRINTERS - 1)
+            if len(self.printers) < MOST_PRINTERS:
+                self._codes[key] = code
+                found = prefix.parse(prefix.without_colours(head))
+                self.printers.append((found, self._file))
+        self.printer.append(code)
 
     def complete(self, file: int, name: str, value: float) -> None:
         """Complete the last row of a file by a value from a later line."""
-        self.flush()
         if self.printer and self.printers[self.printer[-1]][1] == file:
-            self._column(name, len(self))[-1] = value
+            self._column(name)[-1] = value
 
-    def tables(
-        self, sources: Sequence[Source], last: bool = False
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the tables. With `last`, the rows are not needed again and are freed by column."""
+    def tables(self, sources: Sequence[Source]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the last row of each iteration, and the earlier ones."""
         import pandas as pd
 
-        self.flush()
         if not len(self):
             empty = pd.DataFrame(columns=[*ITERATION_COLUMNS, *WHERE_COLUMNS], dtype=float)
             return empty, empty.copy()
-
-        def numbers(column: array[Any], kind: str = "") -> Numbers:
-            values = np.frombuffer(column, kind or column.typecode)
-            return values if last else values.copy()
-
-        printer = numbers(self.printer)
+        columns = {name: np.array(column) for name, column in self.columns.items()}
+        if "global_step" in columns:  # NeMo counts iterations within an epoch
+            step, columns["iteration_in_epoch"] = columns["global_step"], columns["iteration"]
+            columns["iteration"] = np.where(np.isnan(step), columns["iteration"], step)
+        printer = np.array(self.printer)
         file = np.array([number for _, number in self.printers], np.int32)[printer]
-        attempt = attempts_of(np.array(self.columns["iteration"]), numbers(self.start), file)
-        extra = [name for name in self.columns if name not in ITERATION_COLUMNS]
-        data: dict[str, Any] = {
-            "timestamp": numbers(self.stamp, "M8[us]"),
-            "attempt": attempt,
-            "line": numbers(self.line),
+        data: dict[str, Any] = {}
+        for name in dict.fromkeys((*ITERATION_COLUMNS, *columns)):
+            known = columns.get(name, np.full(len(self), np.nan))
+            data[name] = _integers(known) if name in ITERATION_INTEGERS else known
+        data |= self._where(printer, file, sources) | {
+            "timestamp": np.array(self.stamp).view("M8[us]"),
+            "attempt": attempts_of(columns["iteration"], np.array(self.start), file),
+            "line": np.array(self.line),
         }
-        for name in (*ITERATION_COLUMNS, *extra):
-            column = self.columns.pop(name, None) if last else self.columns.get(name)
-            if column is None:
-                data[name] = np.full(len(self), np.nan, np.float32)
-            else:
-                data[name] = numbers(column)
-            if name in ITERATION_INTEGERS and column is not None:
-                data[name] = _integers(data[name])
-            del column
-        data |= self._where(printer, file, sources)
         order = [*(name for name in data if name not in WHERE_COLUMNS), *WHERE_COLUMNS]
-        return _once(pd.DataFrame({name: data[name] for name in order}, copy=False))
+        return _once(pd.DataFrame({name: data[name] for name in order}))
 
     def _where(self, printer: Numbers, file: Numbers, sources: Sequence[Source]) -> dict[str, Any]:
         import pandas as pd
@@ -220,27 +166,12 @@ class IterationRows:
         }
 
 
-def _by_global_step(columns: dict[str, Numbers]) -> dict[str, Numbers]:
-    """Use global steps, as NeMo counts iterations within an epoch."""
-    if "global_step" not in columns:
-        return columns
-    step, iteration = columns["global_step"], columns["iteration"]
-    known = np.where(np.isnan(step), iteration, step)
-    return columns | {"iteration": known, "iteration_in_epoch": iteration}
-
-
-def _times(stamps: list[bytes]) -> Numbers:
+def _microseconds(stamp: bytes) -> int:
+    """Return microseconds since 1970, numpy's NaT if there is no such day or hour."""
     try:
-        return np.array(stamps, "S26").astype("datetime64[us]")
-    except ValueError:  # no such day or hour
-        return np.array([_time(stamp) for stamp in stamps], "datetime64[us]")
-
-
-def _time(stamp: bytes) -> np.datetime64:
-    try:
-        return np.datetime64(stamp.decode("ascii", "replace"), "us")
+        return int(np.datetime64(stamp.decode("ascii", "replace"), "us").astype(np.int64))
     except ValueError:
-        return np.datetime64("NaT", "us")
+        return _NO_TIME
 
 
 def attempts_of(iteration: Numbers, start: Numbers, file: Numbers) -> Numbers:
@@ -308,14 +239,3 @@ def _once(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     later = table.duplicated("iteration", keep="last")
     kept = table[~later].sort_values("iteration", kind="stable", ignore_index=True)
     return kept, table[later].reset_index(drop=True)
-
-
-def tables_of_others(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the same two tables for trainers without Megatron lines."""
-    table = table.reindex(columns=list(dict.fromkeys([*ITERATION_COLUMNS, *WHERE_COLUMNS, *table])))
-    for name in ITERATION_INTEGERS:
-        table[name] = as_integers(table[name])
-    zeros = np.zeros(len(table), np.int64)
-    iteration = table["iteration"].to_numpy(np.float64, na_value=np.nan)
-    table["copies"], table["attempt"] = 1, attempts_of(iteration, zeros, zeros)
-    return _once(table)

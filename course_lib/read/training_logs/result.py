@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,10 @@ from course_lib.read.messages import _
 from course_lib.read.prefix import Prefix
 from course_lib.read.rows import Rows
 from course_lib.read.training_logs.iteration_table import (
-    ITERATION_COLUMNS,
-    WHERE_COLUMNS,
     IterationRows,
     ranks_of,
-    tables_of_others,
 )
+from course_lib.read.training_logs.trainer_lines import LineRule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,29 +207,17 @@ class TrainingLog:
 
 # Longer than any line of interest; a malicious one is cut.
 LONGEST_LINE_BYTES = 20_000
-USING = re.compile(rb"using world size: *(\d{1,9})([^\n]{0,500})")
-_SIZE = re.compile(rb"([a-z][a-z \-]{0,60}?)[- ]sizes?: *(\d{1,9})")
-_PRECISION = re.compile(rb"using (?:torch\.)?([a-z]+\d+\w*) for parameters")
-_MICRO = re.compile(rb"setting number of micro-?batches to (?:constant )?(\d{1,9})")
+MOST_ARGUMENTS, MOST_TIMERS = 5000, 100_000
 _ARGUMENT = re.compile(rb"([A-Za-z_][A-Za-z0-9_\-]{0,80}) ?\.{3,} ?([^\n]{0,300})")
-_PRINTED_SIZE = {
-    "data": ("data-parallel", "data"),
-    "tensor": ("tensor-model-parallel", "model-parallel", "tensor-parallel", "tensor"),
-    "pipeline": ("pipeline-model-parallel", "pipeline-parallel", "pipeline"),
-    "context": ("context-parallel", "context"),
-    "sequence": ("sequence-parallel", "sequence"),
-    "expert": ("expert-model-parallel", "expert-parallel", "expert"),
-}
-_ARGUMENT_SIZE = {
+_SIZES = {
     "world_size": "world_size",
     "data": "data_parallel_size",
     "tensor": "tensor_model_parallel_size",
     "pipeline": "pipeline_model_parallel_size",
     "context": "context_parallel_size",
     "expert": "expert_model_parallel_size",
+    "sequence": "",
 }
-_OTHER_WORLD = re.compile(rb"dist_world_size=(\d{1,9})|\bworld_size[=:] ?(\d{1,9})")
-MOST_ARGUMENTS = 5000
 
 
 @dataclass
@@ -264,78 +250,36 @@ class Line:
         return {"who": self.found, "line": self.line, "file": self.source.name}
 
 
-@dataclass
-class WorldFinder:
-    sizes: dict[str, int] = field(default_factory=dict)
-    fallback_size: int | None = None
-    precision: str | None = None
-    micro_batches: int | None = None
-    arguments: dict[str, str] = field(default_factory=dict)
-
-    def line(self, text: bytes) -> None:
-        """Read sizes, precision or micro-batches from a line; later lines take precedence."""
-        if match := USING.search(text):
-            self.sizes = {"world_size": int(match[1]), **_sizes(match[2])}
-        if match := _PRECISION.search(text):
-            self.precision = match[1].decode()
-        if match := _MICRO.search(text):
-            self.micro_batches = int(match[1])
-        if match := _OTHER_WORLD.search(text):
-            self.fallback_size = int(match[1] or match[2])
-
-    def argument(self, text: bytes) -> bool:
-        """Read a line of Megatron's table of arguments: `name ....... value`."""
-        match = _ARGUMENT.search(text)
-        if match is None:
-            return False
-        if len(self.arguments) < MOST_ARGUMENTS:
-            self.arguments[match[1].decode()] = match[2].decode("utf-8", "replace").strip()
-        return True
-
-    def world(self, nodes: tuple[str, ...]) -> World:
-        sizes: dict[str, int] = {}
-        for name, argument in _ARGUMENT_SIZE.items():
-            if (value := self.arguments.get(argument, "")).isdecimal():
-                sizes[name] = int(value[:9])
-        if self.fallback_size is not None:
-            sizes.setdefault("world_size", self.fallback_size)
-        sizes |= self.sizes
-        _complete(sizes)
-        return World(
-            **sizes,
-            precision=self.precision or self._precision_argument(),
-            micro_batches=self.micro_batches,
-            nodes=nodes,
-        )
-
-    def _precision_argument(self) -> str | None:
-        dtype = self.arguments.get("params_dtype", "")
-        return dtype.removeprefix("torch.") or None
-
-
-def _sizes(text: bytes) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for match in _SIZE.finditer(text):
-        printed = match[1].decode().strip(" -,").removeprefix("and ").strip()
-        for name, forms in _PRINTED_SIZE.items():
-            if printed in forms:
-                found[name] = int(match[2])
-    return found
-
-
-def _complete(sizes: dict[str, int]) -> None:
-    """Derive the data-parallel size, which the oldest logs leave out, from the others."""
-    if "data" in sizes or "world_size" not in sizes or "tensor" not in sizes:
-        return
-    model = sizes["tensor"] * sizes.get("pipeline", 1) * sizes.get("context", 1)
-    if model and sizes["world_size"] % model == 0:
-        sizes["data"] = sizes["world_size"] // model
+def world_of(run: dict[str, Any], arguments: dict[str, str], nodes: tuple[str, ...]) -> World:
+    """Return the sizes; printed lines take precedence over arguments."""
+    sizes: dict[str, int] = {}
+    for name, argument in _SIZES.items():
+        if name in run:
+            sizes[name] = int(run[name])
+        elif (value := arguments.get(argument, "")).isdecimal():
+            sizes[name] = int(value[:9])
+    if "fallback_world_size" in run:
+        sizes.setdefault("world_size", int(run["fallback_world_size"]))
+    if {"world_size", "tensor"} <= sizes.keys() and "data" not in sizes:  # as in the oldest logs
+        model = sizes["tensor"] * sizes.get("pipeline", 1) * sizes.get("context", 1)
+        if model and sizes["world_size"] % model == 0:
+            sizes["data"] = sizes["world_size"] // model
+    return World(
+        **sizes,
+        precision=run.get("precision")
+        or arguments.get("params_dtype", "").removeprefix("torch.")
+        or None,
+        micro_batches=int(run["micro_batches"]) if "micro_batches" in run else None,
+        nodes=nodes,
+    )
 
 
 @dataclass
 class Tables:
     iterations: IterationRows = field(default_factory=IterationRows)
-    world: WorldFinder = field(default_factory=WorldFinder)
+    others: IterationRows = field(default_factory=IterationRows)
+    run: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, str] = field(default_factory=dict)
     evaluations: Rows = field(default_factory=lambda: Rows(EVALUATION_COLUMNS, ["iteration"]))
     memory: Rows = field(default_factory=lambda: Rows(MEMORY_COLUMNS, ["iteration"]))
     parameters: Rows = field(
@@ -344,33 +288,80 @@ class Tables:
         )
     )
     epochs: Rows = field(default_factory=lambda: Rows(EPOCH_COLUMNS, ["epoch"]))
-    timers: Rows = field(default_factory=lambda: Rows(TIMER_COLUMNS, ["iteration"]))
+    timers: Rows = field(
+        default_factory=lambda: Rows(TIMER_COLUMNS, ["iteration"], most=MOST_TIMERS)
+    )
     overflows: Rows = field(
         default_factory=lambda: Rows(OVERFLOW_COLUMNS, ["iteration", "hysteresis"])
     )
     notes: Rows = field(default_factory=lambda: Rows(NOTE_COLUMNS))
-    others: Rows = field(default_factory=lambda: Rows((*ITERATION_COLUMNS, *WHERE_COLUMNS)))
-    total_parameters: int | None = None
-    timer_reports: int = 0
 
-    def note(self, kind: str, text: bytes, place: Line) -> None:
-        body = text[place.found.length :].strip()[:500]
-        self.notes.add(kind=kind, text=body.decode("utf-8", "replace"), **place.where)
+    def begin_file(self, file: int) -> None:
+        self.iterations.begin_file(file)
+        self.others.begin_file(file)
 
-    def log(self, sources: Sequence[Source], lines: int, last: bool) -> TrainingLog:
+    def add(self, rule: LineRule, row: dict[str, Any], place: Line) -> None:
+        """Add a row of a line to the table of its rule."""
+        if rule.table == "run":
+            self.run |= {name: value for name, value in row.items() if value is not None}
+            if "world_size" in row:
+                self.iterations.begin_attempt()
+        elif rule.table == "iterations":
+            for name, value in row.items():
+                self.iterations.complete(place.file, name, value)
+        elif rule.table == "others":
+            known = {name: value for name, value in row.items() if value is not None}
+            known.setdefault("iteration", len(self.others) + 1.0)
+            if "train_loss" in known:
+                known.setdefault("lm_loss", known["train_loss"])
+            self.others.add(known, place.text[: place.found.length], place.line)
+        elif rule.table == "notes":
+            body = place.text[place.found.length :].strip()[:500].decode("utf-8", "replace")
+            self.notes.add(kind=rule.name, text=body, **place.where)
+        elif rule.table != "arguments":
+            rows: Rows = getattr(self, rule.table)
+            if rule.joins:
+                self._complete(rows, row, place)
+            else:
+                if len(rows.rows) == rows.most - 1:
+                    text = f"only the first {rows.most} rows of {rule.table} are kept"
+                    self.notes.add(kind="limit", text=text, **place.where)
+                if "iteration" in rows.columns and row.get("iteration") is None:
+                    row["iteration"] = place.iteration
+                rows.add(**row, **place.where)
+
+    @staticmethod
+    def _complete(rows: Rows, row: dict[str, Any], place: Line) -> None:
+        """Add values to the last row of the same process that lacks them, else to a new row."""
+        for name, value in row.items():
+            mine = [old for old in rows.rows[-64:] if old["who"].printer == place.found.printer]
+            if not mine or name in mine[-1]:
+                rows.add(**place.where)
+                mine = rows.rows[-1:]
+            mine[-1][name] = value
+
+    def argument(self, text: bytes) -> bool:
+        """Read a line of Megatron's table of arguments: `name ....... value`."""
+        match = _ARGUMENT.search(text)
+        if match and len(self.arguments) < MOST_ARGUMENTS:
+            self.arguments[match[1].decode()] = match[2].decode("utf-8", "replace").strip()
+        return match is not None
+
+    def log(self, sources: Sequence[Source], lines: int) -> TrainingLog:
         files = [source.name for source in sources]
-        iterations, repeated = self.iterations.tables(sources, last)
-        if iterations.empty and self.others.rows:
-            iterations, repeated = tables_of_others(self._with_ranks(self.others))
+        iterations, repeated = (self.iterations if len(self.iterations) else self.others).tables(
+            sources
+        )
         named = ("evaluations", "memory", "parameters", "epochs", "timers", "overflows", "notes")
         found = {name: self._with_ranks(getattr(self, name)) for name in named}
+        total = self.run.get("total_parameters")
         return TrainingLog(
-            world=self.world.world(self._nodes(iterations, found["notes"])),
+            world=world_of(self.run, self.arguments, self._nodes(iterations, found["notes"])),
             iterations=iterations,
             repeated=repeated,
             **found,
-            arguments=dict(self.world.arguments),
-            total_parameters=self.total_parameters,
+            arguments=dict(self.arguments),
+            total_parameters=round(total) if total is not None else None,
             lines=lines,
             files=tuple(files),
         )
@@ -390,6 +381,3 @@ class Tables:
     def _nodes(iterations: pd.DataFrame, notes: pd.DataFrame) -> tuple[str, ...]:
         nodes = set(iterations["node"].dropna()) if "node" in iterations else set()
         return tuple(sorted({str(node) for node in nodes | set(notes["node"].dropna())}))
-
-
-Handler = Callable[[Tables, bytes, Line], None]
