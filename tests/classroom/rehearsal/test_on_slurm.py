@@ -80,6 +80,6 @@ def test_a_reservation_that_is_not_there_or_too_small_is_told(place, capsys):
     try:
         assert rehearse("05", "--reservation", "class") == 1
         assert "would refuse 2 nodes, 2 devices each" in capsys.readouterr().out
-        assert rehearse("08", "--reservation", "class") == 0
+        assert rehearse("09", "--reservation", "class") == 0
     finally:
         administer("delete", "reservationname=class")
