@@ -107,6 +107,8 @@ def copy_pictures(folder: Path, pictures: Path) -> None:
     if folder.is_symlink():
         folder.unlink()
     folder.mkdir(exist_ok=True)
+    if folder.samefile(pictures):  # a clone has them in place
+        return
     for picture in pictures.iterdir():
         if picture.suffix in (".png", ".svg"):
             shutil.copyfile(picture, folder / picture.name)
