@@ -103,7 +103,7 @@ def test_what_is_kept_names_neither_folders_nor_account(notebook, tmp_path, monk
         *("stream", "display_data", "display_data", "error")
     ]
     shown = json.dumps(cell.outputs, ensure_ascii=False)
-    for name in (str(tmp_path), str(executed.CLONE), str(Path.home()), "somebody", "private"):
+    for name in (str(tmp_path), str(executed.SHIPPED), str(Path.home()), "somebody", "private"):
         assert name not in shown
     assert "It lies in ~/course. As JSON" in shown
     assert "learner learner+ /scratch/learner/tmp" in shown

@@ -62,7 +62,7 @@ def test_a_card_is_read_from_the_lesson(card):
     assert (card.title, card.facts) == ("98 A lesson", "Minutes: 30")
     assert card.commands == ("squeue --me -j JOB_ID", "sinfo -N")
     assert [call.name for call in card.new] == ["lab.submit", "shell.recipe"]
-    assert card.new[0].says == "The run of this recipe: the one there is, or a new one."
+    assert card.new[0].says == "The run of this recipe, an existing or a new one."
     assert card.take_home == ("One [link](../x.md) and `a < b`.", "Two.")
 
 

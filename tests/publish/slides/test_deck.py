@@ -68,7 +68,7 @@ show.moving.collective("all-gather", ranks=3)
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
-secret = 17
+secret = 8161
 ### END SOLUTION
 
 # %% [markdown] id="ex1-why" tags=["solution"]
@@ -181,13 +181,13 @@ def test_the_recap_names_terms_and_exercises_but_no_answer(lesson):
     recap = deck(lesson, terms=["link"])["recap"].body
     assert "<li>link</li>" in recap
     assert "Find out how long it is." in recap
-    assert "17" not in "".join(slide.body for slide in deck(lesson).values())
+    assert "8161" not in "".join(slide.body for slide in deck(lesson).values())
 
 
 def test_the_answer_is_in_the_notes_of_its_exercise(lesson):
     notes = deck(lesson)["ex1"].notes
     assert any("Because of that." in note for note in notes)
-    assert any("secret = 17" in note for note in notes)
+    assert any("secret = 8161" in note for note in notes)
 
 
 def test_all_prose_is_in_the_notes_and_cleaning_up_is_not_shown(lesson):
