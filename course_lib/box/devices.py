@@ -140,7 +140,7 @@ class Pace(Record):
 
 def of_slot(box: settings.Settings) -> Pace:
     if isinstance(box.device_pace, (int, float)):
-        return Pace(factor=float(box.device_pace), why="box.toml says so")
+        return Pace(factor=float(box.device_pace), why="set in box.toml")
     found = find()
     if usable(found, box.gpus, box.slots).names:
         return Pace(factor=1.0, why="the slots are GPUs")
@@ -152,7 +152,7 @@ def of_slot(box: settings.Settings) -> Pace:
     slots, counted, factor = known
     why = f"{_counted(slots, 'slot')} on {_counted(counted, 'core')}"
     if cores != counted:
-        why += f"; {_counted(cores, 'core')} now, remove {path} to choose again"
+        why += f"; now {_counted(cores, 'core')}, so remove {path} to choose again"
     return Pace(factor=factor, why=why, unused=_unused(len(found.names), box))
 
 
@@ -162,8 +162,8 @@ def _unused(count: int, box: settings.Settings) -> str:
         return ""
     path = os.path.join(settings.state_home(), settings.SETTINGS_FILE)
     return (
-        f"{_counted(count, 'GPU')} for {_counted(box.slots, 'slot')}, so these compute on "
-        f"processors; gpus = 'share' in {path} has them share"
+        f"{_counted(count, 'GPU')} for {_counted(box.slots, 'slot')}, so the slots compute on "
+        f"processors; with gpus = 'share' in {path} they share GPUs"
     )
 
 

@@ -184,7 +184,7 @@ def _read(path: str) -> dict[str, object]:
     unknown = sorted(set(values) - set(Settings.fields()))
     if unknown:
         raise SettingsError(
-            f"{path} has {', '.join(unknown)}; known are: {', '.join(Settings.fields())}"
+            f"{path}: unknown {', '.join(unknown)}; use {', '.join(Settings.fields())}"
         )
     return values
 
@@ -208,7 +208,7 @@ def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
         raise SettingsError(f"{path}: gpus = {settings.gpus!r}; use one of {', '.join(GPU_WAYS)}")
     pace = settings.device_pace
     if pace != "auto" and (isinstance(pace, str) or not 1 <= pace < SLOWEST_PACE):
-        raise SettingsError(f'{path}: device_pace = {pace!r}; use "auto", or a number from 1 on')
+        raise SettingsError(f'{path}: device_pace = {pace!r}; use "auto" or a number from 1')
     for text in (settings.default_time, settings.max_time):
         minutes(text)
     if not settings.partition_names:

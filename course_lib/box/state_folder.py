@@ -49,8 +49,8 @@ def make_private(folder: str) -> None:
 
 def _of_another(path: str, owner: int) -> NotPrivate:
     return NotPrivate(
-        f"belongs to another account ({_account(owner)}), which could run code in your jobs:"
-        f" {path}. Name a folder of your own with COURSE_BOX_HOME, or remove this one"
+        f"{path} belongs to another account ({_account(owner)}), which could run code in your jobs."
+        f" Name a folder of your own with COURSE_BOX_HOME, or remove {path}"
     )
 
 

@@ -66,9 +66,9 @@ def test_flat_mode_is_told_with_its_reason_and_stops_no_job(doctor, flat_box):
     code, text = doctor("--run")
     assert code == 0, text
     lines = text.splitlines()
-    why = "flat mode: all nodes share the network of this machine: box.toml says mode = 'flat'"
-    cure = lines[lines.index(f"! {why}") + 1]
-    assert cure.startswith("  → say mode = 'auto' there; until then all lessons run")
+    why = "flat mode: all nodes share the network of this machine, because box.toml sets mode"
+    cure = lines[lines.index(f"! {why} = 'flat'") + 1]
+    assert cure.startswith("  → set mode = 'auto' in box.toml; until then all lessons run")
     assert "a job ran on node1, node2, and host names, shared folder and torch work" in text
 
 
@@ -141,9 +141,9 @@ def test_the_report_counts_what_stops_a_job():
     ("comment", "level", "what", "cure"),
     [
         ("3 (4 slots on 2 cores)", "good", "1/3 of the rate of a core", ""),
-        ("2.5 (box.toml says so)", "good", "box.toml says so", ""),
-        ("3 (4 slots on 2 cores; 8 cores now, remove /a to choose again)", "fair",
-         "(4 slots on 2 cores)", "8 cores now, remove /a to choose again"),
+        ("2.5 (set in box.toml)", "good", "set in box.toml", ""),
+        ("3 (4 slots on 2 cores; now 8 cores, so remove /a to choose again)", "fair",
+         "(4 slots on 2 cores)", "now 8 cores, so remove /a to choose again"),
         ("1 (4 slots on 16 cores; 1 GPU for 4 slots, so these …)", "fair",
          "slot computes at the rate of a core", "1 GPU for 4 slots, so these …"),
     ],

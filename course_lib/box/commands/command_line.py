@@ -145,27 +145,27 @@ class Failure(Exception):
 # Advice for refused options and commands, unless the advice is to leave them out.
 INSTEAD = {
     "--Format": "Choose columns with --format (-o).",
-    "--bcast": "Leave it out: all nodes of the box see the same files.",
+    "--bcast": "Leave it out, because all nodes of the box see the same files.",
     "--cron": "Submit with --begin.",
     "--het-group": "Submit the parts as jobs of their own.",
     "--iterate": "`watch` repeats a command.",
-    "--json": "Choose columns with --format (-o) and read those.",
+    "--json": "Choose columns with --format (-o), and read the columns.",
     "--long": "Choose columns with --format (-o).",
-    "--multi-prog": "Start a script that looks at SLURM_PROCID.",
-    "--steps": "`sacct -j <job id>` shows the steps of a job, `sstat -j` what they use now.",
-    "--yaml": "Choose columns with --format (-o) and read those.",
-    "sacctmgr": "`sacct` shows what ran; here every job runs under your own name.",
+    "--multi-prog": "Start one script that chooses its work by SLURM_PROCID.",
+    "--steps": "`sacct -j <job id>` lists the steps of a job. `sstat -j <job id>` shows their use.",
+    "--yaml": "Choose columns with --format (-o), and read the columns.",
+    "sacctmgr": "`sacct` lists past jobs. Every job of the box belongs to your account.",
     "sattach": "`tail -f slurm-<job id>.out` follows what a job prints.",
-    "sbcast": "All nodes of the box see the same files: `cp` copies one.",
-    "scontrol resume": "`scancel --signal=CONT` lets the steps of a job go on.",
+    "sbcast": "Use `cp`, because all nodes of the box see the same files.",
+    "scontrol resume": "`scancel --signal=CONT` continues the steps of a job.",
     "scontrol show partition": "`sinfo -s` lists the partitions with their time limits.",
     "scontrol suspend": "`scancel --signal=STOP` stops the steps of a job.",
     "scontrol update": "Cancel the job, and submit it again with other options.",
-    "scrontab": "Submit with `sbatch --begin=…`; a script may submit itself again.",
+    "scrontab": "Submit with `sbatch --begin=…`. The script can submit itself again.",
     "sprio": "Jobs start first come, first served.",
-    "sreport": "`sacct -S <day> -X -o jobid,user,elapsed,alloccpus` lists what it would add up.",
-    "sshare": "All of the box is yours: there are no shares to wait for.",
-    "strigger": "Let a job wait for another: `sbatch --dependency=afterany:<job id>`.",
+    "sreport": "`sacct -S <day> -X -o jobid,user,elapsed,alloccpus` lists the time of each job.",
+    "sshare": "The box serves one account, so it has no shares.",
+    "strigger": "`sbatch --dependency=afterany:<job id>` starts a job after another job.",
 }
 
 
@@ -174,5 +174,5 @@ class Unsupported(Failure):
 
     def __init__(self, what: str, instead: str = "", known: Iterable[str] = ()) -> None:
         advice = instead or INSTEAD.get(what, "Leave it out here.")
-        rest = f"it does {', '.join(known)}" if known else f"a real Slurm does. {advice}"
-        super().__init__(f"the box does not do {what}; {rest}")
+        rest = f"it supports {', '.join(known)}" if known else f"a real Slurm does. {advice}"
+        super().__init__(f"the box does not support {what}; {rest}")

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def help_of(command: str, usage: str, syntax: Syntax) -> str:
     """Return the usage, one line per option, and the address of the manual."""
     letters = {long: letter for letter, long in syntax.short.items()}
-    lines = [usage, "", f"{command} of the box; works like {command} of Slurm 22.05."]
-    lines += ["It refuses by name what it does not do.", "", "Options:"]
+    lines = [usage, "", f"This {command} of the box works like {command} of Slurm 22.05."]
+    lines += ["It refuses options that it does not support, and names them.", "", "Options:"]
     for name, kind in syntax.kind.items():
         short = f"-{letters[name]}, " if name in letters else "    "
         lines.append(f"  {short}--{name}{('', '=VALUE', '[=VALUE]')[kind]}")
-    lines += ["", f"What they mean: https://slurm.schedmd.com/archive/slurm-22.05.8/{command}.html"]
+    lines += ["", f"See https://slurm.schedmd.com/archive/slurm-22.05.8/{command}.html"]
     return "\n".join(lines)
 
 
@@ -111,9 +111,8 @@ def _unforeseen(command: str, error: Exception) -> int:
             traceback.print_exc(file=log)
     except OSError:
         traceback.print_exc()
-    print(
-        f"{command}: error: a fault of the box: {error!r}; the trace is in {path}", file=sys.stderr
-    )
+    said = f"error: defect of the box: {error!r} (traceback in {path})"
+    print(f"{command}: {said}", file=sys.stderr)
     return 1
 
 

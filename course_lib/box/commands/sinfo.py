@@ -223,7 +223,7 @@ def _say_if_flat() -> None:
 
     mode, why = probe.describe()
     if mode == probe.FLAT:
-        print(f"sinfo: note: flat mode: all nodes share the network of this machine: {why}",
+        print(f"sinfo: note: flat mode: all nodes share the network of this machine, because {why}",
               file=sys.stderr)  # fmt: skip
 
 

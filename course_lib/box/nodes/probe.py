@@ -24,7 +24,7 @@ def describe(box: settings.Settings | None = None) -> tuple[str, str]:
     """
     box = box or settings.load()
     if box.mode != "auto":
-        forced = _sentence("box.toml says mode = 'flat'", "say mode = 'auto' there")
+        forced = _sentence("box.toml sets mode = 'flat'", "set mode = 'auto' in box.toml")
         return box.mode, forced if box.mode == FLAT else ""
     path = os.path.join(settings.state_home(), CACHE)
     if known := _known(path):
@@ -122,7 +122,7 @@ def explain(error: str, read: Read, *, root: bool) -> tuple[str, str]:
         )
     if forbidden and "mount /proc" in error:
         return (
-            "this container hides parts of /proc, which then cannot be mounted anew",
+            "this container hides parts of /proc, so no node can mount /proc again",
             "start the container with --security-opt systempaths=unconfined"
             " (Kubernetes: procMount: Unmasked)",
         )

@@ -54,7 +54,7 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]]:
     try:
         length, count = _HEADER.unpack(_exactly(connection, _HEADER.size))
         if length > _LONGEST_BYTES:
-            raise Gone("no message of the box")
+            raise Gone("this is not a message of the box")
         while len(files) < count:
             flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
             data, got, _, _ = socket.recv_fds(connection, 1, _FILES_AT_ONCE, flags)
@@ -68,7 +68,7 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]]:
     for file in files:
         os.set_inheritable(file, False)
     if not isinstance(message, dict):
-        raise Gone("no message of the box")
+        raise Gone("this is not a message of the box")
     return message, files
 
 

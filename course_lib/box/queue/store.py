@@ -74,7 +74,7 @@ def connect() -> sqlite3.Connection:
             state_folder.make_private(settings.state_home())
         return _opened(file)[0] or _create(file)
     except state_folder.NotPrivate as error:
-        raise NotOurs(f"the state folder {error}") from error
+        raise NotOurs(str(error)) from error
     except (sqlite3.Error, OSError) as error:
         _check_folder()  # the folder may have been removed in the meantime
         raise StateError(f"{file}: {error}") from error
@@ -123,8 +123,8 @@ def set_aside(file: str, why: str) -> str:
         if os.path.exists(file + suffix):
             os.replace(file + suffix, kept + suffix)
     tell(
-        f"box: the state file {why}; it is kept as {kept} and a new one is begun."
-        " Jobs that were running are ended."
+        f"box: the state file {why}; the box renamed it to {kept} and began a new one."
+        " The box ends all running jobs."
     )
     return kept
 
@@ -195,12 +195,12 @@ def explain(error: StateError) -> str:
         return str(error)
     if is_full(error):
         return (
-            f"the disk that holds {home} is full: free some space."
-            " Jobs that run go on, and their ends are not lost"
+            f"the disk that holds {home} is full. Free some space."
+            " Running jobs continue, and the box will record their ends"
         )
     if "locked" in str(error):
         return (
-            f"another process holds {path()} since {BUSY_S:.0f} s: let it go on, or end it"
+            f"another process has held {path()} for {BUSY_S:.0f} s. Wait, or end this process"
             f" (`fuser {path()}` names it)"
         )
     return (

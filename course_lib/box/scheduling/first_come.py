@@ -155,7 +155,7 @@ def conditions(text: str) -> list[Condition]:
     found: list[Condition] = []
     for sign, name in (("?", "a choice of dependencies (?)"), ("+", "after:<job id>+<minutes>")):
         if sign in text:
-            raise DependencyError(f"the box does not do {name}; a real Slurm does")
+            raise DependencyError(f"the box does not support {name}; a real Slurm does")
     for part in text.split(","):
         kind, *numbers = part.split(":")
         kind = kind.lower()
@@ -165,7 +165,7 @@ def conditions(text: str) -> list[Condition]:
         if kind[:1].isdigit() and not numbers:
             kind, numbers = "afterany", [kind]
         if kind in REFUSED:
-            raise DependencyError(f"the box does not do {kind}; a real Slurm does")
+            raise DependencyError(f"the box does not support {kind}; a real Slurm does")
         if kind not in KINDS or not numbers:
             raise DependencyError(PROBLEM)
         for number in numbers:

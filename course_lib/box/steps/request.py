@@ -36,7 +36,7 @@ def run(gathered: Gathered, command: list[str], job: Job, owns_job: bool) -> int
         say(f"error: {error}")
         return 1
     except messages.Gone:
-        say(f"error: the job {job.id} ended while srun was asking for a step")
+        say(f"error: the job {job.id} ended while srun asked for a step")
         return 1
     finally:
         if attached:

@@ -50,7 +50,7 @@ class BatchScript:
             script = self._copied()
             streams = open_streams(job, host)
         except OSError as error:
-            note(f"the script cannot be started: {error}")
+            note(f"the box cannot start the script: {error}")
             number = IO_FAILED_SIGNAL
             retry(lambda: state.finish_step(job.id, STEP, "CANCELLED", 0, number), LASTING_S)
             self.on_exit(number)

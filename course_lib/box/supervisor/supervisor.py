@@ -84,7 +84,7 @@ def report_failure(job: Job, host: str, why: str) -> None:
     """Report in the job's log and in the queue that its nodes could not be created."""
     with contextlib.suppress(OSError):
         streams = batch_script.open_streams(job, host)
-        os.write(streams[2], f"box: the nodes of the job could not be made: {why}\n".encode())
+        os.write(streams[2], f"box: the nodes of the job were not created: {why}\n".encode())
     note(why)
     probe.forget()
     retry(lambda: state.mark_completing(job.id, NODE_FAIL, 1), LASTING_S)

@@ -44,13 +44,13 @@ def shown(box, job: str) -> dict[str, str]:
         ("-G5", 1, "Batch job submission failed: Requested node configuration is not available"),
         ("-d foo:1", 1, "Batch job submission failed: Job dependency problem"),
         ("--signal=FOO", 255, "Invalid --signal specification"),
-        ("-m plane=2", 1, "the box does not do --distribution=plane=2; a real Slurm does."),
-        ("--gpu-bind=closest", 1, "the box does not do --gpu-bind; a real Slurm does."),
-        ("-N1-2", 1, "the box does not do --nodes=1-2; a real Slurm does."),
-        ("--gres=gpu:a100:1", 1, "the box does not do --gres=gpu:a100:1; a real Slurm does."),
+        ("-m plane=2", 1, "the box does not support --distribution=plane=2; a real Slurm does."),
+        ("--gpu-bind=closest", 1, "the box does not support --gpu-bind; a real Slurm does."),
+        ("-N1-2", 1, "the box does not support --nodes=1-2; a real Slurm does."),
+        ("--gres=gpu:a100:1", 1, "the box does not support --gres=gpu:a100:1; a real Slurm does."),
         ("--array=1-1001", 1, "Batch job submission failed: Invalid job array specification"),
-        ("-n1 : -n1", 1, "the box does not do several components of one job"),
-        ("-F nosuchfile", 1, "the box does not do --nodefile; a real Slurm does."),
+        ("-n1 : -n1", 1, "the box does not support several components of one job"),
+        ("-F nosuchfile", 1, "the box does not support --nodefile; a real Slurm does."),
     ],
 )
 def test_what_can_never_run_is_refused_in_slurms_words(box, options, code, complaint):
@@ -66,8 +66,8 @@ def test_an_option_without_effect_says_so_once_and_the_job_is_taken(box):
     )
     assert done.stdout.strip().isdigit()
     assert done.stderr.splitlines() == [
-        "sbatch: note: the box accepts --switches and does nothing with it",
-        "sbatch: note: the box accepts --contiguous and does nothing with it",
+        "sbatch: note: the box accepts --switches but ignores it",
+        "sbatch: note: the box accepts --contiguous but ignores it",
     ]
 
 
@@ -108,7 +108,7 @@ def test_what_the_box_does_not_do_is_refused_by_name_in_one_line(box, words):
     done = box.run(*words, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
-    assert "the box does not do " in done.stderr
+    assert "the box does not support " in done.stderr
 
 
 def test_every_command_answers_about_itself(box):
@@ -217,7 +217,7 @@ def test_other_commands_of_slurm_refuse_by_name_and_say_what_to_do(box, command)
     done = box.run(command, "show", "-x", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     advice = command_line.INSTEAD.get(command, "Leave it out here.")
-    said = f"{command}: error: the box does not do {command}; a real Slurm does."
+    said = f"{command}: error: the box does not support {command}; a real Slurm does."
     assert done.stderr == f"{said} {advice}\n"
 
 
@@ -231,4 +231,4 @@ def test_other_commands_of_slurm_refuse_by_name_and_say_what_to_do(box, command)
 )
 def test_a_profile_made_for_another_cluster_is_no_reason_to_refuse(box, variable, command):
     done = box.run("env", variable, *command)
-    assert f"{command[0]}: note: {variable} is left aside: the box " in done.stderr
+    assert f"{command[0]}: note: {variable} is ignored: the box " in done.stderr

@@ -23,5 +23,5 @@ def test_a_format_lays_out_and_cuts(capsys):
 
 
 def test_a_field_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(Unsupported, match=r"the field x of squeue; it does i, j"):
+    with pytest.raises(Unsupported, match=r"the field x of squeue; it supports i, j"):
         FIELDS.columns("%i %x")

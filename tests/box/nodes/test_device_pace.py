@@ -38,7 +38,7 @@ def test_a_choice_stays_when_the_cores_change_and_says_how_to_choose_again(cores
     later = devices.of_slot(Settings(**FOUR))
     kept = tmp_path / "home" / "device_pace.txt"
     assert later.factor == 3.0
-    assert later.why == f"4 slots on 2 cores; 1 core now, remove {kept} to choose again"
+    assert later.why == f"4 slots on 2 cores; now 1 core, so remove {kept} to choose again"
     kept.unlink()
     assert devices.of_slot(Settings(**FOUR)).factor == 6.0
 
@@ -49,7 +49,7 @@ def test_gpus_are_as_fast_as_they_are(cores, monkeypatch):
     few = devices.of_slot(Settings(**FOUR))
     assert few.factor == 3.0
     assert few.unused.startswith(
-        "1 GPU for 4 slots, so these compute on processors; gpus = 'share'"
+        "1 GPU for 4 slots, so the slots compute on processors; with gpus = 'share'"
     )
     none = devices.of_slot(Settings(**FOUR, gpus="none"))
     assert (none.factor, none.unused) == (3.0, "")
@@ -105,4 +105,4 @@ def test_a_node_says_what_its_slots_are(paced):
     assert "Comment" not in box.run("scontrol", "show", "node").stdout
     paced(2.5)
     told = box.run("scontrol", "show", "node", "node1").stdout
-    assert "   Comment=device_pace=2.5 (box.toml says so)\n" in told
+    assert "   Comment=device_pace=2.5 (set in box.toml)\n" in told

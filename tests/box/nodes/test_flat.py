@@ -67,8 +67,8 @@ def forbid_namespaces():
 def test_sinfo_says_on_standard_error_that_nodes_share_the_network(flat):
     out, note = of_sinfo(flat)
     assert note == (
-        "sinfo: note: flat mode: all nodes share the network of this machine: box.toml says"
-        " mode = 'flat'. Cure: say mode = 'auto' there."
+        "sinfo: note: flat mode: all nodes share the network of this machine, because box.toml sets"
+        " mode = 'flat'. Cure: set mode = 'auto' in box.toml."
     )
     assert [line.split()[0] for line in out.splitlines()] == ["PARTITION", "box*"]
 

@@ -28,7 +28,7 @@ def test_a_broken_state_file_is_set_aside_and_work_goes_on(queue, home, capsys, 
     assert state.read_job(first) is None
     if content:
         assert len(put_aside(home)) == 1
-        assert "it is kept as" in capsys.readouterr().err
+        assert "the box renamed it to" in capsys.readouterr().err
 
 
 def test_a_state_file_of_another_version_is_set_aside(queue, home, capsys):

@@ -41,7 +41,7 @@ def check_client(job: Job) -> None:
     if job.nodes_given and named > job.nodes_min:
         raise Failure(f"invalid number of nodes (-N {named}-{job.nodes_min})")
     if job.gpus and (job.gpus_per_node or job.gres or job.gpus_per_task):
-        raise Unsupported("--gpus beside another count of devices", "Ask with --gpus-per-node.")
+        raise Unsupported("--gpus together with another count of devices", "Use --gpus-per-node.")
     if job.gpus_per_task and not (job.tasks_given or job.tasks_per_node):
         raise Failure(
             "Failed to validate job spec. --gpus-per-task used without either --gpus or"

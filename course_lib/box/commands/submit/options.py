@@ -138,7 +138,7 @@ def _exclusive(value: str, fields: Fields) -> None:
 
 def _export(value: str, fields: Fields) -> None:
     if "'" in value or '"' in value:
-        raise Unsupported("quotes in --export", "Export the variable, and name it here.")
+        raise Unsupported("quotes in --export", "Export the variable, and give --export its name.")
 
 
 def begin(text: str, option: str) -> float:
@@ -243,12 +243,12 @@ class Gathered:
     def say_left_aside(self, name: str, value: str, why: str = "") -> None:
         """Report an ignored variable. A profile for another cluster must not stop every job."""
         variable = self.prefix + self.options[name].variable
-        reason = why or f"the box does not do --{name}"
-        print(f"{self.command}: note: {variable}={value} is left aside: {reason}", file=sys.stderr)
+        reason = why or f"the box does not support --{name}"
+        print(f"{self.command}: note: {variable}={value} is ignored: {reason}", file=sys.stderr)
 
     def say_notes(self) -> None:
         for name in dict.fromkeys(self.notes):
-            said = f"note: the box accepts --{name} and does nothing with it"
+            said = f"note: the box accepts --{name} but ignores it"
             if name == CPU_BIND:
                 said = "cluster configuration lacks support for cpu binding"  # Slurm's own words
             print(f"{self.command}: {said}", file=sys.stderr)

@@ -65,21 +65,21 @@ def _check_mpi(gathered: Gathered) -> None:
     if mpi == "none":
         return
     if gathered.sources["mpi"] != "environment":
-        raise Unsupported(f"--mpi={mpi}", "Leave it out: torch.distributed needs none.")
-    gathered.say_left_aside("mpi", mpi, "the box has no MPI, and torch.distributed needs none")
+        raise Unsupported(f"--mpi={mpi}", "Leave it out: torch.distributed does not use it.")
+    gathered.say_left_aside("mpi", mpi, "the box has no MPI, and torch.distributed does not use it")
 
 
 def _check_names(gathered: Gathered) -> None:
     names = str(gathered.fields.get("want_nodes", "")).split(",")
     most = [int(str(gathered.fields.get(name) or len(names))) for name in ("nodes_min", "tasks")]
     if len(names) > min(most):
-        raise Unsupported("--nodelist of more nodes than --nodes or --ntasks", "Name fewer nodes.")
+        raise Unsupported("--nodelist longer than --nodes or --ntasks", "Name fewer nodes.")
 
 
 def _in_job(gathered: Gathered, command: list[str], job_id: int) -> int:
     for name in ("exclude", "time"):
         if name in gathered.given:
-            raise Unsupported(f"--{name} of a step", "Only the job itself can have it here.")
+            raise Unsupported(f"--{name} of a step", f"Give --{name} to the job.")
     job = state.read_job(job_id)
     why = "Job is pending execution"
     if job is None or job.state in FINAL_STATES:
