@@ -110,8 +110,8 @@ class Unpacked(io.RawIOBase):
         buffer[: len(data)] = data
         if not data and len(buffer) and not self._left and self._read(1):
             warnings.warn(
-                f"{self.path}: read up to {MOST_UNPACKED_BYTES / 2**30:g} GiB of what it unpacks "
-                "to, and no further",
+                f"{self.path}: only the first {MOST_UNPACKED_BYTES / 2**30:g} GiB of its unpacked "
+                "content were read",
                 stacklevel=2,
             )
             self._left = -1

@@ -48,7 +48,7 @@ class Failure:
         others = [rank for rank in self.ranks if rank != self.rank]
         odd = self.details.get("odd_rank")
         who += (
-            _("; of the ranks compared, {odd} is the odd one", odd=odd) if odd is not None else ""
+            _("; among the compared ranks, rank {odd} differs", odd=odd) if odd is not None else ""
         )
         also = _("\n  Also on ranks {ranks}.", ranks=_first_ranks(others)) if others else ""
         also = _("\n  Also on rank {rank}.", rank=others[0]) if len(others) == 1 else also

@@ -64,7 +64,7 @@ def _lost(log: TrainingLog) -> Failure | None:
     printed = _printed_loss(first)
     if not printed and (not begin or len(bad) < LEAST_WITHOUT_LOSS):
         return None
-    return _to_the_end(first, printed or _("no loss is printed any more"))
+    return _to_the_end(first, printed or _("no loss is printed"))
 
 
 def _without_gradients(log: TrainingLog) -> Failure | None:
@@ -96,7 +96,7 @@ def _printed_loss(row: Any) -> str:
 
 def _to_the_end(first: Any, said: str) -> Failure:
     text = _(
-        "iteration {iteration}: {said}, and so to the end of the log",
+        "from iteration {iteration} to the end of the log: {said}",
         iteration=int(first.iteration),
         said=said,
     )

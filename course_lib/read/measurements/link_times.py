@@ -152,7 +152,7 @@ def links(path: PathLike) -> Links:
     file = file / "links.json" if file.is_dir() else file
     if not file.exists():
         raise NoSuchFileError(
-            _("no {file}; run measure_links.py as a job, it writes this file", file=file)
+            _("{file} does not exist; run measure_links.py as a job to write it", file=file)
         )
     try:
         data = json.loads(file.read_bytes()[:LARGEST_FILE_BYTES])

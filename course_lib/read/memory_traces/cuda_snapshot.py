@@ -127,7 +127,7 @@ def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) ->
         reserved=_reserved(reserved, mine, first),
         fragments=_fragments(mine),
         blocks=alive_at(peak, blocks),
-        note="" if events else _("the snapshot was taken without recording its history"),
+        note="" if events else _("the snapshot has no history, because recording was off"),
     )
 
 

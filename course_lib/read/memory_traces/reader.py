@@ -33,7 +33,7 @@ def memory(path: PathLike | Iterable[PathLike]) -> Memory:
             notes.append(f"{file}: {error}")
             continue
         if not found:
-            notes.append(_("{file}: no memory is recorded in it", file=file))
+            notes.append(_("{file}: it records no memory", file=file))
         timelines += found
     timelines.sort(key=lambda item: (item.rank is None, item.rank or 0, item.source, item.device))
     return Memory(tuple(timelines), tuple(notes))

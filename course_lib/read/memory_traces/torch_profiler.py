@@ -142,8 +142,8 @@ def _loaded(path: Path) -> Any:
             if file.read(1):
                 raise TooLargeError(
                     _(
-                        "it has more than {limit} MiB, and a raw timeline is read as a whole or "
-                        "not at all; record fewer steps",
+                        "it has more than {limit} MiB, the limit for a raw timeline; record fewer "
+                        "steps",
                         limit=LARGEST_RAW_BYTES >> 20,
                     )
                 )

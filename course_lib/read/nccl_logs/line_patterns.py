@@ -161,16 +161,16 @@ def _node(channel: int, rank: int, up: bytes, down: bytes) -> TreeNode:
 MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     (re.compile(pattern), severity, meaning)
     for pattern, severity, meaning in (
-        ("ibvwrap|libibverbs", "warning", "no InfiniBand library: NCCL uses another network"),
+        ("ibvwrap|libibverbs", "warning", "no InfiniBand library; NCCL uses another network"),
         ("iommu=pt", "warning", "a kernel setting that may cost stability, not a failure"),
-        ("Cannot initialize CollNet", "warning", "no in-network reduction: point-to-point is used"),
+        ("Cannot initialize CollNet", "warning", "no in-network reduction"),
         ("Duplicate GPU", "error", "two ranks were bound to the same device"),
         (
             "Call to connect|Connection timed out|Connection refused",
             "error",
             "a peer does not answer",
         ),
-        ("closed by remote peer|Connection reset", "error", "the other side ended first"),
+        ("closed by remote peer|Connection reset", "error", "the peer ended first"),
         ("neither AF_INET", "error", "the network interface has no usable address"),
         ("[Nn]o (socket )?interface found", "error", "no network interface matches the setting"),
         ("out of memory|Cuda failure 2", "error", "a device has no memory left for NCCL's buffers"),
@@ -183,9 +183,9 @@ MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (
             "invalid (usage|argument)|Invalid",
             "error",
-            "the caller gave NCCL something it cannot use",
+            "the caller gave NCCL an invalid argument",
         ),
-        ("Internal check failed|[Ii]nternal error", "error", "see the line that follows it"),
+        ("Internal check failed|[Ii]nternal error", "error", "see the next line"),
         ("Got completion|transport retry", "error", "the InfiniBand link broke"),
     )
 )

@@ -78,16 +78,16 @@ def _waiting(profile: Profile) -> Iterator[Recommendation]:
     if share > MUCH_WAITING:
         last = waits.index[int(waits.to_numpy().argmin())]
         yield Recommendation(
-            _("Ranks wait for another"),
+            _("Ranks wait for a late rank"),
             _(
-                "{share:.1%} of the step time is waiting for others to join a "
-                "collective; rank {last} waits least, so it comes last",
+                "{share:.1%} of the step time is waiting in collectives; rank {last} waits "
+                "least, so it arrives last",
                 share=share,
                 last=last,
             ),
             _(
-                "Look at what rank {last} does before: its data, its share of the work, "
-                "its device.",
+                "Look at what rank {last} does before the collective: its data, its share "
+                "of the work, its device.",
                 last=last,
             ),
             "high" if share > 2 * MUCH_WAITING else "middle",
@@ -103,14 +103,14 @@ def _communication(profile: Profile) -> Iterator[Recommendation]:
         yield Recommendation(
             _("Exposed communication"),
             _(
-                "{exposed:.1%} of the step time is communication that nothing hides "
-                "({hidden:.0%} of all communication is hidden)",
+                "{exposed:.1%} of the step time is exposed communication; computation "
+                "hides {hidden:.0%} of all communication",
                 exposed=exposed,
                 hidden=hidden,
             ),
             _(
-                "Send less often (gradient accumulation), less (a smaller type), or "
-                "while computing (buckets, prefetching); keep chatty groups inside a "
+                "Accumulate gradients, send a smaller type, or send while computing "
+                "(buckets, prefetching). Keep ranks that communicate often inside a "
                 "node."
             ),
             "high" if exposed > 2 * MUCH_COMMUNICATION else "middle",
@@ -125,7 +125,7 @@ def _utilisation(profile: Profile) -> Iterator[Recommendation]:
             _("kernels run during {share:.1%} of the recorded time", share=share),
             _(
                 "Use larger batches or fewer, larger kernels (fused operators, "
-                "torch.compile, CUDA graphs); look for synchronising calls such as "
+                "torch.compile, CUDA graphs). Look for synchronising calls such as "
                 ".item()."
             ),
             "high" if share < LOW_UTILISATION / 2 else "middle",
@@ -139,7 +139,7 @@ def _tensor_cores(profile: Profile) -> Iterator[Recommendation]:
     eligible = operators.loc[operators["tensor_core_eligible"].astype(bool), "device_self_us"].sum()
     if able and profile.tensor_core_share == 0.0 and device and eligible / device > 0.05:
         yield Recommendation(
-            _("Tensor Cores stand idle"),
+            _("Tensor Cores are idle"),
             _(
                 "operators that could use them take {share:.1%} of the device's time",
                 share=eligible / device,

@@ -151,7 +151,7 @@ def _order(diary: Diary) -> Iterator[DiaryFinding]:
     steps = diary.table.sort_values("rank").groupby("iteration")["samples"].agg(" ".join)
     period = steps.nunique()
     if 2 <= period <= len(steps) - 2 and (steps.iloc[period:] == steps.iloc[:-period].values).all():
-        text = N_("after {period} steps the same samples come in the same order again")
+        text = N_("after {period} steps the same samples repeat in the same order")
         yield _found(diary, "same_order", text, None, period + 1, period=period)
 
 
@@ -164,7 +164,7 @@ def _slow(diary: Diary) -> Iterator[DiaryFinding]:
     times = own[rank] / own.drop(columns=rank).median(axis=1)
     factor = float(times.median())
     if factor > SLOWER and (times > SLOWER).mean() > MOST_STEPS:
-        text = N_("rank {rank} ({node}) computes {factor:.1f} times as long as the others")
+        text = N_("rank {rank} ({node}) computes {factor:.1f} times as long as the other ranks")
         yield _found(diary, "slow", text, rank, factor=factor)
 
 
@@ -186,7 +186,7 @@ def _start(diary: Diary) -> Iterator[DiaryFinding]:
     first = diary.table[diary.table["iteration"] == diary.table["iteration"].min()]["loss"].mean()
     even = math.log(diary.vocabulary) if diary.vocabulary else math.nan
     if abs(first / even - 1) > SHARE_OFF_START:
-        text = N_("the first loss is {first:.2f}, and ln({vocabulary}) is {even:.2f}")
+        text = N_("the first loss is {first:.2f}, not ln({vocabulary}) = {even:.2f}")
         yield _found(diary, "start", text, first=first, vocabulary=diary.vocabulary, even=even)
 
 

@@ -72,7 +72,7 @@ def flight(path: PathLike) -> Flight:
     import pandas as pd
 
     missing = N_(
-        'no flight record at {path}; it takes environment={{"TORCH_FR_BUFFER_SIZE": "200"}}'
+        'no flight record at {path}; run with environment={{"TORCH_FR_BUFFER_SIZE": "200"}}'
     )
     rows: list[dict[str, Any]] = []
     for file in found_files(path, ("flight",), lambda file: file.suffix == ".json", missing):

@@ -87,7 +87,7 @@ class Stacks:
         if any(stack.collective for stack in self.ranks):
             return ""
         return _(
-            "No rank is in a collective: the job still moves. Ask again when its log stands still."
+            "No rank is in a collective, so the job makes progress. Ask again when its log stops."
         )
 
     def __str__(self) -> str:

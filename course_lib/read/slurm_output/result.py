@@ -57,8 +57,8 @@ class SlurmText:
     def __str__(self) -> str:
         if not self.tables and not self.submitted:
             return _(
-                "nothing in these {other} lines was understood: no table or record of "
-                "squeue, sinfo, sacct or scontrol",
+                "nothing in these {other} lines was understood, because they hold no table or "
+                "record of squeue, sinfo, sacct or scontrol",
                 other=len(self.other),
             )
         tables = [f"{table.kind}: {len(table.rows)} rows" for table in self.tables]

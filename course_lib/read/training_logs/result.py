@@ -179,8 +179,8 @@ class TrainingLog:
     def __str__(self) -> str:
         if self._understood_nothing:
             return _(
-                "nothing in these {lines} lines was understood: neither Megatron-LM nor "
-                "its relatives nor a program of the course prints such lines",
+                "nothing in these {lines} lines was understood, because neither Megatron-LM, nor "
+                "a program derived from it, nor the course prints such lines",
                 lines=self.lines,
             )
         if self.iterations.empty:

@@ -221,7 +221,7 @@ def test_a_rank_that_idles_before_a_collective_is_named_and_not_the_network(writ
             ),
         )
     first = read.profile(tmp_path).recommendations[0]
-    assert (first.title, first.severity) == ("Ranks wait for another", "high")
+    assert (first.title, first.severity) == ("Ranks wait for a late rank", "high")
     assert first.evidence.startswith("25.0% of the step time")
     assert "rank 1 waits least" in first.evidence
 

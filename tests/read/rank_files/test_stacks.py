@@ -71,8 +71,8 @@ def test_a_job_that_still_moves_is_no_hang(write, tmp_path, hang):
     rank_file(write, 1, STUCK)
     moving = read.stacks(tmp_path / "run")
     moving = type(moving)(moving.ranks[:2])
-    assert "the job still moves" in str(moving)
-    assert "the job still moves" in moving._repr_html_()
+    assert "the job makes progress" in str(moving)
+    assert "the job makes progress" in moving._repr_html_()
 
 
 def test_without_a_majority_all_are_odd(write, tmp_path):
