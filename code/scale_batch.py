@@ -10,7 +10,8 @@ that any two moments of two runs can be compared.
 
 A gradient is a mean over random samples: the true gradient plus noise. With --micro-batch-size the
 program prints squared lengths of gradients: of the micro-batches (`small`), and of their mean over
-the batch (`large`). Noise makes the small ones longer; the difference shows how large it is."""
+the batch (`large`). Noise makes the gradients of micro-batches longer; the difference shows how
+large the noise is."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Te
 
 
 def first_model(args: argparse.Namespace, device: torch.device) -> nn.Module:
-    """Draw initial weights per rank; then all ranks take rank 0's, as with DDP."""
+    """Draw initial weights per rank; then all ranks take rank 0's weights, as with DDP."""
     torch.manual_seed(args.seed + dist.get_rank())
     model = model_of(args.width).to(device)
     if not args.no_broadcast:

@@ -85,7 +85,7 @@ class Copies:
         return each.view(copies, -1).mean(1)
 
     def step(self, loss: Tensor, rates: Tensor, number: int) -> None:
-        """Make a step of Adam; `rates` has one for each copy."""
+        """Make a step of Adam; `rates` has a rate for each copy."""
         found = torch.autograd.grad(loss, list(self.weights.values()))
         gradient = torch.cat([one.flatten(1) for one in found], 1)
         self.mean.lerp_(gradient, 1 - BETAS[0])

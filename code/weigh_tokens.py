@@ -44,7 +44,7 @@ def language_model(vocabulary: int, width: int) -> nn.Module:
 
 
 def lengths_of(args: argparse.Namespace, rank: int) -> list[int]:
-    """Return one long sequence among short ones on even ranks, the reverse on odd ones."""
+    """Return one long sequence among short ones on even ranks, and the reverse on odd ranks."""
     rare, common = (args.long, args.short) if rank % 2 == 0 else (args.short, args.long)
     return [rare] + [common] * (args.micro_batches - 1)
 

@@ -48,8 +48,8 @@ class Background:
 
     One save runs at a time, and all ranks start the same saves.
 
-    The threads use a process group of their own; in the default one their messages would mix with
-    the messages of the training."""
+    The threads use a process group of their own; in the default group, their messages would mix
+    with the messages of the training."""
 
     def __init__(self) -> None:
         self.group = dist.new_group(backend="gloo")

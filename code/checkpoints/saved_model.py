@@ -38,8 +38,9 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
     """Return the last good checkpoint of --load, and warnings; called before the model is built.
 
     As in Megatron, the softmax includes the vocabulary's padding rows. Their number belongs to the
-    model and stays that of the first layout. If this layout needs more rows for an equal split over
-    its tensor ranks, the softmax leaves these out, and the training continues unchanged."""
+    model, and the first layout determines it. If this layout needs more rows for an equal split
+    over its tensor ranks, the softmax leaves out the additional rows, and the training continues
+    unchanged."""
     if not args.load:
         return None, []
     source, warnings = last_good(Path(args.load))

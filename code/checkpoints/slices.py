@@ -3,7 +3,7 @@
     rank<R>.bin   numbers, one slice after the other, and no executable content
     tensors.json  the size of each tensor, and the position of each slice
 
-Data ranks have equal slices; the one with the least to write writes a slice."""
+Data ranks have equal slices; the data rank with the least to write writes a slice."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from process.errors import DataError
 
 
 def vocabulary_size(args: argparse.Namespace) -> int:
-    """Return --vocab-size if given; otherwise read the named files, or those beside the data."""
+    """Return --vocab-size, or read the named files, or else the files beside the data."""
     if args.vocab_size:
         return int(args.vocab_size)
     if args.tokenizer_model:

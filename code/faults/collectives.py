@@ -25,7 +25,7 @@ def wait_for_batch(from_reader: queue.Queue[Any]) -> Any:
 
 class Skipped(Fault):
     """Fault: one rank skips a batch, like `continue` in a loop, and with it a collective. Its next
-    sum pairs with the others' current one; the error shows only in the last step."""
+    sum pairs with the current sum of the other ranks. The error shows only in the last step."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):

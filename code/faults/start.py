@@ -17,7 +17,7 @@ TAKEN: list[socket.socket] = []
 
 
 class ShortTimeout(Fault):
-    """Fault with a short time-out: a lesson cannot wait ten minutes."""
+    """Fault with a short time-out, because a lesson cannot wait ten minutes."""
 
     def at_start(self, args: argparse.Namespace) -> None:
         args.distributed_timeout_minutes = TIMEOUT_S / 60

@@ -21,8 +21,8 @@ def make_parser() -> FlagParser:
 
 def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     """Return the arguments, or raise an ArgumentsError with all problems. If the number of ranks is
-    given, these include the layout's problems. (If there are no others, `grid_from` reports
-    those.)"""
+    given, other problems are reported with the layout's problems. `grid_from` reports the layout's
+    problems if there are no others."""
     argv, notes = other_names.translate(argv)
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)

@@ -3,9 +3,9 @@
 parallel/layout_checks.py checks what depends on that number. ranges.py checks each value by itself,
 so here every value is in its range.
 
-A flag can be without effect because another one is missing. Some such flags are refused, as the
-user waits for a result that will never come: another run's weights, or a profile. The others are
-accepted with a note in the log, because scripts carry them from run to run."""
+A flag has no effect if another flag that it needs is missing. Some such flags are refused, as the
+user waits for a result that will never come: another run's weights, or a profile. The other flags
+are accepted with a note in the log, because scripts carry them from run to run."""
 
 from __future__ import annotations
 

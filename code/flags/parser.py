@@ -87,5 +87,5 @@ class FlagParser(argparse.ArgumentParser):
 
 
 def _is_flag(word: str) -> bool:
-    """Tell whether a word is a flag, also with a wrong dash; a negative number is none."""
+    """Tell whether a word is a flag, also with a wrong dash; a negative number is not."""
     return word != "" and word[0] in DASHES and not re.fullmatch(r".[\d.]*(?:[eE].?\d+)?", word)

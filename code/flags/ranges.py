@@ -97,7 +97,7 @@ class OneOf(Takes):
 
 @dataclass(frozen=True)
 class Text(Takes):
-    """Text that is not empty: an unset variable of a script would give an empty one."""
+    """Text that is not empty: an unset variable of a script would give an empty text."""
 
     rule: str = "a name that is not empty"
 
@@ -132,7 +132,7 @@ class Layers(Takes):
 
 
 def pattern_of(word: str, layers: int) -> list[int]:
-    """Return 0 or 1 for each layer; a list may have another length."""
+    """Return 0 or 1 for each layer. A list in `word` may have a wrong length."""
     if word.isdecimal():
         return [int(number % int(word) == 0) for number in range(layers)]
     parts = LAYER_PART.findall(word)

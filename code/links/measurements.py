@@ -81,8 +81,8 @@ def waited_s() -> float:
 
 
 class Pool:
-    """Numbers to send. A part is used again only after all others, when no cache holds it any more,
-    as a gradient is in no cache."""
+    """Numbers to send. A part is used again only after all other parts. Then no cache holds it any
+    more, just as no cache holds a gradient."""
 
     def __init__(self, size_bytes: int, device: torch.device) -> None:
         self.numbers, self.begin = words(size_bytes, device), 0
@@ -102,7 +102,7 @@ def interleaved(turns: dict[int, int]) -> list[int]:
 
 
 def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.device) -> list[Row]:
-    """Measure one-way times: half of there and back. The first of the pair decides when to stop."""
+    """Measure one-way times, as half of round trips. The pair's first rank decides when to stop."""
     here, (first, second) = dist.get_rank(), pair
     pool, ready = Pool(max(POOL_BYTES, args.max_bytes), device), torch.zeros(1, device=device)
     library(torch.zeros(1, device=device), pair)  # no message waits until a pool is filled

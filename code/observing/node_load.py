@@ -93,7 +93,7 @@ class Devices:
         return [self._one(number, handle) for number, handle in self.handles]
 
     def _one(self, number: int, handle: Any) -> dict[str, Any]:
-        """Return a device's values without those that it does not provide."""
+        """Return the values that a device provides."""
         nvml = self.nvml
         asked: dict[str, Callable[[], Any]] = {
             "utilisation_percent": lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu,

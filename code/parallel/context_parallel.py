@@ -1,6 +1,6 @@
 """Attention and context parallelism: every sequence is cut into pieces, two per rank.
 
-A token attends to all earlier ones, so the last piece of a sequence is much more work than the
+A token attends to all earlier tokens, so the last piece of a sequence is much more work than the
 first. With 2 × ranks pieces, rank r takes pieces r and 2·ranks − 1 − r: one early, one late, and
 all ranks have equal work:
 

@@ -237,7 +237,7 @@ class Replicated:
                 dist.all_reduce(self.gradients, group=self.group.handle)
 
     def gather(self) -> None:
-        """Give every rank the parameters that the others updated."""
+        """Give every rank the parameters that other ranks updated."""
         if self.sharded:
             with communicating("communication: parameters"):
                 mine = self.values[self.shard].clone()  # input and output may not overlap

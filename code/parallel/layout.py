@@ -13,8 +13,8 @@ ranks, on one node with fast links.
 
 A mixture of experts divides the same ranks a second time, for the experts alone. A pipeline stage's
 tp × cp × dp ranks are then etp × ep × edp: slices of an expert's matrices, other experts, and
-copies of the same ones. So experts may be distributed over ranks that are data ranks for the rest
-of the model. Both divisions have the same pipelines."""
+copies of the same experts. So experts may be distributed over ranks that are data ranks for the
+rest of the model. Both divisions have the same pipelines."""
 
 from __future__ import annotations
 

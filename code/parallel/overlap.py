@@ -1,4 +1,4 @@
-"""Gradient sums that run while backward still computes others (--overlap-grad-reduce).
+"""Gradient sums that run while backward computes other gradients (--overlap-grad-reduce).
 
 Backward goes from the last layer to the first. In the last micro-batch, gradients of finished
 layers are final and can be sent while earlier layers compute:
@@ -7,8 +7,8 @@ layers are final and can be sent while earlier layers compute:
     communicating            | bucket 3 | bucket 2 | bucket 1 | ...      | what is left |
 
 A bucket holds --ddp-bucket-size numbers: layers are collected until it is full, and the surplus is
-split off. Large buckets start late; small ones pay the latency of each message. Only matrices are
-sent early: vectors are small, and embeddings come last anyway."""
+split off. Large buckets start late. Small buckets pay the latency of each message. Only matrices
+are sent early: vectors are small, and embeddings come last anyway."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GradientBuckets:
     def layer_done(self, stretch: slice) -> None:
         """Collect final gradients at `stretch` of the buffer, if this is the last backward.
 
-        All ranks of the group send in the order of the layers, which is the same on all."""
+        All ranks of the group send in the order of the layers, which is the same on all ranks."""
         if not self.open:
             return
         # The first layer is first in the buffer, and backward starts at the last, so the collected

@@ -115,7 +115,7 @@ def scores(query: Tensor, key: Tensor, causal: bool) -> Tensor:
 
 
 class Shift:
-    """Tensor that is sent to the next rank of the ring while the previous rank's is received."""
+    """Tensor that goes to the next rank of the ring while the previous rank's tensor arrives."""
 
     def __init__(self, x: Tensor, group: Group) -> None:
         self.x, self.box = (

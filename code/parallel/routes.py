@@ -59,8 +59,7 @@ class Route:
         return None
 
     def ends(self, way: str) -> tuple[int | None, int | None]:
-        """Return the ranks that this one sends to and receives from that way; None if there is
-        none.
+        """Return the ranks that this rank sends to and receives from that way, or None.
 
         Only the first and last stage wrap around, and only they lack a neighbour on one side."""
         ahead, stages = 1 if way.startswith("forward") else -1, len(self.ranks)
@@ -88,7 +87,8 @@ def connect(route: Route, directions: dict[str, Any], like: Tensor) -> None:
     NCCL connects two ranks at their first message, and blocks the program until both take part,
     even in isend and irecv. A schedule posts receives early: the first stage for a gradient before
     it sends an activation, the second stage for the activation. Both would block for ever. Here all
-    stages use one way together, then the next. gloo connects ranks when it creates the group."""
+    stages use the first route together, then all use the next route, and so on. gloo connects ranks
+    when it creates the group."""
     if len(route.ranks) == 1 or dist.get_backend() == "gloo":
         return
     for way, group in directions.items():

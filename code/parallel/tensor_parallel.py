@@ -3,8 +3,8 @@
     column parallel   Y = X Wᵀ, W split by rows (outputs):  each rank gets a slice of Y
     row parallel      Y = X Wᵀ, W split by columns (inputs): each rank gets a partial sum of Y
 
-An MLP has one of each, so it needs one sum in forward and one in backward. The sums are pairs of
-autograd functions: the forward of one is the backward of the other:
+An MLP has one matmul of each kind, so it needs one sum in forward and one in backward. The sums are
+pairs of autograd functions: the forward of one is the backward of the other:
 
                   forward          backward
     CopyIn        nothing          all-reduce        before a column-parallel matmul

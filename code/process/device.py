@@ -135,9 +135,8 @@ def memory_limit_bytes() -> int | None:
 
 
 def limit_memory(device: torch.device) -> None:
-    """Limit the memory of a CPU rank like its device's, counted from now on.
-
-    A GPU may be limited to less than it has."""
+    """Limit the memory that a CPU rank allocates from now on to its device's memory. A GPU may be
+    limited to less memory than it has."""
     wanted = memory_limit_bytes()
     if wanted is None:
         return

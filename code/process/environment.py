@@ -1,8 +1,8 @@
 """Environment variables of a rank from launchers and job scripts: its identity and its numbers.
 
 A wrong variable is an error like a wrong flag, with a message: `int("abc")` would end in a
-traceback. A rank that knows its number but not the number of ranks would train alone, next to
-others that do the same."""
+traceback. A rank that knows its number but not the number of ranks would train alone, next to other
+ranks that do the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 
 
 def environment_of_rank() -> tuple[int, int, int]:
-    """Return rank, world size and local rank from torchrun or srun; else those of a single rank."""
+    """Return rank, world size and local rank from torchrun or srun, or of a single rank."""
     for names in (TORCHRUN, SLURM):
         if all(name in os.environ for name in names):
             return _checked(names)
@@ -32,7 +32,7 @@ def environment_of_rank() -> tuple[int, int, int]:
 
 
 def environment_or_alone() -> tuple[int, int, int]:
-    """Return the same for an error message; wrong variables count as a single rank."""
+    """Return the environment for an error message. Wrong variables count as a single rank."""
     try:
         return environment_of_rank()
     except SurroundingsError:
@@ -57,7 +57,7 @@ def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
 
 
 def check_interface() -> None:
-    """Check the interface's name; gloo's message would be a screen of addresses."""
+    """Check the interface's name, because gloo's message fills a screen with addresses."""
     wanted = os.environ.get("GLOO_SOCKET_IFNAME", "")
     there = [name for _, name in socket.if_nameindex()]
     if any(name and name not in there for name in wanted.split(",")):

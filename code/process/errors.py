@@ -139,7 +139,7 @@ def printable(text: str) -> str:
 
 
 def run_alone(main: Callable[[], int]) -> NoReturn:
-    """Run a program without torch and other ranks (the others use exit.py)."""
+    """Run a program without torch and other ranks (other programs use exit.py)."""
     try:
         code = main()
     except (AskedError, OSError, KeyboardInterrupt) as error:

@@ -104,7 +104,7 @@ def _kept(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inside(error: BaseException, file: Path) -> TracebackType | None:
-    """Return the traceback from the file's first frame on; its callers are not the learner's."""
+    """Return the traceback from the file's first frame on, without the course's frames."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
         trace = trace.tb_next

@@ -1,9 +1,9 @@
 """Pacing of a device slot that is no GPU, independent of its neighbours' load.
 
 Four slots may share two cores. Without pacing, a slot computes faster while its neighbour waits,
-which no GPU does, and one would measure the machine's scheduler. So each interval of computing is
-stretched, by a sleep at its end, to COURSE_DEVICE_PACE times its processor time. With a factor of 3
-on two cores, four slots have enough time, and one alone is no faster.
+which a GPU does not. Then one would measure the machine's scheduler. So each interval of computing
+is stretched, by a sleep at its end, to COURSE_DEVICE_PACE times its processor time. With a factor
+of 3 on two cores, four slots have enough time, and one alone is no faster.
 
 An interval ends at communication, and with a micro-batch or a step. Messages are not paced. Without
 the variable, or with 1, nothing is paced.
@@ -91,7 +91,7 @@ class Pace:
         self.began_s, self.used_s = ends_s, self.used_s + computed_s
 
     def usual_s(self, computed_s: float) -> float:
-        """Return the usual time; an interval without a name has no others for comparison."""
+        """Return the usual time; an interval without a name has nothing to compare with."""
         self.part += 1
         if not self.name:
             return computed_s

@@ -129,7 +129,8 @@ class Hub:
 
 
 class Peers:
-    """Other ranks, from the view of one. Only `watch` raises errors; a lost store is ignored."""
+    """Other ranks, from the view of one rank. Only `watch` raises errors; a lost store is
+    ignored."""
 
     def __init__(self, store: dist.Store, rank: int, world_size: int) -> None:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # torchrun may restart them
@@ -270,7 +271,7 @@ class Peers:
         return is_first
 
     def leave(self, spoke: bool) -> None:
-        """Announce the failure, and let the others report before this rank ends."""
+        """Announce the failure, and let the other ranks report before this rank ends."""
         self.leaving = True
         self._say_farewell()
         self._ask(lambda store: store.set("news", "failed"))
@@ -282,7 +283,7 @@ class Peers:
         time.sleep(MARGIN_S if self.keeps_store else 0 if spoke else MARGIN_S / 4)
 
     def finish(self) -> None:
-        """Wait until all ranks are through; until then, a rank that dies is detected."""
+        """Wait until all ranks have finished. Until then, a rank that dies is detected."""
         if self._ask(lambda store: store.add("through", 1)) == self.size:
             self._ask(lambda store: store.set("news", "over"))
         self.over.wait()

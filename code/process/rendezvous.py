@@ -1,6 +1,6 @@
 """Rendezvous of the ranks in a store, which rank 0 or torchrun's agent holds.
 
-A failed rendezvous is reported in one line; torch's own message is a screen of addresses."""
+A failed rendezvous is reported in one line. Torch's own message fills a screen with addresses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_address() -> None:
 
 
 def check_name(within_s: float) -> None:
-    """Check the name of the meeting point; the store would try a wrong one until its time-out."""
+    """Check the name of the meeting point; the store would try a wrong name until its time-out."""
     name, began = os.environ["MASTER_ADDR"], time.monotonic()
     while True:
         try:

@@ -19,7 +19,7 @@ class FiniteCheck:
     """Check of this rank's loss and of the norm of the whole gradient.
 
     A dynamic loss scale finds its value through non-finite gradients: as in Megatron-LM, they are
-    no error. But when the scale is at its minimum, they do not disappear."""
+    not an error. But when the scale is at its minimum, they do not disappear."""
 
     def __init__(self, args: argparse.Namespace, device: torch.device) -> None:
         dynamic = args.fp16 and args.loss_scale is None

@@ -95,7 +95,7 @@ class Quantised:
 def quantise(
     matrix: Tensor, dtype: torch.dtype, block: tuple[int, int], groups: Sequence[Group]
 ) -> Quantised:
-    """Quantise [m, k] in blocks of so many numbers along m and k; 0 is the whole dimension,
+    """Quantise [m, k] in blocks of `block` numbers along m and k; 0 is the whole dimension,
     including what other ranks of its group have."""
     m, k = matrix.shape
     down, along = block[0] or m, block[1] or k

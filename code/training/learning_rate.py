@@ -31,7 +31,7 @@ def warmup_steps(args: argparse.Namespace) -> float:
 
 
 def learning_rate(done: int, args: argparse.Namespace) -> float:
-    """Return the rate of the step after `done` others."""
+    """Return the rate of the step after `done` steps."""
     warmup, highest = warmup_steps(args), float(args.lr)
     if warmup > 0 and done <= warmup:
         return float(args.lr_warmup_init + (highest - args.lr_warmup_init) * done / warmup)

@@ -185,7 +185,7 @@ class Stage(nn.Module):
         return turns_of(my_positions(args.seq_length, self.layout.context), width, args.rotary_base)
 
     def forward(self, x: Tensor, labels: Tensor, masks: Masks | None = None) -> Tensor:
-        """Map tokens (first piece) or rows to rows, or (last piece) to the loss of every token."""
+        """Map rows to rows. The first piece takes tokens; the last returns each token's loss."""
         if self.piece.first:
             x = self.embed(x)
             x = masks.of_hidden(x, "embedding") if masks else x

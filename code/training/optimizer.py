@@ -35,8 +35,8 @@ class LossScale:
     good_steps: int = 0
 
     def go_on_from(self, saved: dict[str, Any]) -> None:
-        """Continue from a saved state. A fixed scale comes from the flag, and other precisions have
-        none: with the 1 of a bfloat16 run, a float16 run would lose its small gradients."""
+        """Continue from a saved state. A fixed scale comes from the flag. Other precisions have no
+        scale: with the scale 1 of a bfloat16 run, a float16 run would lose its small gradients."""
         if self.dynamic and saved["dynamic"]:
             self.scale = max(self.least, saved["scale"])
             self.hysteresis = min(saved["hysteresis"], self.patience)

@@ -16,7 +16,7 @@ chosen more often. Two remedies can be used, alone or together:
              size of a micro-batch, but not on the ranks that share one.
     a bias   (--moe-router-enable-expert-bias)  is added to the scores only for the choice of
              experts. After each step it is raised for an expert with fewer tokens than the mean,
-             and lowered for one with more. There is no gradient."""
+             and lowered for an expert with more. There is no gradient."""
 
 from __future__ import annotations
 
@@ -109,8 +109,9 @@ class Router(nn.Module):
     def _balance(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
         """Return this rank's part of a micro-batch's loss, and the micro-batch's tokens.
 
-        Tensor and context ranks have other rows. They exchange the choices; with them, each rank's
-        own scores give a part of the sum and its gradient, without another message."""
+        Tensor and context ranks have other rows, so they exchange the choices. From all choices and
+        its own scores, each rank computes its part of the sum and the gradient, without another
+        message."""
         group = self.groups.micro_batch
         tokens, rows = summed(tokens, group), scores.shape[0] * group.size
         shares = scores if self.softmax else scores / scores.sum(1, keepdim=True)
@@ -119,7 +120,7 @@ class Router(nn.Module):
 
     @torch.no_grad()
     def move_bias(self) -> None:
-        """Raise the bias of experts with fewer choices than the mean; lower the others."""
+        """Raise the bias of experts with fewer choices than the mean; lower the other biases."""
         if self.bias is not None and self.tokens is not None:
             tokens = summed(self.tokens, self.groups.stage).float()
             self.bias += self.rate * (tokens.mean() - tokens).sign()

@@ -66,8 +66,7 @@ def test(accumulate: Any, ranks: Ranks) -> None:
 
 
 def micro_batches(ranks: Ranks, rank: int, step: int) -> Pairs:
-    """Draw the micro-batches of a rank: 3 or 4, with a beginning that has no loss, as a question
-    has none."""
+    """Draw the micro-batches of a rank: 3 or 4. Their beginning has no loss, like a question."""
     drawn = ranks.draw(*(3 + rank % 2) * [(SAMPLES, LENGTH + 1)])
     pairs = []
     for number, one in enumerate(drawn):

@@ -2,8 +2,8 @@
 waits.
 
 A dispatch mode sees every call to a process group, through any function: `torch.distributed`,
-functional collectives, methods of a group. It records a call before it runs, even one that never
-returns or that ends the process."""
+functional collectives, methods of a group. It records a call before it runs, even if the call never
+returns or ends the process."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Calls(TorchDispatchMode):
             one.clear()
 
     def install(self) -> None:
-        """Wrap the functions that wait (waiting is no operator), and watch threads."""
+        """Wrap the functions that wait (waiting is not an operator), and watch threads."""
         future = torch._C.Future
         for kind, name in ((dist.Work, "wait"), (dist.Work, "synchronize"), (future, "wait")):
             setattr(kind, name, self._waiting(getattr(kind, name)))

@@ -1,8 +1,8 @@
 """Comparison of a result with the right one, by measurements that distinguish mistakes.
 
-The most informative one is the share of each rank's numbers in a result. In a sum over four ranks
-each share is one; in a mean, a quarter; in a sum without rank 2, its share is zero. As inputs are
-random, the result alone determines these shares."""
+The most informative measurement is the share of each rank's numbers in a result. In a sum over four
+ranks each share is one; in a mean, a quarter; in a sum without rank 2, its share is zero. As inputs
+are random, the result alone determines these shares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def difference(
     found: Any, wanted: Tensor, summands: Sequence[Tensor] = (), pieces: int = 1,
     mistakes: Mapping[str, Tensor | None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the difference, empty if there is none. `mistakes` are results of likely mistakes."""
+    """Return the difference, or an empty text. `mistakes` are results of likely mistakes."""
     if not isinstance(found, Tensor):
         return {"mistake": "none" if found is None else "no tensor", "has": type(found).__name__}
     found = found.detach()
@@ -73,8 +73,8 @@ def right_digits(found: Tensor, wanted: Tensor) -> int:
 def shares_by_piece(
     result: Tensor, summands: Sequence[Tensor], pieces: int
 ) -> list[list[float]] | None:
-    """Return the shares of the summands in each piece; None if a piece is no weighted sum of them,
-    or too short."""
+    """Return the shares of the summands in each piece, or None if a piece is too short or not a
+    weighted sum of them."""
     cut = [one.flatten().tensor_split(pieces) for one in (result, *summands)]
     table = []
     for wanted, *columns in zip(*cut, strict=True):

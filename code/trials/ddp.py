@@ -47,7 +47,7 @@ class Serial(nn.Module):
 
 
 def test(DDP: Any, ranks: Ranks) -> None:
-    """Run two steps of the learner's model and of the serial one, and compare after each part."""
+    """Run two steps of the learner's model and of the serial model, and compare after each part."""
     ignore_what_is_there()
     serial, model = Serial(ranks.seed), Serial(ranks.seed + ranks.rank)
     drawn = [Serial(ranks.seed + rank).state_dict() for rank in range(ranks.size)]

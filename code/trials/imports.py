@@ -27,9 +27,9 @@ class CourseImport(ImportError):
 
 
 def refuse_course_imports(folder: Path) -> None:
-    """Refuse, from now on, that files in this folder import finished answers, of the course or of
-    PyTorch, or read the course's text, for exec or by runpy. The course's own modules can still
-    import each other."""
+    """Refuse imports of finished answers, of the course or of PyTorch, by files in this folder.
+    Also refuse that these files read the course's text, for exec or by runpy. The course's own
+    modules can still import each other."""
     sys.addaudithook(functools.partial(_refuse_reading, str(folder)))
     for place, name in ((builtins, "__import__"), (importlib, "import_module")):
         setattr(place, name, _refusing(getattr(place, name), str(folder)))

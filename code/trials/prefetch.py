@@ -100,7 +100,7 @@ def ends(ahead: Any, depth: int, ranks: Ranks) -> None:
 
 
 def result_of(work: Callable[[], object]) -> object:
-    """Return what it returns or raises; a text if it waits for ever."""
+    """Return the function's result or error, or a text if it waits for ever."""
     found: list[object] = ["it waits"]
 
     def run() -> None:

@@ -38,7 +38,7 @@ def refuse_torchs_own(name: str) -> None:
 
 
 class Ranks:
-    """Ranks of a test, from the view of one. Before the learner's code runs again, they agree
+    """Ranks of a test, from the view of one rank. Before the learner's code runs again, they agree
     through a separate store that all assertions hold."""
 
     def __init__(self, notes: Notes, calls: Calls, store: dist.Store, seed: int) -> None:
@@ -71,8 +71,8 @@ class Ranks:
         summands: Sequence[Any] = (), pieces: int = 1,
         mistakes: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        """Assert that a tensor, or each one of a table, is right. `summands` are the contributions
-        of the ranks, and `mistakes` are results of likely mistakes."""
+        """Assert that a tensor, or each tensor of a table, is right. `summands` are the
+        contributions of the ranks, and `mistakes` are results of likely mistakes."""
         if isinstance(wanted, Tensor):
             told = difference(found, wanted, summands, pieces, mistakes)
             self.holds(what, not told, **told)

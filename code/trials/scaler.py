@@ -56,7 +56,7 @@ def test(Scaler: Any, ranks: Ranks) -> None:
 
 
 def planted(drawn: Tensor, step: int) -> Tensor:
-    """Make the gradients of one rank large, and those of the others small."""
+    """Make the gradients of one rank large, and the gradients of the other ranks small."""
     gradients = SMALL * drawn / drawn.abs().amax(1, keepdim=True)
     gradients[step % len(drawn)] /= SMALL
     if step == NAN_AT:

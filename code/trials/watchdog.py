@@ -83,8 +83,8 @@ class Watchdog:
             return False
 
     def leave(self, code: int) -> NoReturn:
-        """End this rank after a delay, in which all write: a launcher ends all when one has
-        ended."""
+        """End this rank after a delay, in which all ranks write. A launcher ends all ranks when one
+        has ended."""
         with contextlib.suppress(RuntimeError):
             self.store.set(FAILED, "")
         time.sleep(LAST_WORDS_S)

@@ -5,7 +5,7 @@
 Each rank has an early and a late piece of the sequence, and keys and values go round a ring. By
 hand, this is `attend_in_a_ring`; `attend_over_ranks` gathers them instead. In PyTorch, a context
 manager splits the tensors in the same way and replaces scaled_dot_product_attention. PyTorch knows
-the GPU's kernels only (2.13); `on_processors` adds the one for processors."""
+the GPU's kernels only (2.13); `on_processors` adds the kernel for processors."""
 
 from __future__ import annotations
 

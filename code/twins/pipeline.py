@@ -45,7 +45,7 @@ def loss_of_rows(y: Tensor, target: Tensor) -> Tensor:
 
 
 class OneLayer(nn.Module):
-    """Stage by hand: the last one returns the loss of every row."""
+    """Stage by hand: the last stage returns the loss of every row."""
 
     def __init__(self, index: int, stages: int) -> None:
         super().__init__()

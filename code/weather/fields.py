@@ -27,7 +27,7 @@ TURN = math.radians(20)  # by which friction turns the wind at the ground toward
 
 
 def fields_of(atmosphere: Atmosphere, state: Tensor) -> Tensor:
-    """Return [20, height, width], from north to south as in those files."""
+    """Return [20, height, width], from north to south as in the reanalysis files."""
     stream = atmosphere.stream(state)
     east, north = atmosphere.winds(state)
     t850 = atmosphere.temperature(state)

@@ -63,7 +63,7 @@ class RecordedStep:
         return self.loss.clone()  # the next step overwrites it
 
     def _kernel_by_kernel(self, inputs: Inputs, after_forward: Callable[[], None] | None) -> Tensor:
-        """Run without a graph; streams wait for each other, first for the batch, then for the
+        """Run without a graph; streams wait for each other, first for the batch and then for the
         weights."""
         self.clear()
         self.side.wait_stream(torch.cuda.current_stream())

@@ -9,8 +9,8 @@ from weather.fields import WIND_10M
 
 
 def relative_l2(forecast: Tensor, truth: Tensor) -> Tensor:
-    """Return each sample's error: its norm relative to the truth's, with all fields scaled alike. A
-    forecast of the long-term mean has 1."""
+    """Return each sample's error: its norm relative to the norm of the truth, with all fields
+    scaled alike. A forecast of the long-term mean has an error of 1."""
     error, whole = (x.flatten(1) for x in (forecast - truth, truth))
     return error.norm(dim=1) / whole.norm(dim=1)
 

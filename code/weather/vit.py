@@ -1,7 +1,7 @@
 """Vision transformer for forecasts: patches of all fields in, the fields six hours later out.
 
 Ranks may share it in two ways. Tensor ranks have some heads and a part of the MLP's inner width,
-for all patches; context ranks have all weights, for some patches."""
+for all patches. Context ranks have all weights, for some patches."""
 
 from __future__ import annotations
 

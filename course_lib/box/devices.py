@@ -81,7 +81,8 @@ def _listed(*folder: str) -> list[str]:
 
 
 def _chosen(count: int, limits: list[str | None]) -> list[str]:
-    """Apply the limits in order. Each limit selects among the names that the last one left."""
+    """Apply the limits in order. Each limit selects among the names that the previous limit
+    left."""
     names = [str(number) for number in range(count)]
     for limit in limits:
         names = names if limit is None or not names else _limited(names, limit)

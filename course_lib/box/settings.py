@@ -190,7 +190,7 @@ def _read(path: str) -> dict[str, object]:
 
 
 def check(settings: Settings, path: str = SETTINGS_FILE) -> Settings:
-    """Return the same settings, or raise an error that names the value, the rule and the file."""
+    """Return the settings, or raise an error that names the value, the rule and the file."""
     kinds = {"int": (int,), "float": (int, float), "str": (str,)}
     kinds["float | str"] = (int, float, str)
     for name, kind in Settings.__annotations__.items():

@@ -56,8 +56,8 @@ def is_binary(path: Path) -> bool:
 
 
 def _is_noise(head: bytes) -> bool:
-    """Tell whether bytes are no UTF-8 and more than 4 % are control characters that no program
-    prints. Packed and encrypted bytes have 9 %. Zeros do not count: files with holes have them."""
+    """Tell whether bytes are not UTF-8 and more than 4 % are control characters that no program
+    prints. Packed and encrypted bytes have 9 %. Zeros do not count, as holes in files are zeros."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return False
@@ -71,7 +71,7 @@ def unpacked(path: Path, kind: str) -> io.RawIOBase:
 
 
 def _parts(path: Path, kind: str) -> Iterator[IO[bytes]]:
-    """Yield the file or files inside, one after the other."""
+    """Yield the files inside a packed file, one after the other."""
     if kind == "zip":
         with zipfile.ZipFile(path) as archive:
             yield from (archive.open(one) for one in archive.infolist() if not one.is_dir())
@@ -92,7 +92,7 @@ def _module(kind: str) -> Any:
 
 class Unpacked(io.RawIOBase):
     """Content of a packed file, up to a limit, since a few megabytes can unpack to gigabytes. A
-    warning says if there is more."""
+    warning reports further content."""
 
     def __init__(self, path: Path, parts: Iterator[IO[bytes]]) -> None:
         self.path = path
@@ -240,7 +240,7 @@ def blocks(
 def all_blocks(
     path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
 ) -> Iterator[bytes]:
-    """Yield the same blocks, and raise an `UnreadableError` after the readable part."""
+    """Yield blocks as `blocks` does, and raise an `UnreadableError` after the readable part."""
     with open_any(path) as file:
         if _is_noise(_head(file)):
             raise UnreadableError(_("it is neither text nor packed in a known format"))
@@ -282,7 +282,7 @@ def json_rows(path: Path, last_bytes: int | None = None) -> Iterator[Any]:
 
 
 class Tail:
-    """Reader of a growing file: each `poll` yields the bytes that were added since the last one."""
+    """Reader of a growing file: each `poll` yields the bytes added since the last `poll`."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)

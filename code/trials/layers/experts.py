@@ -101,7 +101,7 @@ def each_expert(x: Tensor, up: Tensor, down: Tensor) -> Tensor:
 
 
 def through_router(x: Tensor, weights: list[Tensor], dy: Tensor) -> Tensor:
-    """Return the gradient of x if none comes back from the experts."""
+    """Return the gradient of x if no gradient comes back from the experts."""
     results = each_expert(x, *weights[1:]).detach()
 
     def alone(rows: Tensor) -> Tensor:

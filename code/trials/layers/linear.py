@@ -58,7 +58,7 @@ def test_column(ColumnParallel: Any, ranks: Ranks) -> None:
 
 
 def test_row(RowParallel: Any, ranks: Ranks) -> None:
-    """Test the layer; a single rank may hold the bias. If none does, y lacks it."""
+    """Test the layer; a single rank may hold the bias. If no rank holds it, y lacks it."""
     rank, size = ranks.rank, ranks.size
     weight, bias = ranks.draw((OUTPUTS, INPUTS), (OUTPUTS,))
     own = made(RowParallel, weight, bias, ranks)
@@ -156,7 +156,7 @@ def backward(y: Tensor, dy: Tensor, when: str, ranks: Ranks) -> None:
 
 def watch_gradients(y: Tensor, handed_on: list[tuple[Tensor, Tensor]]) -> None:
     """Record copies of all gradients that backward passes on, to detect functions that change their
-    input in place, which others use as well."""
+    input in place, although other functions use it as well."""
 
     def keep(_: Sequence[Tensor | None], came: Sequence[Tensor | None]) -> None:
         handed_on.extend((one, one.clone()) for one in _ if one is not None)

@@ -3,8 +3,8 @@
 noise, true, error = noise_scale(gradients, samples)
 
 gradients: [steps, parameters], this rank's mean over so many samples in each step. They are drawn
-with a known G and Σ. The result is compared with the plain estimate from all of them, and this one
-with the known values, within its own standard error."""
+with a known G and Σ. The result is compared with the plain estimate from all of these gradients.
+The plain estimate is compared with the known values, within its own standard error."""
 
 from __future__ import annotations
 

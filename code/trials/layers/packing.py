@@ -3,7 +3,7 @@
 own = Packed(documents, length)     tokens, targets, positions, owners: [rows, length]
 own.visible()                       [rows, queries, keys]: True if a query may look at a key
 own.loss(scores)                    this rank's part of the mean over the targets of all ranks
-Each rank has other documents, and its gradients have to be those of each document alone."""
+Each rank has other documents, and its gradients have to equal each document's own."""
 
 from __future__ import annotations
 

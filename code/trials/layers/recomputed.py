@@ -2,7 +2,7 @@
 backward, with the same dropout.
 
 The reference calls the layers themselves, from the same random state. The first model begins with
-samples, which need no gradient; the second one with something that does."""
+samples, which need no gradient; the second model begins with a tensor that does."""
 
 from __future__ import annotations
 

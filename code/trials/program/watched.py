@@ -199,7 +199,7 @@ class Watched:
         return batches
 
     def finish(self) -> None:
-        """Write the epoch; its last loss is known only when the next activity begins."""
+        """Write the epoch, whose last loss is known only when the next activity begins."""
         if self.epoch is not None:
             weights = None if self.optimizer is None else norm(weights_of(self.optimizer))
             told = {"weights": weights, "wrapped": self.forwards, "met": self.met}

@@ -47,7 +47,7 @@ def split_words(text: str) -> list[str]:
 
 
 def read_word(word: str) -> JobWord | None:
-    """Read a typed job number. Return None if the word is not one."""
+    """Read a typed job number. Return None if the word is not a job number."""
     number, array, tasks = word.partition("_")
     if not arrays.is_number(number):
         return None
@@ -173,7 +173,7 @@ def of_squeue(options: dict[str, str]) -> JobFilter:
 
 
 def unknown_users(users: set[str]) -> list[str]:
-    """Return the names that are no users of this machine. Any number is accepted."""
+    """Return the names that are not users of this machine. Any user number is accepted."""
     import pwd
 
     found = []

@@ -95,7 +95,7 @@ class Fields:
             raise Unsupported(f"the field {word} of {self.command}", known=names)
 
     def columns(self, format: str) -> tuple[list[Column], str]:
-        """Read a format such as `%.18i %P…`. Return the columns and the text after the last one."""
+        """Read a format such as `%.18i %P…`. Return the columns and the text after them."""
         before, *tokens = format.split("%")
         found = []
         for token in tokens:
@@ -163,7 +163,7 @@ def print_accounting(
 
 
 def _padded(text: str, width: int, cut: str = "+") -> str:
-    """Align a text. A text that is too long ends in `+`; a header is cut without it."""
+    """Align a text. A text that is too long ends in `+`; a header is cut without `+`."""
     size = abs(width)
     if not size:
         return text

@@ -217,7 +217,7 @@ def build(addresses: list[str], prefix: int, link_gbit: float) -> list[int]:
 
 
 def _plug(switch_namespace: int) -> tuple[int, Netlink]:
-    """Create a network namespace for a node, with a socket in it, and return to the switch's."""
+    """Create a node's network namespace with a socket, and return to the switch's namespace."""
     libc.unshare(libc.NEWNET)
     try:
         _disable_ipv6()

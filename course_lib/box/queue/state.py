@@ -233,7 +233,7 @@ FIRST_PRIORITY = 4294901759
 
 
 def take_priority(db: Connection) -> int:
-    """Return the next lower priority. A released job gets one at the end of the queue."""
+    """Return the next lower priority. A released job goes to the end of the queue."""
     row = db.execute("SELECT value FROM fact WHERE name = 'next_priority'").fetchone()
     priority = int(row[0]) if row else FIRST_PRIORITY
     db.execute("INSERT OR REPLACE INTO fact VALUES ('next_priority', ?)", (str(priority - 1),))

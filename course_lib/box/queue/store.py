@@ -343,7 +343,7 @@ def ids(text: str) -> tuple[int, ...]:
 
 
 def take_number(db: sqlite3.Connection) -> int:
-    """Take the next job number. A submission test also uses one up, as in Slurm."""
+    """Take the next job number. A submission test also takes a number, as in Slurm."""
     job_id = int(db.execute("SELECT value FROM fact WHERE name = 'next_job_id'").fetchone()[0])
     db.execute("UPDATE fact SET value = ? WHERE name = 'next_job_id'", (str(job_id + 1),))
     return job_id

@@ -111,7 +111,7 @@ def code_of(status: int) -> int:
 
 
 class Report:
-    """Collects ends at about the same time, to print one line per node."""
+    """Collection of tasks that end at about the same time, to print one line per node."""
 
     def __init__(self, nodes: list[str], tasks: list[list[int]]) -> None:
         self.node_of = {

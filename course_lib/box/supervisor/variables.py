@@ -79,7 +79,7 @@ class JobVariables:
         return found
 
     def of_node(self, place: int, number: int, cpus: int) -> Variables:
-        """Return the variables of a node. `place` counts the job's nodes, `number` the step's."""
+        """Return the variables of a node. `place` counts nodes of the job, `number` of the step."""
         return {
             "SLURMD_NODENAME": self.parts[place].node,
             "SLURM_CPUS_ON_NODE": str(cpus),

@@ -61,7 +61,7 @@ def _lasting(events: list[FailureLine], scanner: Scanner) -> Iterator[FailureLin
 
     If a run reports its end, only two kinds remain: what Slurm did to it, and errors in its
     remaining work, such as saving. Messages without a traceback then count only if a launcher saw a
-    process fail, as ranks that lose their peers are normal at the end."""
+    process fail, because ranks lose their peers at a normal end too."""
     stopped = any(event.cause in BY_SCHEDULER and event.tier == ROOT for event in events)
     failed_after = {
         event.source.name

@@ -90,7 +90,7 @@ def _mismatch(first: FailureLine, same: list[FailureLine], __: Scanner) -> dict[
 
 def _odd_one(same: list[FailureLine]) -> dict[str, int]:
     """Return the rank that differs. Each rank names the first rank, counted from 0, that differs
-    from it, so the ranks before that one are equal to it. Two equal ranks outvote one."""
+    from it, so it equals the ranks before. Two equal ranks outvote one."""
     for event in same:
         mine, other = event.details.get("rank", ""), event.details.get("other_rank", "")
         if mine.isdecimal() and other.isdecimal():
@@ -127,7 +127,7 @@ def _waiting(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> d
 
 
 def _waited_for(waited: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
-    """Return the operation in which the other ranks waited for the failed one."""
+    """Return the operation in which the other ranks waited for the failed rank."""
     known = {name: waited[0].details.get(name, "") for name in ("op", "sequence", "timeout_ms")}
     found = {name: int(v) if v.isdecimal() else v for name, v in known.items() if v}
     return found | _waiting(waited[0], waited, scanner)

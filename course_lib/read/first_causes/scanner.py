@@ -70,7 +70,7 @@ def windows(source: Source) -> Iterator[Window]:
 
 
 def _then_nothing(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the blocks, and an empty one at the end, even before an error."""
+    """Yield the blocks, and an empty block at the end, even before an error."""
     try:
         yield from blocks
     except UnreadableError:
@@ -128,7 +128,7 @@ class LauncherTables:
         return min(self.roots, key=lambda root: root.get("time", "~"), default={})
 
     def first_rank(self, cause: str) -> int | None:
-        """Return the root cause's rank; for "killed" and "crashed", the first one with a signal."""
+        """Return the root cause's rank; if "killed" or "crashed", the first rank with a signal."""
         signalled = _SIGNALS.get(cause, ())
         rank = self.root.get("rank", "")
         known = int(rank) if rank.isdecimal() else None
@@ -263,9 +263,9 @@ class _Line:
 class Scanner:
     """Facts about a run, collected from its files one by one.
 
-    `failed_tasks` are the first failures that srun saw; with a `launcher` they are launchers, not
-    ranks. `alike` has the ranks with the same error as the rank that reported it. `lost` is about
-    the first log whose end is missing."""
+    `failed_tasks` are the first failures that srun saw; if `launcher` is set, they are launchers,
+    not ranks. `alike` has the ranks with the same error as the rank that reported it. `lost` is
+    about the first log whose end is missing."""
 
     events: list[FailureLine] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
@@ -356,7 +356,7 @@ def _tasks(text: bytes) -> Iterator[int]:
 
 
 def rank_of(event: FailureLine, scanner: Scanner) -> int | None:
-    """Return an event's rank; `named_rank` is the subject if another process prints it."""
+    """Return an event's rank: `named_rank`, if another process prints the line about it."""
     if event.details.get("named_rank", "").isdecimal():
         return int(event.details["named_rank"])
     if event.who.rank is not None:

@@ -41,10 +41,10 @@ _COUNTERS = ("network_in_bytes", "network_out_bytes")
 
 @dataclass(frozen=True)
 class Monitor:
-    """Load by `time_s` since the first sample of any node; rates are since the previous sample.
+    """Load by `time_s` since the first sample of any node. Rates are since the previous sample.
 
-    100 `cpu_percent` are one core, 100 `slot_percent` a device slot's rate: the same without a
-    pace. Values over 100 are possible: threads that send and receive count."""
+    100 `cpu_percent` are one core, and 100 `slot_percent` are the rate of a device slot. Values
+    over 100 are possible, as threads that send and receive count."""
 
     load: pd.DataFrame
     ranks: pd.DataFrame
@@ -54,7 +54,7 @@ class Monitor:
 
 
 def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) -> Monitor:
-    """Read a run folder, its `monitor` folder, or files of it. An empty record is no error.
+    """Read a run folder, its `monitor` folder, or files of it. An empty record is not an error.
 
     With `last_bytes`, read only about so many at the end of each file, for a display every
     second."""

@@ -59,7 +59,7 @@ def _read(path: Path) -> list[MemoryTimeline]:
 
 
 def _profiler_trace(path: Path) -> list[MemoryTimeline]:
-    """Read a trace; with one rank it does not state the rank, but its file name may."""
+    """Read a trace. If it does not state its only rank, its file name may."""
     rank = rank_of_trace(path)
     found = from_trace(read_trace(path))
     return [replace(item, rank=rank) if item.rank is None else item for item in found]

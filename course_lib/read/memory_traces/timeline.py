@@ -100,7 +100,7 @@ class MemoryTimeline:
         return dict(zip(self.categories, self.bytes_by_category[row].tolist(), strict=True))
 
     def only(self, *categories: str) -> MemoryTimeline:
-        """Return only some categories, to show what changes without what stays."""
+        """Return only some categories, for example to leave out memory that never changes."""
         columns = [self._column(name) for name in dict.fromkeys(categories)]
         return replace(
             self,

@@ -24,8 +24,8 @@ Place = tuple[str, int, int]
 
 @dataclass
 class Slot:
-    """One rank's view of one communicator. Its first or its last line gives `comm`. `line` is the
-    first line of the rank, counted over all files."""
+    """One rank's view of one communicator. The view's first or last line gives `comm`. `line` is
+    the first line of the rank, counted over all files."""
 
     host: str
     pid: int
@@ -75,8 +75,8 @@ class Threads:
         return slot
 
     def _thread(self, head: bytes, line: int) -> Place | None:
-        """Return the thread. If it never names its communicator, it gets the last one that its
-        process had started at the thread's first line."""
+        """Return the thread. If it never names its communicator, it gets the last communicator that
+        its process had started at the thread's first line."""
         known = self._thread_of.get(head)
         if known is None:
             known = _place_of(head)

@@ -35,9 +35,9 @@ _LINK_TYPES = {
 def communicator_numbers(collected: Collected) -> list[int]:
     """Return each slot's communicator, counted from 0 in the order of the log.
 
-    New versions print an id. Without one, the k-th communicator of a given size that a process
-    joins is matched with the k-th of the others, one member for each rank. A slot without a named
-    communicator belongs to the largest."""
+    New versions print an id. Without an id, the k-th communicators of a given size that the
+    processes join are the same communicator, with one member for each rank. A slot without a named
+    communicator belongs to the largest communicator."""
     keys = [_key(slot) for slot in collected.slots]
     members: dict[Key, dict[int, Key]] = defaultdict(dict)
     for slot, key in zip(collected.slots, keys, strict=True):
@@ -96,7 +96,7 @@ def sizes(collected: Collected, number: list[int]) -> dict[int, int]:
 
 
 def rings(collected: Collected, number: list[int]) -> pd.DataFrame:
-    """Return the rings; NCCL prints only the first ranks of a long one, which is truncated."""
+    """Return the rings. NCCL prints only the first ranks of a long ring (truncated)."""
     table = renumbered(collected.rings, number)
     known = sizes(collected, number)
     orders: list[tuple[int, ...]] = list(table["order"])

@@ -75,7 +75,7 @@ class Tree:
 
 
 def tree_of(trace: Trace, kinds: Kinds) -> Tree:
-    """Return the nesting by time in each thread; the longer of two equal starts is outside."""
+    """Return the nesting by time in each thread; if two start together, the longer is outside."""
     host = np.flatnonzero(kinds.operator | kinds.step | kinds.collective)
     host = host[~trace.of_category("gpu_user_annotation")[host]]
     order = np.lexsort((-trace.end_us[host], trace.start_us[host], trace.thread[host]))
@@ -207,7 +207,7 @@ def _is_internal(name: str) -> bool:
 
 def collective_table(part: Worker) -> pd.DataFrame:
     """Return the communications in order of time: kernels if there are any, else host events.
-    `turn` counts those of one name."""
+    `turn` counts communications with the same name."""
     import pandas as pd
 
     trace, kinds = part.trace, part.kinds

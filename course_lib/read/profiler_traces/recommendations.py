@@ -69,7 +69,7 @@ def _data(profile: Profile) -> Iterator[Recommendation]:
 
 
 def _waiting(profile: Profile) -> Iterator[Recommendation]:
-    """Compare times in collectives: time beyond the last rank's is waiting, not transfer."""
+    """Compare times in collectives: time beyond the time of the last rank is waiting."""
     waits = profile.communication.groupby("rank")["synchronising_us"].sum(min_count=1).dropna()
     total = _sums(profile)["total_us"]
     if len(waits) < 2 or not total:

@@ -105,8 +105,8 @@ class Profile:
 
     @cached_property
     def communication(self) -> pd.DataFrame:
-        """Return times of collectives by rank. The fastest rank of each shows the transfer time;
-        the excess of the others is waiting. With one rank there is no comparison."""
+        """Return times of collectives by rank. In each collective, the shortest time is the
+        transfer; longer times include waiting. With one rank there is no comparison."""
         import pandas as pd
 
         names = ("rank", "name", "turn", "duration_us", "size_bytes")

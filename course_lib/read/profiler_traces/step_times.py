@@ -2,10 +2,10 @@
 
 `breakdown` agrees with that tool to the microsecond, including two of its peculiarities: launch
 calls count as CPU time (their category was renamed later), and data loading counts only if it is
-recorded as an operator. A third one is left out: if a trace names steps on the device too, the tool
-counts them twice; here each counts once, with its host times. `overlap` is the course's own
-division: communication kernels are recognized by name, data loading by any record. Both are
-arithmetic with intervals of time."""
+recorded as an operator. It does not repeat a third peculiarity: if a trace names steps on the
+device too, the tool counts them twice. Here each step counts once, with its host times. `overlap`
+is the course's own division: communication kernels are recognized by name, data loading by any
+record. Both are arithmetic with intervals of time."""
 
 from __future__ import annotations
 
@@ -274,9 +274,9 @@ def overlap(part: Worker) -> pd.DataFrame:
     """Return compute, communication and its exposed part, data loading, and idle time. `pace` is
     the part of compute in which a slot of the box slept to keep its pace.
 
-    With a device, its activity counts; without one, the host's. On a host, an operator that calls a
-    collective may be waiting for it, like tensor parallelism's sums. So during messages only the
-    operators inside it count as compute."""
+    The activity of the device counts, or of the host if there is no device. On a host, an operator
+    that calls a collective may only wait for it, like the sums of tensor parallelism. During
+    messages, only the operators inside such an operator count as compute."""
     trace, kinds, steps = part.trace, part.kinds, part.steps
     by_id = np.isin(trace.external, trace.external[kinds.collective & (trace.external >= 0)])
     device_communication = kinds.named_communication | (kinds.kernel & by_id)

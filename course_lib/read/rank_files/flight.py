@@ -41,7 +41,8 @@ class Flight:
 
     @property
     def odd(self) -> list[int]:
-        """Return the ranks that differ from the majority there, else those that are behind."""
+        """Return the ranks that differ from the majority there, or else the ranks that are
+        behind."""
         said = self.difference or {
             int(row["rank"]): str(row["number"]) for _, row in self.last.iterrows()
         }

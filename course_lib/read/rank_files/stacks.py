@@ -70,7 +70,7 @@ class Stacks:
 
     @property
     def odd(self) -> tuple[Stack, ...]:
-        """Return the ranks at another place than the majority; all, if there is no majority."""
+        """Return the ranks at another place than the majority, or all if there is no majority."""
         places = [(stack.collective, stack.place) for stack in self.ranks]
         most = max(places, key=places.count, default=None)
         if most is None or 2 * places.count(most) <= len(places):

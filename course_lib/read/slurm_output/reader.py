@@ -67,7 +67,7 @@ def _whole(name: str, width: int) -> str:
 
 def delimiter_of(header: str, known: frozenset[str]) -> str | None:
     """Return the delimiter of a header, with any `--delimiter`: the text between two known names,
-    or after the only one. A blank is a delimiter only if it follows each name exactly once, since
+    or after the only name. A blank is a delimiter only if it follows each name exactly once, since
     sacct aligns no table without a ruler."""
     match = _FIRST_MARK.match(header)
     if match is None:
@@ -104,8 +104,7 @@ def aligned(header: str, line: str) -> Record:
 
 
 def nearest(columns: list[Span], word: Span, first: int) -> int:
-    """Return the column, from `first` on, that overlaps the word most, or the nearest one.
-
+    """Return the column, from `first` on, that overlaps the word most, or the nearest column.
     Without an overlap only the neighbouring columns are compared: a line may have thousands of
     words, and each would be compared with hundreds of columns."""
     left = bisect_right(columns, word[0], key=lambda column: column[1]) - 1
@@ -168,7 +167,7 @@ _VALUES = (
 
 def fitted(names: list[str], cells: list[str], delimiter: str) -> Record:
     """Return cells by name. If there are more cells than names, free-text columns take several, so
-    that the others have valid values. If there are fewer, the row may be the end of a row."""
+    that other columns have valid values. Fewer cells may be the end of a row."""
     extra = len(cells) - len(names)
     if extra < 0:
         left, right = cells, [""] * -extra + cells

@@ -167,7 +167,7 @@ class IterationRows:
 
 
 def _microseconds(stamp: bytes) -> int:
-    """Return microseconds since 1970, numpy's NaT if there is no such day or hour."""
+    """Return microseconds since 1970, or numpy's NaT if the day or hour does not exist."""
     try:
         return int(np.datetime64(stamp.decode("ascii", "replace"), "us").astype(np.int64))
     except ValueError:
@@ -195,7 +195,7 @@ def attempts_of(iteration: Numbers, start: Numbers, file: Numbers) -> Numbers:
 
 
 def _integers(column: Numbers) -> Any:
-    """Return plain integers if every row has one, nullable ones otherwise."""
+    """Return plain integers if every row has an integer, otherwise nullable integers."""
     import pandas as pd
 
     unknown = ~(np.abs(column) < 2.0**62)

@@ -65,7 +65,7 @@ NOTE_COLUMNS = ("kind", "text", "rank", "node", "line", "file")
 
 @dataclass(frozen=True)
 class World:
-    """Sizes of the run as the log states them; None if it does not."""
+    """Sizes of the run as the log states them, or None."""
 
     world_size: int | None = None
     data: int | None = None
@@ -93,7 +93,7 @@ class World:
 @dataclass(frozen=True)
 class TrainingLog:
     """Tables of one run. If a log has several attempts (a restart, or the job run again),
-    `iterations` keeps the last printed row of each iteration and `repeated` the earlier ones."""
+    `iterations` keeps the last printed row of each iteration, and `repeated` keeps earlier rows."""
 
     world: World
     iterations: pd.DataFrame

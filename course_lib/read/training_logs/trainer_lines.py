@@ -21,7 +21,7 @@ _LONGEST_NEXT_LINE = 300
 
 @dataclass(frozen=True)
 class LineRule:
-    """LineRule for one form of a line; `trainer_lines.toml` explains the fields."""
+    """Rule for one form of a line; `trainer_lines.toml` explains the fields."""
 
     name: str
     words: tuple[bytes, ...]
