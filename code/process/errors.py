@@ -53,7 +53,7 @@ class LayoutError(ArgumentsError):
 
 
 class SurroundingsError(AskedError):
-    """Wrong variables of a launcher or a job script; other ranks may have correct ones."""
+    """Wrong variables of a launcher or a job script; other ranks may have correct variables."""
 
     exit_code = 2
 

@@ -2,8 +2,8 @@
 
 The store has a few keys:
 
-    said/<digest>   number of ranks with this error; the first one reports it
-    alike/<digest>  these ranks; at the end the first one names the others
+    said/<digest>   number of ranks with this error; the first rank reports it
+    alike/<digest>  these ranks; at the end the first rank names the others
     through         number of ranks that have finished their work
     gave_up         set by a rank that waited for the others until its time-out
     news            "failed" after a rank's failure, "over" when all are through
@@ -17,7 +17,7 @@ and sends a farewell before it ends. If a connection closes without a farewell, 
 and rank 0 reports this. If the hub is gone, rank 0 is dead.
 
 A failed rank waits a moment before it ends. torchrun ends all other ranks as soon as one has ended,
-even one that is about to report its own error; and the failed rank may hold the store."""
+even a rank that is about to report its own error. The failed rank may also hold the store."""
 
 from __future__ import annotations
 

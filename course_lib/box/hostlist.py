@@ -6,7 +6,7 @@ LONGEST = 65536
 
 
 class HostListError(ValueError):
-    """The text is not a node list."""
+    """Error: the text is not a node list."""
 
 
 def expand(text: str) -> list[str]:

@@ -66,7 +66,7 @@ class Record:
 
 
 class SettingsError(ValueError):
-    """A value of `box.toml` or of a COURSE_BOX_* variable that the box cannot use."""
+    """Error: the box cannot use a value of `box.toml` or of a COURSE_BOX_* variable."""
 
 
 class Settings(Record):

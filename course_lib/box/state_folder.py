@@ -21,7 +21,7 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotPrivate(OSError):
-    """The folder, or something in it, belongs to another account."""
+    """Error: the folder, or something in it, belongs to another account."""
 
 
 def make_private(folder: str) -> None:

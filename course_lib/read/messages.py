@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ReadError(Exception):
-    """Question without an answer; the text says what to ask instead."""
+    """Error: a question has no answer. The text says what to ask instead."""
 
 
 class NoSuchFileError(ReadError, FileNotFoundError):

@@ -29,7 +29,7 @@ TOGETHER = timedelta(seconds=3)
 
 
 class EndedBySignal(BaseException):
-    """What SIGTERM does to a process without a handler."""
+    """End of a process without a handler for SIGTERM."""
 
 
 class Start:

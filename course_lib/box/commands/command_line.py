@@ -22,11 +22,11 @@ def comma_list(text: str) -> set[str]:
 
 
 class UsageError(Exception):
-    """The command line cannot be read. The text is one line, as getopt prints it."""
+    """Error: the command line cannot be read. The text is one line, as getopt prints it."""
 
 
 class AboutItself(Exception):
-    """The command is asked for its `help`, `usage` or `version`, and does nothing else."""
+    """Request for `help`, `usage` or `version`, after which the command does nothing else."""
 
     def __init__(self, syntax: Syntax, what: str) -> None:
         super().__init__(what)

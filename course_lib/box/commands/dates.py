@@ -18,7 +18,7 @@ OTHER_FORMS = re.compile(r"[/.]|^\d{4,}$|\d\s*[ap]m$|^(fika|teatime)$")
 
 
 class TimeError(ValueError):
-    """The text is not a time. A second argument is the position where Slurm stopped reading."""
+    """Error: the text is not a time. A second argument is where Slurm stopped reading."""
 
 
 def parse_or_fail(text: str, *, past: bool = False) -> float:

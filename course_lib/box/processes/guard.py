@@ -120,7 +120,7 @@ class Guard:
 
 
 class NotStarted(Exception):
-    """The nodes of a job could not be created."""
+    """Error: the nodes of a job could not be created."""
 
 
 LONGEST_S = 20

@@ -30,7 +30,7 @@ OWN_PATIENCE_S = 120.0
 
 
 class Gone(Exception):
-    """The other end is closed, or it sent an invalid message."""
+    """Error: the other end is closed, or it sent an invalid message."""
 
 
 def send(connection: socket.socket, message: Message, files: Sequence[int] = ()) -> None:

@@ -19,7 +19,7 @@ OWN_COLUMNS = ("id", "array_task", "array_waiting")
 
 
 class ArrayError(ValueError):
-    """The text is not a list of array tasks."""
+    """Error: the text is not a list of array tasks."""
 
 
 def parse(text: str) -> tuple[str, int]:

@@ -31,15 +31,15 @@ SQL_TYPES = {"int": "INTEGER", "float": "REAL", "str": "TEXT", "bytes": "BLOB"}
 
 
 class StateError(Exception):
-    """The state file cannot be used now: locked for long, disk full or folder not writable."""
+    """Error: the state file is locked for long, its disk is full, or it is not writable."""
 
 
 class HomeGone(StateError):
-    """The state folder of this process was removed and may have been created again."""
+    """Error: the state folder was removed, and may have been created again."""
 
 
 class NotOurs(StateError):
-    """The state folder belongs to another user. Nothing in it is read."""
+    """Error: the state folder belongs to another user. Nothing in it is read."""
 
 
 # Inode of the folder for which a supervisor or the dispatcher was started. It is empty in commands,

@@ -140,7 +140,7 @@ PROBLEM = "Job dependency problem"
 
 
 class DependencyError(ValueError):
-    """The text is not a dependency. The message is Slurm's."""
+    """Error: the text is not a dependency. The message is Slurm's."""
 
 
 class Condition(settings.Record):

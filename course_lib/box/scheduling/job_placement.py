@@ -155,7 +155,7 @@ def spread(total: int, held: list[int]) -> list[int]:
 
 
 class NeverFits(Exception):
-    """No node can satisfy the request. The text is the remark of Slurm's controller, or empty."""
+    """Error: no node can satisfy the request. The text is Slurm's remark, or empty."""
 
 
 def place_on_empty_box(job: Job, box: Settings) -> list[Allocation]:

@@ -64,7 +64,7 @@ class Layout:
 
 
 class Impossible(Exception):
-    """The step can never run. The text is Slurm's; Slurm prints `remark` before it."""
+    """Error: the step can never run. The text is Slurm's; Slurm prints `remark` first."""
 
     def __init__(self, why: str, remark: str = "") -> None:
         super().__init__(why)
@@ -72,7 +72,7 @@ class Impossible(Exception):
 
 
 class Busy(Exception):
-    """Other steps hold resources that the step needs."""
+    """Error: other steps hold resources that the step needs."""
 
 
 NOT_AVAILABLE = "Requested node configuration is not available"

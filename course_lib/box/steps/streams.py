@@ -135,7 +135,7 @@ def say(text: str) -> None:
 
 
 class NoFile(Exception):
-    """An output or input file could not be opened. A message was already printed."""
+    """Error: a file could not be opened. A message was already printed."""
 
 
 class Sinks:

@@ -90,7 +90,7 @@ def _mismatch(first: FailureLine, same: list[FailureLine], __: Scanner) -> dict[
 
 def _odd_one(same: list[FailureLine]) -> dict[str, int]:
     """Return the rank that differs. Each rank names the first rank, counted from 0, that differs
-    from it, so it equals the ranks before. Two equal ranks outvote one."""
+    from it. The ranks before the named rank are equal. Two equal ranks outvote one."""
     for event in same:
         mine, other = event.details.get("rank", ""), event.details.get("other_rank", "")
         if mine.isdecimal() and other.isdecimal():
@@ -257,7 +257,7 @@ def _who(
 
 
 def _in_one_report(first: FailureLine, other: FailureLine) -> bool:
-    """Tell whether two lines of mpiexec belong together: its frame, and the signal after it."""
+    """Tell whether two lines of mpiexec belong together: frame of its report, and signal."""
     near = other.source == first.source and abs(other.line - first.line) < 3
     return near and other.cause == "process_failed"
 

@@ -1,4 +1,4 @@
-"""Reader of the memory traces that the course's programs write (see CONTRIBUTING.md)."""
+"""Reader of the memory traces that the course's programs write (see docs/formats.md)."""
 
 from __future__ import annotations
 

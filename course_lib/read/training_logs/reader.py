@@ -79,7 +79,7 @@ class TrainingReader:
         return grown
 
     def read(self, source: Source) -> None:
-        """Read a whole file, to its end."""
+        """Read a file to its end."""
         self._begin(source)
         for block in lines.blocks(source.path):
             self.feed(block)

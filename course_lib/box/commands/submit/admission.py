@@ -24,7 +24,7 @@ NOT_AVAILABLE = "Requested node configuration is not available"
 
 
 class Refused(Exception):
-    """The controller's refusal. `remark` is a line that it prints first."""
+    """Refusal of the controller. `remark` is a line that the controller prints first."""
 
     def __init__(self, why: str, remark: str = "") -> None:
         super().__init__(why)

@@ -67,7 +67,7 @@ def _users_shell() -> str:
 
 
 class Interrupted(Exception):
-    """A signal arrived during the wait for nodes."""
+    """Error: a signal arrived during the wait for nodes."""
 
 
 def _interrupt(_: int, __: object) -> NoReturn:
