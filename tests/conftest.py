@@ -1,4 +1,4 @@
-"""Shared by all rooms: what a test needs on the machine, and where the kept-apart data lie."""
+"""Fixtures for all rooms: requirements of tests, and data outside of the repository."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def own_path():
 
 
 def missing(what: str) -> None:
-    """Skips, or fails where the run promises that everything is installed (CI)."""
+    """Skip a test, or fail it if the run promises that everything is installed (CI)."""
     if os.environ.get("COURSE_TEST_REQUIRE_ALL"):
         pytest.fail(f"{what}, and COURSE_TEST_REQUIRE_ALL is set")
     pytest.skip(what)
@@ -111,7 +111,7 @@ def missing(what: str) -> None:
 
 @pytest.fixture(scope="session")
 def need():
-    """`need("chromium")` skips the test, saying so, where the command is not installed."""
+    """`need("chromium")` skips the test with a message if the command is not installed."""
 
     def check(*commands: str) -> None:
         absent = [command for command in commands if shutil.which(command) is None]

@@ -1,4 +1,4 @@
-"""A box of its own for a test: its state folder, its commands, and nothing left behind."""
+"""Box for one test: its state folder and its commands. The test leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Box:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def flat_address(self, number: int) -> str:
-        """Of the node with this number, in flat mode."""
+        """Return the address of the node with this number, in flat mode."""
         return str(ipaddress.IPv4Address(host_names.network(str(self.home)) + number))
 
     @staticmethod
@@ -145,7 +145,7 @@ class Box:
         return found
 
     def job_processes(self) -> dict[int, str]:
-        """Those of jobs: neither the warm process nor the dispatcher nor a command."""
+        """Return processes of jobs, but not the warm process, the dispatcher or a command."""
         others = set()
         for pid in self.processes():
             try:
@@ -204,7 +204,7 @@ def make_module_box(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory):
-    """One box for the tests of a module that leave it as they found it."""
+    """Box for all tests of a module that do not change it."""
     box = Box(tmp_path_factory.mktemp("box"))
     yield box
     box.close()
@@ -220,7 +220,7 @@ def any_box(request, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def namespaces():
-    """Skips where the machine gives ordinary users no namespaces; the box is flat there."""
+    """Skip if the machine gives ordinary users no namespaces, because the box is then flat."""
     if sys.platform != "linux":
         pytest.skip("namespaces are Linux")
     if reason := probe.refusal():

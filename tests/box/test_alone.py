@@ -1,4 +1,4 @@
-"""The box is a package of its own: a copy of its folder works without the rest of the library."""
+"""A copy of the box's folder works without the rest of the library."""
 
 from __future__ import annotations
 

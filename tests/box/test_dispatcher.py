@@ -7,7 +7,7 @@ import pty
 
 
 def in_a_terminal_that_hangs_up(box, *command):
-    """As a notebook's `!command`: the command is all that there is in its terminal."""
+    """Run a command alone in its terminal, like a notebook's `!command`."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(box.work)

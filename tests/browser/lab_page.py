@@ -29,7 +29,7 @@ def write_settings(folder: Path) -> None:
 
 
 def pictures(otherwise: Path) -> Path:
-    """Where pictures go, so that somebody can look at them."""
+    """Folder for pictures, so that somebody can look at them."""
     return Path(os.environ.get("COURSE_TEST_PICTURES", otherwise))
 
 
@@ -63,7 +63,7 @@ class LabPage:
         self.page.keyboard.insert_text(text)
 
     def answer(self, repository: Path, gap: str) -> str:
-        """What the lesson's solution has in place of the gap."""
+        """Answer of the lesson's solution in place of the gap."""
         cells = json.loads((repository / "solutions" / self.file.name).read_text())["cells"]
         return "".join(next(cell["source"] for cell in cells if cell["id"] == gap))
 
@@ -132,7 +132,7 @@ class LabPage:
         return str(self.cell(name).locator(".jp-Cell-outputArea").inner_text())
 
     def failures(self) -> dict[str, str]:
-        """What the cells say that ended with an error."""
+        """Output of the cells that ended with an error."""
         error = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type*=stderr]"
         return {
             name: self.output(name)

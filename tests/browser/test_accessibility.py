@@ -127,7 +127,7 @@ def choose_theme(page: LabPage, scheme: str) -> None:
 
 
 def ground(element, file: Path) -> int:
-    """How light most of an element is, from 0 to 255."""
+    """Lightness of the largest part of an element, from 0 to 255."""
     element.screenshot(path=file)
     return ImageStat.Stat(Image.open(file).convert("L")).median[0]
 

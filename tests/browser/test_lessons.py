@@ -67,7 +67,7 @@ def recorded(monkeypatch):
 
 @pytest.fixture
 def open_lesson(browser, repository, tmp_path, monkeypatch, box_home):
-    """Opens a lesson in a workspace of its own."""
+    """Open a lesson in its own workspace."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(box_home))
     monkeypatch.setenv("COURSE_PLAIN", "0")
     monkeypatch.setenv("JUPYTER_PATH", str(repository / "deploy" / "jupyter" / "data"))
@@ -173,7 +173,7 @@ def test_an_explanation_appears_once_its_guess_is_compared_or_when_asked_for(ope
 
 
 def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(recorded, open_lesson):
-    """Of recorded runs, as in places where nothing may run: the lesson's own take minutes."""
+    """Uses recorded runs, as the runs of the lesson take minutes."""
     learner = open_lesson("05_profiling")
     page = learner.page
     learner.guess()

@@ -1,5 +1,4 @@
-"""What a notebook shows when it was saved, closed and opened again: figures and the panel of a
-run."""
+"""A notebook that was saved, closed and opened again shows its figures and the panel of a run."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ class Learner:
     workspace: Path
 
     def tries(self, exercise: str, minutes_ago: float, unmet: str = "") -> None:
-        """As a check writes it down."""
+        """Store a try as a check does."""
         line = {"exercise": exercise, "passed": not unmet, "unmet": unmet}
         self._notes("progress.jsonl", at(minutes_ago), line)
 
     def guesses(self, question: str, guess: float, measured: float, unit: str = "") -> None:
-        """As `predict` and `compare` write it down."""
+        """Store a guess as `predict` and `compare` do."""
         made = {"question": question, "guess": guess, "unit": unit}
         self._notes("guesses.jsonl", at(0), made)
         self._notes("guesses.jsonl", at(0), {"question": question, "measured": measured})

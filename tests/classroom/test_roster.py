@@ -1,4 +1,4 @@
-"""Whose progress it is, is told by the system; whatever else lies in the folder harms nobody."""
+"""The owner of a file is the learner, and other files in the folder have no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an instructor sees: who is where, what is solved, who is stuck, and for how long."""
+"""Tables of the instructor: places of learners, solved exercises, and who is stuck how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank does in the tests of the weather model."""
+"""Work of a rank in the tests of the weather model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 
 def program(argv: list[str], environment: dict[str, str] | None = None) -> str:
-    """What the whole program prints."""
+    """Output of the whole program."""
     import train_vit
 
     printed = io.StringIO()

@@ -1,4 +1,4 @@
-"""What a rank does in the tests: build the program's training, take gradients, train a little."""
+"""Work of a rank in the tests: build the program's training, compute gradients, train a little."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def weights_after_each_step(argv: list[str], steps: int) -> dict[str, list[Any]]
 
 
 def graph_breaks(argv: list[str]) -> int:
-    """How often the compiler has to give up on the model and begin anew."""
+    """Number of times that the compiler gives up on the model and begins again."""
     training = make(argv)
     batch = training.loaders["train"].micro_batch(0, 0)
     return _dynamo.explain(training.stages[0].forward)(*batch).graph_break_count
@@ -186,7 +186,7 @@ def resumed(argv: list[str]) -> dict[str, Any]:
 
 
 def refusal(argv: list[str]) -> str:
-    """What the program says when it does not begin; every rank says the same."""
+    """Error of a program that does not begin, equal on every rank."""
     import pretrain_gpt
     from process.errors import AskedError
 

@@ -1,4 +1,4 @@
-"""What each use of `no_sync` sends, and whether the ranks still train one model."""
+"""Bytes that each use of `no_sync` sends, and whether the ranks still train one model."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def plain():
 
 
 def plain_once(argv, made):
-    """The plain model's run for these flags; `made` holds those that were needed before."""
+    """The plain model's run for these flags; `made` holds earlier runs."""
     from flags.arguments import parse_arguments
 
     asked = vars(parse_arguments(argv))

@@ -96,7 +96,7 @@ def test_in_float32_it_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_pa
 
 
 def program(worlds, ranks, flags, folder=None):
-    """What the program prints on all ranks, with its diary in the folder."""
+    """Output of the program on all ranks, with its diary in the folder."""
     argv = [*one_run.MODEL, *flags.split()]
     environment = {} if folder is None else {"COURSE_RUN_DIR": str(folder)}
     answers = worlds(ranks).run(one_run.program, argv, environment)

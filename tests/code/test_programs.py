@@ -1,4 +1,4 @@
-"""Every program starts wherever it is called from, also where Python adds no folder to its path."""
+"""Every program starts from any folder, even if Python adds no folder to its path."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The box answers as Slurm does.
 
-Each case of cases/ runs on a real Slurm, whose transcript must be the recorded one, and on the box,
-whose transcript must be the recorded one but for the changes that differences.toml lists.
-Without a real Slurm the box is still compared with what was recorded. In flat mode, where nodes are
-names without a network, a sample of the cases has to print the same.
+Each case of cases/ runs on a real Slurm, whose transcript must equal the recording, and on the box,
+whose transcript must equal it except for the changes that differences.toml lists. Without a real
+Slurm the box is still compared with what was recorded. In flat mode, where nodes are names without
+a network, a sample of the cases has to print the same.
 """
 
 from __future__ import annotations

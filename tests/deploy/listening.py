@@ -1,4 +1,4 @@
-"""Who can reach a process: its ports, its sockets, and a stranger who tries them."""
+"""Ports and sockets of a process, and attempts of another account to connect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sockets(process: psutil.Process) -> set[Path]:
 
 
 def reached_by(account: str | int, paths: set[Path]) -> list[str]:
-    """Those of the sockets that the other account can connect to."""
+    """Sockets to which the other account can connect."""
     python = shutil.which("python3", path=os.defpath + ":/usr/bin:/bin")
     done = subprocess.run(
         [python, "-I", "-c", TRY], input=json.dumps(sorted(map(str, paths))),

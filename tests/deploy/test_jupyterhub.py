@@ -201,7 +201,7 @@ def _secrets(server: psutil.Process) -> list[str]:
 
 
 def _says(account: str, pid: int) -> str:
-    """What the account can read of the environment of a process."""
+    """Environment of a process as far as the account can read it."""
     done = subprocess.run(
         ["su", account, "-c", f"cat /proc/{pid}/environ"],
         capture_output=True, text=True, errors="replace", check=False,

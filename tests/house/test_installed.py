@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def site_packages(repository, tmp_path_factory) -> Path:
-    """The package as pip installs it, in a folder of its own."""
+    """Package as pip installs it, in its own folder."""
     target = tmp_path_factory.mktemp("site-packages")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", target, repository], check=True)

@@ -1,4 +1,4 @@
-"""The plan of the house: who may import whom, and how full a folder may be."""
+"""Rooms: the allowed imports, and the size of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a learner meets when the machine, a file or somebody else is in the way: a sentence."""
+"""Faults of the machine, of files and of other processes give the learner a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lesson shows of a program is what its jobs run."""
+"""A lesson shows the same program text that its jobs run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: where they stand, how they ended, what they left behind."""
+"""Runs: their state, their end, and their files."""
 
 from __future__ import annotations
 

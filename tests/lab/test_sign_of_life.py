@@ -1,4 +1,4 @@
-"""Nobody who waits for a run looks at an empty screen: a line that changes in place."""
+"""While a learner waits for a run, a line changes in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watching: live where somebody looks, one plain line where a test compares."""
+"""Watching is live for a person, and one plain line for a test."""
 
 from __future__ import annotations
 

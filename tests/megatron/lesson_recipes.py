@@ -35,7 +35,7 @@ class Asked:
 
 
 def places(lesson: Path) -> Iterator[tuple[str, int]]:
-    """Where a lesson calls `gpt.recipe`."""
+    """Yield the lines of a lesson that call `gpt.recipe`."""
     for node in ast.walk(ast.parse(lesson.read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "gpt.recipe":
             yield lesson.name, node.lineno

@@ -74,7 +74,7 @@ def public(lab: Any, run: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def arguments(function: Callable[..., Any], right: dict[str, Any]) -> dict[str, Any]:
-    """What the call cannot do without, by name."""
+    """Required arguments of the call, by name."""
     parameters = inspect.signature(function).parameters.values()
     return {
         one.name: right.get(one.name)
@@ -86,7 +86,7 @@ def arguments(function: Callable[..., Any], right: dict[str, Any]) -> dict[str, 
 def wrong_calls(
     function: Callable[..., Any], run: Any
 ) -> Iterator[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    """What is wrong about it, positional and named arguments."""
+    """Yield wrong calls: description, positional arguments and named arguments."""
     right = right_values(run)
     usual = arguments(function, right)
     yield "an unknown argument", (), {**usual, "nonsense_argument": 1}

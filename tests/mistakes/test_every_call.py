@@ -1,4 +1,4 @@
-"""No wrong value of a learner's ends in Python's words from inside the course."""
+"""A learner's wrong value never ends in a Python error from inside the course."""
 
 from __future__ import annotations
 

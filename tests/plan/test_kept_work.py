@@ -1,4 +1,4 @@
-"""Goodput: what is left of the time where nodes fail, and how often to save."""
+"""Goodput: the useful part of the time if nodes fail, and how often to save."""
 
 from math import sqrt
 

@@ -1,4 +1,4 @@
-"""What a notebook sees of this room."""
+"""Names of this room that a notebook sees."""
 
 import subprocess
 import sys

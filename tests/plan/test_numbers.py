@@ -1,4 +1,4 @@
-"""What counts as a number, whatever type a notebook's arithmetic gave it."""
+"""Values that count as numbers, of any type that a notebook's arithmetic gives."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_whole_number_is_whole_by_type(value):
 
 
 def whole_of(made):
-    """Every number that a dataclass holds, with those of the dataclasses within."""
+    """Every number in a dataclass and in the dataclasses inside it."""
     for name, value in vars(made).items():
         if hasattr(value, "__dataclass_fields__"):
             yield from whole_of(value)

@@ -1,4 +1,4 @@
-"""Real logs of other people's runs, where they lie beside the checkout."""
+"""Real logs of other people's runs, if they lie beside the checkout."""
 
 from __future__ import annotations
 

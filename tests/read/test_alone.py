@@ -1,4 +1,4 @@
-"""The readers are a package of their own: a copy of the folder works without the rest."""
+"""A copy of the readers' folder works without the rest of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log of which a reader understands nothing says so, and one of which it does never does."""
+"""A reader says that it understood nothing only if this is true."""
 
 from __future__ import annotations
 

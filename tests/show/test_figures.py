@@ -1,4 +1,4 @@
-"""Every figure: drawn from tables, with words for those who cannot see it, and small enough."""
+"""Every figure is drawn from tables, has a text for people who cannot see it, and is small."""
 
 from __future__ import annotations
 

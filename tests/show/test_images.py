@@ -1,4 +1,4 @@
-"""The pictures that are kept beside their script are those that it draws."""
+"""The stored pictures equal the pictures that their script draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in a figure is told in the reader's language, names of ticks too."""
+"""All text of a figure is in the reader's language, including the names of ticks."""
 
 from __future__ import annotations
 

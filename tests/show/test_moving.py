@@ -195,7 +195,7 @@ def test_in_front_of_a_reader_a_story_carries_all_frames_and_the_strip(monkeypat
 
 
 class Page(HTMLParser):
-    """What a browser would find: names of buttons, and pictures with their alternative texts."""
+    """Names of buttons, and pictures with alternative texts, as a browser finds them."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

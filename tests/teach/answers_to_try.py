@@ -57,7 +57,7 @@ def in_itself():
 
 
 def told(check, answer):
-    """What a refused answer is told; None for one that is accepted. Nothing else may happen."""
+    """Message for a refused answer, or None for an accepted answer. Nothing else may happen."""
     try:
         check(answer)
     except NotYet as refused:

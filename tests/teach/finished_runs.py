@@ -34,7 +34,7 @@ class Finished:
 
 
 def hint_of(check, *given):
-    """What an unsolved exercise is told."""
+    """Message of a check for an unsolved exercise."""
     with pytest.raises(NotYet) as caught:
         check(*given)
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""Lesson 12: the noise of gradients, estimated from those of several real ranks."""
+"""Lesson 12: the noise of gradients, estimated from the gradients of several real ranks."""
 
 from __future__ import annotations
 

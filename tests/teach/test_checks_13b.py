@@ -1,4 +1,4 @@
-"""Lesson 13b: a sequence cut over four real ranks, and who has which of its positions."""
+"""Lesson 13b: a sequence cut over four real ranks, and the positions of each rank."""
 
 from __future__ import annotations
 

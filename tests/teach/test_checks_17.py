@@ -1,4 +1,4 @@
-"""Lesson 17: a run of one's own, and two plans on paper."""
+"""Lesson 17: the learner's own run, and two plans on paper."""
 
 from __future__ import annotations
 

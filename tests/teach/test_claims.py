@@ -1,4 +1,4 @@
-"""What lessons claim is tried where they run, and told in one table."""
+"""The claims of lessons are evaluated when they run, and shown in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the course has written itself is nobody's answer, however it is imported."""
+"""Code of the course does not count as a learner's answer, however it is imported."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PACKAGE = Path(box_room.__file__).parents[1]
 
 @pytest.fixture
 def copied(make_box, tmp_path):
-    """`copied(…)`: a box with code of its own, which may be deleted."""
+    """`copied(…)`: a box with its own copy of the code, which may be deleted."""
 
     def make(**options):
         box = make_box(**options)

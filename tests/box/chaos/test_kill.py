@@ -1,4 +1,4 @@
-"""Any process of the box may be killed at any moment; the queue then tells the truth."""
+"""Any process of the box may be killed at any moment; the queue stays correct."""
 
 from __future__ import annotations
 

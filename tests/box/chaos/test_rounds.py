@@ -56,7 +56,7 @@ def _submit(box, chance: random.Random) -> list[str]:
 
 
 def _kill(box, chance: random.Random) -> list[str]:
-    """Names of those that were killed: one, several, or all of the box's processes."""
+    """Names of the killed processes: one, several, or all processes of the box."""
     living = sorted(box.processes().items())
     count = chance.choice([1, 1, 1, 2, 4, len(living)])
     killed = []
@@ -89,7 +89,7 @@ def _queue(box) -> dict[str, str]:
 
 
 def _adds_up(box, jobs: list[str]) -> bool:
-    """Every job is known, those with processes run, and those that run have processes."""
+    """Every job is known. A job runs if and only if it has processes."""
     queue, living = _queue(box), _of_jobs(box)
     busy = {job for job, state in queue.items() if state in ("RUNNING", "COMPLETING")}
     known = {job for job in jobs if box.state(job)}
@@ -97,7 +97,7 @@ def _adds_up(box, jobs: list[str]) -> bool:
 
 
 def _new(box, busy: set[str]) -> set[str]:
-    """Those that are just beginning: their first process is not there yet."""
+    """Jobs that are just beginning, whose first process does not exist yet."""
     return {job for job in busy if not (box.home / "jobs" / job / "processes").exists()}
 
 

@@ -1,4 +1,4 @@
-"""The commands as a user types them, on a box of their own; nothing is run for most of them."""
+"""The commands as a user types them, on a box for these tests. Most commands run no job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flat mode: told plainly, with the reason and the cure, and nodes that at least have names."""
+"""Flat mode is reported with its reason and cure, and nodes still have names."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def of_sinfo(box, *prefix, **more):
 
 
 def forbid_namespaces():
-    """What a container does: unshare() fails for this process and those that it starts."""
+    """Make unshare() fail for this process and its children, as in a container."""
     libc = ctypes.CDLL(None, use_errno=True)
     number = UNSHARE_NUMBER[platform.machine()]
     steps = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
@@ -88,7 +88,7 @@ def test_a_container_that_forbids_namespaces_is_named_with_its_cure(make_box, tm
 
 
 def test_a_switch_of_the_kernel_is_named_with_its_cure(make_box, namespaces):
-    """The limit is set within a user namespace, where it binds nobody else."""
+    """Set the limit within a user namespace, so that it affects no other process."""
     turn_off = f'echo 0 >{probe.NUMBER}; exec "$@"'
     _, note = of_sinfo(make_box(), "unshare", "-Ur", "bash", "-c", turn_off, "bash")
     assert "user.max_user_namespaces is 0. Cure: as root: sysctl -w user.max_user_name" in note

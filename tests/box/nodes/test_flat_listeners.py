@@ -1,4 +1,4 @@
-"""In flat mode nothing of a job listens beyond the machine, and it hears its own user alone."""
+"""In flat mode, jobs listen only on the machine, and only their own user can connect."""
 
 from __future__ import annotations
 

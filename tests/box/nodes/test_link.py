@@ -1,4 +1,4 @@
-"""What a job's network is asked to be, against what the kernel then says of it."""
+"""The settings of a job's network, compared with the kernel's report."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def inside():
-    """Runs a program in namespaces of its own. Skips where a process may not even enter such, and
-    not, as `namespaces` would, where only our requests fail."""
+    """Run a program in its own namespaces. Skip if a process may not enter namespaces at all, but
+    not if only the box's requests fail, as `namespaces` would."""
     if sys.platform != "linux":
         pytest.skip("namespaces are Linux")
     if (entered := run("")).returncode:

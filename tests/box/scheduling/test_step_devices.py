@@ -1,4 +1,4 @@
-"""Which devices of its job a step gets, and which of those its tasks."""
+"""A step gets some devices of its job, and its tasks get some devices of the step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks write, on its way through srun."""
+"""The output of tasks, on its way through srun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What srun makes of file names and of the ends of its tasks."""
+"""srun fills file names, and reports the ends of its tasks."""
 
 from __future__ import annotations
 

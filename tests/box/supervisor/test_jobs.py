@@ -1,4 +1,4 @@
-"""What a batch job finds, and what is left of it, on nodes and in flat mode alike."""
+"""The surroundings of a batch job, and what it leaves, on nodes and in flat mode."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def assert_nothing_is_left(box, patience_s=10):
 
 
 def _put_clock_forward(box, job: str, seconds: float) -> None:
-    """As if the job had begun earlier; its supervisor reads its limit again."""
+    """Move the start of the job back. Its supervisor reads the limit again."""
     with sqlite3.connect(box.home / "state.sqlite", timeout=30) as db:
         db.execute("UPDATE job SET start_s = start_s - ? WHERE id = ?", (seconds, int(job)))
     code = (

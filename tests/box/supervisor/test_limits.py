@@ -1,4 +1,4 @@
-"""What a job may take, and the variables that say it."""
+"""The limits of a job, and the variables that state them."""
 
 from __future__ import annotations
 

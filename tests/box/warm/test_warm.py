@@ -1,5 +1,5 @@
 # ruff: noqa: E501  the commands are compared as they are typed
-"""A program forked from the warm process cannot be told from one that started cold."""
+"""A program forked from the warm process behaves like a program that started cold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On a real Slurm: what is wrong is told before the class, and what is right is tried."""
+"""On a real Slurm, the rehearsal reports faults before the class, and tries the jobs."""
 
 from __future__ import annotations
 

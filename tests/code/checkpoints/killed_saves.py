@@ -31,7 +31,7 @@ STEP_KILLED = 2
 
 
 def in_fork(argv: list[str], kill_at: int | None, folder: Path) -> tuple[int, str]:
-    """How the program ended, and what it printed."""
+    """End of the program, and its output."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

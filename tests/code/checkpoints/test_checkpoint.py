@@ -1,4 +1,4 @@
-"""A run goes on where it stopped: bit for bit, in another layout, after a kill, on a full disk."""
+"""A run continues bit for bit: in another layout, after a kill, on a full disk."""
 
 from __future__ import annotations
 

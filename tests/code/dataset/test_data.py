@@ -1,4 +1,4 @@
-"""Text in the indexed format, and who reads which sample."""
+"""Text in the indexed format, and the samples that each rank reads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_a_wrong_name_of_data_is_answered_with_the_right_one(tmp_path, name, tol
 
 
 def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
-    """Not from how many there are: tokens that were added later have numbers beyond the others."""
+    """The number of tokens is not enough, because tokens that were added later have larger
+    numbers."""
     files = {
         "vocab.json": {"a": 0, "b": 7},
         "added.json": {"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": 5}]},
@@ -128,7 +129,7 @@ def test_a_token_that_the_vocabulary_does_not_have_is_told(token):
 
 
 def test_such_a_token_is_found_when_the_text_is_opened(tmp_path):
-    """Not only when its sample is read, perhaps days later."""
+    """The error must not wait until the sample is read, perhaps days later."""
     tokens = np.arange(100)
     tokens[97] = 251
     write_indexed(tmp_path / "t", [tokens], np.uint16)

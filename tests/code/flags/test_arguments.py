@@ -13,7 +13,7 @@ def parse(text):
 
 
 def refusal(words):
-    """What the program says of these words, a line for each problem; exit code 2 follows."""
+    """Return the program's message about these words, with a line for each problem."""
     with pytest.raises(ArgumentsError) as error:
         parse_arguments(words)
     return error.value.problems

@@ -1,4 +1,4 @@
-"""No flag is taken and changes nothing without a word."""
+"""A flag that has no effect causes an error or a note."""
 
 from __future__ import annotations
 

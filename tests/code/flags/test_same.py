@@ -14,7 +14,7 @@ from process.errors import ArgumentsError
 
 @pytest.fixture
 def check(monkeypatch):
-    """Rank 0's command line, then that of rank 1."""
+    """Command line of rank 0, then of rank 1."""
     store = dist.HashStore()
 
     def check_rank(rank, text):

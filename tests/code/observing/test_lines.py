@@ -97,7 +97,7 @@ def test_the_planner_counts_the_flops_that_the_program_counts(flags, shape):
 
 
 def test_the_reader_understands_every_line(worlds, tmp_path):
-    """What the program tells in text is what `read` has as data."""
+    """`read` returns as data what the program prints as text."""
     from course_lib.read import training_log
 
     texts = run(worlds, 4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "

@@ -1,4 +1,4 @@
-"""The memory trace says where every byte of the recorded steps was, and what for."""
+"""The memory trace attributes every byte of the recorded steps to a place and a purpose."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_recomputation_keeps_less_and_is_marked(worlds, plain, tmp_path):
     ["--tensor-model-parallel-size 2 --sequence-parallel", "--pipeline-model-parallel-size 2"],
 )
 def test_what_was_sent_does_not_pile_up_as_gradients(worlds, tmp_path, flags):
-    """Gloo's threads give buffers back where the profiler does not look."""
+    """Gloo's threads free buffers that the profiler does not record."""
     for header, events in traces(worlds, tmp_path, 2, flags):
         ended = {event[2] for event in events if event[0] == "free"}
         begun = [event for event in events if event[0] == "alloc"]
@@ -122,7 +122,7 @@ def test_what_was_sent_does_not_pile_up_as_gradients(worlds, tmp_path, flags):
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
 def test_more_micro_batches_take_no_more_memory(worlds, tmp_path, schedule):
-    """What a stage has sent is let go once it has arrived, not at the end of the step."""
+    """A stage frees what it sent after the arrival, not at the end of the step."""
     wide = "--hidden-size 128 --pipeline-model-parallel-size 2 --pipeline-schedule"
     peaks = {}
     for micro_batches in (4, 32):

@@ -1,4 +1,4 @@
-"""Who does what: rank groups, and errors that name the numbers and what would work."""
+"""Groups of ranks, and errors that name the numbers and what would work."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_layout_can_be_described_without_devices():
 
 
 class Talk:
-    """What one rank asks of torch while its layout is made; a group is told by its ranks."""
+    """Calls to torch of one rank while it makes its layout. Its ranks identify a group."""
 
     def __init__(self, monkeypatch, backend, divides):
         self.calls = []
@@ -115,7 +115,7 @@ WORLDS = [
 def test_all_ranks_make_the_same_calls_and_keep_their_own_groups(
     monkeypatch, world, backend, divides
 ):
-    """Dividing a communicator, and counting groups for their names, is done by all or by none."""
+    """All ranks or none divide a communicator and count the groups for their names."""
     talk = Talk(monkeypatch, backend, divides)
     every = [talk.of(world, rank) for rank in range(world.world_size)]
     assert all(calls == every[0][1] for _, calls in every)

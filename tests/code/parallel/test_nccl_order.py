@@ -135,7 +135,7 @@ class Rank:
 
 
 def deliver(ranks):
-    """What runs at both ends arrives."""
+    """Let each message arrive that runs at both ends."""
     moved = False
     for way in WAYS:
         running = [rank.running(way) for rank in ranks]

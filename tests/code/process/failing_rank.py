@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def leave_a_child() -> None:
-    """It has all that this process had open, and lives on."""
+    """Start a child that inherits the open files of this process and survives it."""
     if os.fork() == 0:
         for stream in (0, 1, 2):
             os.close(stream)
@@ -71,7 +71,7 @@ def leave_a_child() -> None:
 
 
 def stop_for(seconds: float) -> None:
-    """As a debugger does."""
+    """Stop this process for some seconds, as a debugger does."""
     rank = os.getpid()
     if os.fork() == 0:
         time.sleep(seconds)

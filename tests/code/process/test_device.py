@@ -1,4 +1,4 @@
-"""What a process loads once is not counted as a step's time or a model's memory."""
+"""One-time loading counts neither as the time of a step nor as memory of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launcher exports is checked as flags are: a wrong variable is told in one line."""
+"""Variables of a launcher are checked like flags: a wrong variable is an error of one line."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ OVERFLOWING = "--fp16 --loss-scale 1e15 --train-iters 2 --log-interval 1"
 
 
 def attempt(argv, broken_step=None):
-    """What a rank raised, and what it printed before. The gradient of one step may be broken."""
+    """Error of a rank, and its output before the error. The gradient of one step may be broken."""
     import contextlib
     import io
 

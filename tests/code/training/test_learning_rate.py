@@ -1,4 +1,4 @@
-"""The learning rate of a step is that of Megatron-LM's scheduler."""
+"""The learning rate of a step equals the rate of Megatron-LM's scheduler."""
 
 from __future__ import annotations
 

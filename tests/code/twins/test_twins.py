@@ -1,4 +1,4 @@
-"""What PyTorch's own tools compute, the layers by hand compute too."""
+"""The layers by hand compute the same as PyTorch's own tools."""
 
 from __future__ import annotations
 

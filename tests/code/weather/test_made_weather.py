@@ -1,4 +1,4 @@
-"""What make_weather.py makes is weather: it moves, it has scales, and it is the same every time."""
+"""make_weather.py makes weather that moves, has scales, and is the same every time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_wind_blows_along_the_lines_of_equal_height(scaled, weather):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """Not yet weather, but files as any other."""
+    """Make files of the right form, without the development of weather."""
     monkeypatch.setattr(make_weather, "SPIN_UP_TIMES", 4)
 
 

@@ -1,4 +1,4 @@
-"""A step is recorded only where a graph can hold it; benchmarks/one_device.py records one."""
+"""A step is recorded only if a graph can hold it; benchmarks/one_device.py records one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from the yearly files: the same by any number of ranks and workers."""
+"""Any number of ranks and workers reads the same samples from the yearly files."""
 
 from __future__ import annotations
 

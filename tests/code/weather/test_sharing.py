@@ -40,7 +40,7 @@ KINDS = {torch.float64: 1e-10, torch.float32: 1e-5}
 
 @pytest.fixture(scope="module")
 def alone(worlds, weather):
-    """What one rank computes; asked for once."""
+    """Result of one rank, computed once."""
     known = {}
 
     def of(more, kind):

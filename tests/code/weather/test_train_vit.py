@@ -1,4 +1,4 @@
-"""The weather model learns, by one process or by two, and says so in lines that are known."""
+"""The weather model learns, by one process or by two, and prints lines that the readers know."""
 
 from __future__ import annotations
 

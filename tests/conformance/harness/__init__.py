@@ -1,1 +1,1 @@
-"""What runs the cases of tests/conformance on a real Slurm and on the box, and compares them."""
+"""Runner of the cases of tests/conformance on a real Slurm and on the box, with a comparison."""

@@ -61,7 +61,7 @@ def read_recorded(group: str) -> dict[str, str]:
 
 
 def write_recorded(group: str, transcripts: dict[str, str]) -> None:
-    """In the order of the cases; those that are no cases any more are left out."""
+    """Write recordings in the order of the cases, without recordings that have no case."""
     kept = read_recorded(group) | transcripts
     order = [case.name for case in parse(CASES / f"{group}.sh")]
     text = "".join(f"{MARK}{name}\n{kept[name].rstrip()}\n\n" for name in order if name in kept)

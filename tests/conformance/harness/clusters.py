@@ -41,7 +41,7 @@ LOCKS = Path("/run")
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """What a job inherits must not depend on who runs the tests."""
+    """Return an environment that does not depend on the user who runs the tests."""
     user = account()
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",

@@ -13,7 +13,7 @@ TABLE = HERE / "differences.toml"
 
 @dataclass(frozen=True)
 class Change:
-    """Lines of the real Slurm in whose place the box prints others; either may be none."""
+    """Lines of the real Slurm in whose place the box prints others; either list may be empty."""
 
     slurm: tuple[str, ...]
     box: tuple[str, ...]

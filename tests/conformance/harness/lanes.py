@@ -30,9 +30,8 @@ until is_empty; do sleep 0.2; done
 class Lanes:
     """As many clusters as there are lanes; each case runs alone on one of them.
 
-    A transcript that is not accepted is made once more: on a machine that is busy with other things
-    two processes may print in the other order, on the real Slurm as on the box. A difference that
-    is one shows again.
+    A transcript that is not accepted is made once more, because two processes may print in another
+    order on a busy machine, on the real Slurm as on the box. A real difference appears again.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ def mask_id(text: str, job_id: str, word: str) -> str:
 
 
 def short_times(lines: list[str]) -> list[str]:
-    """Elapsed times as `0:07`, in the output of those commands alone: elsewhere `0:15` is an exit
+    """Elapsed times as `0:07`, only in the output of these commands: elsewhere `0:15` is an exit
     code and a signal."""
     masked, inside = [], False
     for line in lines:

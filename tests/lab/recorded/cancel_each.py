@@ -140,7 +140,7 @@ def copied(value: Any) -> Any:
 
 
 def cells_of(path: Path, shell: InteractiveShell) -> list[Cell]:
-    """Without those that clean up, after which nothing could be read."""
+    """Return the code cells, except cells that delete the runs that later cells read."""
     found = []
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code" and "lab.clean(" not in cell.source:

@@ -1,4 +1,4 @@
-"""Every lesson runs on the recordings that come with the course, where nothing else can run."""
+"""Every lesson runs on the course's recordings, on a machine that cannot run jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lesson as a page of the book: what is shown, what is folded, where its numbers come from."""
+"""Page of a lesson in the book: shown parts, folded parts, and the origin of its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans for a class, whose minutes are those of the lessons."""
+"""Plans for a class, whose minutes are the minutes of the lessons."""
 
 from __future__ import annotations
 

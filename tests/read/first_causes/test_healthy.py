@@ -1,4 +1,4 @@
-"""Without a failure there is no cause: printed source, configuration, runs that finished."""
+"""Logs without a failure give no cause: printed source, configuration, finished runs."""
 
 from __future__ import annotations
 

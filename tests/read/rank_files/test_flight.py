@@ -1,4 +1,4 @@
-"""The last collectives of each rank: where they first differ, or who is behind."""
+"""Last collectives of each rank: the first difference, or the ranks that are behind."""
 
 from __future__ import annotations
 

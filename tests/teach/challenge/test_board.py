@@ -1,4 +1,4 @@
-"""The board shows names and figures of those who may stand there, whatever lies in its folder."""
+"""The board shows names and scores of valid entries, whatever files its folder holds."""
 
 from __future__ import annotations
 
