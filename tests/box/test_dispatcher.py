@@ -1,4 +1,4 @@
-"""The one process that waits for what nobody announces."""
+"""The dispatcher waits for events that no process announces."""
 
 from __future__ import annotations
 

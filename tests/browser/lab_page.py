@@ -76,7 +76,7 @@ class LabPage:
         ]
 
     def guess(self, repository: Path) -> None:
-        """As the solution does: a lesson stops at each guess that is still to come."""
+        """Enter the solution's guess, because a lesson stops at each missing guess."""
         for name in self.place:
             if name.endswith("-guess"):
                 self.type_into(name, self.answer(repository, name))
@@ -85,7 +85,7 @@ class LabPage:
         self._begin("Run All Cells")
 
     def _begin(self, entry: str) -> None:
-        """Returns when a cell has begun: before, nothing would look like everything is done."""
+        """Return when a cell has begun. Before that, an idle notebook looks like a finished one."""
         self.menu("Run", entry)
         self.wait_for("/\\[[*0-9]+\\]/.test(prompts)")
 
@@ -147,8 +147,8 @@ class LabPage:
         return int(found[1]) if found else None
 
     def too_wide(self) -> dict[str, int]:
-        """What reaches beyond the width of the notebook, which would scroll sideways: how each
-        begins, and how far it reaches."""
+        """Elements wider than the notebook, which would scroll sideways: their beginnings and their
+        widths."""
         found: dict[str, int] = self.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll(
                    '.jp-Notebook .jp-OutputArea-output, .jp-Notebook .jp-RenderedMarkdown')]

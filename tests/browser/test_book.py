@@ -1,4 +1,4 @@
-"""The book, opened as a reader does: from files, without any network, on a desk, a phone, paper."""
+"""The book from files, without a network: on a desktop, on a phone and on paper."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """As `make lab` starts it: the course's settings and its template for exports."""
+    """Start a server like `make lab`, with the course's settings and its template for exports."""
     folder = tmp_path_factory.mktemp("saved")
     write_notebook(folder / "saved.ipynb")
     running = contextlib.ExitStack()

@@ -28,7 +28,7 @@ def program(argv: list[str], environment: dict[str, str] | None = None) -> str:
 
 
 def in_kind(batches: Any, kind: torch.dtype) -> Any:
-    """Batches of numbers of that kind; where a piece begins stays whole."""
+    """Batches of this kind of number; the starts of pieces stay integers."""
 
     def of_epoch(epoch: int) -> Any:
         for now, later, corner in batches(epoch):

@@ -44,7 +44,7 @@ def device_of_rank() -> torch.device:
 
 
 def whole_gradients(training: Any) -> dict[str, np.ndarray]:
-    """This rank's gradients after all sums, as they are in the parameter's own shape."""
+    """This rank's gradients after all sums, in the shapes of the parameters."""
     from parallel.fully_sharded import FullySharded
 
     holder = training.holder

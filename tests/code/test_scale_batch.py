@@ -53,7 +53,7 @@ def test_without_the_broadcast_copies_stay_apart(worlds):
 
 
 def lengths_off():
-    """How far the lengths that a step tells, and the gradient it leaves, are from plain ones."""
+    """Differences of a step's lengths and gradient from plain calculations."""
     from scale_batch import gradient_of, step
 
     torch.manual_seed(0)

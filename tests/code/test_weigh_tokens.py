@@ -1,4 +1,4 @@
-"""Which mean of a step's losses gives the gradient of the whole batch, where lengths differ."""
+"""Means of a step's losses, and which mean gives the gradient of the whole batch."""
 
 from __future__ import annotations
 

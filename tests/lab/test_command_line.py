@@ -1,4 +1,4 @@
-"""The command `course`: quick to answer, clear in its exit codes."""
+"""The command `course` answers quickly, and its exit codes are clear."""
 
 from __future__ import annotations
 

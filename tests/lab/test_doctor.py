@@ -53,7 +53,7 @@ def test_a_test_job_looks_from_inside(doctor):
 
 @pytest.fixture
 def flat_box(cluster, tmp_path, monkeypatch):
-    """A box of its own whose nodes are told not to be namespaces."""
+    """Separate box in flat mode."""
     if cluster != "box":
         pytest.skip("flat mode is the box's")
     home = tmp_path / "flat"

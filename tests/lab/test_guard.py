@@ -1,4 +1,4 @@
-"""The guard: what a run may cost, and deleting only what the course made."""
+"""The guard limits the cost of a run, and deletes only the course's own files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What starts the processes of a recipe, run and not only rendered: on the box, and on the real
-Slurm with COURSE_TEST_CLUSTER=slurm."""
+"""Launchers of a recipe's processes, really run: on the box, and on the real Slurm with
+COURSE_TEST_CLUSTER=slurm."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PATIENCE_MS = 1000 * 2 * PATIENCE_S
 
 @pytest.fixture
 def page(browser, cluster, tmp_path, monkeypatch):
-    """A notebook opened in JupyterLab, in a workspace of its own."""
+    """Notebook in JupyterLab, in its own workspace."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, tmp_path / "panel.ipynb")

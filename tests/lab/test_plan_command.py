@@ -1,4 +1,4 @@
-"""`course plan` answers what somebody asks who has a model and a number of devices."""
+"""`course plan` plans a training for a given model and number of devices."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_a_folder_without_a_record_can_be_read_and_not_cancelled(lab, done, tmp_
 
 
 def test_a_run_of_another_place_is_never_cancelled_by_its_number(lab, done, tmp_path):
-    """Its number may be that of somebody's job here."""
+    """The job's number may also be the number of another person's job here."""
     copy = tmp_path / "elsewhere" / "done-77"
     shutil.copytree(done.folder, copy)
     (copy / "exit_code").unlink()

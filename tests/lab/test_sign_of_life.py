@@ -77,7 +77,7 @@ def test_a_short_wait_shows_nothing_and_neither_does_a_test(lab, live, monkeypat
 
 
 class Recorder(NotebookClient):
-    """What a front end would be told, in its order."""
+    """Messages to a front end, in their order."""
 
     def process_message(self, msg, cell, cell_index):
         shown = msg["content"].get("data", {}).get("text/plain")
@@ -105,7 +105,7 @@ def test_a_notebook_shows_one_output_that_is_replaced(cluster, live, tmp_path, m
 
 
 class Waited:
-    """As much of a run as is needed to say how it stands."""
+    """Stand-in for a run, with its name, folder and state."""
 
     name, submitted_unix_s = "dp4", 0.0
 

@@ -1,4 +1,4 @@
-"""Descriptions of clusters: read strictly, every fault named, nothing of this machine assumed."""
+"""Descriptions of clusters are read strictly, and every fault in them is named."""
 
 from __future__ import annotations
 

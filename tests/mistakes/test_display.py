@@ -1,4 +1,4 @@
-"""What a notebook shows of an error of the course: the learner's line and the message."""
+"""A notebook shows the learner's line and the message of a course error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured runs in one form, and the benchmark that holds predictions against them."""
+"""Measured runs in one form, and the benchmark that compares predictions with them."""
 
 import csv
 import json

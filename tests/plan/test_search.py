@@ -1,4 +1,4 @@
-"""The search finds what trying everything finds, and says why the rest cannot be."""
+"""The search finds the same layouts as a trial of all layouts, and explains why others fail."""
 
 import pytest
 
@@ -54,7 +54,8 @@ def test_a_trillion_parameters_on_16384_devices_are_laid_out():
 
 @pytest.mark.parametrize(("devices", "published_tflops"), [(8192, 430), (16384, 400)])
 def test_126_layers_are_laid_out_on_powers_of_two(devices, published_tflops):
-    """As fast as Llama 3.1 was trained, on tensor 8 and 16 stages (arXiv 2407.21783, Table 4)."""
+    """The plan is as fast as the training of Llama 3.1 (arXiv 2407.21783, Table 4), which used
+    tensor 8 and 16 stages."""
     best = search(preset("llama-405b"), cluster("dgx-h100", devices), 2048).best
     assert best.tflops_per_device == pytest.approx(published_tflops, rel=0.15)
     assert best.layout.stages == "ends-count"

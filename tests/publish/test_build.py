@@ -1,4 +1,4 @@
-"""Lessons become notebooks: the same bytes each time, gaps in one, answers in the other."""
+"""Lessons become notebooks with gaps and notebooks with answers, with the same bytes each time."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ FOUR_WORDS = re.compile(r"(?:\b[A-Za-z][a-z']+[,;]? ){3,}[A-Za-z][a-z']+")
 
 @dataclass(frozen=True)
 class Term:
-    """One line of the glossary: what English words are called, and what they are not called."""
+    """Line of the glossary: English words, their translation, and wrong translations."""
 
     english: str
     words: tuple[str, ...]

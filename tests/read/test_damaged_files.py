@@ -1,4 +1,5 @@
-"""No content raises an error: files of every kind, damaged in ways that keep most of their form."""
+"""No content raises an error. The files are of every kind, with damage that keeps most of their
+form."""
 
 from __future__ import annotations
 

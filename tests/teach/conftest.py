@@ -1,4 +1,4 @@
-"""For the tests of checks: a workspace of their own, and runs as jobs leave them behind."""
+"""Fixtures for tests of checks: a separate workspace, and runs as jobs leave them."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_what_never_comes_back_is_not_called_in_the_notebook(tried, name):
 
 
 def test_an_error_of_the_learners_own_file_is_no_mistake_of_the_course(tried):
-    """The ranks have what the notebook lacks."""
+    """The ranks can import a module that the notebook cannot."""
     run = tried("schedule", ("def one_f", "import os\n\nRANK = os.environ['RANK']\n\n\ndef one_f"))
     hint = hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
     assert "KeyError: \"'RANK'\". It is raised in your own code, line 3 of own.py." in hint

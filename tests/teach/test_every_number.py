@@ -1,4 +1,4 @@
-"""No check of a number is left untried, and the answers of the solutions are right as printed."""
+"""Every check of a number is tested, and accepts the printed answer of the solution."""
 
 from __future__ import annotations
 

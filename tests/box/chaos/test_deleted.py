@@ -29,7 +29,7 @@ def copied(make_box, tmp_path):
 
 
 def delete(folder):
-    """Until it is gone: a file may be written into a folder that has just been emptied."""
+    """Repeat until the folder is gone, as a file may be written into an emptied folder."""
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
 

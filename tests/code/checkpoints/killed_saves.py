@@ -49,7 +49,7 @@ def in_fork(argv: list[str], kill_at: int | None, folder: Path) -> tuple[int, st
 
 
 def kill_at_operation(number: int, unfinished: Path) -> None:
-    """Operations are counted from the first on the unfinished checkpoint on."""
+    """Count operations from the first operation on the unfinished checkpoint."""
     count = 0
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -104,7 +104,7 @@ def test_who_waits_for_weights_does_not_get_random_ones(worlds, tmp_path, flags,
 
 
 def test_the_last_steps_are_saved_whatever_the_interval(worlds, tmp_path):
-    """As Megatron-LM does."""
+    """The result is the same as in Megatron-LM."""
     argv = [*one_run.MODEL, *DECAY, "--save", str(tmp_path), "--load", str(tmp_path)]
     for more in (["--save-interval", "1000"], []):
         answers = worlds(2).run(one_run.program, [*argv, "--train-iters", "3", *more])
@@ -113,7 +113,7 @@ def test_the_last_steps_are_saved_whatever_the_interval(worlds, tmp_path):
 
 
 def test_a_run_that_goes_on_under_another_schedule_says_so(worlds, tmp_path):
-    """--lr-decay-iters follows from --train-iters where it is not given."""
+    """--lr-decay-iters follows from --train-iters if it is not given."""
     argv = [*one_run.MODEL, "--save", str(tmp_path), "--load", str(tmp_path)]
     worlds(1).run(one_run.program, [*argv, "--train-iters", "2"])
     [(_, text)] = worlds(1).run(one_run.program, [*argv, "--train-iters", "3", "--seed", "7"])

@@ -176,7 +176,7 @@ def with_fitting_checksums(folder):
 
 
 class Hostile:
-    """As a pickle it makes a folder where it is read."""
+    """Object that, as a pickle, makes a folder when it is read."""
 
     def __reduce__(self):
         return os.mkdir, (Path(tempfile.gettempdir()) / f"hostile-{os.getpid()}",)

@@ -1,4 +1,4 @@
-"""One job at a time saves into a folder."""
+"""Only one job at a time saves into a folder."""
 
 from __future__ import annotations
 

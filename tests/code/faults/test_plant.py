@@ -1,4 +1,4 @@
-"""How a fault is named on the command line, and that it changes nothing before its time."""
+"""Names of faults on the command line. A fault changes nothing before its first iteration."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_phases_follow_each_other_for_each_micro_batch_of_each_step(plain):
 
 
 def activations_at_end_of(events, phase):
-    """Bytes of activations when each such phase ends."""
+    """Bytes of activations at the end of each phase of this name."""
     alive, found = {}, []
     for kind, _, *rest in events:
         if kind == "alloc" and rest[2] == 3:

@@ -52,7 +52,7 @@ class Talk:
 
 
 class Layer(torch.nn.Module):
-    """A stage as the pipeline sees it: something in, something out, and weights for later."""
+    """Stage as the pipeline sees it: an input, an output, and deferred weight gradients."""
 
     def __init__(self, first, last):
         super().__init__()

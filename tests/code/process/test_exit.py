@@ -69,7 +69,7 @@ def test_every_cause_is_told_once_and_all_ranks_end_without_a_launcher(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["killed 2", "killed unnoticed 0", "killed at the end 1"])
 def test_a_rank_that_was_killed_is_named_once(case):
-    """Whether or not a library notices, and though a child of the dead one lives on."""
+    """This holds even if no library notices, and if a child of the dead rank survives."""
     what, killed = case.rsplit(" ", 1)
     codes, text = plain_ranks(PROGRAM, what if what.endswith("end") else case, size=3)
     killed = int(killed)
@@ -106,7 +106,7 @@ frame #21: <unknown function> + 0x1098ec (0x7f64629278ec in libc.so.6)
 
 
 def test_what_the_system_says_of_a_file_is_told_in_one_line(tmp_path):
-    """With the place that wanted it, where that is one of ours; anything else has its traceback."""
+    """The line names the place in the course's code. Other errors have their traceback."""
     from dataset.tokenizer_files import read_vocabulary
     from process.errors import error_lines
 

@@ -1,4 +1,4 @@
-"""However ranks share the weather model, they compute what one rank does alone."""
+"""Ranks that share the weather model compute the same as one rank, in every layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes out of a transcript what differs between any two runs: ids, times, paths, addresses."""
+"""Remove from a transcript the parts that differ between runs: ids, times, paths, addresses."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def kernel(monkeypatch):
 
 
 def printed_by(client, code: str) -> str:
-    """What the kernel prints for it, until something came."""
+    """Return the kernel's output for this code, and wait until there is some."""
     client.execute(code)
     while True:
         message = client.get_iopub_msg(timeout=PATIENCE_S)

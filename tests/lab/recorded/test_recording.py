@@ -183,7 +183,7 @@ def test_files_that_are_not_those_of_the_manifest_are_refused(made):
     ],
 )  # fmt: skip
 def test_a_member_that_is_no_plain_file_of_its_name_writes_nothing(made, tmp_path, change):
-    """Whatever stands in the tar in the place of the first file: the manifest lists none such."""
+    """Replace the first file in the tar by an entry that the manifest does not list."""
     file = made.pack()
     manifest, files = made.parts(file)
     packed = io.BytesIO()

@@ -41,7 +41,7 @@ class Server:
         return self.folder / "runs"
 
     def started(self, word: str) -> list[psutil.Process]:
-        """What runs under this server with that word in its command line."""
+        """Processes under this server with this word in their command line."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         return [child for child in children if word in " ".join(_command(child))]
 

@@ -94,7 +94,7 @@ def test_gpu_trace_worked_out_by_hand(write):
 @pytest.mark.parametrize("steps", [1, 2, 5])
 @pytest.mark.parametrize("process", [0, 7, "stream 7"])
 def test_steps_named_on_the_device_too_count_once(write, steps, process):
-    """As CUDA traces of PyTorch 2 have them: the same steps again, later and on a stream."""
+    """Steps as in CUDA traces of PyTorch 2: the same steps again, later and on a stream."""
     host = [event("user_annotation", f"ProfilerStep#{n}", 100 * n, 100) for n in range(steps)]
     work = [event("cpu_op", "aten::mm", 100 * n, 40) for n in range(steps)]
     work += [event("kernel", "gemm", 100 * n + 20, 60, 7, 0) for n in range(steps)]

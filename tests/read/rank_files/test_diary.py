@@ -1,4 +1,4 @@
-"""Diaries of ranks side by side: what has to agree, and what must not."""
+"""Diaries of several ranks: values that must agree, and values that must differ."""
 
 from __future__ import annotations
 
