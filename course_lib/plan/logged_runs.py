@@ -114,16 +114,14 @@ class LoggedRun:
             return _("The largest difference is in {part}: predicted {predicted:.3g} s, measured "
                      "{measured:.3g} s.", **worst._asdict())  # fmt: skip
         own = [row for row in self.rows if row.unit == total.unit]
-        likely = [
-            f"{row.part} × {row.alone:.2g}" for row in own if 1 / LIKELY <= row.alone <= LIKELY
-        ]
+        likely = [f"{r.part} × {r.alone:.2g}" for r in own if 1 / LIKELY <= r.alone <= LIKELY]
         if not likely:
             return _("No part alone explains the difference; check the arguments and the hardware.")
         return _("An error in one part alone would explain it: {parts}.", parts=", ".join(likely))
 
 
 def from_log(
-    log: Any, hardware: str | Cluster, software: str | Stack = "", **arguments: Any
+    log: Any, hardware: str | Cluster, software: str | Stack | None = None, **arguments: Any
 ) -> LoggedRun:
     """Predict a logged run, to compare the prediction with what the log measured:
     plan.from_log(read.training_log("out.log"), "H100").
@@ -138,7 +136,8 @@ def from_log(
                  log=shown(log))  # fmt: skip
         raise PlanError(text)
     given = _Arguments(log.arguments | {name: str(value) for name, value in arguments.items()})
-    model, layout, stack = _model(given), _layout(given, log), software or _software(given)
+    model, layout = _model(given), _layout(given, log)
+    stack = _software(given) if software is None else software
     if unknown := sorted(set(arguments) - given.asked):
         text = _("{unknown} is no argument that the planner uses; use one of {known}",
                  unknown=unknown[0], known=", ".join(sorted(given.asked)))  # fmt: skip
@@ -169,9 +168,8 @@ def _software(given: _Arguments) -> str:
     """Return the code base whose arguments these are."""
     if COURSE in given.texts:
         return "course"
-    if given.true("deepspeed"):
-        return "megatron-deepspeed"
-    return "megatron-lm" if given.text("transformer_impl") else "megatron-2021"
+    plain = "megatron-lm" if given.text("transformer_impl") else "megatron-2021"
+    return "megatron-deepspeed" if given.true("deepspeed") else plain
 
 
 class _Arguments:
@@ -183,9 +181,7 @@ class _Arguments:
     def text(self, *names: str) -> str:
         """Return the first value of these names, or ""."""
         self.asked |= set(names)
-        return next(
-            (t for name in names if (t := self.texts.get(name, "")) not in ("", "None")), ""
-        )
+        return next((t for n in names if (t := self.texts.get(n, "")) not in ("", "None")), "")
 
     def whole(self, *names: str, usual: int = 0, need: bool = False) -> int:
         """Return the first value as a whole number; another process may have written behind it."""
