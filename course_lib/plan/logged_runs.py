@@ -184,14 +184,14 @@ class _Arguments:
         return next((t for n in names if (t := self.texts.get(n, "")) not in ("", "None")), "")
 
     def whole(self, *names: str, usual: int = 0, need: bool = False) -> int:
-        """Return the first value as a whole number; another process may have written behind it."""
+        """Return the first value, or `usual` for 0; another process may have written behind it."""
         text = self.text(*names)
         if need and not text:
             text = _("the log does not state {name}; use a log with a table of arguments, or give "
                      "{name}=…", name=names[0])  # fmt: skip
             raise PlanError(text)
         digits = re.match(r"\[?(\d+)", text)
-        return whole_number(names[0], int(digits[1]) if digits else text, 0) if text else usual
+        return whole_number(names[0], int(digits[1]) if digits else text or 0, 0) or usual
 
     def true(self, *names: str) -> bool:
         return any(self.text(name) == "True" for name in names)
@@ -211,7 +211,7 @@ def _model(given: _Arguments) -> Model:
         frequency, per_token = given.text("moe_layer_freq") or "1", given.whole("moe_router_topk")
         first = frequency.count("0") if "[" in frequency else 0  # a list: 0 for each dense layer
         every = 1 if "[" in frequency else given.whole("moe_layer_freq", usual=1)
-        experts = Experts(count, per_token, -(-shared // own), first, dense, every)
+        experts = Experts(count, per_token, -(-shared // max(1, own)), first, dense, every)
         ffn = own
     if given.true("multi_latent_attention"):
         names = ("kv_lora_rank", "qk_pos_emb_head_dim", "v_head_dim")

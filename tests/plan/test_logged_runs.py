@@ -79,6 +79,7 @@ def test_a_table_of_arguments_is_a_model_and_a_layout(tmp_path):
         ({"fp8": "hybrid", "fp8_recipe": "mxfp8"}, {}, {"precision": "mxfp8"}),
         ({"attention_backend": "AttnBackend.unfused"}, {}, {"flash": False}),
         ({"use_torch_fsdp2": True}, {}, {"zero": 3}),
+        ({"context_parallel_size": 0}, {}, {}),
     ],
 )  # fmt: skip
 def test_an_argument_changes_the_run(tmp_path, more, model, layout):
