@@ -3,7 +3,7 @@
     python benchmarks/planner.py FOLDER [FOLDER …] [--rows N] [--held-out] [--write-residuals]
 
 FOLDER holds CSV files: of the sources in planner_sources/, or with the columns of
-`course_lib.plan.published.runs.COLUMNS` (see README.md). The program prints a table by source, the
+`planner_sources.runs.COLUMNS` (see README.md). The program prints a table by source, the
 worst rows, and the goals; it exits with 1 if a goal is missed or a file is not readable."""
 
 from __future__ import annotations
@@ -16,29 +16,11 @@ from pathlib import Path
 import pandas as pd
 from planner_sources import read_folder
 from planner_sources.residuals import held_out, write_residuals
+from planner_sources.runs import MeasuredRun
 
 from course_lib.plan.code_bases import STACKS
-from course_lib.plan.estimate import GIB, Estimate
-from course_lib.plan.memory.stage_memory import StageMemory, memory_of_stage
+from course_lib.plan.estimate import Estimate
 from course_lib.plan.published.intervals import bits, memory_keys, time_keys
-from course_lib.plan.published.runs import MeasuredRun
-from course_lib.plan.shapes.stages import head_rank
-
-
-def compared_stage(run: MeasuredRun) -> StageMemory:
-    if run.memory_of == "max":
-        return Estimate(run.model, run.layout, run.cluster, run.stack).fullest
-    last = head_rank(run.model, run.layout)
-    stage = 0 if run.memory_of == "first" else last
-    return memory_of_stage(run.model, run.layout, run.stack, stage)
-
-
-def predicted_gib(run: MeasuredRun, estimate: Estimate) -> float:
-    stage = compared_stage(run)
-    if run.memory_kind == "allocated":
-        return stage.allocated / GIB
-    context = estimate.device_gib - estimate.fullest.reserved(run.stack) / GIB
-    return stage.reserved(run.stack) / GIB + (context if run.memory_kind == "device" else 0.0)
 
 
 def compare(run: MeasuredRun) -> dict[str, object]:
@@ -64,7 +46,7 @@ def compare(run: MeasuredRun) -> dict[str, object]:
     if run.iteration_s is not None:
         row |= _timed(run, estimate, run.iteration_s)
     if run.peak_gib is not None:
-        gib = predicted_gib(run, estimate)
+        gib = estimate.peak_gib(run.memory_kind, run.memory_of)
         row |= {
             "measured_gib": run.peak_gib,
             "predicted_gib": gib,

@@ -387,8 +387,8 @@ claim(
 # | gradient | of a piece |
 # |---|---|
 # | scores | $dS = P * (dY\,V^T - r)$, with $r$ = the sum of each row of $dY * Y$ |
-# | queries | $dQ = dS\,K / \sqrt w$, added up over all pieces |
-# | keys | $dK = dS^T Q / \sqrt w$, added up over all ranks |
+# | queries | $dQ = dS\,K / \sqrt{w}$, added up over all pieces |
+# | keys | $dK = dS^T Q / \sqrt{w}$, added up over all ranks |
 # | values | $dV = P^T dY$, added up over all ranks |
 #
 # > **Exercise 13b.3** — Write both directions of `RingAttention`. The function `pass_on` sends tensors to the next rank

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from course_lib.plan import PlanError
-from course_lib.plan.published.runs import COLUMNS, MeasuredRun, read_runs
 from planner_sources.bigscience import bigscience
 from planner_sources.common import Row
 from planner_sources.fsdp import llm_foundry, single_file, torchtitan
@@ -24,6 +23,7 @@ from planner_sources.megatron import (
 )
 from planner_sources.megatron_ci import megatron_ci
 from planner_sources.nanotron import nanotron
+from planner_sources.runs import COLUMNS, MeasuredRun, read_runs
 from planner_sources.vendor import bridge, published
 
 CONVERTERS: dict[frozenset[str], Callable[[Row], MeasuredRun | None]] = {

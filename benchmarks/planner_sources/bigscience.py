@@ -9,8 +9,8 @@ import pandas as pd
 from course_lib.plan import Layout, Model
 from course_lib.plan.code_bases import stack_named
 from course_lib.plan.hardware.machines import cluster, device
-from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row
+from planner_sources.runs import MeasuredRun
 
 # Depth and width of BigScience's sizes (its job scripts; 32 heads, 1024 tokens, GPT-2 vocabulary).
 BIGSCIENCE = {

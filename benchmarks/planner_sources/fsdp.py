@@ -9,8 +9,8 @@ import pandas as pd
 from course_lib.plan import Layout, Model, preset
 from course_lib.plan.code_bases import stack_named
 from course_lib.plan.hardware.machines import cluster
-from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row
+from planner_sources.runs import MeasuredRun
 
 # Depth, width and heads of MosaicML's MPT family (llm-foundry's configurations).
 MPT = {

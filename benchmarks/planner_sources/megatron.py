@@ -9,9 +9,9 @@ import pandas as pd
 from course_lib.plan import Layout, Model
 from course_lib.plan.code_bases import stack_named
 from course_lib.plan.hardware.machines import cluster
-from course_lib.plan.published.runs import MeasuredRun
 from course_lib.plan.shapes.flops import of_iteration
 from planner_sources.common import Row, gpt, run_of
+from planner_sources.runs import MeasuredRun
 
 
 def megatron_sc21(row: Row) -> MeasuredRun:

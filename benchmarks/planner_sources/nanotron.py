@@ -5,8 +5,8 @@ from __future__ import annotations
 from course_lib.plan import Model
 from course_lib.plan.code_bases import stack_named
 from course_lib.plan.hardware.machines import cluster
-from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row, run_of
+from planner_sources.runs import MeasuredRun
 
 
 def _nanotron_model(row: Row) -> Model:

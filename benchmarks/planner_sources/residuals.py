@@ -86,9 +86,11 @@ def write_residuals(table: pd.DataFrame) -> None:
 
 def _four_of_five(ordered: list[float]) -> tuple[float, float]:
     """Return bounds that contain a further run of the kind in four of five cases: a tenth of the
-    ranks on each side, counted as if the new run took one (conformal prediction)."""
-    outside = math.floor((len(ordered) + 1) / 10)
-    return ordered[max(0, outside - 1)], ordered[-max(1, outside)]
+    ranks on each side, as if the new run took one, and between two runs if need be (conformal)."""
+    outside = max(0.0, (len(ordered) + 1) / 10 - 1)
+    place, part = math.floor(outside), outside % 1
+    low, high = ordered[place : place + 2], ordered[::-1][place : place + 2]
+    return low[0] ** (1 - part) * low[1] ** part, high[0] ** (1 - part) * high[1] ** part
 
 
 def _of_families(ratio: pd.Series[float], share: pd.Series[float]) -> tuple[float, float]:

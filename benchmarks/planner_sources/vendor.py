@@ -8,8 +8,8 @@ from course_lib.plan import Experts, Latent, Layout, Model, preset
 from course_lib.plan.code_bases import stack_of_software
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.machines import cluster
-from course_lib.plan.published.runs import MeasuredRun
 from planner_sources.common import Row
+from planner_sources.runs import MeasuredRun
 
 MACHINES = {
     "H100": "dgx-h100",

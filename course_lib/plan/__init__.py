@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         goodputs,
     )
     from course_lib.plan.layout_search import Choice, search
+    from course_lib.plan.logged_runs import from_log
     from course_lib.plan.nccl_logs import NcclCluster, nccl_log
     from course_lib.plan.notebook_page import page
     from course_lib.plan.scale import campaign, campaigns, checkpoint_s, scale_out
@@ -49,6 +50,7 @@ _LATE = {
     "explanation": "explain",
     "hardware.cluster": "Cluster Device Link Tier",
     "layout_search": "Choice search",
+    "logged_runs": "from_log",
     "hardware.measured_links": "with_links",
     "hardware.machines": "CLUSTERS DEVICES box cluster device",
     "schedules.measured": "bubbles",
@@ -96,6 +98,7 @@ __all__ = [
     "explain",
     "failures_of",
     "from_hf",
+    "from_log",
     "goodput",
     "goodputs",
     "groups",

@@ -23,6 +23,7 @@ from course_lib.plan.shapes import flops
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 from course_lib.plan.shapes.parameter_counts import active_parameters, parameters
+from course_lib.plan.shapes.stages import head_rank
 from course_lib.plan.time.iteration import iteration_parts
 from course_lib.words import _
 
@@ -82,13 +83,21 @@ class Estimate:
     @property
     def allocated_gib(self) -> float:
         """Return the peak of the fullest stage as the program's allocator counts it."""
-        return self.fullest.allocated / GIB
+        return self.peak_gib("allocated")
 
     @property
     def device_gib(self) -> float:
         """Return the peak as nvidia-smi would show it: with memory that the allocator reserves but
         cannot use, and with the context of driver and communication library."""
-        return self.fullest.reserved(self.stack) / GIB + self.context_gib
+        return self.peak_gib("device")
+
+    def peak_gib(self, kind: str = "device", of: str = "max") -> float:
+        """Return the peak of a stage ("first", "last" or "max"), counted as "allocated", "reserved"
+        or of the whole "device"."""
+        last = head_rank(self.model, self.layout)
+        stage = self.fullest if of == "max" else self.stages[0 if of == "first" else last]
+        counted = stage.allocated if kind == "allocated" else stage.reserved(self.stack)
+        return counted / GIB + (self.context_gib if kind == "device" else 0.0)
 
     @property
     def context_gib(self) -> float:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -92,9 +91,6 @@ def outputs(repository, tmp_path_factory, browser):
     folder = tmp_path_factory.mktemp("outputs")
     shutil.copytree(repository / "images", folder / "images")
     write_settings(folder / "settings")
-    script = f"set -e; . {DEPLOYED}/options.sh; printf '%s\\n' \"${{course_options[@]}}\""
-    bash = ["bash", "-c", script, str(DEPLOYED)]
-    options = subprocess.run(bash, capture_output=True, text=True, check=True).stdout.splitlines()
     make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
     cells = [make[kind](text, id=name) for name, (kind, text) in CELLS.items()]
     notebook = nbformat.v4.new_notebook(cells=cells)
@@ -104,7 +100,9 @@ def outputs(repository, tmp_path_factory, browser):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("COURSE_SITE", "recorded")
             patch.setenv("COURSE_PLAIN", "0")
-            server = running.enter_context(jupyter(folder, *options))
+            patch.setenv("JUPYTER_CONFIG_PATH", str(DEPLOYED / "config"))
+            patch.setenv("JUPYTER_PATH", str(DEPLOYED / "data"))
+            server = running.enter_context(jupyter(folder))
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         page = LabPage(tab, folder / "outputs.ipynb")
         page.open(f"{server.url}lab/tree/outputs.ipynb?token=secret")
@@ -202,7 +200,7 @@ def test_one_slide_of_each_kind(reveal, window, findings, tmp_path):  # noqa: F8
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_class_page(window, findings, monkeypatch, tmp_path, scheme):
-    met = {"00.1": Exercise(tries=3, hint="one hint", times_met=3)}
+    met = {"00.1": Exercise(tries=3, hint="one hint")}
     now = time.time()
     shared = Snapshot(
         lesson="00", active_unix_s=now, stuck_on="00.1", stuck_unix_s=now - 3600, exercises=met
@@ -212,5 +210,5 @@ def test_the_class_page(window, findings, monkeypatch, tmp_path, scheme):
     (tmp_path / "page.html").write_text(class_page.html(tmp_path))
     page = window(scheme, offline=True)
     page.goto((tmp_path / "page.html").as_uri())
-    assert page.locator("tr.stuck").count()
+    assert page.locator("tr.marked").count()
     assert findings(page) == []

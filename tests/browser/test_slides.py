@@ -28,6 +28,7 @@ MEASURE_PRINTED = """() => {
     const body = slide.querySelector(".body");
     for (const element of [slide.querySelector("h2"), body, ...body.querySelectorAll("*")]) {
       if (element.closest("svg") && element.tagName !== "svg") continue;
+      if (element.parentElement.closest("pre.cut")) continue; // its last lines are hidden
       const at = element.getBoundingClientRect();
       const isOut = at.right > box.right - 45 || at.bottom > box.bottom - 40;
       if (at.width && at.height && (at.left < box.left + 45 || isOut)) told(element.tagName);

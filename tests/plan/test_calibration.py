@@ -69,7 +69,7 @@ def test_what_is_calibrated_on_one_model_predicts_another():
 
 
 def test_nothing_to_calibrate_on_is_said():
-    with pytest.raises(PlanError, match="runs is empty; use one such as"):
+    with pytest.raises(PlanError, match="runs is empty; use a list such as"):
         calibrate(box(), COURSE, [])
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course_lib import plan
+from course_lib import plan, read
 
 MODEL, LAYOUT, WHERE = plan.preset("tiny"), plan.Layout(), plan.cluster("selene", 8)
 ESTIMATE = plan.predict(MODEL, LAYOUT, WHERE)
@@ -25,6 +25,11 @@ CONFIG = {
     "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512,
     "intermediate_size": 128,
 }  # fmt: skip
+ARGUMENTS = {
+    "num_layers": "2", "hidden_size": "64", "num_attention_heads": "4", "seq_length": "64",
+    "padded_vocab_size": "512", "micro_batch_size": "1", "world_size": "1",
+}  # fmt: skip
+LOG = dataclasses.replace(read.training_log("/dev/null"), arguments=ARGUMENTS)
 RUN = plan.Observation(MODEL, LAYOUT, 0.1)
 CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.Model, {"name": "m", "layers": 2, "hidden": 64, "heads": 4, "sequence": 64}),
@@ -71,6 +76,7 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.explain, {"estimate": ESTIMATE}),
     (plan.campaigns, {"found": FOUND, "tokens": 1e9}),
     (plan.from_hf, {"config": CONFIG}),
+    (plan.from_log, {"log": LOG, "hardware": "H100"}),
     (plan.checkpoint_interval, {"checkpoint_s": 60.0, "mtbf_s": 3600.0}),
     (plan.goodput, {"nodes": 2}),
     (plan.goodputs, {"devices": [16]}),

@@ -157,6 +157,29 @@ def test_published_times_are_met_by_what_other_published_runs_teach(told, judged
         assert error(published(name), found.cluster, found.stack) < 0.1
 
 
+OF_2021 = {"global_batch": 1536, "recompute": "full", "precision": "fp16", "flash": False}
+
+
+def test_zero_3_of_2021_is_far_slower_on_many_devices_than_parts_of_a_model():
+    """Megatron-LM 2104.04473, Section 5.2: 66.7 s beside 20.8 s, for 175 B on 1536 A100."""
+    sharded = run({"data": 1536, "zero": 3, **OF_2021}, "175b", stack="megatron-deepspeed")
+    parts = {"tensor": 8, "pipeline": 12, "data": 16}
+    parallel = run({**parts, **OF_2021}, "175b", stack="megatron-deepspeed")
+    assert sharded.seconds == pytest.approx(66.7, rel=0.25)
+    assert parallel.seconds == pytest.approx(20.8, rel=0.1)
+    assert sharded.interval.low < 66.7 < sharded.interval.high
+
+
+def test_gathers_of_every_layer_wait_longer_in_a_larger_ring():
+    def data_s(devices):
+        layout = Layout(data=devices, zero=3, global_batch=devices)
+        where = cluster("selene", devices)
+        return iteration_parts(preset("13b"), layout, where, STACKS["unknown"])["data"]
+
+    one = 8e-6  # latency of the network, for each of 3 × 41 rings of all devices
+    assert data_s(1024) - data_s(512) == pytest.approx(3 * 41 * 512 * one, rel=0.05)
+
+
 def test_the_interval_is_that_of_the_nearest_kind_of_run_that_was_measured():
     estimate = run({"tensor": 2, "pipeline": 4, "global_batch": 16}, where="dgx-h100")
     table = json.loads(RESIDUALS.read_text(encoding="utf-8"))

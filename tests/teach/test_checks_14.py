@@ -141,7 +141,7 @@ def test_each_mistake_in_the_count_has_its_hint(mistake, hint):
     [
         (lambda *sizes: (8_030_261_248, 57_912_852_480), "405B"),
         (lambda *sizes: 5, "TypeError"),
-        (lambda *sizes: None, "It gave nothing yet"),
+        (lambda *sizes: None, "It returned nothing"),
         (lambda *sizes: ("many", 2), "return two numbers"),
         (lambda *sizes: tuple(2 * one for one in by_parts(*sizes)), "2 times the right number"),
         (lambda *sizes: plan.parameters(plan.preset("llama-8b")), "of the course"),

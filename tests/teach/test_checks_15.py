@@ -111,7 +111,7 @@ WRONG = {
         "with a global batch of 192",
     ),
     "another model": (lambda nodes, gib: bench.case("13"), "It is 13 B on 8 nodes"),
-    "nothing": (lambda nodes, gib: None, "It gave nothing yet"),
+    "nothing": (lambda nodes, gib: None, "It returned nothing"),
     "a layout": (lambda nodes, gib: LARGE.layout, "return a case"),
     "an error": (lambda nodes, gib: LARGE.but(nodes=nodes, pipeline=7), "RecipeError"),
 }

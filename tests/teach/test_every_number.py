@@ -21,12 +21,8 @@ ARITHMETIC = {
     ("07b_pipelines_and_both", "ex2"): ["micro_batches_needed"],
     ("08_mixed_precision", "ex2"): ["started_at"],
     ("11_sharded_data_parallelism", "pays"): ["tokens_needed"],
-    ("12_large_batches", "ex1"): ["critical_batch"],
     ("12_large_batches", "ex2"): ["steps_needed", "times_the_tokens"],
-    ("14_estimating", "ex1"): ["parameters_millions", "tflops_per_device", "training_days"],
     ("14_estimating", "ex2"): ["right_tokens", "right_flops_per_s", "right_days"],
-    ("15_benchmark_at_scale", "ex2"): ["report_s"],
-    ("16_when_it_breaks", "ex1"): ["device_hours"],
 }
 FORMULAS = ("parameters_of", "flops_of", "days_of")
 

@@ -106,12 +106,12 @@ def test_several_answers_are_a_set(capsys):
     ("guess", "choices", "says"),
     [
         ("about 80", None, "Write one number, without quotation marks"),
-        ("the gpu", ("the network", "the arithmetic"), "take 'the network', 'the arithmetic'"),
+        ("the gpu", ("the network", "the arithmetic"), "use 'the network', 'the arithmetic'"),
         (True, None, "a number is asked for"),
         (-3, None, "-3 is less than 0; guess 0 or more"),
         ([6], None, r"It is \[6\] now; a number is asked for, without brackets"),
         (float("nan"), None, "not finite"),
-        (["300", "301"], ("300",), "'301' is none of the answers"),
+        (["300", "301"], ("300",), "'301' is not one of the answers"),
     ],
 )
 def test_what_is_no_guess_is_said(guess, choices, says):

@@ -1,1 +1,1 @@
-"""Measured and published runs, and the errors of predictions for them."""
+"""Errors of predictions for published runs."""

@@ -69,6 +69,11 @@ def _step_s(cluster: Cluster, group: Group) -> float:
     return link.latency_us * 1e-6
 
 
+def ring_latency_s(cluster: Cluster, group: Group) -> float:
+    """Return the latency of one pass round the ring, which grows with the number of ranks."""
+    return (group.size - 1) * _step_s(cluster, group)
+
+
 def all_gather_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
     """Return the seconds to gather `size_bytes`, the size of the whole result."""
     if group.size == 1:
@@ -78,9 +83,8 @@ def all_gather_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
 
 def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
     """Return the seconds of one pass round the ring."""
-    steps = group.size - 1
-    share = steps / group.size
-    return steps * _step_s(cluster, group) + share * size_bytes / bytes_per_s(cluster, group)
+    share = (group.size - 1) / group.size
+    return ring_latency_s(cluster, group) + share * size_bytes / bytes_per_s(cluster, group)
 
 
 def exchange_s(cluster: Cluster, group: Group, token_bytes: float, copies: int) -> float:

@@ -27,6 +27,7 @@ from course_lib.plan.time.communication import (
     group_of,
     reduce_scatter_s,
     reduce_turns_s,
+    ring_latency_s,
     send_s,
 )
 from course_lib.plan.time.kernels import ELEMENT_BYTES, memory_s
@@ -204,8 +205,13 @@ def _data(
         # Each micro-batch gathers weights for each pass, and scatters gradients once.
         pieces = model.layers // layout.pipeline + 1
         host = 3 * pieces * stack.host_sharded_ms / 1e3
-        turns = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)
-        sent = layout.micro_batches * (2 * gather + scatter + (pieces - 1) * turns)
+        waits = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)
+        if not cluster.processors:  # the host time of a processor includes the latency
+            waits += 3 * ring_latency_s(cluster, group)
+        if stack.sharded_gb_per_s:
+            moved = sum(held for _ranks, held in shared) / (stack.sharded_gb_per_s * 1e9)
+            gather, scatter = max(gather, moved * element), max(scatter, moved * sent_bytes)
+        sent = layout.micro_batches * (2 * gather + scatter + (pieces - 1) * waits)
         return max(sent - behind, 0.0) + layout.micro_batches * host
     # In an interleaved schedule, most chunks end their last backward, or start their first forward,
     # while other chunks compute.

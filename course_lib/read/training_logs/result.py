@@ -26,30 +26,14 @@ if TYPE_CHECKING:
 ROUNDING = 1e-3
 EVALUATION_COLUMNS = ("iteration", "split", "name", "lm_loss", "perplexity", "rank", "line", "file")
 MEMORY_COLUMNS = (
-    "iteration",
-    "rank",
-    "allocated_mib",
-    "max_allocated_mib",
-    "reserved_mib",
-    "max_reserved_mib",
-    "what",
-    "line",
-    "file",
-)
+    "iteration", "rank", "allocated_mib", "max_allocated_mib", "reserved_mib", "max_reserved_mib",
+    "what", "line", "file",
+)  # fmt: skip
 PARAMETER_COLUMNS = ("tensor_rank", "pipeline_rank", "parameters", "rank", "line", "file")
 EPOCH_COLUMNS = (
-    "epoch",
-    "elapsed_s",
-    "samples_per_second",
-    "train_loss",
-    "validation_loss",
-    "validation_s",
-    "wind_rmse_m_s",
-    "persistence_rmse_m_s",
-    "rank",
-    "line",
-    "file",
-)
+    "epoch", "elapsed_s", "samples_per_second", "train_loss", "validation_loss", "validation_s",
+    "wind_rmse_m_s", "persistence_rmse_m_s", "rank", "line", "file",
+)  # fmt: skip
 TIMER_COLUMNS = ("iteration", "name", "min_ms", "max_ms", "line", "file")
 OVERFLOW_COLUMNS = (
     "iteration",
@@ -355,12 +339,15 @@ class Tables:
         named = ("evaluations", "memory", "parameters", "epochs", "timers", "overflows", "notes")
         found = {name: self._with_ranks(getattr(self, name)) for name in named}
         total = self.run.get("total_parameters")
+        arguments = dict(self.arguments)
+        if padded := self.run.get("padded_vocab_size"):  # it is printed after the arguments
+            arguments["padded_vocab_size"] = str(int(padded))
         return TrainingLog(
             world=world_of(self.run, self.arguments, self._nodes(iterations, found["notes"])),
             iterations=iterations,
             repeated=repeated,
             **found,
-            arguments=dict(self.arguments),
+            arguments=arguments,
             total_parameters=round(total) if total is not None else None,
             lines=lines,
             files=tuple(files),

@@ -28,7 +28,7 @@ def no_cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
     monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
-    monkeypatch.setattr(recording_index, "PACKAGE", tmp_path / "elsewhere" / "course_lib")
+    monkeypatch.setattr(recording_index, "SHIPPED", tmp_path / "elsewhere")
 
 
 @pytest.fixture

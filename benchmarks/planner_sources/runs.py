@@ -13,7 +13,6 @@ from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
-from course_lib.words import _
 
 COLUMNS = (
     *("source", "model", "hardware", "software", "devices_per_node"),
@@ -69,16 +68,11 @@ def read_runs(path: Path) -> list[MeasuredRun]:
         rows = list(csv.DictReader(file))
     if not rows:
         return []
-    missing = [name for name in REQUIRED if name not in rows[0]]
+    missing = ", ".join(name for name in REQUIRED if name not in rows[0])
     if missing:
         raise PlanError(
-            _(
-                "{path} has no column {missing}; a measured run needs at least "
-                "{required} and iteration_s, tokens_per_s or peak_gib",
-                path=path,
-                missing=", ".join(missing),
-                required=", ".join(REQUIRED),
-            )
+            f"{path} has no column {missing}; a measured run needs at least "
+            f"{', '.join(REQUIRED)} and iteration_s, tokens_per_s or peak_gib"
         )
     found: list[MeasuredRun] = []
     skipped: list[str] = []
@@ -86,34 +80,18 @@ def read_runs(path: Path) -> list[MeasuredRun]:
         try:
             found.append(from_row({name: text for name, text in row.items() if name and text}))
         except (PlanError, ValueError) as error:
-            skipped.append(_("line {number}: {error}", number=number, error=error))
+            skipped.append(f"line {number}: {error}")
     if skipped and not found:
-        raise PlanError(
-            _("{path} has no run that can be planned; {skipped}", path=path, skipped=skipped[0])
-        )
+        raise PlanError(f"{path} has no run that can be planned; {skipped[0]}")
     if skipped:
         left = "\n  ".join(skipped)
-        warn(
-            _(
-                "{path}: {skipped} of {rows} runs are left out\n  {left}",
-                path=path,
-                skipped=len(skipped),
-                rows=len(rows),
-                left=left,
-            ),
-            stacklevel=2,
-        )
+        warn(f"{path}: {len(skipped)} of {len(rows)} runs are left out\n  {left}", stacklevel=2)
     return found
 
 
 def from_row(row: dict[str, str]) -> MeasuredRun:
-    if missing := [name for name in REQUIRED if name not in row]:
-        raise PlanError(
-            _(
-                "{missing} is empty; use a value in every required column",
-                missing=", ".join(missing),
-            )
-        )
+    if missing := ", ".join(name for name in REQUIRED if name not in row):
+        raise PlanError(f"{missing} is empty; use a value in every required column")
     model, layout = _model(row), _layout(row)
     machine = cluster(row["hardware"], layout.devices)
     machine.device.peak_tflops(layout.precision)  # refuses a precision that the device lacks
@@ -149,9 +127,8 @@ def _number(row: dict[str, str], name: str) -> float:
     try:
         value = float(row[name])
     except ValueError:
-        raise PlanError(
-            _("{name} = {row!r} is not a number; use one such as 8", name=name, row=row[name])
-        ) from None
+        text = f"{name} = {row[name]!r} is not a number; use one such as 8"
+        raise PlanError(text) from None
     return int(value) if value.is_integer() else value
 
 
