@@ -86,7 +86,10 @@ WRONG = {
          ("best = validation_loss", "best = own"), ("test_loss = test", "test_loss, _ = test")],
         "Rank 0's own are",
     ),
-    "12 one rank loads": ([(LOADS, "rank or " + LOADS)], "ranks 1, 2, 3 test with weights that differ"),
+    "12 one rank loads": (
+        [(LOADS, "rank or " + LOADS)],
+        "ranks 1, 2, 3 test with weights that differ",
+    ),
     "12 nobody loads": ([(LOADS, "str(")], "ranks 0, 1, 2, 3 test with weights that differ"),
     "12 the last one": (
         [(SAVES, "        pass\n"), ("dist.barrier()\n", LAST + "dist.barrier()\n")],
