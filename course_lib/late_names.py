@@ -19,11 +19,12 @@ PATIENCE_S = 1.5
 
 def loaded(name: str) -> ModuleType:
     """Import a module. In a notebook, a line says so if that takes long, as in a new kernel."""
+    if not interactive():
+        return import_module(name)
     words = _("Loading {name} takes some seconds in a new kernel.", name=name)
     line = Timer(PATIENCE_S, print, [words])
     line.daemon = True
-    if interactive():
-        line.start()
+    line.start()
     try:
         return import_module(name)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -142,16 +142,14 @@ def _tries(tried: Sequence[Mapping[str, Any]]) -> list[Try]:
 
 
 def _guesses(guessed: Sequence[Mapping[str, Any]]) -> dict[str, Guess]:
-    """Return the first guess at each question, with the first measurement after it."""
-    found: dict[str, Guess] = {}
-    for one in guessed:
-        question = str(one.get("question", ""))
-        earlier = found.get(question)
-        if "guess" in one and earlier is None and re.match(QUESTION, question):
-            found[question] = Guess(guess=_plain(one["guess"]), unit=str(one.get("unit", "")))
-        elif "measured" in one and earlier is not None and earlier.measured is None:
-            found[question] = replace(earlier, measured=_plain(one["measured"]))
-    return found
+    return {
+        question: Guess(
+            guess=_plain(made["guess"]), unit=str(made["unit"]),
+            measured=_plain(made["measured"]) if "measured" in made else None,
+        )
+        for question, made in predictions.first_guesses(guessed).items()
+        if re.match(QUESTION, question)
+    }  # fmt: skip
 
 
 def _plain(value: Any) -> float | str:

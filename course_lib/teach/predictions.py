@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,14 +206,16 @@ def kept(workspace: Path | None = None) -> pd.DataFrame:
 
 
 def _recorded(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the learner's first guess at each question, and the measurement after it."""
+    return first_guesses(one for one in jsonl.entries(path) if one.get("learner") == account())
+
+
+def first_guesses(entries: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return a learner's first guess at each question, and the first measurement after it."""
     first: dict[str, dict[str, Any]] = {}
-    for entry in jsonl.entries(path):
+    for entry in entries:
         question = str(entry.get("question", ""))
-        if entry.get("learner") != account() or ": " not in question:
-            continue
-        if "guess" in entry:
-            first.setdefault(question, {"guess": entry["guess"]})
+        if "guess" in entry and ": " in question:
+            first.setdefault(question, {"guess": entry["guess"], "unit": entry.get("unit", "")})
         elif "measured" in entry and question in first:
             first[question].setdefault("measured", entry["measured"])
     return first

@@ -21,10 +21,11 @@ from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.slurm import Slurm, job_environment
 from course_lib.lab.workspace import Workspace
+from course_lib.shipped import SHIPPED
 
 ONE_BOX = "these jobs waited for one box; of your learners each has one, and waits for nobody"
 WELL = "Nothing of this stops the class."
-LOG_IN = workspace.PACKAGE.parent / "deploy/jupyterhub/log_in.py"
+LOG_IN = SHIPPED / "deploy/jupyterhub/log_in.py"
 GIB = 1 << 30
 # Largest size of a learner's runs, traces and checkpoints, if lessons clean up at their end.
 OF_A_LEARNER_GIB = 0.5

@@ -42,9 +42,14 @@ def is_right(check: Checklist, run: Any, exercise: str) -> Trial:
     """Check that the run is a trial of this exercise whose assertions hold on all ranks."""
     trial = trial_of(check, run, exercise)
     came_through(check, trial, run, exercise)
-    for requirement in {"": SERIAL, **REQUIREMENTS[exercise]}.values():
+    for requirement in _requirements(exercise).values():
         check.that(True, requirement, hint="")
     return trial
+
+
+def _requirements(exercise: str) -> dict[str, str]:
+    """Return what the assertions of a trial require; "" stands for those that are not listed."""
+    return {"": SERIAL, **REQUIREMENTS[exercise]}
 
 
 def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -> None:
@@ -55,7 +60,7 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
     _no_error(check, trial, found)
     if found is not None:
         rank, event = found
-        wanted = {"": SERIAL, **REQUIREMENTS[exercise]}
+        wanted = _requirements(exercise)
         requirement = wanted.get(event["what"], wanted[""])
         said = explain(trial, rank, event, exercise)
         check.refuse(requirement, f"{place(event)}, rank {rank}: {event['what']}: {said}")
