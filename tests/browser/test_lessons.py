@@ -172,6 +172,16 @@ def test_an_explanation_appears_once_its_guess_is_compared_or_when_asked_for(ope
     assert (seen(), shows()) == ([True] * 4, [False, False])
 
 
+@pytest.mark.parametrize("width", [390, 820])
+def test_in_a_narrow_window_a_lesson_gets_the_room(recorded, open_lesson, width):
+    learner = open_lesson("00_the_lab")
+    page = learner.page.page
+    page.set_viewport_size({"width": width, "height": 900})
+    learner.page.open(learner.url())
+    page.locator("#jp-left-stack").wait_for(state="hidden")
+    assert page.locator(".jp-Notebook").bounding_box()["width"] > 0.75 * width
+
+
 def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(recorded, open_lesson):
     """Uses recorded runs, as the runs of the lesson take minutes."""
     learner = open_lesson("05_profiling")

@@ -11,6 +11,8 @@
     ko: "지금 설명 보기 (예측을 비교하면 저절로 나타납니다)",
   };
   const SETTLED_MS = 100;
+  // JupyterLab opens its file browser, which leaves no room for a lesson in a narrow window.
+  const NARROW_PX = 900;
 
   const tagsOf = (cell) => cell.model.getMetadata("tags") ?? [];
   const compares = (cell) =>
@@ -104,6 +106,9 @@
     activate: (app) => {
       app.docRegistry.addWidgetExtension("Notebook", {
         createNew: (panel, context) => watch(panel, context),
+      });
+      app.restored.then(() => {
+        if (window.innerWidth < NARROW_PX) app.shell.collapseLeft();
       });
     },
   };
