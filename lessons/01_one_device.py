@@ -44,8 +44,7 @@ RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 # patches and treats them as a language model treats tokens.
 #
 # The next cell computes the weather of a simulated planet and stores it in plain files. It also makes a compressed
-# copy, the **archive**. As in many archives, each **chunk** holds one field at 16 times, so the history of one place
-# is fast to read.
+# copy, the **archive**. As in many archives, each **chunk** of it holds one field at 16 times.
 
 
 # %% id="data"
@@ -133,10 +132,9 @@ claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=9
 # **Explain.** Most of the step goes to reading. During the range `data` the device does nothing. However fast the
 # model becomes, a step cannot take less time than `data`. So close this gap first.
 #
-# The lesson compares your run with a published one. NERSC measured it in November 2024 on one A100 ([SC24
-# tutorial](https://github.com/NERSC/sc24-dl-tutorial)). It used the real weather of ERA5, 20 fields of 360 × 720
-# points, and 16 samples a step, and began at **8.8** samples per second. Each section prints your speed beside the
-# published speed.
+# The lesson compares your run with a run that NERSC published in November 2024 ([SC24
+# tutorial](https://github.com/NERSC/sc24-dl-tutorial)). On one A100, with real weather (ERA5), 20 fields of 360 × 720
+# points, and 16 samples a step, it began at **8.8** samples per second. Each section prints both speeds.
 
 
 # %% id="first-table"
@@ -531,7 +529,7 @@ show.number_formats(FORMATS)
 # prevents this. It multiplies the loss by a large factor before backward and divides the gradients afterwards (lesson
 # 08). `bfloat16` has the range of `float32` and needs no scaler.
 #
-# There are two ways to train with 16 bits, and papers rarely say which one they use:
+# There are two ways to train with 16 bits:
 #
 # ![Two chains. With autocast the weight has 32 bits, a rounded copy goes into each matmul, gradient and Adam have 32 bits. In Megatron-LM the weight has 16 bits, gradients are summed in 32, and Adam has its own copy with 32 bits, from which the weight is rounded after each step.](../images/two_ways_to_halves.svg)
 #
@@ -734,10 +732,9 @@ show.gains(pd.DataFrame(results, dtype=float).T)
 # The largest gain differs between your machine and the A100, so measure before you choose. Some gains appear only on
 # some machines:
 #
-# - **Everywhere**: reading ahead, files that fit, fewer operators, and a slow first epoch with compiling.
+# - **Everywhere**: reading ahead, files that fit, and fewer operators.
 # - **On some processors**: bf16.
-# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, CUDA graphs, and kernels that take
-#   less time than their start.
+# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, and CUDA graphs.
 #
 # > **Exercise 01.3** — Use the published numbers. With TF32: **8.8** samples per second without workers, **12.6**
 # > with enough workers. With bf16: **53.2**, because DALI hides the reading. Suppose that enough workers hide it as

@@ -7,7 +7,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why a 32-bit copy of the weights remains; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
+# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why the optimizer keeps a 32-bit copy of the weights; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
 # | Minutes | 50 |
 # | Devices | 1 |
 # | Before | lessons 03 and 06 |
@@ -80,8 +80,8 @@ held.map("{:.5g}".format).join(percent)
 show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
 
 # %% [markdown] id="formats-explain"
-# *The figure shows by what percentage rounding can move a number of a given size. At the right end, a curve rises
-# above the largest number of its format. At the left end, it rises below the smallest exponent, because these
+# *The figure shows by what percentage rounding can move a number of a given size. On the right, a curve rises to
+# "lost" at the largest number of its format. On the left, it rises below the smallest exponent, because these
 # **subnormal** numbers have fewer mantissa bits.*
 #
 # **Explain.** `float16` lacks **range**. The smallest number became zero (**underflow**), and the largest became
@@ -211,7 +211,7 @@ claim("skipped by bf16", brain.log.skipped, most=0, unit="steps")
 claim("the last losses of bf16 and fp32 differ by", percent, most=0.1, unit="%")
 
 # %% [markdown] id="bf16-explain"
-# *Loss of the three runs over the iterations. The fp16 run has no loss in the steps that it skipped.*
+# *Loss of the three runs over the iterations.*
 #
 # **Explain.** The short mantissa does not hurt here. The curves of fp32 and bf16 coincide, because rounding errors in
 # both directions average out. The fp16 run starts from the same loss, but later by the number of skipped steps.
@@ -221,7 +221,7 @@ claim("the last losses of bf16 and fp32 differ by", percent, most=0.1, unit="%")
 # supports only `float16` and needs a loss scale.
 
 # %% [markdown] id="master-idea"
-# ## Why a 32-bit copy of the weights remains
+# ## Why the optimizer keeps a 32-bit copy of the weights
 #
 # Inside one matmul (matrix multiplication), the hardware adds in `float32` and rounds the sum once. A weight is a sum
 # of many steps and is rounded after each one. Just below 1, the numbers of `bfloat16` are 2⁻⁸ = 0.0039 apart.
@@ -359,7 +359,7 @@ show.throughput(wide, brain, half, unit="ms")
 # *Time of each iteration of the three runs. Skipped steps lack the optimizer's step. The last iteration also writes
 # the memory record.*
 #
-# For your device, whole steps show this:
+# The speed on your device, from full steps:
 
 # %% id="speed-said"
 for name, gain in gains.items():
@@ -391,7 +391,7 @@ for name, gain in gains.items():
 # for the weight, 4 for the gradient, 4 for the master weight and 8 for Adam. The activations of the layers halve, but
 # the loss is still computed in `float32`.
 #
-# **Predict.** What percentage of the peak of the fp32 run is the peak of the bf16 run?
+# **Predict.** The peak of the fp32 run is 100 %. What percentage is the peak of the bf16 run?
 
 # %% id="memory-guess"
 ### BEGIN SOLUTION
@@ -451,9 +451,10 @@ show.memory_compare({name: run.memory for name, run in runs.items()}, by="share"
 # model with a large vocabulary, this costs as much as the layers save. In a deep and wide model the layers save far
 # more.
 #
-# In the backward pass, bf16 has a spike for the largest matrix, the vocabulary. Its gradient is computed in 16 bits
-# and converted to 32 bits before it is added to the sum. A kernel that adds in place, as in Megatron-LM, needs no
-# copies. At the end of each step, fp16 has a spike for the wide copies of the gradients, 4 bytes per parameter.
+# In the backward pass, bf16 has a spike from the gradient of the largest matrix, the vocabulary. This gradient is
+# computed in 16 bits and converted to 32 bits before it is added to the sum. A kernel that adds in place, as in
+# Megatron-LM, needs no copies. At the end of each step, fp16 has a spike from the wide copies of the gradients, 4
+# bytes per parameter.
 
 # %% id="memory-spike"
 line = half.memory[0]
@@ -489,9 +490,9 @@ show.number_formats({name: torch.finfo(kind) for name, kind in (formats | eight)
 # One loss scale for the whole model is not enough. **Every tensor gets its own scale**, which makes its largest
 # number 448.
 #
-# **Predict.** Of 4096 normally distributed numbers of size 1, one becomes 100 000, so the scale is 448 / 100 000.
-# What percentage of the other numbers become zero in E4M3? And what percentage if each block of 128 numbers has its
-# own scale?
+# **Predict.** Of 4096 normally distributed numbers with standard deviation 1, one is set to 100 000, so the scale is
+# 448 / 100 000. What percentage of the other numbers become zero in E4M3? What percentage become zero if each block
+# of 128 numbers has its own scale?
 
 # %% id="eight-guess"
 ### BEGIN SOLUTION

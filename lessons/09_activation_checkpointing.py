@@ -171,9 +171,9 @@ claim("the planner predicted this: planned over measured", by_plan / share, leas
 # logits. At each tooth in the backward pass, the activations of one layer are computed again, used, and freed. If you
 # guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay.
 #
-# A published run trained 12 layers of width 768 on V100 GPUs with 16 GB, and recomputation lowered its peak from
-# about 10 GB to about 3 GB. That program stored the scores of attention. It also used **dropout**, which sets random
-# activations to zero and must remember which ones. The planner estimates for this run:
+# In a published run with 12 layers of width 768 on V100 GPUs with 16 GB, recomputation lowered the peak from about 10
+# GB to about 3 GB. That program stored the scores. It also used **dropout**, which sets random activations to zero
+# and must remember which. The planner estimates:
 
 # %% id="lab-plan"
 for recompute in ("none", "full"):
@@ -329,7 +329,7 @@ claim("with all recomputed, 1", by_hand["whole layer"][0], least=1, most=1.1, un
 # `checkpoint` repeats only the first, because it stops when it has every tensor that the backward pass needs.
 #
 # The newer layer stores 17¼ widths. Keys and values take ½ instead of 2, but SwiGLU stores four tensors of 8/3 widths
-# instead of two tensors of four. A fused kernel for the whole SwiGLU stores one tensor less, which gives 14½ widths.
+# instead of two tensors of four. A fused SwiGLU kernel stores one tensor less, which gives 14½.
 
 # %% [markdown] id="price-idea"
 # ## What recomputation costs
@@ -592,9 +592,9 @@ pd.DataFrame(
 
 # %% [markdown] id="unfused-explain"
 # If the scores are stored, recomputing them saves half of the memory here. It takes 4 *T h* FLOPs per token, while
-# the matrices of a layer of width *h* take 24 *h*². In a wide model this is a few percent, which fits the published
-# times above. In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs. Recomputing half
-# of the layers with *block* would cost a quarter more FLOPs and save nearly as much.
+# the matrices of a layer of width *h* take 24 *h*². In a wide model this is a few percent, as in the published times.
+# In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs. Recomputing half of the layers
+# with *block* would cost a quarter more FLOPs and save nearly as much.
 #
 # In Megatron-LM, `--recompute-granularity selective` means the scores by default. `--recompute-modules` chooses other
 # parts of a layer ([NVIDIA's

@@ -81,8 +81,7 @@ for run in (at_once, in_four):
 # %% [markdown] id="humps-idea"
 # ## Four micro-batches make four small humps in memory
 #
-# In lesson 05, every step made one hump in the memory trace, because activations pile up in forward and are freed in
-# backward. How does the trace look with four micro-batches?
+# In lesson 05, every step made one hump in the memory trace. How does the trace look with four micro-batches?
 
 # %% id="humps-once"
 show.memory(at_once.memory[0])
@@ -149,12 +148,12 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # %% [markdown] id="same-explain"
 # *The second curve covers the first.*
 #
-# **Explain.** The losses are the same but for rounding. The mean over four samples is the mean of four single values.
-# So the program divides each loss by four before `backward`, as lesson 03 did for ranks.
+# **Explain.** The losses are the same but for rounding. To get the mean over four samples, the program divides each
+# loss by four before `backward`, as lesson 03 did for ranks.
 #
 # If you forget to divide, the gradients become four times too large. Adam hides the error, because it divides by the
-# size of the gradients. Clipping hides it too, but begins when the true gradient is a quarter as long. Only plain SGD
-# shows the error, with steps four times as long.
+# size of the gradients. Clipping hides it too, but now clips gradients that are four times smaller. Only plain SGD
+# shows it, with steps four times as long.
 #
 # Two conditions must hold. First, the model must not look across samples. Transformers do not, because they normalise
 # one token at a time. Batch normalisation does, and so does the loss that balances a mixture of experts. Second, *all
@@ -173,11 +172,10 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # | the tokens of all micro-batches of this rank | `rank` |
 # | the tokens of the global batch, over all micro-batches **and ranks** | `batch` |
 #
-# The third way needs the tokens of all ranks *before* the first backward pass, so the program all-reduces their
-# number first. DDP averages over the ranks, so the loss is also multiplied by the number of ranks. The first way is
-# PyTorch's default, because `cross_entropy` returns a mean. Widely used libraries divided this way until October
-# 2024, when [users compared](https://huggingface.co/blog/gradient_accumulation) loss curves with and without
-# accumulation.
+# For the third way, the program all-reduces the number of tokens *before* the first backward pass. DDP averages over
+# the ranks, so the loss is also multiplied by the number of ranks. The first way is PyTorch's default, because
+# `cross_entropy` returns a mean. Widely used libraries divided this way until October 2024, when [users
+# compared](https://huggingface.co/blog/gradient_accumulation) loss curves with and without accumulation.
 #
 # `code/weigh_tokens.py` shows the effect. Short sequences have 8 tokens and long sequences 64. Each sequence is a
 # micro-batch:
@@ -297,7 +295,7 @@ claim("the float16 sum loses", lost, least=45, most=55, unit="%")
 # %% [markdown] id="precision-explain"
 # **Explain.** The exact result is 8.192, as float32 shows. The float16 sum stops at 4, because 0.001 is less than
 # half of the gap above 4. bfloat16 has only 8 significant bits and stops earlier. The gradients of many micro-batches
-# are a sum of this kind, so each part of a step has its own precision:
+# are such a sum, so each part of a step has its own precision:
 #
 # | part of the step | precision with `--bf16` |
 # |---|---|
@@ -309,8 +307,8 @@ claim("the float16 sum loses", lost, least=45, most=55, unit="%")
 # %% [markdown] id="link-idea"
 # ## How much time does accumulation save on a slow link?
 #
-# A step with *m* micro-batches takes *m · c + s*: *c* for each micro-batch and *s* for the exchange. You compare a
-# link of 1 Gbit/s between the nodes with a link of 0.2 Gbit/s, which the box can simulate.
+# A step with *m* micro-batches takes *m · c + s*: *c* for each micro-batch and *s* for the exchange. You compare
+# links of 1 and 0.2 Gbit/s between the nodes, which the box can simulate.
 #
 # You can estimate both times. A ring of four devices sends 1.5 times the 7.4 MB of gradients over the link. These 11
 # MB take about 450 ms at 0.2 Gbit/s. One micro-batch takes 100 to 300 ms on the box.
@@ -506,8 +504,8 @@ claim("with no_sync around all, the copies differ by", parted["never"], least=1e
 # **Explain.** Only `never` trains a different model. `last`, `every` and `backward` have the same loss but for
 # rounding, and their copies of the model stay equal. They differ only in what they send.
 #
-# - **every** averages the stored gradients after each micro-batch. A second average does not change what was averaged
-#   before, so the result is the same. But the gradients are sent four times.
+# - **every** averages the stored gradients after each micro-batch. A second average does not change the first, so the
+#   result is the same, but the gradients are sent four times.
 # - **backward** saves nothing, because DDP decides in the *forward* pass whether the next backward pass will send. If
 #   you guessed 1, you trusted the name of the context. Its
 #   [documentation](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
@@ -518,11 +516,10 @@ claim("with no_sync around all, the copies differ by", parted["never"], least=1e
 # In your own program, compare step times on a slow link. If a step with four micro-batches takes four times as long,
 # the program sends every time. From time to time, also compare one parameter over the ranks.
 #
-# **FSDP and ZeRO-2/3 send more.** There (lesson 11), a rank keeps only its share of the summed gradients. So a
-# **reduce-scatter** has to sum and distribute the gradients of each micro-batch before they can be freed. FSDP and
-# ZeRO-3 also gather the parameters for each micro-batch. With `set_requires_gradient_sync(False)` in FSDP2, or
-# `no_sync` in FSDP1, the gradients are sent once. But until then each rank keeps whole gradients, which costs the
-# memory that sharding should save.
+# **FSDP and ZeRO-2/3 send more.** With these methods (lesson 11), a rank keeps only its share of the summed
+# gradients. So a **reduce-scatter** sums and distributes the gradients of each micro-batch, and FSDP and ZeRO-3 also
+# gather the parameters. With `set_requires_gradient_sync(False)` in FSDP2, or `no_sync` in FSDP1, the gradients are
+# sent once. But then each rank keeps whole gradients until the end.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -616,7 +613,7 @@ check.ex10_needless(needless_mb, at_once)
 # - Accumulation saves memory for activations and temporary tensors, not for gradients, parameters and optimizer
 #   state.
 # - The result equals one large batch if the *summed* loss is divided by the tokens of the global batch. A mean of
-#   means is equal only if all means are over equally many tokens.
+#   means gives the same result only if all means are over equally many tokens.
 # - Keep the sum of the gradients in float32.
 # - Whole gradients need to be sent only once per step. With DDP, put `no_sync` around forward *and* backward of all
 #   micro-batches except the last. FSDP and ZeRO-2/3 send for every micro-batch, or keep whole gradients.

@@ -64,9 +64,9 @@ def lines(runs):
 # and then decays linearly to 0. The **validation loss** is the loss on 2,048 samples of text that is not used for
 # training. A loss of *x* **nats** equals guessing among e<sup>*x*</sup> equally likely letters.
 #
-# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, and
-# twice as much is worse. With batches of 256, a run makes only 256 steps, so each step should go 16 times as far. But
-# the mean of 16 times as many samples has only √16 = 4 times less noise.
+# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, twice as
+# much is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But the mean of
+# 16 times as many samples has only √16 = 4 times less noise.
 #
 # **Predict.** Which rate ends with the lowest validation loss for batches of 256: `"the same"` rate of 0.004, `"4
 # times"` this rate, or `"16 times"`?
@@ -139,9 +139,9 @@ claim(
 # (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD does not divide, so its rule is *linear*. With
 # Adam, the linear rule gives the row of 16 times the rate.
 #
-# **Tune the small batch first.** The rule relates best rates. If the small batch trains with half its best rate, the
-# linear rule can look better than the root. In the table, 8 times the rate is 16 times the half rate, and it ends
-# lower than 2 times the rate, which is 4 times the half rate.
+# **Tune the small batch first.** The rule relates the best rates of two batches. If the small batch trains with half
+# its best rate, the linear rule can look better than the root. In the table, 8 times the rate is 16 times the half
+# rate, and it ends lower than 2 times the rate, which is 4 times the half rate.
 #
 # The root is disputed, too. [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best rate first
 # rises with the batch and then falls. So begin with a rule, and then tune the rate for your batch and schedule.
@@ -337,7 +337,7 @@ claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, u
 #
 # $$\text{mean of } |g_B|^2 = |G|^2 + \frac{\operatorname{tr}\Sigma}{B}$$
 #
-# This equation has two unknowns, so you need a small batch *b* and a large batch *B*:
+# With two unknowns, you need a small batch *b* and a large batch *B*:
 #
 # $$\operatorname{tr}\Sigma = \frac{|g_b|^2 - |g_B|^2}{1/b - 1/B} \qquad\qquad |G|^2 = \frac{B\,|g_B|^2 - b\,|g_b|^2}{B - b}$$
 #
@@ -398,9 +398,8 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 # noise.*
 #
 # **Explain.** The noise scale is larger at the end. In the first steps all samples agree that blanks and `e` are
-# frequent and most signs are rare, and a few letters are enough to learn this. Later, samples disagree about what is
-# left to learn. So |*G*|² falls steeply at first, while the noise hardly changes. After that, both numbers only
-# fluctuate.
+# frequent and most signs are rare. Later, samples disagree about what is left to learn. So |*G*|² falls steeply at
+# first, while the noise hardly changes. After that, both numbers only fluctuate.
 #
 # Other tasks have larger noise scales: about a thousand samples for handwritten digits, tens of thousands for
 # ImageNet, millions for a game of strategy ([McCandlish and others, 2018](https://arxiv.org/abs/1812.06162)).
@@ -425,8 +424,8 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 # the steps and costs no more samples. Far above it, twice the batch costs twice the samples and saves no steps. At
 # *B*<sub>c</sub>, steps and samples are twice their minimum.
 #
-# The derivation assumes SGD, a loss with the same curvature in all directions, and the best rate for each batch.
-# Measurements with Adam have the same shape and a *B*<sub>c</sub> of the same order.
+# The derivation assumes SGD, equal curvature in all directions, and the best rate for each batch. Measurements with
+# Adam have the same shape and a similar *B*<sub>c</sub>.
 #
 # The next cell takes the noise of the run with batches of 256. For each part of this run, the law says how many steps
 # another batch takes.
