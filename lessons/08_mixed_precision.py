@@ -537,10 +537,10 @@ claim("with a scale per block, it sets to zero", zero["blocks of 128"], most=1, 
 # gradients too ([2024](https://arxiv.org/abs/2412.19437)). The format **MXFP8** has one scale per 32 numbers, in
 # hardware ([Rouhani and others, 2023](https://arxiv.org/abs/2310.10537)).
 #
-# FP8 makes matmuls up to twice as fast. It also saves memory and traffic if activations or messages are stored in 8
-# bits. DeepSeek-V3 keeps activations for the backward pass and sends tokens to their experts in FP8, and PyTorch's
-# `torchao` can gather sharded weights in FP8. Sums, norms, softmax and master weights stay in 16 or 32 bits. Lesson
-# 08b trains with these recipes.
+# FP8 makes matmuls up to twice as fast. It also saves memory and traffic if more tensors are in 8 bits. DeepSeek-V3
+# keeps activations for the backward pass and sends tokens to their experts in FP8, and PyTorch's `torchao` can gather
+# sharded weights in FP8. Sums, norms, softmax and master weights stay in 16 or 32 bits. Lesson 08b trains with these
+# recipes.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises

@@ -160,7 +160,7 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # four losses must be means over the same number of tokens*. Here every sample is filled with text to its end.
 
 # %% [markdown] id="tokens-idea"
-# ## Which divisor gives every token the same weight?
+# ## Which divisor makes every token count equally?
 #
 # Real samples differ in length. A dialogue of eight tokens is filled up to the length of a long document, and this
 # **padding** has no loss. In instructions the question is **masked**, so only the answer has a loss. The summed loss
@@ -189,7 +189,7 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # time, so it can only learn how often "one more" and "three more" follow.
 #
 # **Predict.** What probability, in percent, will the trained model give to "one more" with a mean over the batch, and
-# with a mean of means? First decide whether each token or each sequence has the same weight.
+# with a mean of means? First decide whether all tokens or all sequences count equally.
 
 # %% id="tokens-guess"
 ### BEGIN SOLUTION
@@ -260,8 +260,8 @@ claim("a mean over the batch gives one more", belief["batch"], least=8, most=14,
 # tokens. Short sequences have 24 of 88 tokens on rank 0 and 8 of 200 on rank 1, on average 16 %. The error usually
 # shrinks with more sequences per rank.
 #
-# You may *want* the same weight for each sequence. Even then the result must not depend on how the batch is divided.
-# To test a training loop, keep the batch, change micro-batch and ranks, and compare the gradients.
+# You may *want* all sequences to count equally. Even then the result must not depend on how the batch is divided. To
+# test a training loop, keep the batch, change micro-batch and ranks, and compare the gradients.
 
 # %% [markdown] id="precision-idea"
 # ## Why are the gradients added up in float32?

@@ -68,8 +68,8 @@ def lines(runs):
 # much is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But the mean of
 # 16 times as many samples has only √16 = 4 times less noise.
 #
-# **Predict.** Which rate ends with the lowest validation loss for batches of 256: `"the same"` rate of 0.004, `"4
-# times"` this rate, or `"16 times"`?
+# **Predict.** For batches of 256, which rate leads to the lowest validation loss at the end: `"the same"` rate of
+# 0.004, `"4 times"` this rate, or `"16 times"`?
 
 # %% id="rate-guess"
 ### BEGIN SOLUTION
