@@ -309,7 +309,7 @@ print(f"on plain files, two workers change the speed by a factor {speed(both) / 
 print(f"from here on, training uses {kept.get('num_workers', 0)} workers")
 
 # %% [markdown] id="file-rule"
-# If reading is cheap, workers hide little. They need cores, and time to hand over batches. A GPU needs no core to
+# If reading is cheap, workers hide little, and they need cores and time to hand over batches. A GPU needs no core to
 # compute, so on a GPU workers usually remain useful.
 #
 # > **Exercise 01.1** — The disk is full. Pack the files again, compressed, so that this training hardly waits

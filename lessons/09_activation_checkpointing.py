@@ -168,8 +168,8 @@ claim("the planner predicted this: planned over measured", by_plan / share, leas
 # stay visible. Dotted lines mark the peaks.*
 #
 # **Explain.** The curve of `forget` rises by one width per layer instead of sixteen, and the peak is now at the
-# logits. At each tooth in the backward pass, the activations of one layer are computed again, used, and freed. If you
-# guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay.
+# logits. In the backward pass, the curve has one tooth per layer, whose activations are computed again, used, and
+# freed. If you guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay.
 #
 # In a published run with 12 layers of width 768 on V100 GPUs with 16 GB, recomputation lowered the peak from about 10
 # GB to about 3 GB. That program stored the scores. It also used **dropout**, which sets random activations to zero
@@ -447,7 +447,8 @@ claim("each repeats the four matmuls of its layer: extra matmuls", more, least=6
 # %% [markdown] id="trace-explain"
 # **Explain.** Each layer has one recomputation. The *last* layer comes first, because the backward pass begins at the
 # end of the model. The column `peak_bytes` falls from row to row, because each layer frees the input that it kept. A
-# recomputation and a forward pass can take different times, because the state of caches and free memory differs.
+# recomputation can take longer or shorter than the forward pass, because caches and free memory are in a different
+# state.
 #
 # Recording takes time, so trust the order and the proportions of a profile more than its milliseconds. On a GPU,
 # these ranges show when the work was *launched*.

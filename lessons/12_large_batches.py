@@ -139,9 +139,9 @@ claim(
 # (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD does not divide, so its rule is *linear*. With
 # Adam, the linear rule gives the row of 16 times the rate.
 #
-# **Tune the small batch first.** The rule relates the best rates of two batches. If the small batch trains with half
-# its best rate, the linear rule can look better than the root. In the table, 8 times the rate is 16 times the half
-# rate, and it ends lower than 2 times the rate, which is 4 times the half rate.
+# **Tune the small batch first.** The rule relates the best rates of two batches. Suppose that the small batch trains
+# with half its best rate. In the table, the linear rule then leads to 8 times the rate and the root to 2 times, and
+# the linear rule ends lower.
 #
 # The root is disputed, too. [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best rate first
 # rises with the batch and then falls. So begin with a rule, and then tune the rate for your batch and schedule.
