@@ -1,13 +1,13 @@
 # %% [markdown] id="title"
 # # 01 One device, fast
 #
-# Training on a hundred devices is a hundred trainings on one device that also exchange data. If a device waits for
-# data half of its time, you pay for fifty devices that do nothing. So this lesson first makes one device fast. You
-# measure a step, find its largest gap, close it, and measure again.
+# On a hundred devices, each device works as a single device does, and also exchanges data. If each waits for data
+# half of the time, you pay for fifty devices that do nothing. So this lesson makes one device fast. You measure a
+# step, close its largest gap, and measure again.
 #
 # | | |
 # |---|---|
-# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; predict from FLOPs and bytes whether an operation waits for memory; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
+# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; predict whether an operation is bound by memory; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
 # | Minutes | 65 |
 # | Devices | 1 |
 # | Before | lesson 00; you have trained a model with PyTorch |
@@ -39,12 +39,12 @@ RECORD = {"profile": True, "profile_step_start": 3, "profile_step_end": 7}
 # %% [markdown] id="data-idea"
 # ## What does a step spend its time on?
 #
-# `code/train_vit.py` learns to forecast the weather. It sees twenty fields on a map, such as wind and temperature,
-# and predicts the same fields six hours later. The model, a **vision transformer**, cuts the map into patches and
-# treats them as a language model treats tokens. The next cell computes the weather of a simulated planet.
+# `code/train_vit.py` trains a model that forecasts the weather. The model sees twenty fields on a map, such as wind
+# and temperature, and predicts the same fields six hours later. It is a **vision transformer**: it cuts the map into
+# patches and treats them as a language model treats tokens.
 #
-# The cell then packs a copy of these plain files the way archives usually do. This **archive** is compressed in
-# **chunks** of one field at 16 times, which makes the history of one place fast to read.
+# The next cell computes the weather of a simulated planet and stores it in plain files. It also makes a compressed
+# copy, the **archive**. As in many archives, each **chunk** of it holds one field at 16 times.
 
 
 # %% id="data"
@@ -78,9 +78,10 @@ made = lab.submit(
 archive = packed(weather, chunks=(16, 1, HEIGHT, WIDTH))
 
 # %% [markdown] id="first-idea"
-# The program reads a batch, trains on it, and reads the next. Each step reads four samples with two states of twenty
-# fields, so it unpacks 160 chunks. The model is small. **Predict.** What percentage of a step does the device wait
-# for its batch?
+# The program reads a batch, trains on it, and reads the next batch. A batch has four samples, a sample has two
+# states, and a state has twenty fields. So each step unpacks 160 chunks. The model is small.
+#
+# **Predict.** For what percentage of a step does the device wait for its batch?
 
 # %% id="first-guess"
 ### BEGIN SOLUTION
@@ -98,11 +99,11 @@ first.watch()
 first.log.epochs[["epoch", "elapsed_s", "samples_per_second", "train_loss", "validation_loss"]]
 
 # %% [markdown] id="first-words"
-# Samples per second is the measure of this lesson. Ignore the first epoch. The profiler works during it, and on a
-# GPU memory is allocated then and libraries choose their kernels.
+# This lesson measures samples per second. Ignore the first epoch, which includes the work of the profiler and, on a
+# GPU, of allocation.
 #
-# What fills the time of a step? The program names its **ranges** with `record_function`, and the profiler recorded
-# four steps. In the figure, *rank 0* is the program's only process.
+# The program names the **ranges** of a step with `record_function`, and the profiler recorded four steps. In the
+# figure, *rank 0* is the program's only process.
 
 # %% id="first-see"
 step = int(first.profile.overlap["step"].iloc[1])
@@ -128,14 +129,12 @@ parts.round(1).to_frame("ms of a step, median")
 claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=97, unit="%")
 
 # %% [markdown] id="first-explain"
-# **Explain.** Reading is one line, `for batch in loader`, but it is the longest range of the step. During `data` the
-# device does nothing, and you pay for this time as well. However fast the model becomes, a step cannot take less
-# time than `data`. So begin with the largest gap.
+# **Explain.** Most of the step goes to reading. During the range `data` the device does nothing. However fast the
+# model becomes, a step cannot take less time than `data`. So close this gap first.
 #
-# The lesson compares your run with a published one. NERSC measured it in November 2024 on one A100 ([SC24
-# tutorial](https://github.com/NERSC/sc24-dl-tutorial)), with real weather (ERA5), 20 fields of 360 × 720 points, and
-# 16 samples a step. It began at **8.8** samples per second. Each section prints a line with your speed and the
-# published speed, and one figure at the end shows all of them.
+# The lesson compares your run with a run that NERSC published in November 2024 ([SC24
+# tutorial](https://github.com/NERSC/sc24-dl-tutorial)). On one A100, with real weather (ERA5), 20 fields of 360 × 720
+# points, and 16 samples a step, it began at **8.8** samples per second. Each section prints both speeds.
 
 
 # %% id="first-table"
@@ -160,11 +159,11 @@ add("as written", first, 8.8)
 # ## How many loading processes do you need?
 #
 # The processor could read the next batch while the device computes. Threads help little, because Python and HDF5
-# both admit one thread at a time (lesson 02). PyTorch's `DataLoader` therefore starts processes. With
-# `num_workers=2`, two processes read, and each reads whole batches.
+# admit only one at a time (lesson 02). So PyTorch's `DataLoader` starts processes, the **workers**. With
+# `num_workers=2`, two workers read, each a whole batch.
 #
-# Reading a batch takes a time *R*, and computing with it takes *C*. You have just seen both. So far a step took
-# *R* + *C*. **Predict.** By what factor is training with 2 workers faster than without workers?
+# Reading a batch takes a time *R*, and computing with it takes *C*. Without workers a step takes *R* + *C*.
+# **Predict.** By what factor do two workers speed up the training?
 
 # %% id="workers-guess"
 ### BEGIN SOLUTION
@@ -220,41 +219,41 @@ add("DALI, on a GPU", published=13.2)
 claim("by the law, two workers are faster than none", law(2) / law(0), least=1.2, unit="times")
 
 # %% [markdown] id="workers-explain"
-# **Explain.** With *n* workers, a new batch arrives every *R*/*n*. The device uses one batch every *C*. The slower
-# of the two sets the pace:
+# **Explain.** With *n* workers, a new batch arrives every *R*/*n*, and the device uses one batch every *C*. A step
+# takes the longer of the two times. This is the law in the figure:
 #
 # $$\text{step} = \max(C,\; R / n)$$
 #
-# If you guessed 2, you probably doubled the readers and forgot that reading and computing overlap. If you guessed 3,
-# you counted the main process as a worker. Once *R*/*n* is below *C*, more workers gain nothing and compete for
-# memory and cores. The published run was slower with 8 and 16 workers than with 4.
+# You need at least *R*/*C* workers. More workers gain nothing and compete for memory and cores. The published run was
+# slower with 8 and 16 workers than with 4. If you guessed 2, you probably forgot that reading and computing overlap.
+# If you guessed 3, you counted the main process as a worker.
 #
-# The first batch of each epoch is still late, because no worker reads ahead across epochs. Your point lies below the
-# law if reading and computing compete for few cores. On a busy machine, workers may even gain nothing.
+# Your measurement lies below the law if reading and computing compete for few cores. On a busy machine, workers may
+# even gain nothing. No worker reads ahead across epochs, so the first batch of each epoch is late.
 #
 # `code/weather/samples.py` uses three more options:
 #
 # - `persistent_workers=True` keeps the workers alive between epochs.
-# - `prefetch_factor=2` lets each worker keep two batches ready (**prefetch**). This smooths uneven reading but adds
+# - `prefetch_factor=2` lets each worker keep two batches ready (**prefetch**). This evens out slow batches but adds
 #   no speed.
 # - `pin_memory=True` is for GPUs. The system never moves **pinned memory**, so the GPU can copy a batch *while* it
 #   computes (`non_blocking=True`). Ordinary memory must be copied first.
 #
-# NVIDIA's loader DALI reads in C++ threads and can crop and scale on the GPU. The published run reached **13.2** with
-# DALI (here `--loader dali`, on a GPU only).
+# NVIDIA's loader DALI (`--loader dali`, on a GPU only) reads in C++ threads and can crop and scale on the GPU. The
+# published run reached **13.2** with it.
 
 # %% [markdown] id="file-idea"
 # ## Why is reading slow?
 #
-# A sample needs two states, and a state is all 20 fields at one time. The archive stores each field in chunks of 16
-# times, and a chunk can only be unpacked whole:
+# A sample needs two states, and a state is all 20 fields at one time. But a chunk of the archive holds one field at
+# 16 times, and it can only be unpacked whole:
 #
 # ![Two files as grids of fields and times. In the left one a chunk is one field at many times, and to read one time every chunk is unpacked. In the right one a chunk is one time, and only that is unpacked.](../images/file_in_pieces.svg)
 #
-# So the program unpacks 16 numbers for each number that it uses. For ERA5 with its full 721 × 1440 points, a single
-# chunk of this kind has 66 MB. The plain files are neither compressed nor in chunks, and they take more disk space.
+# So the program unpacks 16 numbers for each number that it uses. For ERA5 with its full 721 × 1440 points, one such
+# chunk has 66 MB. The plain files have neither compression nor chunks, but they take more disk space.
 #
-# **Predict.** Train on the plain files without workers. Compared with the archive and two workers, is this
+# **Predict.** You train on the plain files without workers. Compared with two workers on the archive, is training
 # `"slower"`, `"about as fast"` (within a tenth), or `"faster"`?
 
 # %% id="file-guess"
@@ -298,10 +297,10 @@ still, step_ms = medians(both)
 claim("with two workers, a step hardly waits", 100 * still["data"] / step_ms, most=20, unit="%")
 
 # %% [markdown] id="file-explain"
-# **Explain.** Two workers that unpack 16 times too much are two busy processes. It is cheaper not to do this work.
-# Here it took a large part of each step.
+# **Explain.** Two workers on the archive still unpack 16 times too much. The plain files need none of this work,
+# which took a large part of each step.
 #
-# With two workers on the plain files, the step hardly waits for data. Did it become *faster* as well?
+# With two workers on the plain files, the step hardly waits for data. Is it faster as well?
 
 # %% id="file-kept"
 kept = {"num_workers": 2} if speed(both) > speed(plain) else {}
@@ -310,8 +309,8 @@ print(f"on plain files, two workers change the speed by a factor {speed(both) / 
 print(f"from here on, training uses {kept.get('num_workers', 0)} workers")
 
 # %% [markdown] id="file-rule"
-# If reading is cheap, workers have little to hide, and they take cores and time for handing batches over. On a GPU,
-# which needs no core to compute, workers usually remain useful.
+# If reading is cheap, workers hide little, and they need cores and time to hand over batches. A GPU needs no core to
+# compute, so on a GPU workers usually remain useful.
 #
 # > **Exercise 01.1** — The disk is full. Pack the files again, compressed, so that this training hardly waits
 # > without any worker. Fill in the shape of a chunk: times, fields, rows, columns.
@@ -328,15 +327,15 @@ fitted.watch()
 check.ex01_chunks(fitted, first)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# A chunk should hold what is read together. Here that is one time, all fields, and the whole map. For crops of a
-# large map, also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small.
-# Each must be found separately and compresses badly.
+# A chunk should hold what is read together, here one time, all fields, and the whole map. For crops of a large map,
+# also divide rows and columns, down to about the size of a crop. Chunks of a few kilobytes are too small, because
+# each must be found separately and compresses badly.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 01.2** — Hide reading behind computing without a `DataLoader`. Write a generator `ahead(batches, depth)`
 # > for a loop such as `for batch in ahead(batches, depth=2):`.
 #
-# - `batches` gives the next batch each time, and this takes long. `ahead` gives the same batches in the same order.
+# - `batches` takes long to give a batch. `ahead` gives the same batches in the same order.
 # - While the loop's body computes, a **thread** reads up to `depth` batches ahead, and no more. A thread is enough if
 #   reading waits for a disk, because Python lets other threads run meanwhile.
 # - If reading fails, the loop gets the error after the batches before it.
@@ -400,30 +399,30 @@ prefetch_trial.watch()
 check.ex01_prefetch(prefetch_trial)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The bounded queue is the limit. `put` waits if the queue is full, and `get` waits if it is empty. The end and an error
-# travel through the same queue, so they arrive after the batches before them. Without the time-out, a thread that
-# waits in `put` would never learn that the loop has been left.
+# The bounded queue is the limit. `put` waits if the queue is full, and `get` waits if it is empty. The end and an
+# error travel through the same queue, so they arrive after the batches before them. Without the time-out, a thread
+# that waits in `put` would wait forever after the loop is left.
 
 # %% [markdown] id="roof-idea"
 # ## Which operations wait for memory?
 #
-# Now the device computes nearly all the time. How fast could it compute? Its **peak** is the largest number of FLOP
-# (multiplications and additions) that it can do per second. The share of the peak that a training reaches, counting
-# only the FLOPs of the model, is its **MFU** (model FLOPs utilisation). Lesson 14 computes it.
+# Now the device computes nearly all the time. Its **peak** is the largest number of FLOP (multiplications and
+# additions) that it can do per second. The share of the peak that the model's FLOPs reach is the **MFU** (model FLOPs
+# utilisation), which lesson 14 computes.
 #
-# But a device also has to fetch its numbers. A GPU keeps them in **HBM** (high-bandwidth memory). The **arithmetic
-# intensity** of an operation is its FLOPs divided by the bytes that it moves to and from this memory. It limits the
-# speed:
+# A device also has to fetch its numbers. A GPU keeps them in **HBM** (high-bandwidth memory). The **arithmetic
+# intensity** of an operation is its FLOPs divided by the bytes that it moves to and from memory. It limits the speed:
 #
 # $$\text{attainable FLOP/s} = \min(\text{peak},\; \text{intensity} \times \text{bandwidth})$$
 #
-# Drawn over the intensity, this limit rises and then becomes flat, so it is called the **roofline**. An A100 with
-# 40 GB has a bandwidth of 1.555 TB/s. Its peak is 156 TFLOP/s for matrix multiplications (**matmuls**) in the format
-# TF32, which the next section explains ([NVIDIA,
-# 2020](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf)).
-# Both lines meet at 156 / 1.555 = 100 FLOP per byte. An operation with a lower intensity is bound by memory.
+# Drawn over the intensity, this limit rises and then becomes flat, so it is called the **roofline**. An A100 with 40
+# GB has a bandwidth of 1.555 TB/s. For matrix multiplications (**matmuls**) in the format TF32, its peak is 156
+# TFLOP/s ([NVIDIA,
+# 2020](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf)). The
+# roofline becomes flat at 156 / 1.555 = 100 FLOP per byte. An operation with a lower intensity is **bound by
+# memory**.
 #
-# Take the two operations at the heart of each layer, for 16 maps of 4,050 patches, with 4 bytes per number:
+# Here are two operations of each layer, for 16 maps of 4,050 patches, with 4 bytes per number:
 #
 # - a **matmul** from *k* = 384 to *n* = 1,536 features, for *r* = 16 × 4,050 rows. It does 2 *r k n* FLOPs and moves
 #   *r k* + *k n* + *r n* numbers.
@@ -461,8 +460,8 @@ bound.compare(BOUND[{(1, 0): 0, (0, 1): 1, (1, 1): 2, (0, 0): 3}[tuple(slow.asty
 roof[["FLOP per byte", "attainable TFLOP/s", "ms"]].round(2)
 
 # %% [markdown] id="roof-words"
-# Your profile contains both operations, in a smaller size: the matmuls are `aten::addmm`. How many FLOPs per second
-# did they reach here?
+# Your profile contains both operations in a smaller size. It calls the matmuls `aten::addmm`. How many FLOPs per
+# second do they reach here?
 
 # %% id="roof-run"
 ROWS, WIDE, POINTS = BATCH * (HEIGHT // 4) * (WIDTH // 4), 64, FIELDS * 4 * 4  # patches of 4 × 4
@@ -493,24 +492,23 @@ claim(
 )
 
 # %% [markdown] id="roof-explain"
-# **Explain.** The matmul uses each number many times: it does 153 FLOPs per byte, so it can reach the peak. GELU does
-# 1.25 FLOPs per byte, so it reaches at most 1.9 TFLOP/s, about 1 % of the peak. With 77 times fewer FLOPs, GELU takes
-# as long as the matmul. Counting FLOPs alone does not tell what a step costs.
+# **Explain.** GELU is bound by memory. It does 1.25 FLOPs per byte, so it reaches at most 1.9 TFLOP/s, about 1 % of
+# the peak. The matmul uses each number many times. It does 153 FLOPs per byte, so it can reach the peak. GELU takes
+# as long as the matmul with 77 times fewer FLOPs, so FLOPs alone do not tell how long a step takes.
 #
-# Here, too, GELU does far fewer FLOPs per second than the matmuls. These tensors fit into the processor's caches,
-# which are faster than main memory, so the exact factor belongs to this machine. The order is the same everywhere:
-# matmuls approach the peak, and element-wise operations do not.
+# Here, too, GELU does far fewer FLOPs per second than the matmuls. The exact factor depends on the processor's
+# caches, which hold these small tensors.
 
 # %% [markdown] id="half-idea"
 # ## How much do fewer bits gain?
 #
-# The rest of the lesson shortens the computing, beginning with matmuls. A number has an **exponent** for its range and
-# a **mantissa** for its digits. With fewer bits, the peak is higher and fewer bytes are moved.
+# A number has an **exponent** for its range and a **mantissa** for its digits. With fewer bits, the peak is higher
+# and fewer bytes are moved.
 #
-# **TF32** stores numbers as `float32`, but multiplies them with a 10-bit mantissa and adds up in `float32`. An A100
-# does 156 TFLOP/s this way instead of 19.5. You switch it on with `torch.set_float32_matmul_precision("high")`.
+# **TF32** stores numbers as `float32`, multiplies them with a 10-bit mantissa, and adds in `float32`. An A100 then
+# does 156 TFLOP/s instead of 19.5. You switch it on with `torch.set_float32_matmul_precision("high")`.
 #
-# **`autocast`** goes further. Each matmul gets 16-bit copies of its inputs. It needs one `with`:
+# **`autocast`** gives each matmul 16-bit copies of its inputs. It needs one `with`:
 
 # %% id="half-code"
 lab.code("train_vit.py", "Learning.halves", "compute")
@@ -527,17 +525,17 @@ show.number_formats(FORMATS)
 # %% [markdown] id="half-words"
 # *The figure shows the largest relative rounding error of each format.*
 #
-# `float16` has the mantissa of TF32 but a smaller range, so small gradients **underflow** to 0. A `GradScaler`, here
-# `scaler`, prevents this. It multiplies the loss by a large factor before backward and divides the gradients
-# afterwards (lesson 08). `bfloat16` has the range of `float32` and needs no scaler.
+# `float16` has the mantissa of TF32 but a smaller range, so small gradients **underflow** to 0. A `GradScaler`
+# prevents this. It multiplies the loss by a large factor before backward and divides the gradients afterwards (lesson
+# 08). `bfloat16` has the range of `float32` and needs no scaler.
 #
-# There are two ways to train with 16 bits, and papers rarely say which one they use:
+# There are two ways to train with 16 bits:
 #
 # ![Two chains. With autocast the weight has 32 bits, a rounded copy goes into each matmul, gradient and Adam have 32 bits. In Megatron-LM the weight has 16 bits, gradients are summed in 32, and Adam has its own copy with 32 bits, from which the weight is rounded after each step.](../images/two_ways_to_halves.svg)
 #
 # **Predict.** By what factor does bf16 with `autocast` speed up this small model here? A processor without units for
-# bf16 converts the numbers for each matmul and gains nothing. And by what factor did it speed up the published
-# model? Its matmuls could at best become twice as fast (312 TFLOP/s against 156).
+# bf16 converts the numbers for each matmul. And by what factor did bf16 speed up the published model, if the peak of
+# the A100 rises from 156 to 312 TFLOP/s?
 
 # %% id="half-guess"
 ### BEGIN SOLUTION
@@ -566,24 +564,26 @@ print("from here on, training uses", "bf16" if best is bf16 else "float32 again"
 claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 
 # %% [markdown] id="half-explain"
-# **Explain.** Processors with units for `bfloat16` (AMX, or AVX-512 with bf16) gain in large matmuls. On all other
-# processors you pay for the conversion and gain nothing, so a factor below 1 is no error.
+# **Explain.** Processors with units for `bfloat16` (AMX, AVX-512 with bf16) gain in large matmuls. On other
+# processors the conversion only costs time, so a factor below 1 is no error.
 #
-# On the A100 the factor is *four*, while the peaks explain only two. The rest comes from operations that are bound by
-# memory. They move half as many bytes, and FlashAttention, the fastest kernel for attention, works only with 16-bit
-# numbers. The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. Without TF32, the
-# 32-bit program fell from about 13 to **10.1**.
+# On the A100 the factor is *four*, but the higher peak explains only a factor of two. The rest comes from operations
+# that are bound by memory and now move half as many bytes. FlashAttention, the fastest attention kernel, also needs
+# 16-bit numbers.
+#
+# The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. With TF32 switched off, the 32-bit
+# program fell from about 13 to **10.1**.
 
 # %% [markdown] id="kernels-idea"
 # ## Do fewer kernels make a step faster?
 #
 # Python starts each operator, and on a GPU each operator starts one or more **kernels**. A start takes some
-# microseconds, however small the tensor is. For each parameter tensor, Adam computes two running means, their
-# corrections, a root, a quotient and a step, each with one operator or more. A **fused** optimizer (`fused=True`)
-# does all of it in one operator.
+# microseconds, however small the tensor is. For each parameter tensor, Adam computes running means, corrections, a
+# root, a quotient and a step with separate operators. A **fused** optimizer (`fused=True`) does all of this in one
+# operator.
 #
-# **Predict.** This model has 31 parameter tensors. How many fewer operators does a step start when Adam is fused?
-# Operators that another operator calls count as well.
+# **Predict.** This model has 31 parameter tensors. How many operators does a fused Adam save in a step? Operators
+# that another operator calls count as well.
 
 # %% id="fused-guess"
 ### BEGIN SOLUTION
@@ -616,22 +616,22 @@ claim(
 )
 
 # %% [markdown] id="fused-explain"
-# **Explain.** The fused Adam saves nearly twenty operators per tensor. If you guessed 31, you counted one per
-# tensor. On a GPU it saves dozens of starts instead of hundreds, because PyTorch's Adam already uses `foreach`
-# kernels there, each for many tensors.
+# **Explain.** The fused Adam saves about twenty operators per tensor. If you guessed 31, you counted one per tensor.
+# On a GPU it saves only dozens of starts, because PyTorch's Adam already uses `foreach` kernels there, each for many
+# tensors.
 #
-# The speed hardly changed on the A100 (53.2 and 53.3). Here the gain is a few percent, up to a tenth, and equal runs
-# also differ by some percent. Python runs ahead of the device, so starts stay hidden as long as kernels are long. If kernels are shorter
-# than their starts, the device waits for Python, and the step is **launch-bound**:
+# The speed hardly changed on the A100, from 53.2 to 53.3. Here the gain may be smaller than the difference between
+# two equal runs. Python runs ahead of the device, so starts stay hidden as long as kernels are long. If kernels are
+# shorter than their starts, the device waits for Python, and the step is **launch-bound**:
 #
 # ![Three pairs of bars over time. Kernel by kernel, the device runs short kernels with gaps, waiting for Python. Compiled, there are fewer and longer kernels. With a CUDA graph one start is followed by all kernels without a gap.](../images/kernel_starts.svg)
 #
 # `torch.compile` also reduces the number of kernels. When the model is first called, it reads the Python code and
-# writes kernels that do several operations at once (say bias, GELU and rounding). Our program compiles single
-# layers. They are alike and share their kernels, so a deep model compiles as quickly as a shallow one.
+# writes kernels that do several operations at once, such as bias, GELU and rounding. Equal layers share their
+# kernels, so our deep model compiles as quickly as a shallow one.
 #
-# **Predict.** Compiling takes some 10 to 20 seconds here. Suppose that a compiled step is a quarter shorter. An
-# epoch has 48 samples, and the line above shows your speed. After how many epochs of *this* length has compiling paid?
+# **Predict.** Suppose that compiling takes 20 seconds, and that a compiled step is a quarter shorter. An epoch has 48
+# samples, and the line above shows your speed. After how many epochs has compiling paid?
 
 # %% id="compile-guess"
 ### BEGIN SOLUTION
@@ -668,32 +668,32 @@ if compiled.ok:
     claim("the first epoch with compiling is longer by a factor", slower, least=1.5, unit="times")
 
 # %% [markdown] id="compile-explain"
-# **Explain.** Compiling costs seconds in the first epoch and saves a fraction of a second in each later one. Epochs
-# of twelve steps pay this back slowly, a training of days at once. On the A100 compiling gained 3 %, from 53.3 to
-# **55.0**. Large matmuls fill most of that step, and they already run in fast libraries. Compiling pays if there is
-# much element-wise work between the matmuls, because one kernel then reads and writes each number once. A batch of a new shape makes it compile again, so keep shapes fixed.
+# **Explain.** Compiling costs seconds to minutes in the first epoch and saves a fraction of a second in each later
+# epoch. With twelve steps per epoch it pays late or never. In a training of days it pays.
+#
+# On the A100 compiling gained 3 %, from 53.3 to **55.0**. Large matmuls fill most of that step, and they already run
+# in fast libraries. Compiling gains more if there is much element-wise work, because one kernel then reads and writes
+# each number once. Keep shapes fixed, because a batch of a new shape is compiled again.
 
 # %% [markdown] id="graph-idea"
 # ## Can a step run without Python?
 #
-# If the device waits for Python, leave Python out. A **CUDA graph** records all kernels of a step once, and then one
-# call repeats them. It repeats the *same* kernels, with the same addresses and with every number that Python passed
-# to them.
+# A **CUDA graph** records all kernels of a step once. Then one call repeats them without Python, with the same
+# addresses and with every number that Python passed to them.
 
 # %% id="graph-code"
 lab.code("weather/recorded_step.py", "RecordedStep.__call__", "RecordedStep._record")
 
 # %% [markdown] id="graph-words"
-# The code follows four rules:
+# The code has four parts:
 #
-# - **Warm-up.** The first steps run as usual, on a stream other than the default one. Libraries choose kernels, and
-#   Adam creates its state.
+# - **Warm-up.** The first steps run as usual, but not on the default stream. Adam creates its state.
 # - **Static inputs.** Each new batch is copied into the same tensors.
 # - **Capture** records the kernels and computes nothing.
 # - **Replay** starts the kernels without Python.
 #
-# The recorded part can only start kernels and copies on the device. It cannot look at a result.
-# So reading a batch, computing a learning rate in Python, `print(loss.item())` and `if loss.isfinite()` stay outside.
+# The recorded part can start kernels and copies on the device, but it cannot look at a result. So reading a batch,
+# computing a learning rate in Python, `print(loss.item())` and `if loss.isfinite()` stay outside.
 
 # %% id="graph-run"
 graph = lab.submit(
@@ -704,8 +704,8 @@ print(graph.tail(1) if graph.ok else graph.failure)
 add("CUDA graph", graph if graph.ok else None)
 
 # %% [markdown] id="graph-explain"
-# **Explain.** Without a GPU the program refuses, because there is nothing to record. On a GPU this small model gains
-# a lot, because its whole step is launch-bound. A large model with long kernels gains little.
+# **Explain.** Without a GPU there is nothing to record, so the program refuses. On a GPU this small model gains a
+# lot, because its step is launch-bound. A model with long kernels gains little.
 
 # %% id="all-claim" tags=["claim"]
 runs = [
@@ -727,22 +727,19 @@ show.gains(pd.DataFrame(results, dtype=float).T)
 # %% [markdown] id="all-idea"
 # ## Which change gained most?
 #
-# *Published rows keep all earlier changes. Your rows take back a change that did not help.*
+# *Published rows keep all earlier changes. Your rows drop a change that did not help.*
 #
-# Not every gain appears on every machine:
+# The largest gain differs between your machine and the A100, so measure before you choose. Some gains appear only on
+# some machines:
 #
-# - **Everywhere**: reading ahead, files that fit, fewer operators (not always more speed), and a slow first epoch
-#   with compiling. All of this is work of processors and disks.
+# - **Everywhere**: reading ahead, files that fit, and fewer operators.
 # - **On some processors**: bf16.
-# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, CUDA graphs, and kernels that take
-#   less time than their start.
-#
-# The largest gain differs between your machine and the A100, so measure before you choose.
+# - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, and CUDA graphs.
 #
 # > **Exercise 01.3** — Use the published numbers. With TF32: **8.8** samples per second without workers, **12.6**
-# > with enough workers. With bf16: **53.2**, with DALI hiding the reading. Suppose that enough workers had hidden it
-# > as well. How fast would bf16 have been **without workers**? And how many workers does bf16 need **at least**, by
-# > the law, so that the GPU does not wait?
+# > with enough workers. With bf16: **53.2**, because DALI hides the reading. Suppose that enough workers hide it as
+# > well. How fast would bf16 have been **without workers**? And how many workers does bf16 need **at least**, by the
+# > law, so that the GPU does not wait?
 
 # %% id="ex3-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -756,9 +753,9 @@ workers_needed = 2  # the first whole number above read_s * 53.2
 check.ex01_balance(without_workers, workers_needed)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# A sample took 114 ms: 79 ms of computing and 34 ms of reading. bf16 reduces the 79 ms to 19 ms and leaves the
-# 34 ms. Computing is four times as fast, but the whole training only twice. The part that you do not speed up limits
-# the total, which is **Amdahl's law**.
+# A sample took 114 ms: 79 ms of computing and 34 ms of reading. bf16 reduces the 79 ms to 19 ms and leaves the 34 ms.
+# Computing becomes four times as fast, the training only twice. The part that you do not speed up limits the total.
+# This is **Amdahl's law**.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Submit `training("crops", str(weather), crop_width=16, num_workers=2)`, and the same with
@@ -768,11 +765,11 @@ check.ex01_balance(without_workers, workers_needed)
 # %% [markdown] id="home"
 # ## To take home
 #
-# - Measure samples per second of a later epoch, look at the ranges in a profile, close the largest gap, and repeat.
+# - Measure samples per second in a later epoch, find the largest gap in a profile, close it, and repeat.
 # - Workers hide reading until *R*/*n* falls below *C*. Reading less is better than reading with more workers.
-# - Attainable speed is the smaller of the peak and intensity × bandwidth. Element-wise operations are bound by memory.
-# - TF32 is a switch, bf16 is one `with`, and fp16 also needs a scaler. They need hardware with units for them.
-# - Fused optimizers, compiling and CUDA graphs start fewer kernels. They help if kernels are short.
+# - Attainable speed is the smaller of peak and intensity × bandwidth. Element-wise operations are bound by memory.
+# - TF32 is a switch, bf16 is one `with`, and fp16 also needs a scaler. All need suitable hardware.
+# - Fused optimizers, compiling and CUDA graphs start fewer kernels. This helps if kernels are short.
 # - A change can gain no more than the share of the step that it touches.
 #
 # **References.** [NERSC, SC24 tutorial](https://github.com/NERSC/sc24-dl-tutorial), 2024 (A100, Perlmutter). [NVIDIA, A100
@@ -781,7 +778,7 @@ check.ex01_balance(without_workers, workers_needed)
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs of the exercises stay. The next cell removes the other runs and all copies of the weather.
+# The runs of the exercises stay. The next cell removes all other runs and the weather files.
 
 # %% id="clean"
 lab.clean(made, plain, both, bf16, fused, compiled, graph, by_workers[2], yes=True)

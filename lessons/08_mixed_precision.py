@@ -1,13 +1,13 @@
 # %% [markdown] id="title"
 # # 08 Mixed precision
 #
-# A 16-bit number takes half the memory and traffic of a 32-bit number, and on most accelerators its arithmetic is
-# many times faster. But some gradients become zero, some steps are skipped, and the memory may even grow. This lesson
-# shows each of these effects in a real run, and then training with 8 bits.
+# A 16-bit number takes half the memory and traffic of a 32-bit number, and most accelerators compute with it many
+# times faster. But some gradients become zero, some steps are skipped, and the memory may even grow. This lesson
+# shows each effect in a real run and ends with 8 bits.
 #
 # | | |
 # |---|---|
-# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why a 32-bit copy of the weights remains; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
+# | You will be able to | say what formats of 16 and 8 bits can represent; read the loss scale and the skipped iterations in a log; explain why the optimizer keeps a 32-bit copy of the weights; explain how `autocast` and Megatron-LM differ; predict what mixed precision does to memory |
 # | Minutes | 50 |
 # | Devices | 1 |
 # | Before | lessons 03 and 06 |
@@ -26,9 +26,8 @@ lab = Lab()
 # %% [markdown] id="formats-idea"
 # ## Sixteen bits, two ways to use them
 #
-# A floating-point number is written like 1.0110 × 2⁵. The **exponent** is the power of two, and its bits decide how
-# large or small a number can be. The **mantissa** holds the digits, and its bits decide how close two different
-# numbers can be.
+# A floating-point number is written like 1.0110 × 2⁵. The **exponent** is the power of two. Its bits decide how large
+# or small a number can be. The **mantissa** holds the digits. Its bits decide how close two numbers can be.
 #
 # | format | exponent bits | mantissa bits | in all, with the sign |
 # |---|---|---|---|
@@ -36,12 +35,12 @@ lab = Lab()
 # | `float16`, "fp16" | 5 | 10 | 16 |
 # | `bfloat16`, "bf16" | 8 | 7 | 16 |
 #
-# With 5 exponent bits the numbers reach from 0.00000006 to 65 504. With 8 bits they reach from about 10⁻³⁸ to 10³⁸.
+# With 5 exponent bits, numbers reach from 0.00000006 to 65 504. With 8 bits, they reach from about 10⁻³⁸ to 10³⁸.
 # Rounding to m mantissa bits moves a number by at most half of 2⁻ᵐ, relative to its size. This is 0.049 % for
 # `float16` and 0.39 % for `bfloat16`. A number that fits into the mantissa does not move.
 #
-# **Predict.** Here are five numbers: 0.00000002, 0.0001, 1.001, 300 and 70 000. A format *spoils* a number if it
-# moves the number by more than 0.05 %. Which of the five does `float16` spoil, and which does `bfloat16`?
+# **Predict.** A format *spoils* a number if it moves the number by more than 0.05 %. Which of the numbers 0.00000002,
+# 0.0001, 1.001, 300 and 70 000 does `float16` spoil, and which does `bfloat16` spoil?
 
 # %% id="formats-guess"
 ### BEGIN SOLUTION
@@ -81,44 +80,43 @@ held.map("{:.5g}".format).join(percent)
 show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
 
 # %% [markdown] id="formats-explain"
-# *The figure shows how far rounding can move a number of a given size. A curve that rises at its right end has
-# reached the largest number of its format. On the left, a curve rises below the smallest exponent, where fewer and
-# fewer mantissa bits remain. Such small numbers are **subnormal**.*
+# *The figure shows by what percentage rounding can move a number of a given size. On the right, a curve rises to
+# "lost" at the largest number of its format. On the left, it rises below the smallest exponent, because these
+# **subnormal** numbers have fewer mantissa bits.*
 #
 # **Explain.** `float16` lacks **range**. The smallest number became zero (**underflow**), and the largest became
-# infinite (**overflow**). The format `bfloat16` has the range of `float32` but only about two decimal digits. It
-# moved every number except 300, which fits into its mantissa.
+# infinite (**overflow**). `bfloat16` has the range of `float32` but only about two decimal digits. It moved every
+# number except 300, which fits.
 #
 # In training, weights are near 0.02 and activations near 1, which suits both formats. *Gradients* can be much
-# smaller, because they are divided by the number of tokens in the batch and multiplied through every layer.
+# smaller, because they are divided by the number of tokens and multiplied through every layer.
 
 # %% [markdown] id="scaling-idea"
 # ## A loss scale moves the gradients into range
 #
-# If gradients are too small for `float16`, multiply the loss by a large number, the **loss scale**, before the
-# backward pass. Every gradient is then larger by the same factor. The optimizer divides by this factor again, in
-# `float32`. A larger scale loses fewer small gradients, until the largest gradient overflows.
+# If gradients are too small for `float16`, the program multiplies the loss by a large number, the **loss scale**,
+# before the backward pass. This makes every gradient larger by the same factor. The optimizer divides by this factor
+# again, in `float32`. A larger scale loses fewer small gradients, until the largest gradient overflows.
 #
-# The right scale changes during training, so the program searches for it. It begins far too high. When a gradient
+# The right scale changes during training, so the program searches for it and begins far too high. When a gradient
 # overflows, it **skips the step** and halves the scale. After many good steps in a row, it doubles the scale. Two
-# settings control how fast the scale reacts:
+# settings control the search:
 #
-# - The **window** (`--loss-scale-window`, usually 1000) is the number of good steps in a row after which the scale is
+# - The **window** (`--loss-scale-window`, usually 1000) is the number of good steps in a row before the scale is
 #   doubled.
-# - The **hysteresis** (`--hysteresis`, 2 here) is the number of overflows before the scale is halved for the first
-#   time, because a single overflow may be a fluke. After that, every overflow halves the scale until it has doubled
-#   once.
+# - The **hysteresis** (`--hysteresis`, 2 here) is the number of overflows before the scale is first halved, because a
+#   single overflow may be an accident. After that, every overflow halves the scale until it has doubled once.
 
 # %% id="scaling-story"
 show.moving.loss_scaling(iterations=12, start_power=16, window=3, patience=2)
 
 # %% [markdown] id="scaling-caption"
-# *Gradients by size, and the range of `float16`, during a search from 2¹⁶ on. Each halving moves the bars to the left
-# by one power of two, and each doubling to the right. Yellow bars became zero. The marks count the good steps in a
-# row and the remaining hysteresis, labelled patience. The window is only 3, so that you see a doubling.*
+# *Gradients by size, and the range of `float16`, during a search from 2¹⁶ on. Each halving moves the bars to the
+# left, and each doubling to the right. Yellow bars became zero. The marks count the good steps in a row and the
+# remaining hysteresis, labelled patience. The window is only 3.*
 #
-# **Predict.** The program begins with the scale 2³² = 4294967296, as Megatron-LM does. The gradients of this model
-# fit into `float16` at a scale of about 2¹⁶. A run makes 22 steps. How many of them will be skipped?
+# **Predict.** A run of 22 steps begins with the scale 2³² = 4294967296, as in Megatron-LM. The gradients of this
+# model fit into `float16` at a scale of about 2¹⁶. How many of the 22 steps will be skipped?
 
 # %% id="scaling-guess"
 ### BEGIN SOLUTION
@@ -143,10 +141,9 @@ half.watch()
 # !grep "iteration " "{half.log_file}" | grep -o "iteration .*" | sed -n '1,3p;16,18p'
 
 # %% [markdown] id="scaling-grep-explain"
-# The first line proves that half precision is on. If you had forgotten the flag, the run would give no warning. In
-# the iteration lines, look at `loss scale`, `number of skipped iterations`, and `lm loss`, which is missing if the
-# step was skipped. The scale is the one *after* the step. The learning rate does not change in a skipped step,
-# because the optimizer does not run.
+# The first line proves that half precision is on. Without the flag, the run would give no warning. In the iteration
+# lines, look at `loss scale`, which is the scale *after* the step, and at `number of skipped iterations`. A skipped
+# step has no `lm loss`, and its learning rate does not change, because the optimizer does not run.
 
 # %% id="scaling-see"
 show.loss_scale(half)
@@ -164,22 +161,22 @@ claim("skipped in the last two steps", late, most=0, unit="steps")
 # %% [markdown] id="scaling-explain"
 # *The scale over the iterations. Crosses mark the skipped steps.*
 #
-# **Explain.** The skipped steps at the beginning are the search for the scale. The way from 2³² to about 2¹⁶ takes
-# sixteen halvings, and the hysteresis adds one overflow, after which the scale was still 2³². Each skipped step costs
-# a batch of data and nearly the time of a full step.
+# **Explain.** The program skips steps at the beginning while it searches for the scale. From 2³² to about 2¹⁶ it
+# needs sixteen halvings. The hysteresis adds one overflow. Each skipped step costs a batch of data and nearly the
+# time of a full step.
 #
-# *Later*, a single skipped step means that the scale tried a higher value. Many in a row, with the scale falling
-# towards 1, mean that the gradients themselves are infinite. Then training has broken down, and no scale will repair
+# *Later*, a single skipped step means that the program tried a larger scale. If it skips many steps in a row and the
+# scale falls towards 1, the gradients themselves are infinite. Then training has broken down, and no scale can repair
 # it.
 
 # %% [markdown] id="bf16-idea"
 # ## bfloat16 needs no loss scale
 #
-# `bfloat16` has the range of `float32`, so nothing has to be moved into range. Does its short mantissa hurt? Three
-# runs differ only in the format. Rounding moves each number by up to 0.4 %, up or down, and the loss is a mean over
-# many tokens.
+# `bfloat16` has the range of `float32`, so no gradient has to be moved into range. Does its short mantissa hurt?
+# Three runs differ only in the format. Rounding moves each number up or down by at most 0.4 %, and the loss is a mean
+# over many tokens.
 #
-# **Predict.** How far is the last loss of the bf16 run from the last loss of the fp32 run: `"less than 0.1 %"`,
+# **Predict.** By what percentage do the last losses of the bf16 run and the fp32 run differ: `"less than 0.1 %"`,
 # `"0.1 to 1 %"` or `"more"`?
 
 # %% id="bf16-guess"
@@ -214,21 +211,20 @@ claim("skipped by bf16", brain.log.skipped, most=0, unit="steps")
 claim("the last losses of bf16 and fp32 differ by", percent, most=0.1, unit="%")
 
 # %% [markdown] id="bf16-explain"
-# *Loss of the three runs over the iterations. The fp16 run has no loss in the steps that it skipped.*
+# *Loss of the three runs over the iterations.*
 #
-# The curves of fp32 and bf16 lie on top of each other, because rounding errors in both directions average out. The
-# fp16 run starts from the same loss, later by the number of steps that it skipped.
+# **Explain.** The short mantissa does not hurt here. The curves of fp32 and bf16 coincide, because rounding errors in
+# both directions average out. The fp16 run starts from the same loss, but later by the number of skipped steps.
 #
 # This run is short, but larger studies found the same ([Kalamkar and others,
 # 2019](https://arxiv.org/abs/1905.12322)). So `bfloat16` is the usual choice if the hardware supports it. A V100
-# supports only `float16`, so you still meet loss scales on older GPUs.
+# supports only `float16` and needs a loss scale.
 
 # %% [markdown] id="master-idea"
-# ## Why a 32-bit copy of the weights remains
+# ## Why the optimizer keeps a 32-bit copy of the weights
 #
-# Inside one matmul (matrix multiplication), the hardware adds in `float32` and rounds the sum once. A weight,
-# however, is the sum of many steps, and it is rounded after each step. Just below 1, the numbers of `bfloat16` are
-# 2⁻⁸ = 0.0039 apart.
+# Inside one matmul (matrix multiplication), the hardware adds in `float32` and rounds the sum once. A weight is a sum
+# of many steps and is rounded after each one. Just below 1, the numbers of `bfloat16` are 2⁻⁸ = 0.0039 apart.
 #
 # **Predict.** A weight of 1, stored in `bfloat16`, makes 100 steps of −0.0002. A second weight of 1 makes 100 steps
 # of −0.003. How far from 1 does each weight end? With enough mantissa bits, the answers would be 0.02 and 0.3.
@@ -270,17 +266,17 @@ claim("after 100 steps of 0.003 it misses 0.7 by", 0.7 - large_steps, least=0.05
 
 # %% [markdown] id="master-explain"
 # **Explain.** A step of 0.0002 is less than half of the distance 0.0039, so the weight is rounded back to its old
-# value each time. A step of 0.003 is more than half of the distance. Each step is rounded *up* to 0.0039, and the
+# value each time. A step of 0.003 is more than half of the distance. Each such step is rounded *up* to 0.0039, so the
 # weight moves too far.
 #
-# Training without a wider copy does not fail at once. As the learning rate falls, the steps of more and more weights
-# become too small, and learning *stalls*. Adam's steps are about as large as the learning rate, and near a weight of
-# 0.02 the numbers of `bfloat16` are 0.0001 apart. Therefore the optimizer keeps a `float32` copy of all weights, the
-# **master weights**. It makes its step on this copy and hands a rounded copy to the model. This is why the method is
-# called *mixed* precision ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)).
+# Adam's steps are about as large as the learning rate, and near a weight of 0.02 the numbers of `bfloat16` are 0.0001
+# apart. As the learning rate falls, the steps of more and more weights become too small, and learning *stalls*.
+# Therefore the optimizer keeps a `float32` copy of all weights, the **master weights**. It makes its step on this
+# copy and gives the model a rounded copy. This is why the method is called *mixed* precision ([Micikevicius and
+# others, 2017](https://arxiv.org/abs/1710.03740)).
 #
-# **Stochastic rounding** needs no copy. It rounds up or down at random, with probabilities that make the mean
-# correct. On average no step is lost:
+# **Stochastic rounding** needs no copy. It rounds up or down at random, so that the mean is correct and on average no
+# step is lost:
 
 
 # %% id="master-random"
@@ -303,8 +299,8 @@ claim("with stochastic rounding the mean is", weights.mean(), least=0.978, most=
 # ## Mixed precision in your own program
 #
 # In the course's program, as in Megatron-LM, the model is in 16 bits and the optimizer holds the 32-bit copy. Most
-# other programs use `torch.autocast`: the model stays in `float32`, and operations that gain from 16 bits receive
-# rounded copies of their inputs. `GradScaler` provides the loss scale. Both fit into ten lines and run on any device.
+# other programs use `torch.autocast`. The model stays in `float32`, and operations that gain from 16 bits get rounded
+# copies of their inputs. `GradScaler` provides the loss scale.
 
 # %% id="auto-run"
 torch.manual_seed(0)
@@ -336,17 +332,17 @@ claim("and a number of a matmul's result", matmul_bytes, least=2, most=2, unit="
 # **Explain.** Here the model's weights *are* the master weights, so no small step is lost. The cost is a rounded copy
 # of each weight in every forward pass, and gradients in `float32`.
 #
-# PyTorch has a list of operations that run in 16 bits. Matmuls do, and losses stay in `float32`. On GPUs, norms and
-# softmax also stay in `float32`; on CPUs they keep the type of their input. `GradScaler` has no hysteresis and begins
-# at 2¹⁶ by default. With `bfloat16` you leave it out.
+# PyTorch runs matmuls in 16 bits and losses in `float32`. Norms and softmax also stay in `float32` on GPUs, and keep
+# the type of their input on CPUs. `GradScaler` has no hysteresis and begins at 2¹⁶ by default. With `bfloat16` you
+# leave it out.
 
 # %% [markdown] id="speed-idea"
 # ## Is it faster?
 #
 # The hardware decides this for each format. The Tensor Cores of a GPU multiply both 16-bit formats, but on a V100
-# only `float16`. Some CPUs have instructions for `bfloat16` and none for `float16`, and others have neither and
-# convert every number. On Linux, `grep -oE '(amx|avx512)_(bf16|fp16)' /proc/cpuinfo | sort -u` shows them; on Arm the
-# names are `bf16` and `asimdhp`.
+# only `float16`. Some CPUs have instructions for `bfloat16`, and others have none and convert every number. On Linux,
+# `grep -oE '(amx|avx512)_(bf16|fp16)' /proc/cpuinfo | sort -u` shows the instructions. On Arm they are called `bf16`
+# and `asimdhp`.
 
 
 # %% id="speed-see"
@@ -361,9 +357,9 @@ show.throughput(wide, brain, half, unit="ms")
 
 # %% [markdown] id="speed-explain"
 # *Time of each iteration of the three runs. Skipped steps lack the optimizer's step. The last iteration also writes
-# the record of memory.*
+# the memory record.*
 #
-# Here is the verdict for your device, from whole steps:
+# The speed on your device, from full steps:
 
 # %% id="speed-said"
 for name, gain in gains.items():
@@ -378,25 +374,24 @@ for name, gain in gains.items():
         print("  every number, or the matmuls are too small to repay the conversions.")
 
 # %% [markdown] id="speed-published"
-# **Explain.** Two published cases show the gain on GPUs. A model with 12 layers of width 768, on 2 nodes with 2 V100
+# **Explain.** Two published runs gained much on GPUs. A model with 12 layers of width 768, on 2 nodes with 2 V100
 # each, went from 537 to about 315 ms per iteration with fp16. Tensor Cores took part in only 23.6 % of its *kernels*,
-# the programs that a GPU runs. A weather model (a vision transformer) on one GPU with 40 GB went from 10.1 samples
-# per second in pure `float32` to 53.4 with fp16 by `autocast`. Moving half as many bytes helps in any case.
+# the programs that a GPU runs. A weather model on one GPU with 40 GB went from 10.1 samples per second in `float32`
+# without TF32 to 53.4 with fp16 by `autocast`.
 #
-# "Pure" matters, because GPUs since the A100 have **TF32**. A matmul then reads 32-bit numbers with an 8-bit exponent
-# and a 10-bit mantissa. An A100 reaches 19.5 TFLOP/s (10¹² operations per second) in `float32`, 156 in TF32 and 312
-# in 16 bits ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/), 2020). So "fp32 on an A100" can mean two
-# speeds that differ by a factor of eight. `torch.set_float32_matmul_precision("high")` selects TF32 for matmuls. By
-# default PyTorch uses TF32 only for convolutions. The 10.1 above are without TF32.
+# GPUs since the A100 have **TF32**, which multiplies 32-bit numbers with a 10-bit mantissa. An A100 reaches 19.5
+# TFLOP/s in `float32`, 156 in TF32 and 312 in 16 bits ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/),
+# 2020). So "fp32 on an A100" can mean two speeds that differ by a factor of eight. By default PyTorch uses TF32 only
+# for convolutions, and `torch.set_float32_matmul_precision("high")` selects it for matmuls.
 
 # %% [markdown] id="memory-idea"
 # ## Does it need less memory?
 #
-# In fp32, each parameter takes 4 bytes for the weight, 4 for the gradient and 8 for Adam. In bf16, the weight takes 2
-# bytes, the gradient still 4, and the master weight another 4. The activations of the layers halve, but the loss is
-# still computed in `float32`.
+# In fp32, each parameter takes 4 bytes for the weight, 4 for the gradient and 8 for Adam. In bf16, it takes 2 bytes
+# for the weight, 4 for the gradient, 4 for the master weight and 8 for Adam. The activations of the layers halve, but
+# the loss is still computed in `float32`.
 #
-# **Predict.** If the peak of the fp32 run is 100 %, what percentage is the peak of the bf16 run?
+# **Predict.** The peak of the fp32 run is 100 %. What percentage is the peak of the bf16 run?
 
 # %% id="memory-guess"
 ### BEGIN SOLUTION
@@ -426,7 +421,7 @@ claim("bf16 needs per parameter", stands, least=17.9, most=18.1, unit="bytes")
 # %% [markdown] id="memory-explain"
 # *The figure shows what fills the memory at the peak of each run.*
 #
-# **Explain.** For each parameter, these bytes are needed in addition to the activations:
+# **Explain.** In this model bf16 saves no memory. Besides activations, each parameter needs these bytes:
 #
 # | | weights | gradients | master weights | wide gradients | Adam's moments | together |
 # |---|---|---|---|---|---|---|
@@ -439,11 +434,11 @@ claim("bf16 needs per parameter", stands, least=17.9, most=18.1, unit="bytes")
 #
 # In fp32 the weights are their own master copy. With bf16 the gradients stay in 32 bits, because they are sums of
 # many terms (lesson 10). With fp16 they have 16 bits, and the optimizer copies them to 32 bits. The course's program
-# keeps these copies only during the step, and Megatron-LM keeps them all the time. Adam's **moments**, the running
-# means of the gradient and of its square, can also be stored in bf16, or in 8 bits with a scale for each block.
+# keeps these copies only during the step, Megatron-LM all the time. Adam's **moments**, the running means of the
+# gradient and of its square, can also be stored in 8 bits or in bf16, as in DeepSeek-V3.
 #
-# So the memory for the parameters grows by an eighth with bf16. The activations on top of it should halve. Here are
-# the three runs over their steps:
+# So with bf16 the memory for the parameters grows by an eighth. The activations should halve. Here are the three runs
+# over time:
 
 # %% id="memory-time"
 show.memory_compare({name: run.memory for name, run in runs.items()}, by="share")
@@ -452,14 +447,14 @@ show.memory_compare({name: run.memory for name, run in runs.items()}, by="share"
 # *Memory of the three runs over two steps, each drawn over its own duration. Dotted lines mark the peaks.*
 #
 # In the forward pass each layer adds a stair, about half as high with 16 bits as with 32. The block at the end is the
-# loss. It needs `float32` for the sum over the whole vocabulary. So the logits exist in 32 bits and, for some time,
-# in 16 bits **as well**. In this narrow model with a large vocabulary, this costs as much as the layers save. In a
-# deep and wide model the layers save far more.
+# loss. It needs `float32` for the sum over the vocabulary, so the logits exist in 16 and in 32 bits. In this narrow
+# model with a large vocabulary, this costs as much as the layers save. In a deep and wide model the layers save far
+# more.
 #
-# Two spikes remain. The spike of bf16 in the backward pass comes from the largest matrix, the vocabulary. Its
-# gradient is computed in 16 bits and converted to 32 bits before it is added to the sum. A kernel that adds in place,
-# as in Megatron-LM, needs neither copy. The spike of fp16 at the end of each step comes from the wide copies of the
-# gradients, 4 bytes for every parameter.
+# In the backward pass, bf16 has a spike from the gradient of the largest matrix, the vocabulary. This gradient is
+# computed in 16 bits and converted to 32 bits before it is added to the sum. A kernel that adds in place, as in
+# Megatron-LM, needs no copies. At the end of each step, fp16 has a spike from the wide copies of the gradients, 4
+# bytes per parameter.
 
 # %% id="memory-spike"
 line = half.memory[0]
@@ -473,18 +468,16 @@ print(f"fp16 rises by {spike:.1f} bytes per parameter during the optimizer's ste
 claim("the spike of fp16 takes per parameter", spike, least=3.6, most=4.4, unit="bytes")
 
 # %% [markdown] id="memory-published"
-# The published run with 12 layers of width 768 needed about 10 GB in `float32` and about **12 GB** in fp16. The usual
-# explanation is master weights. But 4 more bytes for each of 124 million parameters are only 0.5 GB, and some
-# activations were halved. Most of the rise must have another cause, such as copies in both formats or memory that the
-# allocator keeps in reserve. The publication does not say.
+# A published run with 12 layers of width 768 needed about 10 GB in `float32` and about **12 GB** in fp16. Master
+# weights explain little of this rise, because 4 more bytes for each of 124 million parameters are only 0.5 GB. Copies
+# in both formats, or memory that the allocator keeps in reserve, may explain the rest.
 
 # %% [markdown] id="eight-idea"
 # ## Training with eight bits
 #
-# Since the H100, GPUs also multiply 8-bit floating-point numbers, twice as fast as 16-bit numbers. Older GPUs have
-# 8-bit units only for integers. There are two formats ([Micikevicius and others,
-# 2022](https://arxiv.org/abs/2209.05433)). **E4M3** has 4 exponent bits and 3 mantissa bits and is used for weights
-# and activations. **E5M2** has more range and is used for gradients.
+# Since the H100, GPUs also multiply 8-bit floating-point numbers, twice as fast as 16-bit numbers. There are two
+# formats ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)). **E4M3** has 4 exponent bits and 3
+# mantissa bits and is used for weights and activations. **E5M2** has more range and is used for gradients.
 
 # %% id="eight-formats"
 eight = {"E4M3": torch.float8_e4m3fn, "E5M2": torch.float8_e5m2}
@@ -497,9 +490,9 @@ show.number_formats({name: torch.finfo(kind) for name, kind in (formats | eight)
 # One loss scale for the whole model is not enough. **Every tensor gets its own scale**, which makes its largest
 # number 448.
 #
-# **Predict.** Take 4096 normally distributed numbers of size 1 and replace one of them by 100 000. The scale is then
-# 448 / 100 000. What percentage of the other numbers become zero in E4M3? And what percentage if each block of 128
-# numbers has its own scale?
+# **Predict.** Of 4096 normally distributed numbers with standard deviation 1, one is set to 100 000, so the scale is
+# 448 / 100 000. What percentage of the other numbers become zero in E4M3? What percentage become zero if each block
+# of 128 numbers has its own scale?
 
 # %% id="eight-guess"
 ### BEGIN SOLUTION
@@ -536,31 +529,30 @@ claim("with one scale, an outlier sets to zero", zero["one scale"], least=10, mo
 claim("with a scale per block, it sets to zero", zero["blocks of 128"], most=1, unit="%")
 
 # %% [markdown] id="eight-explain"
-# **Explain.** With one scale, every number below about 0.22 falls below 0.001 and becomes zero. With a scale for each
-# block, the outlier spoils only its own block of 128.
+# **Explain.** With one scale, every number below about 0.22 falls below 0.001 and becomes zero. With one scale per
+# block, the large number (**outlier**) spoils only its own block of 128.
 #
 # So FP8 recipes differ in how many numbers share a scale. The first recipes for the H100 used one scale per tensor,
-# taken from its largest number in earlier steps. DeepSeek-V3 used one scale per block of 128 numbers, and E4M3 was
-# then enough for gradients too ([2024](https://arxiv.org/abs/2412.19437)). The format **MXFP8** has one scale for
-# each 32 numbers, in hardware ([Rouhani and others, 2023](https://arxiv.org/abs/2310.10537)).
+# taken from earlier steps. DeepSeek-V3 used one scale per block of 128 numbers, and E4M3 was then enough for
+# gradients too ([2024](https://arxiv.org/abs/2412.19437)). The format **MXFP8** has one scale per 32 numbers, in
+# hardware ([Rouhani and others, 2023](https://arxiv.org/abs/2310.10537)).
 #
-# FP8 makes the matmuls up to twice as fast. It also saves memory and traffic if more than the inputs of the matmuls
-# is stored in 8 bits. DeepSeek-V3 stores activations for the backward pass in FP8 and sends tokens to their experts
-# in FP8, and it stores Adam's moments in bf16. PyTorch's `torchao` can gather sharded weights in FP8. Sums, norms,
-# softmax and master weights stay in 16 or 32 bits. Lesson 08b trains with these recipes.
+# FP8 makes matmuls up to twice as fast. It also saves memory and traffic if more tensors are in 8 bits. DeepSeek-V3
+# keeps activations for the backward pass and sends tokens to their experts in FP8, and PyTorch's `torchao` can gather
+# sharded weights in FP8. Sums, norms, softmax and master weights stay in 16 or 32 bits. Lesson 08b trains with these
+# recipes.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 08.1** — Write the search for the loss scale as a class `Scaler`. Its rules are those of the section
-# > about the loss scale, with `window` and `hysteresis`.
+# > **Exercise 08.1** — Write the search for the loss scale as a class `Scaler`. Its rules, with `window` and
+# > `hysteresis`, are in the section about the loss scale.
 #
 # - `scaled(loss)` returns the loss for the backward pass.
-# - `step()` comes after the backward pass. It divides the gradients by the scale that they have, and makes the
-#   optimizer's step. If a gradient is infinite or NaN, it leaves weights and optimizer as they are. Then it changes
-#   `self.scale`.
-# - Each rank has other weights, as in lesson 07. If a gradient of one rank overflows, **all** ranks skip the step and
-#   change the scale.
+# - `step()` comes after the backward pass. It divides the gradients by their scale and makes the optimizer's step. If
+#   a gradient is infinite or NaN, it leaves weights and optimizer as they are. Then it changes `self.scale`.
+# - Each rank has different weights, as in lesson 07. If a gradient of one rank overflows, **all** ranks skip the step
+#   and change the scale.
 # - `optimizer.param_groups` has the parameters. Some may have no gradient.
 #
 # The trial makes twenty steps with `window=3` and `hysteresis=2`, on 1, 2, 3 and 4 ranks. A hook rounds the gradients
@@ -619,9 +611,9 @@ scaler_trial.watch()
 check.ex08_scaler(scaler_trial)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The maximum over the ranks tells all of them that one overflows. Without it, some ranks would make a step and others
-# would not, and no error would follow. With data parallelism alone, the all-reduce of the gradients already spreads an
-# infinite number to every rank. PyTorch's `GradScaler` has the same rules without hysteresis, and begins at 2¹⁶.
+# The maximum over the ranks tells all ranks that one of them overflows. Without it, some ranks would make a step and
+# others would not, and no error would follow. With data parallelism alone, the all-reduce of the gradients already
+# spreads an infinite number to every rank.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 08.2** — A report on an fp16 run on GPUs says that the loss scale "starts at 8388608" and that the
@@ -641,25 +633,25 @@ check.ex08_started_at(started_at)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
 # 8388608 is 2²³. Ten skipped steps are nine halvings, because the first overflow only used up the hysteresis. So the
-# run began at 2³², the default of Megatron-LM and of `half`, whose tenth line shows the same number. The first line
-# of the log shows the state *after* ten steps. If you take it for the beginning, you are wrong by a factor of 512.
+# run began at 2³², the default of Megatron-LM and of your run `half`. The first line of the log shows the state
+# *after* ten steps. If you take it for the beginning, you are wrong by a factor of 512.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — In this model, with one sample per step, bf16 needs more memory than fp32. At how many samples
+# > **Going further** — With one sample per step, bf16 needs more memory than fp32 in this model. At how many samples
 # > does bf16 start to need less? Estimate from the bars above what one more sample adds in each format. Of the
-# > temporary memory of bf16, 6 MiB belong to the largest matrix, with 2 + 4 bytes for each of its numbers. The rest
-# > belongs to the sample, mostly as 16-bit logits. The thin temporary bar of fp32, about 0.12 MiB, also belongs to
-# > the sample. A hundredth of a MiB per sample moves the answer by several samples. Then test it with
-# > `small("many", "bf16", micro_batch=…)` against fp32.
+# > temporary memory of bf16, 6 MiB belong to the largest matrix. The rest belongs to the sample, mostly as 16-bit
+# > logits. The temporary bar of fp32, about 0.12 MiB, also belongs to the sample. An error of 0.01 MiB per sample
+# > moves the answer by several samples. Then test it with `small("many", "bf16", micro_batch=…)` against fp32.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - `float16` lacks range and needs a loss scale. `bfloat16` lacks mantissa bits and needs no loss scale. Eight bits
-#   lack both, so every tensor or every block has its own scale.
-# - Skipped iterations at the start of an fp16 run are the search for the scale. Many in a row later are a breakdown.
-# - The optimizer steps on 32-bit weights, because small steps would be rounded away. They are a copy in Megatron-LM,
-#   and the model itself with `autocast`.
+#   lack both, so every tensor or block has its own scale.
+# - At the start, an fp16 run skips iterations while it searches for the scale. If it skips many in a row later,
+#   training has broken down.
+# - The optimizer steps on 32-bit weights, because small steps would be rounded away. In Megatron-LM these weights are
+#   a copy, with `autocast` the model itself.
 # - Each format is fast only on hardware that has units for it. "fp32" may mean TF32.
 # - Mixed precision saves nothing per parameter: 20, 18 or 16 bytes. It shrinks the activations of the layers.
 #

@@ -1,10 +1,9 @@
 # %% [markdown] id="title"
 # # 09 Activation checkpointing
 #
-# The backward pass needs many results of the forward pass, and storing them fills a device's memory. **Activation
-# checkpointing** stores only a few of them and computes the others a second time. This lesson measures how much
-# memory you gain, how much time you pay, and when it is a bad deal. These checkpoints are not files. Newer programs
-# say **recomputation**, and so does this lesson.
+# The backward pass needs many results of the forward pass, and they fill a device's memory. **Activation
+# checkpointing** stores a few of them and computes the others again. These checkpoints are not files, so newer
+# programs and this lesson say **recomputation**. You measure what memory it saves and what time it costs.
 #
 # | | |
 # |---|---|
@@ -27,9 +26,8 @@ lab = Lab()
 # %% [markdown] id="hump-idea"
 # ## What a layer stores for the backward pass
 #
-# A result of the forward pass that the backward pass needs is called an **activation**. It lives from the forward
-# pass of its layer to the backward pass of the same layer. The activations of the first layer live longest, because
-# they are created first and needed last.
+# An **activation** is a result of the forward pass that the backward pass needs. It lives from the forward pass of
+# its layer to the backward pass of the same layer. The activations of the first layer live longest.
 #
 # The model below has many narrow layers and long sequences, so it computes quickly and stores a lot.
 
@@ -40,15 +38,14 @@ keep = lab.submit(gpt.recipe("keep", **common, profile=(6, 7)))
 keep.watch()
 
 # %% [markdown] id="hump-guess-idea"
-# `memory=(6, 7)` records every block of memory that the program allocates and frees in the seventh step.
-# `profile=(6, 7)` records a profile of the same step for a later section.
+# `memory=(6, 7)` and `profile=(6, 7)` record the memory and a profile of the seventh step.
 #
-# We measure activations in **widths**. One width is one number per channel of the hidden size (64 here) for every
-# token in the micro-batch. The input of a layer is one width.
+# This lesson measures activations in **widths**. One width is one number per channel of the hidden size (64 here) for
+# every token in the micro-batch. The input of a layer is one width.
 #
 # A layer has two halves. The first half is a norm, the QKV matrix (queries, keys, values), attention, and the output
-# matrix. The second half is a norm, a matrix that makes the tensor four times wider, a GELU, and a matrix that makes
-# it narrow again. The backward pass needs the input of each operation.
+# matrix. The second half is a norm, a matrix that widens the tensor four times, a GELU, and a matrix that narrows it
+# again. The backward pass needs the input of each operation.
 #
 # **Predict.** How many widths does one layer store for its backward pass?
 
@@ -65,11 +62,10 @@ show.memory(keep.memory[0])
 # %% [markdown] id="hump-read"
 # The flat part at the bottom stays for the whole run. It holds the parameters, the gradients, and two numbers per
 # parameter for the optimizer. The hump on top rises layer by layer in the forward pass and falls in the backward
-# pass. On the box, the flat stretch at the end of each pass is artificial, because the slot sleeps to simulate a
-# slower device.
+# pass. On the box, the flat end of each pass is artificial, because the slot simulates a slower device.
 #
 # One large block belongs to no layer. It holds the **logits**, one number per token for each of the 8192 entries of
-# the vocabulary. Subtract the logits from the activations and divide by the number of layers to get your answer.
+# the vocabulary. To get your answer, subtract the logits from the activations and divide by the number of layers.
 
 # %% id="hump-count"
 tokens = 2 * deep.sequence  # micro batch × sequence
@@ -84,8 +80,9 @@ show.guess(kept_widths.guess, widths, prediction=16, unit="widths", what="stored
 claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, unit="widths")
 
 # %% [markdown] id="hump-explain"
-# **Explain.** If you guessed one or two, you probably counted what a layer passes to the next one. But the gradient
-# of a matrix needs the input of its **matmul** (matrix multiplication), and a layer has several matmuls:
+# **Explain.** A layer stores sixteen widths. If you guessed one or two, you probably counted only what a layer passes
+# to the next layer. But the gradient of a matrix needs the input of its **matmul** (matrix multiplication), and a
+# layer has several matmuls:
 #
 # | stored by one layer | widths |
 # |---|---|
@@ -97,22 +94,20 @@ claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, u
 # | the wide middle, before and after the GELU | 4 + 4 |
 # | **together** | **16** |
 #
-# The measured number is a little larger. It includes the final norm and a few statistics per token that norms and
-# attention save.
+# The measured number is a little larger. It includes the final norm and a few statistics per token.
 #
 # The table does not contain the **scores** of attention, which are *T* × *T* numbers per head for a sequence of *T*
-# tokens. This program uses **fused attention**, which computes the scores in small blocks and never stores all of
-# them.
+# tokens. **Fused attention** computes the scores in small blocks and never stores all of them.
 #
-# Sixteen is the number for GPT-2. Many newer models use **grouped queries**, in which several heads share keys and
-# values. That saves up to two widths. They also use **SwiGLU**, a middle with three matrices, which stores more.
+# Sixteen is the number for GPT-2. Many newer models use **grouped queries**, so that several heads share keys and
+# values, which saves up to two widths. Their **SwiGLU**, a middle with three matrices, stores more.
 
 # %% [markdown] id="forget-idea"
 # ## Keep only the input
 #
-# Fifteen of the sixteen widths can be computed from the first one, the input. So each layer can keep its input alone
-# and free the rest after its forward pass. When the backward pass reaches the layer, the layer first runs its
-# **forward pass again**. In the recipe this is one word. In the script it becomes three flags of Megatron-LM:
+# Fifteen of the sixteen widths can be computed from the input. So each layer can keep only its input and free the
+# rest after its forward pass. In the backward pass, it first runs its **forward pass again**. One word in the recipe
+# sets three flags of Megatron-LM:
 
 # %% id="forget-recipe"
 forget_recipe = gpt.recipe("forget", **common, profile=(6, 7), recompute="full")
@@ -120,8 +115,8 @@ asked = {name: value for name, value in forget_recipe.flags.items() if "recomput
 print(*[f"{name} {value}" for name, value in asked.items()], sep="\n")
 
 # %% [markdown] id="forget-guess-idea"
-# **Predict.** The peak in the figure above consists of the flat part at the bottom, the layers, and the logits. To
-# what percentage of its height will the peak fall?
+# **Predict.** The peak in the figure above consists of the flat part, the layers, and the logits. To what percentage
+# of its height will it fall?
 
 # %% id="forget-guess"
 ### BEGIN SOLUTION
@@ -130,8 +125,7 @@ guess_percent = 25
 ### END SOLUTION
 
 # %% [markdown] id="forget-plan-idea"
-# The course's planner adds up the memory of a recipe before it runs. It knows the model and the method of
-# recomputation, and nothing about your machine.
+# The course's planner computes the memory of a recipe from the model and the method alone.
 
 # %% id="forget-plan"
 remaining = predict("09: peak with recomputation, of that without", guess_percent, unit="%")
@@ -173,14 +167,13 @@ claim("the planner predicted this: planned over measured", by_plan / share, leas
 # *Memory of the two runs in one step. The horizontal axis counts allocations instead of time, so short-lived blocks
 # stay visible. Dotted lines mark the peaks.*
 #
-# **Explain.** The curve of `forget` rises by one width per layer instead of sixteen. In the backward pass it looks
-# like the teeth of a saw. At each tooth the activations of one layer are computed again, used, and freed.
+# **Explain.** The curve of `forget` rises by one width per layer instead of sixteen, and the peak is now at the
+# logits. In the backward pass, the curve has one tooth per layer, whose activations are computed again, used, and
+# freed. If you guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay.
 #
-# If you guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay. The peak is now at the logits.
-#
-# For comparison, a published run trained 12 layers of width 768 on V100 GPUs with 16 GB. Recomputation lowered its
-# peak from about 10 GB to about 3 GB. That program stored the scores of attention. It also used **dropout**, which
-# sets random activations to zero and must remember which ones. The planner has an estimate for this run:
+# In a published run with 12 layers of width 768 on V100 GPUs with 16 GB, recomputation lowered the peak from about 10
+# GB to about 3 GB. That program stored the scores. It also used **dropout**, which sets random activations to zero
+# and must remember which. The planner estimates:
 
 # %% id="lab-plan"
 for recompute in ("none", "full"):
@@ -189,14 +182,14 @@ for recompute in ("none", "full"):
     print(f"recompute {recompute}: {there.allocated_gib:4.1f} GiB allocated")
 
 # %% [markdown] id="lab-plan-explain"
-# The planner comes close to both published values by counting alone. They were read off a graph, in GB; 1 GB is 0.93
-# GiB.
+# The planner comes close to both published values, which were read off a graph in GB (1 GB is 0.93 GiB).
 
 # %% [markdown] id="same-idea"
 # ### Is it the same model?
 #
-# **Predict.** Recomputation runs the same operations on the same inputs. Are the losses of `keep` and `forget`,
-# printed with seven digits, `"the same to the last digit"`, `"the same but for rounding"`, or `"different"`?
+# **Predict.** Recomputation runs the same operations on the same inputs. The runs print their losses with seven
+# digits. Are the losses of `keep` and `forget` `"the same to the last digit"`, `"the same but for rounding"`, or
+# `"different"`?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -215,21 +208,21 @@ losses_are.compare(SAME[0] if difference == 0 else SAME[1] if difference < 1e-3 
 claim("it is the same model: the losses differ by", difference, most=1e-4)
 
 # %% [markdown] id="same-explain"
-# The same operations on the same numbers give the same result. If a device adds numbers in a changing order, the last
-# digits differ, as they do between two runs of one recipe.
+# **Explain.** The same operations on the same numbers give the same result. If a device adds numbers in a changing
+# order, even two runs of one recipe differ in the last digits.
 #
-# A layer with dropout needs the same random numbers in both passes, so programs store the state of the random number
+# A layer with dropout needs the same random numbers in both passes. So programs store the state of the random number
 # generator with the checkpoint. This model has no dropout.
 
 # %% [markdown] id="hand-idea"
 # ## Recompute in your own program
 #
 # In your own program, write `checkpoint(layer, x, use_reentrant=False)` instead of `layer(x)`. The call runs the
-# layer, keeps only `x`, and runs the layer again in the backward pass. PyTorch has two implementations, and
-# `use_reentrant=False` selects the newer one.
+# layer, keeps only `x`, and runs the layer again in the backward pass. `use_reentrant=False` selects the newer of
+# PyTorch's two implementations.
 #
-# The next cell defines a layer and a function that counts widths. PyTorch reports every tensor that it saves for the
-# backward pass to `saved_tensors_hooks`.
+# The next cell defines a layer and counts its widths with `saved_tensors_hooks`, which PyTorch calls for every tensor
+# that it saves.
 
 
 # %% id="hand-layer"
@@ -287,11 +280,11 @@ def kept_and_gradients(layer, x, run=lambda layer, x: layer(x)):
 
 # %% [markdown] id="hand-guess-idea"
 # **Predict.** Only the *middle* of the layer is recomputed, from the output of the second norm to the output of the
-# layer's last matrix. How many of the sixteen widths are still stored?
+# last matrix. How many of the sixteen widths are still stored?
 #
-# A second layer recomputes nothing and is built like many layers today. One head of keys and values serves all four
-# heads of queries. Its SwiGLU computes `silu(gate(x)) * up(x)`, where `gate(x)` and `up(x)` are 8/3 widths wide. The
-# backward pass needs the input of `silu`, both factors of the multiplication, and its result. How many widths does
+# A second layer, built like many layers today, recomputes nothing. One head of keys and values serves all four heads
+# of queries. Its SwiGLU computes `silu(gate(x)) * up(x)`, where `gate(x)` and `up(x)` are 8/3 widths wide. The
+# backward pass needs the input of `silu`, both factors of the multiplication, and the result. How many widths does
 # this layer store?
 
 # %% id="hand-guess"
@@ -331,21 +324,18 @@ claim("with its middle recomputed, 8", by_hand["middle"][0], least=8, most=8.2, 
 claim("with all recomputed, 1", by_hand["whole layer"][0], least=1, most=1.1, unit="widths")
 
 # %% [markdown] id="hand-explain"
-# **Explain.** The middle stores 4 + 4 widths. Its input is stored in any case, so recomputation saves 8. The middle
-# contains two thirds of the layer's matmul FLOPs. PyTorch's `checkpoint` repeats only the first of its two matmuls,
-# because it stops when it has every tensor that the backward pass needs. Megatron-LM repeats both.
+# **Explain.** The middle stores 4 + 4 widths, and its input is stored in any case, so recomputation saves 8. The
+# middle contains two thirds of the layer's matmul FLOPs, in two matmuls. Megatron-LM repeats both. PyTorch's
+# `checkpoint` repeats only the first, because it stops when it has every tensor that the backward pass needs.
 #
-# The newer layer stores 17¼ widths here. Keys and values take ½ instead of 2. But SwiGLU stores four tensors of 8/3
-# widths instead of two tensors of four. A fused kernel for the whole SwiGLU stores one of them less, which gives 14½
-# widths.
+# The newer layer stores 17¼ widths. Keys and values take ½ instead of 2, but SwiGLU stores four tensors of 8/3 widths
+# instead of two tensors of four. A fused SwiGLU kernel stores one tensor less, which gives 14½.
 
 # %% [markdown] id="price-idea"
 # ## What recomputation costs
 #
 # Each layer runs its forward pass once more. The backward pass of a matmul takes two matmuls, one for the gradient of
-# the weights and one for the gradient of the input.
-#
-# **Predict.** By what factor is an iteration of `forget` slower?
+# the weights and one for the gradient of the input. **Predict.** By what factor is an iteration of `forget` slower?
 
 # %% id="price-guess"
 ### BEGIN SOLUTION
@@ -389,11 +379,11 @@ claim("recomputation makes a step slower by", price, least=1.05, most=1.95, unit
 # %% [markdown] id="price-explain"
 # **Explain.** Count a step in matmuls. The forward pass is 1 part and the backward pass is 2 parts. Recomputation
 # adds 1 part to these 3, so the factor is 4/3. The formula in the figure gives less, because the matmul with the
-# vocabulary is not repeated. This matmul is a large part of a small model, but it hardly counts in a large one.
+# vocabulary is not repeated. This matmul is large in a small model and hardly counts in a large one.
 #
-# The formula counts **FLOPs**, the additions and multiplications of floating-point numbers (lesson 14). A layer also
-# starts dozens of small operations, such as norms, sums and copies. They have few FLOPs but take time, and they are
-# repeated too. Here is the verdict for your run:
+# The formula counts only **FLOPs**, the additions and multiplications of floating-point numbers (lesson 14). A layer
+# also repeats dozens of small operations, such as norms, sums and copies, which have few FLOPs but take time. Your
+# run shows this:
 
 # %% id="price-said"
 if price > 1.1 * flops_factor(forget_recipe):
@@ -407,19 +397,19 @@ else:
     print("the other operations of the layers are repeated too, in about the same proportion.")
 
 # %% [markdown] id="price-published"
-# A published comparison used A100 GPUs in 2022. With full recomputation, a model of 22 billion parameters on 8 GPUs
-# took 1.42 s per iteration, and a model of 175 billion on 64 GPUs took 18.13 s. Selective recomputation, which you
-# meet below, took 1.10 s and 13.75 s together with sequence parallelism ([Korthikanti and others,
-# 2022](https://arxiv.org/abs/2205.05198), Table 5). In sequence parallelism, tensor ranks also share the norms.
+# In a published comparison on A100 GPUs, full recomputation took 1.42 s per iteration for 22 billion parameters on 8
+# GPUs, and 18.13 s for 175 billion on 64 GPUs. Selective recomputation, which you meet below, took 1.10 s and 13.75 s
+# ([Korthikanti and others, 2022](https://arxiv.org/abs/2205.05198), Table 5). It was combined with sequence
+# parallelism, in which tensor ranks also share the norms.
 
 # %% [markdown] id="trace-idea"
 # ## Find the recomputation in the trace
 #
-# Both runs recorded a **profile** of the same step. In it, a layer that runs forward again during the backward pass
-# has the label `recompute`.
+# Both runs recorded a **profile** of the same step. A layer that runs forward again during the backward pass has the
+# label `recompute`.
 #
-# **Predict.** How many ranges with this label does the step contain? How long does one of them take, as a percentage
-# of a layer's time in the forward pass of the *same* step?
+# **Predict.** How many ranges with this label does the step contain? What percentage of a layer's forward time in the
+# *same* step does one of them take?
 
 # %% id="trace-guess"
 ### BEGIN SOLUTION
@@ -455,10 +445,10 @@ more = products(forget) - products(keep)
 claim("each repeats the four matmuls of its layer: extra matmuls", more, least=64, most=64)
 
 # %% [markdown] id="trace-explain"
-# There is one recomputation for each layer, spread over the backward pass. The *last* layer comes first, because the
-# backward pass begins at the end of the model. The column `peak_bytes` falls from row to row, because each layer
-# frees the input that it kept. A recomputation can take a different time than the forward pass, because the caches
-# and the free memory are in a different state.
+# **Explain.** Each layer has one recomputation. The *last* layer comes first, because the backward pass begins at the
+# end of the model. The column `peak_bytes` falls from row to row, because each layer frees the input that it kept. A
+# recomputation can take longer or shorter than the forward pass, because caches and free memory are in a different
+# state.
 #
 # Recording takes time, so trust the order and the proportions of a profile more than its milliseconds. On a GPU,
 # these ranges show when the work was *launched*.
@@ -467,12 +457,11 @@ claim("each repeats the four matmuls of its layer: extra matmuls", more, least=6
 # ## How many layers to recompute at once
 #
 # Several layers can share one checkpoint. With `recompute_layers=4` and the default method **uniform**, four layers
-# form a group. Only the input of the group is stored. In the backward pass, the whole group is computed again at
-# once.
+# form a group. Only the input of the group is stored, and the backward pass computes the whole group again at once.
 #
 # **Predict.** Each of the 16 layers stores 16 widths when it is computed again. The logits take 8192 / 64 = 128
-# widths, as much as eight layers. With which size of group, 1, 2, 4, 8 or 16, is the peak lowest? The planner answers
-# for all five, and then you run the last one.
+# widths, as much as eight layers. Which size of group, 1, 2, 4, 8 or 16, has the lowest peak? The planner computes
+# all five, and you run the last.
 
 # %% id="groups-guess"
 ### BEGIN SOLUTION
@@ -508,34 +497,34 @@ claim("peak of one group of 16 over groups of 1", worst, least=1.2, unit="times"
 # %% [markdown] id="groups-explain"
 # *Memory of three runs, each over one step. Dotted lines mark the peaks.*
 #
-# **Explain.** Larger groups store fewer inputs, but memory can be highest at two moments:
+# **Explain.** The peak is at one of two moments:
 #
-# - At the end of the **forward** pass, memory holds the stored inputs and the logits. Larger groups lower this height
-#   by very little.
+# - At the end of the **forward** pass, memory holds the stored inputs and the logits. Larger groups store slightly
+#   less.
 # - In the **backward** pass, all layers of a group are computed again together, with sixteen widths each. Larger
-#   groups raise this height by a lot.
+#   groups need much more.
 #
-# The peak is the higher of the two. In this small model, groups of up to eight layers stay below the logits. One
-# group of sixteen layers costs the same time and saves only about half of the memory.
+# Here, groups of up to eight layers stay below the logits. One group of sixteen costs the same time and saves only
+# about half as much.
 #
 # In a large model the layers outweigh the logits, and the second moment decides. With *L* layers in groups of *n*,
 # the inputs need *L/n* widths and the recomputed group needs 16 *n*. The sum is smallest for *n* near the square root
-# of *L*/16, which is two or three for 96 layers. The often quoted square root of *L* holds for networks in which a
-# layer stores only its input.
+# of *L*/16, which is two or three for 96 layers. The often quoted square root of *L* holds only if a layer stores
+# nothing but its input.
 
 # %% [markdown] id="half-idea"
 # ## Recompute only as much as you need
 #
-# If memory is short by only a little, two methods recompute less:
+# If memory is only a little short, two methods recompute less:
 #
-# - The method **block** recomputes only the first *n* layers of each pipeline stage, each one from its own input. The
+# - The method **block** recomputes only the first *n* layers of each pipeline stage, each from its own input. The
 #   other layers store everything.
-# - The granularity **selective** recomputes only the inside of attention, from the queries, keys and values to the
-#   input of the output matrix. Both ends stay stored.
+# - The granularity **selective** recomputes only the inside of attention. It stores the queries, keys and values, and
+#   the input of the output matrix.
 #
 # **Predict.** The run `half` recomputes 8 of the 16 layers with *block*. The run `selective` recomputes the inside of
-# attention in all layers. Full recomputation saves a certain amount of memory. What percentage of it does each of the
-# two save? Use the table of sixteen widths.
+# attention in all layers. Full recomputation saves 100 % of what can be saved. What percentage does each run save?
+# Use the table of sixteen widths.
 
 # %% id="half-guess"
 ### BEGIN SOLUTION
@@ -580,14 +569,13 @@ claim("half of the layers save half", given_back["block, 8 of 16"], least=45, mo
 claim("selective saves almost nothing here", given_back["selective"], most=3, unit="%")
 
 # %% [markdown] id="half-explain"
-# **Explain.** With *block*, memory and time change in proportion. Half of the layers save half of the memory for half
+# **Explain.** With *block*, memory and time change in proportion: half of the layers save half of the memory for half
 # of the extra FLOPs.
 #
-# With fused attention, *selective* saves almost nothing. It was made for attention that stores its scores, which are
-# larger than the rest of the layer if sequences are long. In a wide model they are cheap to compute again. Fused
-# attention recomputes the scores itself, so selective recomputation only adds one more pass through attention.
-#
-# The planner shows what the activations of the layers would need without fused attention:
+# With fused attention, *selective* saves almost nothing, because fused attention recomputes the scores itself. The
+# method was made for attention that stores its scores. With long sequences, the scores are larger than the rest of
+# the layer, and in a wide model they are cheap to compute again. The planner shows what the activations would need if
+# the scores were stored:
 
 
 # %% id="unfused"
@@ -604,10 +592,10 @@ pd.DataFrame(
 ).round(1)
 
 # %% [markdown] id="unfused-explain"
-# If the scores are stored, recomputing them saves half of the memory here. Recomputing the scores takes 4 *T h* FLOPs
-# per token, while the matrices of a layer of width *h* take 24 *h*². In a wide model this is a few percent, which
-# fits the published times above. In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs.
-# Half of the layers with *block* would cost a quarter more and save nearly as much.
+# If the scores are stored, recomputing them saves half of the memory here. It takes 4 *T h* FLOPs per token, while
+# the matrices of a layer of width *h* take 24 *h*². In a wide model this is a few percent, as in the published times.
+# In this model *T* = 4 *h*, so the scores take two fifths of a layer's forward FLOPs. Recomputing half of the layers
+# with *block* would cost a quarter more FLOPs and save nearly as much.
 #
 # In Megatron-LM, `--recompute-granularity selective` means the scores by default. `--recompute-modules` chooses other
 # parts of a layer ([NVIDIA's
@@ -621,19 +609,18 @@ pd.DataFrame(
 # | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their curve alone, or all of them | | none, or the experts' |
 # | (granularity `full`) | all but the input | 15 | all |
 #
-# Choose parts that are large and cheap to recompute. The norms are nearly free. In a model with experts, their
-# activations are most of the layer. PyTorch offers a similar choice by operation, with
-# `create_selective_checkpoint_contexts`. The course's program knows only `core_attn`.
+# Choose parts that are large and cheap to recompute. Norms are nearly free. If a model has experts, their activations
+# are most of the layer. PyTorch offers a similar choice by operation, with `create_selective_checkpoint_contexts`.
+# The course's program supports only `core_attn`.
 
 # %% [markdown] id="elsewhere-idea"
 # ## Offload to the host instead
 #
-# **Offloading** sends activations to the memory of the host and fetches them back in time, for example with
+# **Offloading** sends activations to the memory of the host and fetches them when they are needed, for example with
 # `torch.autograd.graph.save_on_cpu`. It pays if fetching is faster than recomputing.
 #
-# Take one token and one layer of width *h*. Fetching its fifteen widths of 16-bit numbers moves 15 · 2 · *h* bytes
-# over a PCIe link at 25 GB/s. Recomputing takes 24 *h*² FLOPs on a device that achieves 150 TFLOP/s.
-#
+# Consider one token and one layer of width *h*. Fetching its fifteen widths of 16-bit numbers moves 15 · 2 · *h*
+# bytes over a PCIe link at 25 GB/s. Recomputing takes 24 *h*² FLOPs on a device that achieves 150 TFLOP/s.
 # **Predict.** From which width *h* on is fetching faster?
 
 # %% id="elsewhere-guess"
@@ -655,16 +642,16 @@ table.round(2)
 claim("fetching and recomputing take equally long at a width of", even, least=7000, most=8000)
 
 # %% [markdown] id="elsewhere-explain"
-# **Explain.** Bytes grow with *h*, and FLOPs grow with *h*². So small models should recompute. Very wide models
-# should fetch, which also works while the device computes. Newer devices move this point up, because their arithmetic
-# grows faster than their links. A link such as NVLink between processor and GPU (450 GB/s) moves it far down.
+# **Explain.** Bytes grow with *h*, and FLOPs grow with *h*². So recompute in small models and fetch in very wide
+# ones. Fetching also works while the device computes. On newer devices this width is larger, because arithmetic has
+# sped up more than links. With NVLink between processor and GPU (450 GB/s) it is much smaller.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
 # > **Exercise 09.1** — A device has room for three quarters of the memory that `keep` needs. Recompute **as few
-# > layers as possible**, each by itself, so that the peak fits. Find the number with `peak_mib(recipe)`, which asks
-# > the planner. Then run the recipe.
+# > layers as possible**, each by itself, so that the peak fits. Find the number with the planner, `peak_mib(recipe)`.
+# > Then run the recipe.
 
 # %% id="ex1-room" tags=["exercise"]
 room_mib = 0.75 * peak_mib(keep)
@@ -706,8 +693,8 @@ check.ex09_fits(fits_run, keep, room_mib)
 # - `backward` gets the gradient of the result. It returns one gradient for each argument of `forward`, and None for
 #   arguments that have none.
 # - PyTorch records nothing inside of `backward` either, unless you write `with torch.enable_grad():`.
-# - The result of `apply` needs a gradient if one of its tensor arguments does. The first layer of a model gets a
-#   batch, which needs none, and its weights must still learn.
+# - The result of `apply` needs a gradient if one of its tensor arguments does. The batch that enters a model needs no
+#   gradient, but the weights of the first layer must still learn.
 #
 # `torch.get_rng_state()` and `torch.set_rng_state(state)` read and set the state of the random number generator. After
 # the backward pass, random numbers must continue as if the layer had run once.
@@ -761,12 +748,12 @@ checkpoint_trial.watch()
 check.ex09_checkpoint(checkpoint_trial)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The weights are arguments of `apply`, so the result needs a gradient even if `x` does not. PyTorch's older
-# implementation lacks this, and layers behind a batch did not learn with it. The newer one replaces what autograd
-# saves, with `saved_tensors_hooks`, and needs no Function.
+# The weights are arguments of `apply`, so the result needs a gradient even if `x` does not. In PyTorch's older
+# implementation they are not arguments, so the first layer does not learn. The newer implementation needs no
+# Function, because it replaces what autograd saves with `saved_tensors_hooks`.
 #
-# The traces of this lesson show the random state too. One group of 16 layers stores fifteen inputs less than `forget`,
-# and fifteen random states of 5056 bytes:
+# The traces of this lesson also show the random state. One group of 16 layers stores fifteen inputs less than
+# `forget`, and fifteen random states of 5056 bytes less:
 
 # %% id="ex2-look" tags=["solution"]
 forward_bytes = {
@@ -778,8 +765,8 @@ print(f"a group stores its input, {width_bytes:,} bytes, and {each_bytes - width
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Run `keep` and `forget` once more on two nodes with one device each, first with `tensor=2` and
-# > then with pure data parallelism. In which of the two does recomputation cost more time than its FLOPs? What is
-# > repeated besides arithmetic? `show.step_time(run.profile.overlap)` shows it, and lesson 07 explains `tensor=2`.
+# > then with pure data parallelism. In which run does recomputation cost more time than its FLOPs, and what is
+# > repeated besides arithmetic? See `show.step_time(run.profile.overlap)`. Lesson 07 explains `tensor=2`.
 
 # %% [markdown] id="home"
 # ## To take home
@@ -788,9 +775,9 @@ print(f"a group stores its input, {width_bytes:,} bytes, and {each_bytes - width
 #   Count your own layers with `saved_tensors_hooks`.
 # - Recomputation costs at most one more forward pass of the layers, a third more arithmetic. The result is the same.
 # - Recompute in small groups. One group of all layers costs the same time and saves less.
-# - *Block* recomputes as many layers as necessary. *Selective* recomputes parts of layers. Choose parts that are
-#   large and cheap to recompute; with fused attention the scores no longer qualify.
-# - After you have lowered one part of the peak, look for the part that is now the highest.
+# - *Block* recomputes as many layers as necessary, and *selective* recomputes parts of layers. Choose parts that are
+#   large and cheap to recompute.
+# - After you have lowered one part of the peak, look for the part that is now highest.
 #
 # References: Korthikanti and others, 2022, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). NVIDIA, [Megatron
 # Bridge](https://docs.nvidia.com/nemo/megatron-bridge/latest/training/activation-recomputation.html).
@@ -798,8 +785,7 @@ print(f"a group stores its input, {width_bytes:,} bytes, and {each_bytes - width
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs `keep` and `forget` stay for the challenge, and the runs of the exercises stay for their checks. The next
-# cell deletes the other runs.
+# The runs of the exercises and the challenge stay. The next cell deletes the other runs.
 
 # %% id="clean"
 lab.clean(groups16, half, selective, timed["keep"][1], timed["forget"][1], yes=True)

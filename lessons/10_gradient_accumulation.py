@@ -2,10 +2,9 @@
 # # 10 Gradient accumulation
 #
 # A large batch often does not fit into the memory of a device. With **gradient accumulation**, you pass the batch
-# through the model in small portions, add up their gradients, and take one optimizer step at the end. This needs
-# very little extra memory and saves communication. Three lines of code must be right: dividing the loss, adding
-# the gradients and sending them. A mistake in these lines causes no error message. In this lesson you make each
-# mistake and learn to notice it.
+# through the model in portions, add up their gradients, and take one optimizer step. This needs little extra memory
+# and saves communication. The lines that divide the loss, add the gradients and send them must be right, and a
+# mistake causes no error message. In this lesson you make each mistake and learn to notice it.
 #
 # | | |
 # |---|---|
@@ -25,9 +24,9 @@ lab = Lab()
 # %% [markdown] id="two-idea"
 # ## Two ways to pass a batch through a model
 #
-# Sixteen samples on four devices are four samples for each device. A device can pass all four through the model
-# at once, or one after the other: forward, backward, forward, backward. Each backward pass then *adds* its
-# gradients to the stored gradients. PyTorch adds by default, so every training loop begins with `zero_grad`.
+# If four devices share sixteen samples, each device has four. It can pass all four through the model at once, or one
+# after the other: forward, backward, forward, backward. Then each backward pass *adds* its gradients to the stored
+# gradients. PyTorch adds by default, so every training loop begins with `zero_grad`.
 #
 # Samples that pass through the model together form a **micro-batch**. Their number is the *micro batch* of lesson
 # 03, and
@@ -54,8 +53,8 @@ lab.script(sixteen("four-by-one", micro_batch=1))
 # %% [markdown] id="two-predict"
 # The program computes the number of micro-batches: 16 / (1 × 4) = 4.
 #
-# **Predict.** Compare four micro-batches of one sample with one pass of four samples. By what factor does each
-# device need less memory for (a) activations and (b) gradients? A factor of 1 means no change.
+# **Predict.** Compare four micro-batches of one sample with one pass of four samples. By what factor does the memory
+# per device shrink for (a) activations and (b) gradients? A factor of 1 means no change.
 
 # %% id="two-guess"
 ### BEGIN SOLUTION
@@ -74,7 +73,7 @@ for run in (at_once, in_four):
     run.require()
 
 # %% [markdown] id="two-log"
-# The log states this number. Look for it whenever the batch size of a run surprises you:
+# The log states the number of micro-batches:
 
 # %% id="two-grep"
 # !grep "number of microbatches" "{at_once.log_file}" "{in_four.log_file}" | sed "s/.*out.log://"
@@ -82,8 +81,7 @@ for run in (at_once, in_four):
 # %% [markdown] id="humps-idea"
 # ## Four micro-batches make four small humps in memory
 #
-# In lesson 05, every step made one hump in the memory trace, because activations pile up in forward and are freed
-# in backward. How does the trace look with four micro-batches?
+# In lesson 05, every step made one hump in the memory trace. How does the trace look with four micro-batches?
 
 # %% id="humps-once"
 show.memory(at_once.memory[0])
@@ -114,20 +112,18 @@ claim(
 claim("and the gradients shrink by", ratios["gradients"], least=0.99, most=1.01, unit="times")
 
 # %% [markdown] id="humps-explain"
-# **Explain.** Each step has four humps, each about a quarter as high, so the factor in (a) is 4. The flat part
-# below, with parameters, optimizer state and gradients, does not change. Every parameter has one gradient,
-# whether it comes from one sample or from a thousand, so the factor in (b) is 1. If you guessed 4, you assumed
-# that a quarter of the samples has a quarter of the gradients. Each micro-batch has all gradients, and they are
-# added up in place.
+# **Explain.** Each step has four humps, each about a quarter as high, so the factor for activations is 4. The flat
+# part below contains parameters, optimizer state and gradients, and it does not change. Each micro-batch has one
+# gradient for every parameter, and they are added in place, so the factor for gradients is 1. If you guessed 4, you
+# assumed that a quarter of the samples has a quarter of the gradients.
 #
-# After the fourth hump the gradients are sent, and then the optimizer runs. Both happen once per step, not once
-# per micro-batch.
+# The gradients are sent and the optimizer runs after the fourth hump, once per step.
 
 # %% [markdown] id="same-idea"
 # ## Do both ways train the same model?
 #
-# **Predict.** Both runs take the same samples in each step. Are their losses over five steps, printed with seven
-# digits, `"the same to the last digit"`, `"the same but for rounding"` or `"different"`?
+# **Predict.** Both runs take the same samples in each step and print their losses with seven digits. Are the losses
+# of five steps `"the same to the last digit"`, `"the same but for rounding"` or `"different"`?
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -152,25 +148,23 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # %% [markdown] id="same-explain"
 # *The second curve covers the first.*
 #
-# **Explain.** The mean over four samples is the mean of four single values. The program therefore divides each
-# loss by four before its `backward`, as lesson 03 did for ranks. The gradients are then the same but for
-# rounding.
+# **Explain.** The losses are the same but for rounding. To get the mean over four samples, the program divides each
+# loss by four before `backward`, as lesson 03 did for ranks.
 #
-# If you forget to divide, the gradients become four times too large. Adam hides the error, because it divides by
-# the size of the gradients. Clipping hides it too, but it now begins when the true gradient is a quarter as long.
-# Only plain SGD shows the error, with steps four times as long.
+# If you forget to divide, the gradients become four times too large. Adam hides the error, because it divides by the
+# size of the gradients. Clipping hides it too, but now clips gradients that are four times smaller. Only plain SGD
+# shows it, with steps four times as long.
 #
-# Two conditions must hold. First, the model must not look across samples. Transformers normalise one token at a
-# time and satisfy this condition. Batch normalisation does not, and neither does the loss that balances a mixture
-# of experts. Second, *all four losses must be means over the same number of tokens*. They are, because every
-# sample here is filled with text to its end.
+# Two conditions must hold. First, the model must not look across samples. Transformers do not, because they normalise
+# one token at a time. Batch normalisation does, and so does the loss that balances a mixture of experts. Second, *all
+# four losses must be means over the same number of tokens*. Here every sample is filled with text to its end.
 
 # %% [markdown] id="tokens-idea"
-# ## Which divisor gives every token one vote?
+# ## Which divisor makes every token count equally?
 #
-# Real samples differ in length. A dialogue of eight tokens is padded to the length of a long document, and
-# padding has no loss. In instructions the question is **masked**, so only the answer has a loss. The summed loss
-# of a micro-batch can then be divided in three ways, which count only tokens with a loss:
+# Real samples differ in length. A dialogue of eight tokens is filled up to the length of a long document, and this
+# **padding** has no loss. In instructions the question is **masked**, so only the answer has a loss. The summed loss
+# of a micro-batch can then be divided in three ways. All of them count only tokens with a loss:
 #
 # | divisor | name |
 # |---|---|
@@ -178,26 +172,24 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # | the tokens of all micro-batches of this rank | `rank` |
 # | the tokens of the global batch, over all micro-batches **and ranks** | `batch` |
 #
-# The third way needs the tokens of all ranks *before* the first backward pass, so they are counted and
-# all-reduced first. DDP averages over the ranks by itself, so the loss is also multiplied by their number. The
-# first way is PyTorch's default, because `cross_entropy` returns a mean. Widely used libraries divided this way
-# until October 2024, when [users compared](https://huggingface.co/blog/gradient_accumulation) loss curves with
-# and without accumulation.
+# For the third way, the program all-reduces the number of tokens *before* the first backward pass. DDP averages over
+# the ranks, so the loss is also multiplied by the number of ranks. The first way is PyTorch's default, because
+# `cross_entropy` returns a mean. Widely used libraries divided this way until October 2024, when [users
+# compared](https://huggingface.co/blog/gradient_accumulation) loss curves with and without accumulation.
 #
-# The program `code/weigh_tokens.py` shows the effect. Short sequences have 8 tokens and long sequences 64. Each
-# sequence is a micro-batch of its own:
+# `code/weigh_tokens.py` shows the effect. Short sequences have 8 tokens and long sequences 64. Each sequence is a
+# micro-batch:
 #
 # | tokens of | micro-batch 1 | 2 | 3 | 4 | all four |
 # |---|---|---|---|---|---|
 # | rank 0 | 64 | 8 | 8 | 8 | 88 |
 # | rank 1 | 8 | 64 | 64 | 64 | 200 |
 #
-# Short sequences count up by one (5, 6, 7 …), long ones by three (5, 8, 11 …). The model sees one token at a
-# time, so it cannot know in which kind of sequence it is. It can only learn how often "one more" and "three more"
-# follow.
+# Short sequences count up by one (5, 6, 7 …), long sequences by three (5, 8, 11 …). The model sees one token at a
+# time, so it can only learn how often "one more" and "three more" follow.
 #
-# **Predict.** What probability, in percent, will the trained model give to "one more" with a mean over the batch,
-# and with a mean of means? Ask first whether each token or each sequence has one vote.
+# **Predict.** What probability, in percent, will the trained model give to "one more" with a mean over the batch, and
+# with a mean of means? First decide whether all tokens or all sequences count equally.
 
 # %% id="tokens-guess"
 ### BEGIN SOLUTION
@@ -207,8 +199,8 @@ guess_batch, guess_means = 50, 50
 
 # %% id="tokens-run"
 believed = {
-    "batch": predict("10: belief with a mean over the batch", guess_batch, unit="%"),
-    "micro-batch": predict("10: belief with a mean of means", guess_means, unit="%"),
+    "batch": predict("10: probability of one more, mean over the batch", guess_batch, unit="%"),
+    "micro-batch": predict("10: probability of one more, mean of means", guess_means, unit="%"),
 }
 
 
@@ -253,30 +245,30 @@ claim("a mean of means gives one more", belief["micro-batch"], least=40, most=60
 claim("a mean over the batch gives one more", belief["batch"], least=8, most=14, unit="%")
 
 # %% [markdown] id="tokens-explain"
-# *The loss per token is measured alike in all runs; they train different losses. Gradient error: the distance
-# from the gradient of one device that sees the whole batch at once.*
+# *All runs measure the loss per token in the same way, but train different losses. Gradient error: the distance from
+# the gradient of one device that sees the whole batch at once.*
 #
-# **Explain.** Short sequences hold 32 of the 288 tokens, which is one ninth. With a mean over the batch, each
-# token has one vote, so the model gives "one more" 11 %. With a mean of means, each *sequence* has one vote. Half
-# of the sequences are short, so the probability is 50 %, and a token of a short sequence counts eight times as
-# much. The log of a real training would show no problem, because its loss, also a mean of means, falls as
-# expected. In real data, short sequences are answers such as "yes" and "no", and training concentrates on them.
+# **Explain.** With a mean over the batch, each *token* has one vote. Short sequences hold 32 of the 288 tokens, one
+# ninth, so the model gives "one more" 11 %. With a mean of means, each *sequence* has one vote. Half of the sequences
+# are short, so the probability is 50 %, and a token of a short sequence counts eight times as much. The log of a real
+# training shows no problem, because its loss, also a mean of means, falls as expected. But training concentrates on
+# short answers such as "yes" and "no".
 #
 # ![Eight micro-batches as boxes: 64, 8, 8 and 8 tokens on rank 0, and 8, 64, 64 and 64 on rank 1. In a mean over the batch each token has one vote, and the four short sequences have 32 of 288 votes, 11 %. In a mean of means each micro-batch has one vote, and the short sequences have 4 of 8 votes, 50 %.](../images/token_votes.svg)
 #
-# Dividing by the tokens of the *rank* is half a cure. It is correct on one device, but DDP averages over ranks
-# with different numbers of tokens. Short sequences have 24 of 88 tokens on rank 0 and 8 of 200 on rank 1, on
-# average 16 %. The error usually shrinks with more sequences per rank.
+# Dividing by the tokens of the *rank* is correct on one device. But DDP averages over ranks with different numbers of
+# tokens. Short sequences have 24 of 88 tokens on rank 0 and 8 of 200 on rank 1, on average 16 %. The error usually
+# shrinks with more sequences per rank.
 #
-# You may *want* one vote per sequence. Even then the result must not depend on how the batch is divided. To test
-# any training loop, keep the batch, change micro-batch and ranks, and compare the gradients.
+# You may *want* all sequences to count equally. Even then the result must not depend on how the batch is divided. To
+# test a training loop, keep the batch, change micro-batch and ranks, and compare the gradients.
 
 # %% [markdown] id="precision-idea"
 # ## Why are the gradients added up in float32?
 #
-# Models are often trained with 16-bit numbers (lesson 08). A float16 has 11 significant bits: 10 stored bits of
-# the **mantissa** and an implicit leading one. The gap between neighbouring numbers is 0.00195 between 2 and 4,
-# and 0.0039 between 4 and 8. If you add less than half of the gap, the sum does not change.
+# Models are often trained with 16-bit numbers (lesson 08). The **mantissa** of a float16 has 11 significant bits, of
+# which 10 are stored. The gap between neighbouring numbers is 0.00195 between 2 and 4, and 0.0039 between 4 and 8. If
+# you add less than half of the gap, the sum does not change.
 #
 # **Predict.** You add 0.001 to a float16 sum 8192 times, starting at 0. What is the result?
 
@@ -302,8 +294,8 @@ claim("the float16 sum loses", lost, least=45, most=55, unit="%")
 
 # %% [markdown] id="precision-explain"
 # **Explain.** The exact result is 8.192, as float32 shows. The float16 sum stops at 4, because 0.001 is less than
-# half of the gap there. bfloat16 has only 8 significant bits and stops earlier. The gradients of many
-# micro-batches are a sum of this kind. Each part of a step therefore has its own precision:
+# half of the gap above 4. bfloat16 has only 8 significant bits and stops earlier. The gradients of many micro-batches
+# are such a sum, so each part of a step has its own precision:
 #
 # | part of the step | precision with `--bf16` |
 # |---|---|
@@ -315,14 +307,14 @@ claim("the float16 sum loses", lost, least=45, most=55, unit="%")
 # %% [markdown] id="link-idea"
 # ## How much time does accumulation save on a slow link?
 #
-# A step with *m* micro-batches takes *m · c + s*: *c* for each micro-batch and *s* for the exchange. You can
-# choose the bandwidth between the nodes of the box, so you compare 1 Gbit/s with a fifth of it.
+# A step with *m* micro-batches takes *m · c + s*: *c* for each micro-batch and *s* for the exchange. You compare
+# links of 1 and 0.2 Gbit/s between the nodes, which the box can simulate.
 #
-# Both times can be estimated. A ring of four devices sends 1.5 times the 7.4 MB of gradients over the link. These
-# 11 MB take about 450 ms at 0.2 Gbit/s. One micro-batch takes about 100 ms on the box.
+# You can estimate both times. A ring of four devices sends 1.5 times the 7.4 MB of gradients over the link. These 11
+# MB take about 450 ms at 0.2 Gbit/s. One micro-batch takes 100 to 300 ms on the box.
 #
-# **Predict.** Every device takes one sample per micro-batch. On the slowest link, by what factor do the samples
-# per second grow with four micro-batches per step instead of one?
+# **Predict.** A micro-batch has one sample per device. On the slow link, by what factor do the samples per second
+# grow with four micro-batches per step instead of one?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -396,11 +388,13 @@ claim(
 # %% [markdown] id="link-explain"
 # *Samples per second in every step. The runs named m4 have four micro-batches.*
 #
-# **Explain.** In the table, *c* is a third of what three more micro-batches add, averaged over the rows. The rest
-# of a step with one micro-batch is *s*, which includes the optimizer. One step with four micro-batches takes as
-# many samples as four steps with one, and it saves 3 *s*. If you guessed 4, you assumed that computing takes no
-# time. If sending took no time, the factor would be 1. Accumulation therefore pays when the link is slow compared
-# with the device. Once *m · c* is much larger than *s*, more micro-batches save almost nothing.
+# **Explain.** One step with four micro-batches takes as many samples as four steps with one, and it saves 3 *s*. If
+# you guessed 4, you assumed that computing takes no time. If sending took no time, the factor would be 1. So
+# accumulation pays if the link is slow compared with the device. Once *m · c* is much larger than *s*, more
+# micro-batches save almost nothing.
+#
+# In the table, *c* is a third of what three more micro-batches add, averaged over the rows. The rest of a step with
+# one is *s*, including the optimizer.
 
 # %% id="link-said"
 if len(rows) < 2:
@@ -415,18 +409,18 @@ else:
     print(f"{rows[1]['s: the exchange (ms)']} ms, so accumulation saves more on the slow link.")
 
 # %% [markdown] id="link-price"
-# Accumulation is not free, because the same samples make fewer steps. Above some batch size, one step with four
-# times the batch no longer replaces four steps (lesson 12). [Marek and others
-# (2025)](https://arxiv.org/abs/2507.07101) therefore recommend accumulation only for several replicas that are
-# limited by the bandwidth between devices. The benchmark of lesson 15 trains a GPT with 13 billion parameters on
-# 8 nodes with 4 A100 each. It takes 256 micro-batches per step, which also fill a pipeline (lesson 07b).
+# The price of accumulation is that the same samples make fewer steps. Above some batch size, one step with four times
+# the batch no longer replaces four steps (lesson 12). [Marek and others (2025)](https://arxiv.org/abs/2507.07101)
+# therefore recommend accumulation only if several replicas are limited by the bandwidth between devices. The
+# benchmark of lesson 15 takes 256 micro-batches per step for 13 billion parameters on 32 A100. They also fill a
+# pipeline (lesson 07b).
 
 # %% [markdown] id="sync-idea"
 # ## What happens if `no_sync` is in the wrong place?
 #
-# `pretrain_gpt.py` sends all gradients after the last micro-batch. PyTorch's `DistributedDataParallel` (DDP)
-# starts to send *while backward runs*, to overlap sending with computing, and prepares this in the forward pass.
-# DDP cannot know that more micro-batches will follow. You tell it with a context called `no_sync`:
+# `pretrain_gpt.py` sends all gradients after the last micro-batch. PyTorch's `DistributedDataParallel` (DDP) sends
+# *while backward runs*, to overlap sending with computing, and prepares this in the forward pass. DDP cannot know
+# that more micro-batches will follow. You tell it with the context `no_sync`:
 #
 # ```python
 # for number, (x, y) in enumerate(micro_batches):
@@ -437,9 +431,8 @@ else:
 # optimizer.step()
 # ```
 #
-# All micro-batches except the last run inside `no_sync`; `nullcontext()` does nothing. The program
-# `code/accumulate_ddp.py` has this loop and three variants, for a small perceptron on two nodes with one device
-# each:
+# All micro-batches except the last run inside `no_sync`. `code/accumulate_ddp.py` has this loop and three variants,
+# for a small perceptron on two nodes with one device each:
 #
 # | `--sync` | the loop |
 # |---|---|
@@ -505,31 +498,28 @@ claim("with backward alone inside, also", sent["backward"], least=3.9, most=4.1,
 claim("with no_sync around all, the copies differ by", parted["never"], least=1e-9)
 
 # %% [markdown] id="sync-explain"
-# *Gradients sent: how many times per step all gradients are sent. Copies differ by: the largest difference
-# between the compared parameters of the two ranks.*
+# *Gradients sent: how many times per step all gradients are sent. Copies differ by: the largest difference between
+# the compared parameters of the two ranks.*
 #
-# **Explain.** `last`, `every` and `backward` have the same loss but for rounding, and their copies of the model
-# stay equal. They are all *correct* and differ only in what they send.
+# **Explain.** Only `never` trains a different model. `last`, `every` and `backward` have the same loss but for
+# rounding, and their copies of the model stay equal. They differ only in what they send.
 #
-# - **every** averages the stored gradients after each micro-batch. A second average does not change what was
-#   averaged before, so the result is the same. But the gradients are sent four times.
-# - **backward** computes the right result but saves nothing. DDP decides in the *forward* pass whether the next
-#   backward pass will send. If you guessed 1, you trusted the name of the context. Its
+# - **every** averages the stored gradients after each micro-batch. A second average does not change the first, so the
+#   result is the same, but the gradients are sent four times.
+# - **backward** saves nothing, because DDP decides in the *forward* pass whether the next backward pass will send. If
+#   you guessed 1, you trusted the name of the context. Its
 #   [documentation](https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html)
 #   says that the forward pass belongs inside.
-# - **never** sends nothing and waits for no other rank, and its loss falls as well. But it trains two models,
-#   each on half of the samples, and a program would save only the model of rank 0. Only the last column shows the
-#   mistake. It resembles the mistake of lesson 03, a world size of 1 instead of 4.
+# - **never** sends nothing, and its loss falls as well. But it trains two models, each on half of the samples, and a
+#   program would save only the model of rank 0. Only the last column shows the mistake.
 #
-# How would you notice these mistakes in your own program? If a step with four micro-batches takes four times as
-# long on a slow link, the program sends every time. From time to time, also compare one parameter over the ranks,
-# which costs only a few bytes.
+# In your own program, compare step times on a slow link. If a step with four micro-batches takes four times as long,
+# the program sends every time. From time to time, also compare one parameter over the ranks.
 #
-# **FSDP and ZeRO-2/3 send more.** So far, every rank kept whole gradients. With FSDP and ZeRO-2/3 (lesson 11), a
-# rank keeps only its share of the sum. A **reduce-scatter** has to sum and distribute the gradients of each
-# micro-batch before they can be freed. FSDP and ZeRO-3 also gather the parameters for each micro-batch.
-# `set_requires_gradient_sync(False)` tells FSDP2 to wait, and `no_sync` tells FSDP1. FSDP then sends the
-# gradients once, but keeps whole gradients until then, which costs the memory that sharding should save.
+# **FSDP and ZeRO-2/3 send more.** With these methods (lesson 11), a rank keeps only its share of the summed
+# gradients. So a **reduce-scatter** sums and distributes the gradients of each micro-batch, and FSDP and ZeRO-3 also
+# gather the parameters. With `set_requires_gradient_sync(False)` in FSDP2, or `no_sync` in FSDP1, the gradients are
+# sent once. But then each rank keeps whole gradients until the end.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -589,8 +579,8 @@ check.ex10_accumulate(accumulate_trial)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
 # Tokens are counted over all ranks before the first backward pass. DDP takes the mean over the ranks, so each loss is
-# also multiplied by their number. A mean over a micro-batch without tokens would be 0/0. The loss needs an all-reduce
-# of its own, because a rank knows only its own part.
+# also multiplied by their number. A mean over a micro-batch without tokens would be 0/0. The loss needs its own
+# all-reduce, because a rank knows only its own part.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices and accumulates
@@ -608,9 +598,8 @@ needless_mb = (8 - 1) * 2 * (16 - 1) / 16 * 4 * at_once.log.parameter_count / 1e
 check.ex10_needless(needless_mb, at_once)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# Each device sends 1.875 times its gradients, eight times per step. One exchange would have been enough, so seven
-# are needless. The result does not depend on the micro-batch, because there are as many gradients after one
-# sample as after a hundred.
+# Each device sends 1.875 times its gradients, eight times per step. One exchange is enough, so seven are needless.
+# The result does not depend on the micro-batch, because one sample has as many gradients as a hundred samples.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Take *c* and *s* of your slowest link. From how many micro-batches on does the exchange
@@ -623,17 +612,17 @@ check.ex10_needless(needless_mb, at_once)
 #   micro-batches.
 # - Accumulation saves memory for activations and temporary tensors, not for gradients, parameters and optimizer
 #   state.
-# - The result equals one large batch if the *summed* loss is divided by the tokens of the global batch, over all
-#   ranks. A mean of means equals it only if all means are over equally many tokens.
+# - The result equals one large batch if the *summed* loss is divided by the tokens of the global batch. A mean of
+#   means gives the same result only if all means are over equally many tokens.
 # - Keep the sum of the gradients in float32.
-# - Whole gradients need to be sent only once per step. With DDP, put `no_sync` around forward *and* backward of
-#   all micro-batches except the last. FSDP and ZeRO-2/3 send for every micro-batch, or keep whole gradients.
-# - With torch's own tools: `no_sync`, and `set_requires_gradient_sync` after `fully_shard`; lesson 11b.
+# - Whole gradients need to be sent only once per step. With DDP, put `no_sync` around forward *and* backward of all
+#   micro-batches except the last. FSDP and ZeRO-2/3 send for every micro-batch, or keep whole gradients.
+# - For torch's own `no_sync`, and `set_requires_gradient_sync` after `fully_shard`, see lesson 11b.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs of the exercises stay, so that you can repeat their checks.
+# The runs of the exercises stay.
 #
 # **References**
 #

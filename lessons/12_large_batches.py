@@ -1,14 +1,14 @@
 # %% [markdown] id="title"
 # # 12 Large batches
 #
-# With sixteen times the devices, a training sees sixteen times the samples per second. Its batch is sixteen times
-# as large, so the same samples make a sixteenth of the steps. Is the model as good afterwards? It can be, if the
-# learning rate changes with the batch. Beyond the **critical batch size**, it cannot. In this lesson you find
-# both on a model that trains in seconds, and you predict from two gradients what a larger batch saves.
+# With sixteen times the devices, a batch is sixteen times as large, and the same samples make a sixteenth of the
+# steps. Is the model as good afterwards? It can be if the learning rate changes with the batch, but not beyond the
+# **critical batch size**. In this lesson you find both on a model that trains in seconds, and predict from two
+# gradients what a larger batch saves.
 #
 # | | |
 # |---|---|
-# | You will be able to | choose learning rate and warm-up for a larger batch; tell a rate that is too high from a batch that is too large; measure the critical batch size from gradients that your devices have anyway; say what a training costs in time and in samples with any batch; recognise overfitting in two curves |
+# | You will be able to | choose learning rate and warm-up for a larger batch; tell a rate that is too high from a batch that is too large; estimate the critical batch size from gradients; say what a training costs in time and in samples with any batch; recognise overfitting in two curves |
 # | Minutes | 60 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 10 |
@@ -59,18 +59,17 @@ def lines(runs):
 # %% [markdown] id="rate-idea"
 # ## Which learning rate suits 16 times the batch?
 #
-# The program `code/scale_batch.py` trains the model of lesson 02 with Adam. It sees sixteen letters of a Python
-# program and guesses the next. A run takes 65,536 samples. The rate grows from 0 during the first 4,096 samples,
-# which is the **warm-up**, and then decays linearly to 0, as in many trainings today. The **validation loss** is
-# the loss on 2,048 samples of text that is not used for training. A loss of *x* **nats** equals guessing among
-# e<sup>*x*</sup> equally likely letters.
+# `code/scale_batch.py` trains the model of lesson 02 with Adam. It sees sixteen letters of a Python program and
+# guesses the next. A run takes 65,536 samples. The rate grows from 0 during the first 4,096 samples (the **warm-up**)
+# and then decays linearly to 0. The **validation loss** is the loss on 2,048 samples of text that is not used for
+# training. A loss of *x* **nats** equals guessing among e<sup>*x*</sup> equally likely letters.
 #
-# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, and
-# twice as much is worse. With batches of 256, a run makes only 256 steps, so each step should go 16 times as far.
-# But the noise in the mean of 16 times as many samples is only √16 = 4 times smaller.
+# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, twice as
+# much is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But the mean of
+# 16 times as many samples has only √16 = 4 times less noise.
 #
-# **Predict.** Which rate ends with the lowest validation loss for batches of 256: `"the same"` rate of 0.004,
-# `"4 times"` this rate, or `"16 times"`?
+# **Predict.** For batches of 256, which rate leads to the lowest validation loss at the end: `"the same"` rate of
+# 0.004, `"4 times"` this rate, or `"16 times"`?
 
 # %% id="rate-guess"
 ### BEGIN SOLUTION
@@ -130,25 +129,22 @@ claim(
 )
 
 # %% [markdown] id="rate-explain"
-# *Validation loss at the end, the mean of three seeds. Initial weights and the order of samples are random.*
+# *Validation loss at the end, mean of three seeds. Initial weights and the order of samples are random.*
 #
-# **Explain.** The best of the three is 4 times the rate. The mean of 16 times as many samples has 4 times less
-# noise, and Adam divides each step by the size of past gradients. If gradients are mostly noise, this division
-# alone lets the large batch move 4 times as far per step. The steps must go 16 times as far, so a factor of 4 is
-# left for the rate.
+# **Explain.** The best of the three is 4 times the rate. Adam divides each step by the size of past gradients. If
+# gradients are mostly noise, the larger batch has 4 times smaller gradients, so this division alone lets it move 4
+# times as far per step. The steps must go 16 times as far, so a factor of 4 is left for the rate.
 #
-# The rule for Adam is therefore the **root**, rate ∝ √batch, which [Malladi and others
-# (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD divides by nothing, so its rule is
-# *linear*. If you use the linear rule with Adam, you get the row of 16 times the rate.
+# So the rule for Adam is the **root**, rate ∝ √batch, which [Malladi and others
+# (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD does not divide, so its rule is *linear*. With
+# Adam, the linear rule gives the row of 16 times the rate.
 #
-# **Compare optimum with optimum.** The rule relates the best rate of one batch to the best rate of another. If
-# your small batch trains with half its best rate, the linear rule can look better than the root. The table shows
-# this: 8 times the rate is 16 times the half rate, and it ends lower than 2 times the rate, which is 4 times the
-# half rate. So tune the small batch first.
+# **Tune the small batch first.** The rule relates the best rates of two batches. Suppose that the small batch trains
+# with half its best rate. In the table, the linear rule then leads to 8 times the rate and the root to 2 times, and
+# the linear rule ends lower.
 #
-# **The root is disputed, too.** [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best
-# rate first rises with the batch and then falls. Begin with a rule, and then tune the rate for your batch and
-# your schedule.
+# The root is disputed, too. [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best rate first
+# rises with the batch and then falls. So begin with a rule, and then tune the rate for your batch and schedule.
 #
 # At the beginning, Adam has seen few gradients and divides by a poor estimate. What does it cost to leave out the
 # warm-up, at 8 times the rate?
@@ -175,21 +171,21 @@ cold = by_seed["no warm-up"].mean() - by_seed["warm-up"].mean()
 claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="nats")
 
 # %% [markdown] id="warm-explain"
-# Without a warm-up the mean loss is higher, but the difference varies much between seeds. If you compare two
-# trainings by one seed each, you also compare their luck.
+# Without a warm-up the mean loss is higher, but the difference varies much between seeds. So do not compare two
+# trainings by one seed each.
 #
-# Even the best rate for batches of 256 ends higher than batches of 16. Both rules assume gradients that are
-# mostly noise, so they fail when the batch has averaged the noise away. You will measure where this happens.
+# Even with their best rate, batches of 256 end higher than batches of 16. Both rules assume gradients that are mostly
+# noise, so they fail when the batch has averaged the noise away. The lesson measures below where this happens.
 
 # %% [markdown] id="only-idea"
 # ## Does a larger rate help without a larger batch?
 #
-# From here on, the rate stays constant after the warm-up. So any two moments of two runs can be compared. The best
+# From here on, the rate stays constant after the warm-up, so any two moments of two runs can be compared. The best
 # constant rate for batches of 16 is about 0.002.
 #
-# **Predict.** You train with batches of 16 again, but with 16 times this rate. After 65,536 samples, has the
-# model learned `"more"` than with the rate of 0.002, `"less"`, or `"nothing but frequencies"`? The last answer
-# means that it knows only how often each letter comes.
+# **Predict.** You train with batches of 16 again, but with 16 times this rate. After 65,536 samples, has the model
+# learned `"more"` than with the rate of 0.002, `"less"`, or `"nothing but frequencies"`, that is, how often each
+# letter occurs?
 
 # %% id="only-guess"
 ### BEGIN SOLUTION
@@ -244,15 +240,14 @@ claim(
 )
 
 # %% [markdown] id="only-explain"
-# **Explain.** A small batch has as much noise as before, and each step now follows the noise further. With 4
-# times the rate, the weights stray about the place where they should settle. With 16 times the rate, they stray
-# so far that unit after unit dies: its `ReLU` outputs zero for every text. A dead unit gets no gradient, so it
-# never recovers. In the end a whole layer is dead. Only the biases behind it can learn, and they learn how
-# frequent each letter is.
+# **Explain.** A small batch has as much noise as before, and each step now follows the noise further. With 4 times
+# the rate, the weights stay further from the optimum. With 16 times the rate, they move so far that unit after unit
+# dies: its `ReLU` outputs zero for every text, so it gets no gradient and never recovers. In the end a whole layer is
+# dead, and only the biases behind it can learn how frequent each letter is.
 #
-# Adam's steps are hardly longer than the rate, so the loss stays finite. A step of plain SGD is as long as the
-# rate times the gradient, and the gradient grows with the weights. With SGD, a rate that is too high makes the
-# training **diverge**:
+# Adam's steps are hardly longer than the rate, so the loss stays finite. A step of plain SGD is as long as the rate
+# times the gradient, and the gradient grows with the weights. If the rate is too high, a training with SGD
+# **diverges**:
 
 # %% id="only-sgd"
 diverged = lab.submit(constant("sgd", optimizer="sgd", lr=64))
@@ -264,18 +259,17 @@ completed = diverged.log.iterations["iteration"].max() / (SAMPLES / BATCH)
 claim("steps that SGD completes before it diverges", 100 * completed, most=50, unit="%")
 
 # %% [markdown] id="only-end"
-# The rate may grow only *with* the batch, because the larger batch removes the noise that the larger rate would
-# amplify.
+# The rate may grow only *with* the batch, because the larger batch removes the noise that the larger rate amplifies.
 
 # %% [markdown] id="same-idea"
 # ## How many samples does a larger batch need for the same loss?
 #
-# What does it take to reach a certain loss? You compare batches of 16, 64, 256 and 1,024, with rates that grow as
-# the root of the batch. The run with 1,024 takes twice as many samples, because it would not reach the loss
-# otherwise. The loss to reach is the loss of batches of 16 after half of their samples.
+# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the root of the batch. The loss to reach is
+# the loss of batches of 16 after half of their samples. The run with 1,024 takes twice as many samples, because
+# otherwise it would not reach this loss.
 #
-# **Predict.** By what factor does the batch of 1,024 need more **samples** than the batch of 16? The factor is 1
-# if each sample is worth the same in both.
+# **Predict.** By what factor does the batch of 1,024 need more **samples** than the batch of 16? The factor is 1 if
+# each sample is worth the same in both.
 
 # %% id="same-guess"
 ### BEGIN SOLUTION
@@ -329,34 +323,33 @@ claim("16 times the batch: fewer steps", steps_saved[256], least=6, most=15, uni
 claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, unit="times")
 
 # %% [markdown] id="same-explain"
-# **Explain.** With 4 times the batch, the training needs nearly 4 times fewer steps and hardly more samples. On 4
+# **Explain.** With 4 times the batch, the training needs nearly 4 times fewer steps and hardly more samples, so on 4
 # times the devices it costs about the same. With 16 times the batch, it needs fewer steps again, but clearly more
-# samples. With 64 times the batch, most added devices see what other devices have already seen.
-#
-# Can you know this *before* you rent the devices?
+# samples. With 64 times the batch, most added devices repeat what other devices have already learned. Can you know
+# this *before* you rent the devices?
 
 # %% [markdown] id="noise-idea"
 # ## How do you measure the noise of a gradient?
 #
 # Let *G* be the true gradient, over all possible samples. The gradient *g* of a batch is a mean over *B* random
-# samples, so it is *G* plus noise. Summed over all parameters, the variance of a single sample is tr(Σ), and the
+# samples, so it is *G* plus noise. The variance of a single sample, summed over all parameters, is tr(Σ), and the
 # variance of *g* is tr(Σ)/*B*. Noise points in random directions, so on average it makes the gradient *longer*:
 #
 # $$\text{mean of } |g_B|^2 = |G|^2 + \frac{\operatorname{tr}\Sigma}{B}$$
 #
-# This is one equation with two unknowns, so you need a small batch *b* and a large batch *B*:
+# With two unknowns, you need a small batch *b* and a large batch *B*:
 #
 # $$\operatorname{tr}\Sigma = \frac{|g_b|^2 - |g_B|^2}{1/b - 1/B} \qquad\qquad |G|^2 = \frac{B\,|g_B|^2 - b\,|g_b|^2}{B - b}$$
 #
-# Several devices give you both. A rank's gradient belongs to a small batch before the all-reduce and to a large
-# batch after it. With accumulation, you can use one micro-batch and the sum of all. The run with batches of 256 had
-# micro-batches of 64, and logged the mean of both squared lengths.
+# With several devices, a rank's gradient belongs to a small batch before the all-reduce and to a large batch after
+# it. With accumulation, use one micro-batch and the sum of all. The run with batches of 256 had micro-batches of 64,
+# and logged the mean of both squared lengths.
 #
-# The ratio **tr(Σ) / |G|²** is a number of samples, called the **simple noise scale**. In a batch of this size,
-# the noise is as long as the gradient.
+# The ratio **tr(Σ) / |G|²** is the **simple noise scale**. It is a number of samples: in a batch of this size, the
+# noise is as long as the gradient.
 #
-# **Predict.** Is the noise scale larger at the beginning of a training or at the end? How many samples is it at
-# the end? Remember that batches of 256 ended slightly higher than batches of 16.
+# **Predict.** Is the noise scale larger at the beginning of a training or at the end, and how many samples is it at
+# the end? Batches of 256 ended slightly higher than batches of 16.
 
 # %% id="noise-guess"
 ### BEGIN SOLUTION
@@ -401,45 +394,44 @@ scale_at_end.compare(end)
 claim("noise scale at the end over the beginning", end / first, least=5, unit="times")
 
 # %% [markdown] id="noise-explain"
-# *Dotted: a batch of 256. While the curve is below this line, the true gradient of such a batch is longer than
-# its noise.*
+# *Dotted: a batch of 256. While the curve is below this line, the true gradient of such a batch is longer than its
+# noise.*
 #
-# **Explain.** In the first steps all samples agree: blanks and `e` are frequent, and most signs are rare. A few
-# letters are enough to learn this. Later, samples disagree about what is left to learn. Therefore |*G*|² falls
-# steeply at first, while the noise hardly changes. A batch that is wasteful at the beginning is soon a small
-# batch. After that, both numbers only fluctuate.
+# **Explain.** The noise scale is larger at the end. In the first steps all samples agree that blanks and `e` are
+# frequent and most signs are rare. Later, samples disagree about what is left to learn. So |*G*|² falls steeply at
+# first, while the noise hardly changes. After that, both numbers only fluctuate.
 #
 # Other tasks have larger noise scales: about a thousand samples for handwritten digits, tens of thousands for
 # ImageNet, millions for a game of strategy ([McCandlish and others, 2018](https://arxiv.org/abs/1812.06162)).
 #
-# **Whether the noise scale predicts the critical batch is disputed.** [Merrill and others
-# (2025)](https://arxiv.org/abs/2505.23971) say that it needs strong assumptions, and measure the critical batch
-# of language models directly. It is near 0 at first, grows fast and then levels off, alike for 1 and 7 billion
-# parameters. Their **batch-size warm-up** begins with small batches and saves 43 % of the steps. [Zhang and
-# others (2024)](https://arxiv.org/abs/2410.21676) find that the critical batch grows with the amount of data and
-# hardly with the model. Take the noise scale as a first estimate.
+# Whether the noise scale predicts the critical batch is disputed, so take it as a first estimate. [Merrill and others
+# (2025)](https://arxiv.org/abs/2505.23971) criticise its strong assumptions. They measure that the critical batch of
+# language models is near 0 at first, grows fast and then levels off, alike for 1 and 7 billion parameters. Their
+# **batch-size warm-up** begins with small batches and saves 43 % of the steps. [Zhang and others
+# (2024)](https://arxiv.org/abs/2410.21676) find that the critical batch grows with the amount of data and hardly with
+# the model.
 
 # %% [markdown] id="cost-idea"
 # ## How many steps does a larger batch save?
 #
-# Along *G*, a step of length ε gains in proportion to ε. It loses in proportion to ε² times the squared length of
-# what it follows, |*G*|² + tr(Σ)/*B*. With the best ε, a step gains the following share of a step without noise:
+# Along *G*, a step of length ε gains in proportion to ε. It loses in proportion to ε² times the squared length of the
+# gradient with noise, |*G*|² + tr(Σ)/*B*. With the best ε, a step gains the following share of a step without noise:
 #
 # $$\frac{|G|^2}{|G|^2 + \operatorname{tr}\Sigma / B} = \frac{1}{1 + B_c / B}, \qquad\text{so}\qquad S = S_{min}\,\left(1 + \frac{B_c}{B}\right)$$
 #
-# Here *S* is the number of steps to a loss, and *B*<sub>c</sub> = tr(Σ)/|*G*|² is the **critical batch**. The
-# number of samples is *S B* = *S*<sub>min</sub> (*B* + *B*<sub>c</sub>). Far below *B*<sub>c</sub>, twice the
-# batch halves the steps and costs no samples. Far above it, twice the batch costs twice the samples and saves no
-# steps. At *B*<sub>c</sub>, both are twice their minimum.
+# Here *S* is the number of steps to a loss, and *B*<sub>c</sub> = tr(Σ)/|*G*|² is the **critical batch**. The number
+# of samples is *S B* = *S*<sub>min</sub> (*B* + *B*<sub>c</sub>). Far below *B*<sub>c</sub>, twice the batch halves
+# the steps and costs no more samples. Far above it, twice the batch costs twice the samples and saves no steps. At
+# *B*<sub>c</sub>, steps and samples are twice their minimum.
 #
-# The derivation assumes SGD, a loss with the same curvature in all directions, and the best rate for each batch.
-# Measurements with Adam have the same shape and a *B*<sub>c</sub> of the same order.
+# The derivation assumes SGD, equal curvature in all directions, and the best rate for each batch. Measurements with
+# Adam have the same shape and a similar *B*<sub>c</sub>.
 #
-# The next cell takes one run, with batches of 256, and the noise measured in it. For each part of this run, the
-# law says how many steps another batch would have taken.
+# The next cell takes the noise of the run with batches of 256. For each part of this run, the law says how many steps
+# another batch takes.
 #
-# **Predict.** By what factor do batches of 16 need more steps than batches of 256 to the same loss? Use the law
-# with *B*<sub>c</sub> = 300, roughly the mean of the noise scale over the run.
+# **Predict.** By what factor do batches of 16 need more steps than batches of 256 to the same loss? Use the law with
+# *B*<sub>c</sub> = 300, roughly the mean of the noise scale over the run.
 
 # %% id="cost-guess"
 ### BEGIN SOLUTION
@@ -483,21 +475,19 @@ for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
     claim(f"steps with batches of {batch}, law over measured", off[batch], least=0.6, most=most)
 
 # %% [markdown] id="cost-explain"
-# **Explain.** The noise of one run predicted the steps of three other runs to within about 40 %. If you guessed
-# 16, you assumed that every sample is worth the same. On the left of the figure the curve is steep: a larger
-# batch saves time and costs hardly any samples. On the right it is flat: a larger batch costs samples and saves
-# hardly any time. The knee is at the critical batch, a few hundred samples for this model and this loss. A batch
-# of 256 was already near it, so no rule for the rate could have helped.
+# **Explain.** The noise of one run predicted the steps of three other runs to within about 40 %. If you guessed 16,
+# you assumed that every sample is worth the same. On the left of the figure, a larger batch saves time, and on the
+# right it only costs samples. The bend between them is at the critical batch, here a few hundred samples. Batches of
+# 256 are near it, so no rule for the rate could have helped.
 #
-# If you have more devices than the critical batch can use, do not enlarge the batch. The devices can share layers
-# (lessons 07 and 07b) or train another model.
+# If you have more devices than the critical batch can use, do not enlarge the batch. Use them to share layers
+# (lessons 07 and 07b) or to train another model.
 
 # %% [markdown] id="over-idea"
 # ## When the samples run out
 #
-# So far, this lesson counted samples as if they never ran out. **Predict.** A training with batches of 64 learns
-# only from the first 6,000 letters, so it sees each letter about ten times. What happens to its *validation*
-# loss?
+# So far, samples never ran out. **Predict.** A training with batches of 64 learns only from the first 6,000 letters,
+# so it sees each letter about ten times. What happens to its *validation* loss?
 
 # %% id="over-guess"
 ### BEGIN SOLUTION
@@ -534,13 +524,12 @@ fell = seen["lm_loss"][lowest_at] - seen["lm_loss"].iloc[-1]
 claim("meanwhile, the training loss falls by", fell, least=0.5, unit="nats")
 
 # %% [markdown] id="over-explain"
-# **Explain.** The model learns the 6,000 letters by heart, which is called **overfitting**. The training loss,
-# the only loss in many logs, looks better than ever. The cure is more text, or stopping at the lowest validation
-# loss.
+# **Explain.** The validation loss falls and then rises, because the model learns the 6,000 letters by heart
+# (**overfitting**). The training loss, the only loss in many logs, keeps falling. The cure is more text, or stopping
+# at the lowest validation loss.
 #
-# A high validation loss alone has two possible causes: a rate that is too high, or too little text. The training
-# loss tells them apart. If the rate is too high, both losses are high. If there is too little text, only the
-# validation loss is high.
+# A high validation loss has two possible causes, and the training loss tells them apart. If the rate is too high,
+# both losses are high. If there is too little text, only the validation loss is high.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -604,8 +593,8 @@ times_the_tokens = steps_needed * 4 / (100_000 * 0.5)
 check.ex12_cost(steps_needed, times_the_tokens)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# *S*<sub>min</sub> is 20,000. Eight times the devices are 3.3 times as fast and cost 2.4 times as much. Whether
-# this is worth it depends on the cost of waiting, not on learning.
+# *S*<sub>min</sub> is 20,000. Eight times the devices are 3.3 times as fast and cost 2.4 times as much. Whether this
+# is worth it depends on the cost of waiting.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 12.3** — Train with **16 times** the batch of the first run, on all **four** devices of both nodes,
@@ -638,32 +627,30 @@ sixteen_run.watch()
 check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# The batch size counts the samples of all ranks, so each rank has 64. More devices do not change what is learned:
-# the loss is the loss of one device with batches of 256, but for rounding. The log also contains what the noise
-# scale needs: gradients of 64 samples before the all-reduce and of 256 samples after it.
+# The batch size counts the samples of all ranks, so each rank has 64. More devices do not change what is learned: but
+# for rounding, one device with batches of 256 has the same loss. The log also contains what the noise scale needs,
+# gradients of 64 samples before the all-reduce and of 256 samples after it.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — `noise_scale(sixteen_run.log.iterations, 64, 256)` measures the noise over four devices.
-# > Sketch a batch-size warm-up from the figure: the batch begins small and grows with the noise. How many samples
-# > does it save?
+# > Sketch a batch-size warm-up from the figure: the batch grows with the noise. How many samples does it save?
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - With *k* times the batch, Adam wants √*k* times the best rate and SGD *k* times, both with a warm-up. Tune the
-#   small batch first, and the schedule together with the rate.
+# - With *k* times the batch, use √*k* times the best rate for Adam and *k* times for SGD, both with a warm-up. Tune
+#   the small batch first, and the schedule together with the rate.
 # - This holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it, a larger batch costs samples and saves few
 #   steps.
-# - You can measure the noise scale during any training. Average the squared gradient lengths of two batch sizes
-#   first, then divide. It grows steeply while the model learns what is easy, and it is an estimate of the
-#   critical batch.
+# - To measure the noise scale, average the squared gradient lengths of two batch sizes first, then divide. It grows
+#   steeply at first and estimates the critical batch.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): steps and samples cannot both be minimal.
-# - Watch the validation loss, because the training loss falls even when the model overfits.
+# - Watch the validation loss, because the training loss falls even if the model overfits.
 
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The runs of the exercises stay, so that you can repeat their checks.
+# The runs of the exercises stay.
 #
 # **References**
 #
