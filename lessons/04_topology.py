@@ -372,7 +372,7 @@ claim(
 )
 
 # %% [markdown] id="ring-explain"
-# **Explain.** The slowest link determines the time. Three guesses are common:
+# **Explain.** The slowest link determines the time. Three wrong guesses are common:
 #
 # - *The size divided by the bandwidth between the nodes.* Three of the four pieces cross this link to be added
 #   up, and three as parts of the result. Together they are 2 · 3 / 4 = 1.5 times the size.

@@ -26,8 +26,8 @@ lab = Lab()
 # ## What does a healthy run look like?
 #
 # `fault.recipe` makes a very small training run with two layers and ten steps. It is healthy unless you name a
-# fault. The recipe sets `diary=True`, so each rank writes **one line per step** into its own file, without any
-# message.
+# fault. The recipe sets `diary=True`, so each rank writes **one line per step** into its own file. These files are
+# the **diary** of the run.
 
 # %% id="diary"
 healthy = lab.submit(fault.recipe("healthy"))
@@ -154,7 +154,7 @@ claim("the rank that caused the hang", short.failure.rank, least=2, most=2)
 print(short.flight)
 
 # %% [markdown] id="watchdog-idea"
-# ## Name the missing rank before the time-out
+# ## How can a job name the missing rank early?
 #
 # On 96 nodes with four devices each, a time-out of ten minutes costs 64 device-hours. A **watchdog** names the
 # missing rank within seconds. It is a thread on each rank, and it runs while the main thread waits in a collective.
@@ -166,7 +166,8 @@ print(short.flight)
 # | `store.check([key])` | tells whether any rank has written this key |
 # | `store.get(key)` | returns the text as bytes; an error if no rank writes the key within a second |
 #
-# A healthy rank that waits makes no step either, and the clocks of two nodes may differ by minutes.
+# A healthy rank that waits makes no step either, so a lack of steps does not show the missing rank. The clocks of
+# two nodes may differ by minutes.
 #
 # > **Exercise 16.1** — Write `Watchdog`. The main thread calls `arrive(number)` before each collective, and `stop()`
 # > after the last one. If ranks have waited for `timeout_s` seconds, your thread calls `accuse(ranks)` with a list
@@ -652,9 +653,9 @@ claim("faults that the diary finds in these two runs",
 claim("faults that it finds in the healthy run", len(healthy.diary.findings), most=0)
 
 # %% [markdown] id="silent-explain"
-# **Explain.** The loss falls in every run. Different weights on rank 2 change it less than another seed does. Equal
-# samples slow the training, because four devices learn no more than one would, at four times the cost. You can see
-# this only beside a healthy curve, and you seldom have one.
+# **Explain.** The loss falls in every run. Different weights on rank 2 change the loss less than another seed does.
+# Equal samples slow the training, because four devices learn no more than one would, at four times the cost. You can
+# see this only beside a healthy curve, and you seldom have one.
 #
 # **Invariants** show these faults. An invariant is a statement that must hold at every step of any training:
 #
@@ -729,8 +730,8 @@ claim("the first cause is on rank", read.failure(file).rank, least=1, most=1)
 # > have the fault. Give `None` if no single rank or node has it, and a list if all ranks of a node have it. A
 # > traceback may lead into `code/faults/`, which holds the faults of this course.
 # >
-# > The cell below waits until the run has ended. The time-out of the run is six seconds. To ask it *while it hangs*,
-# > submit the same case again with a longer time-out:
+# > The cell below waits until the run has ended. The time-out of the run is six seconds. To ask the run *while it
+# > hangs*, submit the same case again with a longer time-out:
 # > `lab.submit(one.recipe.but(name="once-more", distributed_timeout_seconds_after_init=100))`.
 
 # %% id="ex2-run" tags=["exercise"]
