@@ -193,10 +193,11 @@ claim("without communication, the outputs are off by", off["the outputs"], most=
 claim("and the gradient of x is off by", off["the gradient of x"], least=30, unit="%")
 
 # %% [markdown] id="column-explain"
-# **Explain.** Only the gradient of *x* is wrong. A rank's slice of the weight affects only the outputs of this rank,
-# so its gradient is right. But *every* output depends on the *whole* of *x*. The gradient of *x* is therefore a sum
-# over all ranks, and each rank knows only its own part. The layers before this one would train with different
-# partial gradients on each rank. The loss would still fall, only more slowly.
+# **Explain.** Only the gradient of *x* is wrong, so the layer needs communication in the backward pass. A rank's
+# slice of the weight affects only the outputs of this rank, so its gradient is right. But *every* output depends on
+# the *whole* of *x*. The gradient of *x* is therefore a sum over all ranks, and each rank knows only its own part.
+# The layers before this one would train with different partial gradients on each rank. The loss would still fall,
+# only more slowly.
 #
 # > Data that is **copied** in the forward pass must be **summed** in the backward pass. Data that is **summed**
 # > in the forward pass is **copied** in the backward pass.

@@ -363,7 +363,7 @@ claim(
 # than heads.
 
 # %% [markdown] id="around-idea"
-# ## How can a rank attend to keys that it never holds?
+# ## How can a rank attend to more keys than it holds?
 #
 # The program above gathers all keys and values on every rank, so their memory does not shrink with more ranks.
 # **Ring attention** ([Liu and others, 2023](https://arxiv.org/abs/2310.01889)) passes them from rank to rank, piece
