@@ -31,8 +31,8 @@ show.node(plan.CLUSTERS["selene"])
 # %% [markdown] id="node-explain"
 # A GPU reaches every other GPU of its node over NVLink and the **NVSwitch**, with by far the highest bandwidth. Over
 # **PCIe**, the bus of the computer, it reaches the processor and a network adapter, the **NIC**. With **GPUDirect
-# RDMA** (remote direct memory access), the adapter reads the GPU's memory directly. Otherwise all data is first
-# copied into main memory.
+# RDMA** (remote direct memory access), the adapter reads the GPU's memory directly. Otherwise all data is copied
+# into main memory first.
 #
 # Adapters with the same number, on some dozens of nodes, connect to the same **leaf** switch and form a *rail*. So
 # GPU 1 of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an NVL72 rack,
@@ -326,6 +326,7 @@ guess_ms = 60
 # The ring takes 2 (*d* − 1) steps, each with messages of size / *d*. All devices step together, so each step takes
 # as long as its slowest message. This message crosses between the nodes, and the rule of the last section gives its
 # time:
+
 
 # %% id="ring-formula"
 def ring_ms(size_bytes, devices, link):

@@ -245,6 +245,7 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # The table adds up all exchanges of a step. In a small exchange a different rank may come last, so every rank shows
 # some milliseconds of waiting:
 
+
 # %% id="waiting"
 def waiting_ms(run):
     """Return transfer and waiting per rank and recorded step."""

@@ -553,6 +553,7 @@ check.ex13_tokens(tokens_trial)
 # **schedule**. If you write a schedule as a generator, you can print it, draw it and test it without any process.
 # GPipe has the simplest schedule:
 
+
 # %% id="order-gpipe"
 def gpipe(stages, stage, micro_batches):
     for m in range(micro_batches):
@@ -666,6 +667,7 @@ claim("micro-batches that the first stage keeps, p − r", int(stages.iloc[0, 1]
 # > backward passes. It must never keep more than *p* − *r* micro-batches. The schedule must not take longer than
 # > GPipe, even with fewer micro-batches than stages. Ranks run your schedule and compare gradients, and the check
 # > tries 128 pipelines without any rank.
+
 
 # %% id="order-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_schedule.py"

@@ -142,6 +142,7 @@ claim(
 # > ranks must have equal numbers of positions, and of positions to look back at. The length is a multiple of
 # > `2 * size`.
 
+
 # %% id="ex1-gap" tags=["exercise"]
 def pieces(length, rank, size):
     ### BEGIN SOLUTION
