@@ -20,37 +20,36 @@ from course_lib import Lab, check, claim, gpt, links, plan, predict, read, show
 lab = Lab()
 
 # %% [markdown] id="node-idea"
-# ## The links inside a node and between nodes
+# ## Which links does a node have?
 #
-# The picture shows two nodes of a cluster on which large models were trained. Each number is the bandwidth that large transfers of one device reach, in one
-# direction:
+# The picture shows two nodes of a cluster on which large models were trained. Each number is the bandwidth of one
+# device for large transfers in one direction:
 
 # %% id="node"
 show.node(plan.CLUSTERS["selene"])
 
 # %% [markdown] id="node-explain"
-# Read the picture from the bottom. A GPU reaches every other GPU of its node over NVLink and the **NVSwitch**,
-# with by far the highest bandwidth. Over **PCIe**, the bus of the computer, it reaches the processor and a
-# network adapter (**NIC**). With **GPUDirect RDMA** (remote direct memory access), the adapter reads the GPU's
-# memory directly. Otherwise all data is first copied into main memory.
+# A GPU reaches every other GPU of its node over NVLink and the **NVSwitch**, with by far the highest bandwidth. Over
+# **PCIe**, the bus of the computer, it reaches the processor and a network adapter, the **NIC**. With **GPUDirect
+# RDMA** (remote direct memory access), the adapter reads the GPU's memory directly. Otherwise all data is copied
+# into main memory first.
 #
-# Adapters with the same number, on some dozens of nodes, connect to the same **leaf** switch and form a *rail*.
-# So GPU 1 of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. NVLink need
-# not end at the node: in an NVL72 rack, it joins 72 GPUs in 18 nodes.
+# Adapters with the same number, on some dozens of nodes, connect to the same **leaf** switch and form a *rail*. So
+# GPU 1 of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an NVL72 rack,
+# NVLink also joins nodes, 72 GPUs in 18 nodes.
 #
-# With NVIDIA's GPUs, `nvidia-smi topo -m` prints this picture as a table. In it `NV12` is twelve NVLinks, `PIX`
-# one PCIe switch, `NODE` a detour through one processor, and `SYS` through two.
+# On NVIDIA's GPUs, `nvidia-smi topo -m` prints the links as a table. `NV12` is twelve NVLinks, `PIX` one PCIe
+# switch, `NODE` a detour through one processor, and `SYS` through two.
 
 # %% [markdown] id="ask-idea"
 # ## Which links does a program use?
 #
-# A training program does not choose its links. It asks a communication library to add up numbers over all
-# ranks. On NVIDIA's GPUs this library is **NCCL**. At its start, NCCL looks for fast connections between the
-# devices and for network adapters. From them it plans **channels**, the routes along which data will flow. If a
-# job sets `NCCL_DEBUG=INFO`, NCCL prints what it found.
+# A communication library chooses the links of a training program. On NVIDIA's GPUs this library is **NCCL**. At its
+# start, NCCL looks for fast connections between the devices and for network adapters. From them it plans
+# **channels**, the routes of the data. If a job sets `NCCL_DEBUG=INFO`, NCCL prints what it found.
 #
 # The next job sets this variable. It also measures the links between all devices, with messages of up to 16 MiB
-# (`16 << 20` bytes). You will need this measurement later.
+# (`16 << 20` bytes).
 
 # %% id="roads-run"
 links_recipe = links.recipe(
@@ -61,10 +60,9 @@ link_run.require()
 print(f"the four processes talked through {link_run.links.backend}")
 
 # %% [markdown] id="backend-idea"
-# If the job printed `nccl`, your devices are GPUs, and the log of this job holds NCCL's own lines. If it
-# printed `gloo`, your devices are processors, and gloo prints nothing about its links. The course then hands
-# out a simulated log, **as NCCL would print it** on a cluster with GPUs. Its first line says so, and so does every
-# picture made from it.
+# If the job printed `nccl`, your devices are GPUs, and the log of this job contains NCCL's own lines. If it printed
+# `gloo`, your devices are processors, and gloo prints nothing about its links. You then see a simulated log, **as
+# NCCL would print it** on a cluster with GPUs. Its first line says so, and so does every picture made from it.
 
 # %% id="log"
 if link_run.links.backend == "nccl":
@@ -86,7 +84,7 @@ else:
 # |---|---|
 # | `node1:40107:40147 [1]` | the node, process and thread that printed the line, and the device within the node |
 # | `Channel 00/0` | the channel, and one of its connections (in `Channel 00/02 :`, the number of channels). Large transfers use several channels at once. |
-# | `1[1] -> 2[0]` | from rank 1, device 1 of its node, to rank 2, device 0 of its node (older versions print a bus address) |
+# | `1[1] -> 2[0]` | from rank 1, device 1 of its node, to rank 2, device 0 of its node |
 # | `[send]`, `[receive]` | the end of the link that printed the line. Inside a node, only the sender prints. |
 # | `via …` | the link |
 #
@@ -101,12 +99,12 @@ else:
 # | `NET/Socket/0` | over an ordinary network connection, through the operating system |
 
 # %% [markdown] id="picture-idea"
-# NCCL does not link every pair of ranks. It links neighbours in two shapes:
+# NCCL links ranks in two shapes:
 #
-# - In a **ring**, every rank sends to the next, and the last rank to the first. All links work all the time,
-#   which is good for large transfers.
-# - In a **tree**, sums flow up to one rank, and the result flows down. The way is short, which is good for
-#   small transfers. With four ranks, the tree joins 0 with 1, 2 with 3, and 0 with 2.
+# - In a **ring**, every rank sends to the next, and the last rank to the first. All links work all the time, which
+#   is good for large transfers.
+# - In a **tree**, sums flow up to one rank, and the result flows down. The path is short, which is good for small
+#   transfers. With four ranks, the tree joins 0 with 1, 2 with 3, and 0 with 2.
 #
 # **Predict.** Ranks 0 and 1 are on one node, ranks 2 and 3 on the other. Draw a line for every pair that the
 # ring or the tree links. How many lines run between the nodes?
@@ -135,14 +133,13 @@ lines.compare(len(crossing))
 # *Boxes are nodes, and circles are ranks. A line joins two ranks that NCCL has linked, and its colour shows the
 # kind of link.*
 #
-# **Explain.** With one adapter per node, the ring crosses twice, from 1 to 2 and from 3 to 0, and the tree
-# joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter, every channel
-# gets its own ring and tree, and all four pairs may be linked.
+# **Explain.** With one adapter per node, three lines run between the nodes. The ring crosses from 1 to 2 and from 3
+# to 0, and the tree joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter,
+# every channel gets its own ring and tree, and all four pairs may be linked.
 #
 # Some switches can add what all ranks send. NCCL calls this NVLS inside a node and CollNet between nodes.
 #
-# The log tells which line belongs to which shape. `Channel 00/02 :` gives the ring in order, and the `Trees`
-# lines give `children->rank->parent`:
+# In the log, `Channel 00/02 :` gives the ring in order, and the `Trees` lines give `children->rank->parent`:
 
 # %% id="rings"
 rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
@@ -151,9 +148,9 @@ rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Five clusters, one change at a time
 #
-# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the one
-# before by one change. First the network becomes InfiniBand. Then GPUDirect is added. Then a PCIe switch replaces
-# NVLink between the devices, and last this switch is removed.
+# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the
+# cluster before by one change. First the network becomes InfiniBand. Then GPUDirect is added. Then a PCIe switch
+# replaces NVLink, and last this switch is removed.
 #
 # **Predict.** Which of these four changes alter the links *inside* a node?
 
@@ -198,21 +195,19 @@ pd.DataFrame(rows)
 show.topology(links_of(words))
 
 # %% [markdown] id="describe-explain"
-# *The last of the five clusters. The legend names the kind of link. The table above says whether an adapter
-# reads the devices' memory itself (`GDRDMA`).*
+# *The last of the five clusters. The legend names the kind of link.*
 #
-# **Explain.** Only the last two changes concern the way between devices of a node. InfiniBand and GPUDirect
-# change the way to other nodes.
+# **Explain.** Only the last two changes alter the links between devices of a node. InfiniBand and GPUDirect change
+# the links to other nodes.
 #
-# Nothing in these logs is an error. A job that prints `NET/Socket` on a cluster with InfiniBand runs to its end
-# with the right losses. It is only much slower than necessary. Usually the container lacks the adapter's
-# library, or a test left a variable behind, for example `NCCL_IB_DISABLE`. If NCCL picks the wrong network
-# interface, set `NCCL_SOCKET_IFNAME`. Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read
-# these lines once for every new set-up.
+# None of these logs contains an error. A job that prints `NET/Socket` on a cluster with InfiniBand ends with the
+# right losses, but it is much slower than necessary. Usually the container lacks the adapter's library, or a test
+# left a variable such as `NCCL_IB_DISABLE`. If NCCL picks the wrong network interface, set `NCCL_SOCKET_IFNAME`.
+# Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read these lines once for every new set-up.
 #
-# How much do the links differ? The next table gives the bandwidth of one *device*, over all its links, in one
-# direction, on clusters and node types that trained models. It is the bandwidth of the data sheet, times the
-# share that large transfers reach in measurements (0.80 inside, 0.85 between). The last column divides the two:
+# How much do the links differ? The next table gives the bandwidth of one *device* in one direction, on clusters and
+# node types that trained models. It is the bandwidth of the data sheet, times the share that large transfers reach
+# in measurements (0.80 inside, 0.85 between):
 
 # %% id="published"
 known = [plan.CLUSTERS[name] for name in ("dgx-2", "juwels-booster", "selene", "dgx-h100")]
@@ -229,19 +224,19 @@ pd.DataFrame(
 )
 
 # %% [markdown] id="measure-idea"
-# ## Measure your own links
+# ## How fast are your own links?
 #
-# The name of a link does not say how fast it is. The job `roads` therefore sent messages from 1 KiB to 16 MiB
-# back and forth between every pair of devices. The sizes took turns, so that other work on the machine met all of
-# them alike. If a message needs more than 30 ms, no larger ones are sent. The picture shows the rate of the largest
-# message for each pair of ranks, in GB (10⁹ bytes) per second. Dark is fast:
+# The job `roads` sent messages from 1 KiB to 16 MiB back and forth between every pair of devices. The sizes took
+# turns, so other work on the machine disturbed all sizes alike. If a message needs more than 30 ms, no larger
+# messages are sent. The picture shows the rate of the largest message for each pair of ranks, in GB (10⁹ bytes) per
+# second:
 
 # %% id="heat"
 show.link_heat(link_run.links.bandwidth_gb_s)
 
 # %% [markdown] id="heat-explain"
-# Ranks 0 and 1 share a node, and ranks 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, you have
-# found the topology by measurement alone. Now look at one pair of each kind, over all sizes:
+# Ranks 0 and 1 share a node, and ranks 2 and 3 share the other. If the pairs 0–1 and 2–3 stand out, the measurement
+# alone shows the topology. The next figure shows one pair of each kind, over all sizes:
 
 # %% id="curve"
 show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
@@ -250,18 +245,16 @@ show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nod
 # *Time of one message against its size. A point is the median of the messages that waited least for a processor,
 # and a vertical line reaches from it to the fastest message of its size.*
 #
-# Both axes are logarithmic. Small messages all take about the same time, the **latency** α (alpha). Large
-# messages take a time that grows in proportion to their size. The number of bytes that pass per second is the
-# **bandwidth** *B*. The simplest rule with both parts is
+# Both axes are logarithmic. Small messages all take about the same time, the **latency** α (alpha). For large
+# messages the time is proportional to the size, and the bytes per second are the **bandwidth** *B*. The simplest
+# rule with both parts is
 #
 # $$\text{time} = \alpha + \frac{\text{size}}{B}$$
 #
 # Papers call it the α–β model, with β = 1/*B* in seconds per byte. A drawn line is this rule, fitted to the
 # measurements. It bends at a size of α·*B*, where both parts are equal. Far below this size, sending less saves
-# hardly any time.
-#
-# Compare the points with their line before you trust it. Points lie above the line if a process had to wait for
-# a core, and below it if a buffer or a cache took in the message at once.
+# hardly any time. Points lie above the line if a process had to wait for a core. They lie below it if a buffer or a
+# cache took in the message at once.
 #
 # The next table takes all pairs of one kind together. Its latency is the time of the smallest message, and its
 # last column is about the size at which the line bends:
@@ -293,9 +286,8 @@ claim(
 # %% [markdown] id="time-idea"
 # ## How long does one all-reduce of the gradients take?
 #
-# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The **planner**, `plan`, counts
-# them from the shape of the model, without running anything. This is the recipe from lesson 03 with fewer
-# steps, two of them recorded. You will run it further down:
+# The model of lesson 03 has as many gradients as parameters, each of 4 bytes. The **planner**, `plan`, counts them
+# from the shape of the model, without running anything. This is the recipe from lesson 03 with fewer steps:
 
 # %% id="bytes"
 dp4 = gpt.recipe(
@@ -312,17 +304,17 @@ gradient_bytes = 4 * plan.parameters(gpt.model(dp4)).total
 print(f"{gradient_bytes / 1e6:.2f} MB of gradients on every device")
 
 # %% [markdown] id="ring-idea"
-# In a ring of *d* devices, the gradients are cut into *d* pieces. In each step every device sends one piece to
-# its right neighbour and receives another from its left neighbour. After *d* − 1 steps, every device holds the
-# finished sum of one piece. Another *d* − 1 steps pass the sums around. Go through the animation, and count the
-# steps and what one device sends in each:
+# In a ring of *d* devices, the gradients are cut into *d* pieces. In each step every device sends one piece to its
+# right neighbour and receives another from its left neighbour. After *d* − 1 steps, every device holds the finished
+# sum of one piece. Another *d* − 1 steps pass the sums around. In the animation, count the steps and what one device
+# sends in each:
 
 # %% id="ring-story"
 show.moving.collective("all-reduce", ranks=4, algorithm="ring")
 
 # %% [markdown] id="ring-predict"
-# **Predict.** You know the size of the gradients, and you have measured both kinds of link. How many
-# milliseconds does one all-reduce over your four devices take? Work it out on paper before you look further.
+# **Predict.** You know the size of the gradients, and you have measured both kinds of link. How many milliseconds
+# does one all-reduce over your four devices take?
 
 # %% id="ring-guess"
 ### BEGIN SOLUTION
@@ -331,9 +323,9 @@ guess_ms = 60
 ### END SOLUTION
 
 # %% [markdown] id="ring-formula-idea"
-# Apply the rule of the last section to the ring. The ring takes 2 (*d* − 1) steps, each with messages of size /
-# *d*. All devices step together, so each step takes as long as its slowest message. This message crosses
-# between the nodes:
+# The ring takes 2 (*d* − 1) steps, each with messages of size / *d*. All devices step together, so each step takes
+# as long as its slowest message. This message crosses between the nodes, and the rule of the last section gives its
+# time:
 
 
 # %% id="ring-formula"
@@ -381,7 +373,7 @@ claim(
 )
 
 # %% [markdown] id="ring-explain"
-# **Explain.** The slowest link sets the pace. Common first guesses leave something out:
+# **Explain.** The slowest link determines the time. Three wrong guesses are common:
 #
 # - *The size divided by the bandwidth between the nodes.* Three of the four pieces cross this link to be added
 #   up, and three as parts of the result. Together they are 2 · 3 / 4 = 1.5 times the size.
@@ -390,13 +382,13 @@ claim(
 # - *The mean of the fast and the slow link.* In each step all devices wait for the slowest message, so the
 #   links inside the nodes are mostly idle.
 #
-# Your points usually lie somewhat above the formula. It leaves out the additions between the steps and the latency
-# of each portion of 256 KiB, and that four ranks must come to each step together.
+# Your points usually lie somewhat above the formula. It leaves out the additions between the steps, the latency of
+# each portion of 256 KiB, and the waiting for late ranks.
 #
-# People who test networks turn the formula round. From the time of an all-reduce they compute the rate that
-# each link must have reached, the **bus bandwidth**. It is 2 (*d* − 1) / *d* × size / time. Unlike size / time,
-# this rate can be compared with the data sheet, for any number of devices. NVIDIA's `nccl-tests` prints it as
-# `busbw`, a good first test of any cluster with GPUs. This is yours:
+# From the time of an all-reduce you can compute the rate that each link must have reached, the **bus bandwidth**. It
+# is 2 (*d* − 1) / *d* × size / time. Unlike size / time, this rate can be compared with the data sheet, for any
+# number of devices. NVIDIA's `nccl-tests` prints it as `busbw`, a good first test of any cluster with GPUs. Your bus
+# bandwidth is:
 
 # %% id="bus"
 bus_gb_s = 2 * 3 / 4 * gradient_bytes / (measured_ms * 1e6)
@@ -405,10 +397,9 @@ print(f"bus bandwidth {bus_gb_s:.3f} GB/s of {between['bandwidth_gb_s']:.3f} bet
 # %% [markdown] id="step-idea"
 # ## What does a slower link cost?
 #
-# Now look at the whole training step. You run the model of lesson 03 for a few steps, with the profiler on all
-# ranks. Then you repeat the run with a link between the nodes that is four times slower. On the box, the lab
-# can change this link. On a real cluster, the repeated run uses ordinary sockets instead of the fast adapter,
-# if there is one.
+# You run the model of lesson 03 for a few steps, with the profiler on all ranks. Then you repeat the run with a link
+# between the nodes that is four times slower. On the box, the lab can change this link. On a real cluster, the
+# repeated run uses ordinary sockets instead of a fast adapter.
 
 # %% id="slow-lab"
 if lab.site.box:
@@ -424,9 +415,8 @@ else:
     print("below, read 'over sockets' instead of 'four times slower'")
 
 # %% [markdown] id="slow-predict"
-# **Predict.** By what factor does a four times slower link lengthen the all-reduce? And by what factor does it
-# lengthen the whole training step? Use the step time of `dp4` from lesson 03 and the all-reduce that you have
-# just measured.
+# **Predict.** By what factor does a four times slower link lengthen the all-reduce, and by what factor the whole
+# training step? Use the step time of `dp4` from lesson 03 and the all-reduce that you have just measured.
 
 # %% id="slow-guess"
 ### BEGIN SOLUTION
@@ -490,24 +480,22 @@ else:
     )
 
 # %% [markdown] id="slow-explain"
-# *The mean of the recorded steps on each rank, with the fast link and with the slow link. Which part has
-# grown?*
+# *The mean of the recorded steps on each rank, with the fast link and with the slow link.*
 #
-# **Explain.** If the link became slower, the all-reduce became longer by nearly the same factor, because
-# latency hardly counts at this size. The training step has a second part, the computation, in which nothing is
-# sent:
+# **Explain.** If the link became slower, the all-reduce became longer by nearly the same factor, because latency
+# hardly counts at this size. The training step also contains the computation, in which nothing is sent:
 #
 # $$\text{step} = \text{computation} + \text{all-reduce}$$
 #
 # So the step slows down less than the link. The more it computes for each exchange, the less it slows down. A slow
-# network costs time and money, but it does not change the result, so no message warns you. Compare the losses:
+# network does not change the result, so no message warns you. Compare the losses:
 
 # %% id="losses"
 print(fast_run.log.losses_beside(slow_run.log))
 
 # %% [markdown] id="losses-explain"
-# A difference below a thousandth of the loss is rounding, because over a different link the library may add in
-# a different order. A larger difference would mean two different trainings, whose times must not be compared.
+# A difference below a thousandth of the loss is rounding, because over a different link the library may add in a
+# different order. A larger difference would mean that the two trainings are different.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -631,15 +619,14 @@ check.ex04_milliseconds(lab_model_ms, link_run)
 # %% [markdown] id="home"
 # ## To take home
 #
-# - `NCCL_DEBUG=INFO` shows the links. `NET/IB/…/GDRDMA` and `P2P` over NVLink are fast, and so is
-#   `NET/Libfabric` on Slingshot or EFA (also `NET/AWS Libfabric` or `NET/OFI`). A slow link is not an error, so
-#   you find it only if you look.
-# - Every link has two numbers. Latency decides for small messages, and bandwidth for large ones.
-# - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, each at the pace of the slowest link.
+# - `NCCL_DEBUG=INFO` shows the links. `NET/IB/…/GDRDMA` and `P2P` over NVLink are fast, and so is `NET/Libfabric` on
+#   Slingshot or EFA (also `NET/AWS Libfabric` or `NET/OFI`). A slow link is not an error, so you find it only if you
+#   look.
+# - The latency of a link decides for small messages, and its bandwidth for large messages.
+# - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, and the slowest link determines the time of each
+#   step.
 # - The size of the gradients does not depend on the batch. With more computation for each exchange, a slow link
 #   matters less.
-#
-# Lesson 05 uses traces to find where a step loses its time.
 #
 # References: [NCCL's variables](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html), [bus
 # bandwidth](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md) in `nccl-tests`, and measured

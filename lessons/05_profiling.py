@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 05 Profiling: where a step loses its time
 #
-# A run is slower than it should be. Which part of it is to blame? Guessing is expensive, because on a cluster every
-# guess costs a job. A **profiler** records what every process did, and when. In this lesson you read such records as
-# tables, as figures and in TensorBoard. You use them to find the fault in a run that was slowed down on purpose, and
-# you watch the memory of a device over two steps.
+# A run is slower than it should be. A guess at the cause is expensive, because on a cluster every guess costs a job.
+# A **profiler** records what every process did, and when. In this lesson you read such records as tables, as figures
+# and in TensorBoard. You find the fault in a run that was slowed down on purpose, and you watch the memory of a
+# device over two steps.
 #
 # | | |
 # |---|---|
@@ -23,22 +23,22 @@ lab = Lab()
 # %% [markdown] id="record-idea"
 # ## Record two runs, one of them slow
 #
-# What do you need to find a fault? You need a record of the slow run, and one of a healthy run to compare it with.
-# Both runs train the same small GPT on four devices over the same links. The second run, `ill`, has a flag that makes
-# it slow, and you will find out what the flag does.
+# To find a fault, you compare a record of the slow run with a record of a healthy run. Both runs train the same
+# small GPT on four devices over the same links. A flag makes the second run, `ill`, slow, and you will find out what
+# the flag does.
 #
-# `profile=(8, 10)` names the first step to record and the first step not to record, so steps 8 and 9 are recorded on
-# all four ranks. The count starts at 0, as in the flags of Megatron-LM. The log counts from 1 and calls these steps
-# iterations 9 and 10. Two steps are enough, because recording takes time and disk space.
+# With `profile=(8, 10)`, steps 8 and 9 are recorded on all four ranks. The count starts at 0, as in the flags of
+# Megatron-LM. The log counts from 1 and calls these steps iterations 9 and 10. Record few steps, because recording
+# takes time and disk space.
 #
-# PyTorch's own `torch.profiler` does the recording. Your own program needs these lines:
+# PyTorch's `torch.profiler` records the steps. Your own program needs these lines:
 
 # %% id="profiler-code"
 lab.code("observing/profiling.py", "Profiler._start")
 
 # %% [markdown] id="profiler-words"
-# `schedule` skips nothing, discards the first step as a warm-up, and keeps the following steps. The training loop
-# calls `recording.step()` after each step. `on_trace_ready` writes the file after the last recorded step.
+# `schedule` discards the first step as a warm-up and keeps the following steps. The training loop calls
+# `recording.step()` after each step. After the last recorded step, `on_trace_ready` writes the file.
 
 # %% id="record"
 healthy_recipe = gpt.recipe(
@@ -63,40 +63,38 @@ show.throughput(healthy, ill, unit="ms")
 # %% [markdown] id="board-idea"
 # ## Curves show that a run is slow
 #
-# What do the usual curves tell you? The program also writes its numbers for **TensorBoard**, a page that draws the
-# curves of all runs and updates them while the runs continue. Open it and choose a curve such as `iteration-time`:
+# The program also writes its numbers for **TensorBoard**, a page that draws the curves of all runs while they
+# continue. Open it and choose a curve such as `iteration-time`:
 
 # %% id="board"
 lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
-# Your own notebook server serves this page, for you alone. It shows what the figure above shows: the second run is
+# Only you can open this page on your notebook server. It shows the same as the figure above: the second run is
 # slower from the start. In both runs the first one or two steps are long because they warm up. Iteration 10 is long
 # because it includes writing the record.
 #
-# Curves tell you *that* something is wrong, and since when. They do not tell you what. Check the loss as well,
-# because different losses would mean different work:
-
+# Curves show *that* something is wrong, and since when, but not what. Check the loss as well, because different
+# losses would mean different work:
 
 # %% id="same-loss"
 print(healthy.log.losses_beside(ill.log))
 
 # %% [markdown] id="same-loss-explain"
-# A difference below a thousandth of the loss is rounding. A larger difference would mean that the data, the batch or
-# the program differs. `healthy.compare(ill)` helps to find such a difference.
-
+# A difference below a thousandth of the loss is rounding. If it is larger, the data, the batch or the program
+# differs, and `healthy.compare(ill)` helps to find how.
 
 # %% [markdown] id="breakdown-idea"
 # ## A step consists of compute, communication and idle time
 #
-# How does a healthy step spend its time? The record of a rank is a list of many thousand intervals, one for each
-# operator. Every moment of the step belongs to one of three parts:
+# The record of a rank is a list of many thousand intervals, one for each operator. Every moment of the step belongs
+# to one of three parts:
 #
 # | part | what the rank does |
 # |---|---|
-# | compute | runs an *operator* such as a matmul; on a GPU it runs a *kernel*, a program of the device; on the box this includes the sleep that keeps a slot's pace |
+# | compute | runs an *operator* such as a matmul, or on a GPU a *kernel*, a program of the device; on the box this includes the sleep that keeps a slot's pace |
 # | exposed communication | is inside an all-reduce or another exchange, and computes nothing meanwhile |
-# | idle | neither: the program waits for something else, or Python is between two operators |
+# | idle | waits for something else, or Python is between two operators |
 #
 # **Predict.** What percentage of a healthy step is communication? The model has 1.86 million parameters, so each
 # device has 7.4 MB of gradients. A ring of four devices sends 1.5 times as much over the link between the nodes.
@@ -124,15 +122,14 @@ share_guess.compare(share)
 # *Mean of the two recorded steps, one bar per rank, with the share of each part. On the box, a slot that has computed
 # sleeps to keep its pace (lesson 00). This time is hatched and named "the box waits".*
 #
-# **Explain.** If you guessed a small share, you assumed that a training program mostly computes. The share depends on
-# the arithmetic between two exchanges and on the bandwidth of the link. The gradients have the same size however few
-# samples they were computed from. On the box they take roughly 7.4 MB × 1.5 / 0.12 GB/s ≈ 90 ms per step.
+# **Explain.** On the box the gradients take roughly 7.4 MB × 1.5 / 0.12 GB/s ≈ 90 ms per step. The share depends on
+# the bandwidth of the link and on the arithmetic between two exchanges. The gradients have the same size however few
+# samples they were computed from. If you guessed a small share, you assumed that a training program mostly computes.
 #
 # TensorBoard's profiler tab computes the same sums for one rank at a time. Open it, choose the run `healthy` and the
 # views *Overview* and *Trace*. PyTorch no longer develops this plug-in, and most people open trace files in
 # **Perfetto** instead. Go to https://ui.perfetto.dev and drop a file of the list below onto the page. The file stays
-# in your browser. The table below the list holds the sums of all ranks:
-
+# in your browser. The table contains the sums of all ranks:
 
 # %% id="profiler-tab"
 lab.tensorboard("profiler")
@@ -149,33 +146,29 @@ print(*sorted((healthy.folder / "profile").glob("*.json.gz")), sep="\n")
 table.round(1)
 
 # %% [markdown] id="profiler-explain"
-# `step` is the recorder's own count, so its 1 and 2 are steps 8 and 9. The column `kernel_ms` is time on a GPU, and
-# `cpu_ms` is time of operators on the processor. Without a GPU, `kernel_ms` is 0 and `cpu_ms` holds the work,
-# including the box's sleep. `other_ms` is the rest.
+# `step` is the recorder's count, so 1 and 2 are steps 8 and 9. The column `kernel_ms` is time on a GPU. The column
+# `cpu_ms` is time of operators on the processor, including the box's sleep. `other_ms` is the rest.
 #
-# Which operators take the time? The *self* time of an operator leaves out the operators that it calls. The figure
-# adds it up over both recorded steps of all four ranks. *Host* means the processor:
+# Which operators take the time? The next figure shows the *self* time of each operator, without the operators that
+# it calls. It is the sum over both steps and all four ranks. *Host* means the processor:
 
 # %% id="operators"
 show.operators(healthy.profile, top=8)
 
 # %% [markdown] id="operators-explain"
-# `aten::addmm` and `aten::mm` are matmuls, and `aten` is PyTorch's library of operators. A healthy training step
-# consists of matmuls, some element-wise work and communication. If a different operator leads this list, ask why. Two
-# entries belong to the course. `_Product` is the program's own function around a matmul, and `course::pace` is the
-# sleep that keeps a slot's pace (lesson 00).
+# A healthy training step consists of matmuls, some element-wise work and communication. If a different operator
+# leads this list, ask why. `aten::addmm` and `aten::mm` are matmuls, and `aten` is PyTorch's library of operators.
+# The sleep that keeps a slot's pace is `course::pace` (lesson 00).
 #
 # On a GPU a step may also be **launch-bound**. Its kernels are then so short that the program cannot start them fast
-# enough, and the trace shows gaps between them. Two more tools go further: NVIDIA's `nsys` records what happens below
-# PyTorch, and Holistic Trace Analysis reads the traces of hundreds of ranks.
+# enough, and the trace shows gaps between them. NVIDIA's `nsys` records what happens below PyTorch, and Holistic
+# Trace Analysis reads the traces of hundreds of ranks.
 
 # %% [markdown] id="ill-idea"
 # ## What slows the second run down?
 #
-# You know how a healthy step spends its time. Now find the fault in the slow run.
-#
-# **Predict.** Every step of the slow run takes longer. It sends the same gradients over the same link and reaches the
-# same loss. Lesson 04 showed what a slow link does. Is the cause the network, the arithmetic or something else?
+# **Predict.** Every step of the slow run takes longer. It sends the same gradients over the same link and reaches
+# the same loss. Is the cause the network, the arithmetic or something else?
 
 # %% id="ill-guess"
 ### BEGIN SOLUTION
@@ -186,9 +179,9 @@ guess_cause = "the network"
 # %% [markdown] id="outside-idea"
 # ### From outside, a slow network and a slow rank look alike
 #
-# Many clusters have a page that shows how busy the devices of a job are. `monitor=True` does the same on a small
-# scale. It notes once a second how busy each rank or GPU is, and how much its node has sent. `run.watch()` shows
-# these curves during a run.
+# Many clusters have a page that shows how busy the devices of a job are. With `monitor=True`, the run records once a
+# second how busy each rank or GPU is, and how much its node has sent. During a run, `run.watch()` shows these
+# curves.
 
 # %% id="outside"
 cause = predict(
@@ -224,9 +217,9 @@ pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 # the rate of its slot; sending and writing files count too. Memory is the memory of the whole process including its
 # libraries. The table compares both runs while they trained.*
 #
-# **Explain.** Suppose the slow run sends less per second and its ranks are less busy. This proves only that its steps
-# are less frequent and that something waits. On a slow network fewer bytes arrive per second, and the ranks wait for
-# them. One slow rank has the same effect, because the other ranks wait for it.
+# **Explain.** If the slow run sends less per second and its ranks are less busy, this proves only that ranks wait.
+# On a slow network fewer bytes arrive per second, and the ranks wait for them. One slow rank has the same effect,
+# because the other ranks wait for it.
 #
 # On GPUs you see even less. A GPU that waits inside an NCCL all-reduce keeps polling, and counts as busy. InfiniBand
 # traffic bypasses the operating system, which counts only ordinary network traffic.
@@ -241,13 +234,13 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # %% [markdown] id="ill-explain"
 # *The same bars for both runs, rank by rank.*
 #
-# In three of the four ranks communication has grown a lot, so it is tempting to blame the network. But one rank is
-# different. Its communication has *not* grown, and it is idle instead.
+# Three of the four ranks communicate much longer than before, so it is tempting to blame the network. But the
+# communication of one rank has *not* grown, and this rank is idle instead.
 #
-# An all-reduce cannot end before the last rank has joined, and it ends for all ranks at about the same time. The time
-# that a rank spends inside it has two parts. The rank **waits** until the last rank joins, and then the **transfer**
-# takes place. One record cannot separate the two parts, but four records can. The last rank waited for nobody, so
-# *its* time is the transfer. The additional time of the other ranks is waiting.
+# An all-reduce cannot end before the last rank has joined, and it ends for all ranks at about the same time. So a
+# rank first **waits** until the last rank joins, and then the **transfer** takes place. One record cannot separate
+# the two parts, but four records can. The last rank did not wait, so *its* time is the transfer. The additional time
+# of the other ranks is waiting.
 #
 # The table adds up all exchanges of a step. In a small exchange a different rank may come last, so every rank shows
 # some milliseconds of waiting:
@@ -266,12 +259,12 @@ def waiting_ms(run):
 pd.concat({"healthy": waiting_ms(healthy), "ill": waiting_ms(ill)}, axis=1)
 
 # %% [markdown] id="waiting-explain"
-# **The rank that waits least is the rank that the others wait for.** From the healthy run to the slow run waiting has
-# grown far more than transfer. So the network is not to blame. Three ranks wait for the fourth, and the fault lies on
-# that rank, before the all-reduce.
+# **The rank that waits least is the rank that the others wait for.** Waiting has grown far more than transfer, so
+# the network is not to blame. Three ranks wait for the fourth, and the fault lies on that rank, before the
+# all-reduce.
 #
-# What did that rank do while the others waited? The program names its activities (`forward 0`, `backward 0`, `data`),
-# and the profiler records these *ranges*:
+# What did that rank do while the others waited? The program names its activities, such as `forward 0`, `backward 0`
+# and `data`, and the profiler records these *ranges*:
 
 # %% id="suspect"
 suspect = int(waiting_ms(ill)["waiting (ms)"].idxmin())
@@ -286,10 +279,10 @@ claim("share of waiting in what communication has grown by", 100 * by_waiting, l
 claim("the straggler is rank 2", suspect, least=2, most=2)
 
 # %% [markdown] id="suspect-caption"
-# *The first recorded step of the slow run, rank by rank. It is step 8 of the flags and iteration 9 of the log. A
-# range inside another range is drawn one row lower, and grey time belongs to no range of the legend. At the left each
-# rank adds up the previous step's loss for the log. The sum of the gradients is the first part of `optimizer`.
-# Compare the ranks from the left: what does the suspect do while the others already compute?*
+# *The first recorded step of the slow run, rank by rank. A range inside another range is drawn one row lower, and
+# grey time belongs to no range of the legend. At the left each rank adds up the previous step's loss for the log.
+# The sum of the gradients is the first part of `optimizer`. What does the suspect do while the others already
+# compute?*
 #
 # The same ranges as numbers:
 
@@ -301,14 +294,12 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 # %% [markdown] id="ranges-explain"
 # **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at once.
 # One rank needs a few hundred milliseconds, because its disk is slow. The flag simulates this disk with a sleep
-# before the rank reads, as you can see in `code/faults/bottlenecks.py` after the exercises. The other ranks are
-# healthy but just as slow, and their records alone would have accused the network.
+# before the rank reads. You can see it in `code/faults/bottlenecks.py` after the exercises.
 #
 # A rank that makes the others wait is called a **straggler**. The cause may be a disk, a device that lowered its
-# clock because of heat, or another user's process. With a thousand ranks, the slowest of the thousand sets the pace.
+# clock because of heat, or another user's process. With a thousand ranks, the slowest rank sets the pace.
 #
-# The library draws such conclusions too. It prints evidence, and you decide:
-
+# The library also reads the records and prints evidence:
 
 # %% id="recommendations"
 cause.compare("something else")
@@ -317,17 +308,16 @@ for each in ill.profile.recommendations:
     print(f"- {each.title}: {each.evidence}.")
 
 # %% [markdown] id="recommendations-explain"
-# All of these statements are true, but only one names the cause. *Exposed communication* repeats what the bars
-# showed, and it counts waiting as communication. If *out of step* is in the list, the ranks compute for different
-# lengths of time. You will compute the share of *waiting* yourself in exercise 05.3.
+# All of these statements are true, but only one names the cause. *Exposed communication* counts waiting as
+# communication. If *out of step* is in the list, the ranks compute for different lengths of time. You will compute
+# the share of *waiting* yourself in exercise 05.3.
 
 # %% [markdown] id="cure-idea"
 # ## Prove the diagnosis with a prediction
 #
-# How do you know that you found the cause? Removing it must make the run as fast as you predicted. You could compare
-# the two runs above, but they ran one after the other, and something else may have kept the machine busy during one
-# of them. The run `proof` avoids this problem. Its disk is slow in every second step only, so a disturbance affects
-# slow and cured steps alike. Five steps of each kind are recorded.
+# If you remove the right cause, the run becomes as fast as you predicted. The two runs above ran one after the
+# other, so something else may have slowed one of them. In the run `proof`, the disk is slow in every second step
+# only, so a disturbance affects slow and cured steps alike. Five steps of each kind are recorded.
 #
 # The prediction uses the slow steps. Subtract the time that the other ranks wait from the length of a slow step, and
 # add the waiting that a cured step has as well. The result should be the length of a cured step.
@@ -370,12 +360,11 @@ claim("a cured step, over its prediction", cured_ms / should_be_ms,
 # %% [markdown] id="memory-idea"
 # ## Memory rises in forward and falls in backward
 #
-# When does a device need the most memory? The healthy run also recorded every tensor that was created and freed in
-# the two steps.
+# The healthy run also recorded every tensor that was created and freed in the two steps.
 #
 # **Predict.** Parameters, gradients and optimizer state stay in memory. The forward pass stores results that the
-# backward pass needs. Draw the curve of memory in use over two steps on paper. Where does it rise, where does it
-# fall, and does it return to zero?
+# backward pass needs. Draw the memory in use over two steps on paper. When does a device need the most memory, and
+# does the curve return to zero?
 
 # %% id="memory"
 show.memory(healthy.memory[0])
@@ -384,27 +373,27 @@ show.memory(healthy.memory[0])
 # *Memory in use on rank 0 over the two recorded steps, by kind. The bands in the background are the phases of a step.
 # On the box forward and backward each end with a flat stretch, while the slot sleeps to keep its pace.*
 #
-# **Explain.** If your curve returned to zero, you assumed that a step starts with empty memory. It does not. From the
-# bottom:
+# **Explain.** The peak lies between forward and backward. The curve does not return to zero, because a step does not
+# start with empty memory. From the bottom:
 #
 # - **parameters**, **gradients** and **optimizer** state are always there, however small the batch. This program
 #   keeps its gradients in one buffer, while plain PyTorch frees them with `zero_grad()` and creates them again in
 #   backward.
 # - **activations** grow during *forward*, layer by layer, because each layer keeps what its own backward pass needs.
 #   The largest increase comes from the output layer, which holds a number for every token and every entry of the
-#   vocabulary. *Backward* uses the activations in reverse order and frees them.
+#   vocabulary. *Backward* frees the activations in reverse order.
 # - **temporary** memory is what an operator needs only while it runs.
 #
-# The peak lies where forward turns into backward. In other programs it may lie elsewhere, for example in an optimizer
-# that copies everything at once or in buckets of gradients. This peak consists of:
+# In other programs the peak may lie elsewhere, for example in an optimizer that copies everything at once. This peak
+# consists of:
 
 # %% id="memory-parts"
 peak = healthy.memory[0].peak_composition
 pd.DataFrame({"part": list(peak), "MiB": [round(size / 2**20, 1) for size in peak.values()]})
 
 # %% [markdown] id="memory-numbers"
-# You can check three of the numbers by hand. Each parameter takes 4 bytes, and so does its gradient. Adam keeps two
-# more numbers for each parameter, 8 bytes:
+# You can check three of the numbers. Each parameter takes 4 bytes, and so does its gradient. Adam keeps two more
+# numbers for each parameter, 8 bytes:
 
 # %% id="memory-check"
 parameters = healthy.log.parameter_count

@@ -1,14 +1,13 @@
 # %% [markdown] id="title"
 # # 13 Parallel layers by hand
 #
-# In lessons 07 and 07b the course's program split matrices and layers for you. Now you write the parts yourself:
-# the groups of ranks, two parallel linear layers, sequence parallelism and a pipeline schedule. Each part has
-# about ten lines, and each can be wrong in a way that no loss curve shows. So real ranks compare your values and
-# gradients with a serial layer, to ten digits.
+# In lessons 07 and 07b the course's program split matrices and layers for you. Now you write the parts yourself.
+# Each part has about ten lines, and each can be wrong in a way that no loss curve shows. So real ranks compare your
+# values and gradients with a serial layer, to ten digits.
 #
 # | | |
 # |---|---|
-# | You will be able to | find the groups of ranks from an order such as `tp-cp-dp`; write column- and row-parallel layers with collectives inside autograd; find a wrong gradient behind a right output; write sequence parallelism; write 1F1B as a generator and explain why plain sends make it hang |
+# | You will be able to | find the groups of ranks from an order such as `tp-cp-dp`; write column- and row-parallel layers with right gradients; write sequence parallelism; write 1F1B and explain why plain sends make it hang |
 # | Minutes | 80 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02, 07 and 07b |
@@ -27,10 +26,10 @@ lab = Lab()
 # %% [markdown] id="groups-idea"
 # ## Which ranks communicate with each other?
 #
-# A rank in a large training belongs to several groups at once. The ranks of a **tensor group** (`tp`) share each
-# matrix. The ranks of a **context group** (`cp`) share each sequence. The ranks of a **data group** (`dp`) work
-# on different samples. An **order string** determines the position of a rank in each group. In `tp-cp-dp` the
-# first axis, `tp`, varies fastest, as the last digit does when you count.
+# A rank belongs to several groups at once. The ranks of a **tensor group**, `tp`, share each matrix. The ranks of a
+# **context group**, `cp`, share each sequence. The ranks of a **data group**, `dp`, work on different samples. An
+# **order string** determines the position of a rank in each group. In `tp-cp-dp` the first axis, `tp`, varies
+# fastest, as the last digit does when you count.
 #
 # Take two nodes with four devices each, the order `cp-tp-dp`, and size 2 on each axis.
 #
@@ -59,10 +58,10 @@ show.ranks({name: plan.groups(eight, name) for name in ("cp", "tp", "dp")}, devi
 # it**. Here this product is 1, then 2, then 4. So rank 1 is the neighbour of rank 0 on `cp`, rank 2 on `tp` and
 # rank 4 on `dp`.
 #
-# The groups also determine which data a rank reads. Samples are distributed over `dp` only. A tensor group works
-# on the *same* samples, and a context group on parts of the same sequences. If a sampler uses the global rank
-# instead of the rank in the data group, the ranks of a tensor group read different samples. Their partial sums do
-# not belong together, the result is nonsense, and nothing crashes.
+# Samples are distributed over `dp` only. A tensor group works on the *same* samples, and a context group on parts of
+# the same sequences. If a sampler uses the global rank instead of the rank in the data group, the ranks of a tensor
+# group read different samples. Then their partial sums do not belong together, the result is wrong, and nothing
+# crashes.
 #
 # How many orders keep a tensor group inside a node? Take four nodes of four devices, with tensor 4, context 2 and
 # data 2:
@@ -118,15 +117,15 @@ asked = "tp-cp-dp", {"tp": 4, "cp": 1, "dp": 2}
 show.ranks({name: rank_groups(*asked, name) for name in ("tp", "dp")}, devices_per_node=4)
 
 # %% [markdown] id="column-idea"
-# ## Column-parallel layers: is any result wrong without communication?
+# ## Does a column-parallel layer need communication?
 #
-# A linear layer computes *y* = *x* *A* + *b*. In a **column-parallel** layer each rank holds some columns of *A*
-# and therefore computes some of the outputs. Note that PyTorch stores the transpose, `[outputs, inputs]`. The
-# columns of *A* are the **rows** of `layer.weight`, its dimension 0.
+# A linear layer computes *y* = *x* *A* + *b*. In a **column-parallel** layer each rank holds some columns of *A* and
+# therefore computes some of the outputs. PyTorch stores the transpose, `[outputs, inputs]`, so the columns of *A*
+# are the **rows** of `layer.weight`.
 #
-# The forward pass needs no communication. Each rank takes its rows of the weight, its part of the bias, and the
-# whole of *x*, which all ranks have. The program below does this on four ranks and compares three results with
-# the serial layer: the outputs, the gradient of the weight and the gradient of *x*.
+# Each rank takes its rows of the weight, its part of the bias, and the whole of *x*, which all ranks have. The
+# program below does this on four ranks without communication. It compares the outputs, the gradient of the weight
+# and the gradient of *x* with the serial layer.
 #
 # **Predict.** Which of the three is wrong?
 
@@ -175,7 +174,7 @@ dist.barrier()
 
 # %% id="column-run"
 wrong = predict(
-    "13: what is wrong where each rank only takes its slice",
+    "13: what is wrong if each rank only takes its slice",
     guess_wrong,
     choices=("none", "the outputs", "the gradient of the weight", "the gradient of x"),
 )
@@ -194,22 +193,22 @@ claim("without communication, the outputs are off by", off["the outputs"], most=
 claim("and the gradient of x is off by", off["the gradient of x"], least=30, unit="%")
 
 # %% [markdown] id="column-explain"
-# **Explain.** Only the gradient of *x* is wrong. The slice of the weight on a rank affects only the outputs of
-# this rank, so its gradient is right. But *every* output was computed from the *whole* of *x*. The gradient of
-# *x* is therefore a sum over all ranks, and each rank knows only its own part. The layers before this one would
-# train with a different quarter of the gradient on each rank. The loss would still fall, only more slowly.
+# **Explain.** Only the gradient of *x* is wrong, so the layer needs communication in the backward pass. A rank's
+# slice of the weight affects only the outputs of this rank, so its gradient is right. But *every* output depends on
+# the *whole* of *x*. The gradient of *x* is therefore a sum over all ranks, and each rank knows only its own part.
+# The layers before this one would train with different partial gradients on each rank. The loss would still fall,
+# only more slowly.
 #
 # > Data that is **copied** in the forward pass must be **summed** in the backward pass. Data that is **summed**
 # > in the forward pass is **copied** in the backward pass.
 #
-# All layers of this lesson follow from this rule. Autograd needs two functions for it:
+# All layers of this lesson follow this rule. Autograd needs two functions for it:
 #
 # ![Two ranks, each with some columns of A and some rows of B. CopyIn in front of them does nothing forward and an all-reduce backward. SumOut behind them does an all-reduce forward and nothing backward.](../images/layer_pairs.svg)
 #
-# > **Exercise 13.2** — Write `CopyIn` and the slices. Four ranks test the slices, the forward pass and the
-# > backward pass. Two details are easy to overlook. A slice is a *view* that keeps the whole weight in memory
-# > unless you clone it. And backward must change a copy of the gradient that it receives, because autograd may
-# > need the original.
+# > **Exercise 13.2** — Write `CopyIn` and the slices. Four ranks test the slices, the forward pass and the backward
+# > pass. A slice is a *view* that keeps the whole weight in memory unless you clone it. Backward must change a copy
+# > of the gradient that it receives, because autograd may need the original.
 
 # %% id="column-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_column.py"
@@ -259,17 +258,17 @@ column_trial.watch()
 check.ex13_column(column_trial)
 
 # %% [markdown] id="row-idea"
-# ## Row-parallel layers: by what factor can a gradient be too large?
+# ## Which gradient does a row-parallel layer need?
 #
-# In a **row-parallel** layer each rank holds some rows of *A*, which are columns of PyTorch's weight. It needs
-# only the matching inputs, and a column-parallel layer in front leaves exactly these inputs. Each rank computes a
-# partial sum of *every* output: *y* = *y*₀ + *y*₁ + … So the forward pass ends with an all-reduce.
+# In a **row-parallel** layer each rank holds some rows of *A*, which are columns of PyTorch's weight. It needs only
+# the matching inputs, and a column-parallel layer in front leaves exactly these inputs. Each rank computes a partial
+# sum of *every* output, *y* = *y*₀ + *y*₁ + … So the forward pass ends with an all-reduce.
 #
-# PyTorch has an all-reduce that works with autograd, `torch.distributed.nn.functional.all_reduce`. Its backward
-# pass is an all-reduce too, so it sums the gradients of *y* over all ranks. Newer versions recommend
-# `_functional_collectives.all_reduce`, which has the same backward pass. The second half of the program above
-# used this function in a row-parallel layer on four ranks. The outputs are right, and each rank computes the same
-# loss from them.
+# The program above also ran a row-parallel layer on four ranks. It used
+# `torch.distributed.nn.functional.all_reduce`, an all-reduce that works with autograd. Its backward pass is an
+# all-reduce too, so it sums the gradients of *y* over all ranks. Newer versions recommend
+# `_functional_collectives.all_reduce`, which has the same backward pass. The outputs are right, and each rank
+# computes the same loss from them.
 #
 # **Predict.** By what factor are the **gradients of the weight** too large?
 
@@ -297,16 +296,15 @@ claim("and the gradients are too large by a factor of", gradient, least=3.999, m
 # From left to right you see X, A, Z = X A, the activation Y, B, the partial sum P and the output. The upper row
 # of a rank shows values, and the lower row shows gradients.*
 #
-# **Explain.** The gradients are four times too large. The function is not wrong, but it answers a different
-# question. It assumes that each rank has its **own** loss and that the sum of all losses counts. In tensor
-# parallelism all ranks compute the **same** loss from the same *y*. The loss counts once, and each rank already
-# has the whole gradient of *y*. Each partial sum gets exactly this gradient, without communication. With the
-# extra all-reduce, each further layer multiplies the gradient by four again. Adam hides a constant factor,
-# because it divides by the size of the gradients.
+# **Explain.** The gradients are four times too large. The function assumes that each rank has its **own** loss and
+# that the sum of all losses counts. In tensor parallelism all ranks compute the **same** loss from the same *y*. The
+# loss counts once, and each rank already has the whole gradient of *y*. Each partial sum needs exactly this
+# gradient, without communication. With the extra all-reduce, each further layer multiplies the gradient by four
+# again. Adam hides a constant factor, because it divides by the size of the gradients.
 #
-# The bias belongs to *y*, not to a partial sum. If you add it before the all-reduce, it is added four times. If
-# you keep a quarter of it on each rank, *y* is right, but each quarter receives the whole gradient and the bias
-# moves four times as far.
+# The bias belongs to *y*, not to a partial sum. If you add it before the all-reduce, it is added four times. With a
+# quarter of it on each rank, *y* is right. But each quarter receives the whole gradient, so the bias moves four
+# times as far.
 #
 # > **Exercise 13.3** — Write `SumOut` and the row-parallel layer. The argument *x* is this rank's slice of the
 # > inputs.
@@ -363,21 +361,21 @@ check.ex13_row(row_trial)
 # %% [markdown] id="attention-words"
 # An attention layer is the same pair. The matrix for queries, keys and values is column-parallel and is split so
 # that whole **heads** stay together. Each rank computes attention for its own heads without communication. The
-# output matrix is row-parallel. If queries, keys and values are stored in one weight, one after the other, its
-# first half does not contain half of the heads. This is why `code/parallel/context_parallel.py` orders the rows
-# head by head. In your own projects PyTorch can split such layers for you, with
+# output matrix is row-parallel. If one weight stores queries, keys and values one after the other, its first half
+# does not contain half of the heads. So `code/parallel/context_parallel.py` orders the rows head by head. PyTorch
+# can split such layers for you, with
 # [`parallelize_module`](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html).
 
 # %% [markdown] id="tokens-idea"
-# ## Sequence parallelism: how many bytes does it send?
+# ## How many bytes does sequence parallelism send?
 #
 # Norms, residuals and dropout lie between two pairs of parallel layers. They work on each token separately, but
 # so far every tensor rank computes and keeps them for all tokens. **Sequence parallelism** splits the tokens
 # here, so that each rank keeps only its own. In front of the column-parallel layer, an all-gather collects all
 # tokens. Behind the row-parallel layer, a reduce-scatter gives each rank the sum for its own tokens.
 #
-# Two collectives replace one all-reduce. The program below uses the ring of lesson 02 for both ways and counts
-# the bytes that a rank hands to `isend`.
+# So two collectives replace one all-reduce. The program below does both with the ring of lesson 02 and counts the
+# bytes that a rank sends.
 #
 # **Predict.** How many bytes do all-gather and reduce-scatter together send for each byte of the all-reduce?
 
@@ -467,20 +465,20 @@ claim("activations between the layers are smaller by a factor of", whole / own, 
 # %% [markdown] id="tokens-explain"
 # *"Predicted" is the formula of the ring, 2 (n − 1) / n times the size.*
 #
-# **Explain.** A ring all-reduce has two rounds. The first round leaves each rank with one finished part of the
-# sum, so it *is* a reduce-scatter. The second round hands out the parts, so it *is* an all-gather. Sequence
-# parallelism only separates the two rounds and computes the norms in between. It sends the same bytes and keeps a
-# quarter of the activations between the layers. The input of the matmul is still kept whole here. Megatron-LM
-# keeps only its own tokens and gathers once more in backward.
+# **Explain.** Both ways send the same bytes. A ring all-reduce has two rounds. The first round leaves each rank with
+# one finished part of the sum, so it *is* a reduce-scatter. The second round hands out the parts, so it *is* an
+# all-gather. Sequence parallelism only computes the norms between the two rounds, and each rank keeps a quarter of
+# the activations there. The input of the matmul is still kept whole here. Megatron-LM keeps only its own tokens and
+# gathers once more in backward.
 #
-# NCCL's rings send these bytes. The box communicates through gloo, which builds a reduce-scatter from a whole
-# all-reduce and sends more. So measure on the machine that you will use.
+# NCCL's rings send these bytes. The box uses gloo, which builds a reduce-scatter from a whole all-reduce and sends
+# more.
 #
 # ![The same two ranks. GatherTokens in front of them does an all-gather forward and a reduce-scatter backward. ScatterTokens behind them does the reverse. Outside the pair each rank holds its own tokens.](../images/token_pairs.svg)
 #
-# Sequence parallelism has a cost. Every rank holds the weights of the norms, but each rank sees only its own
-# tokens. **The gradients of these weights need one more sum** over the tensor group at the end of the step.
-# Context parallelism splits the tokens everywhere, so *all* gradients are summed over `dp` and `cp`.
+# Every rank holds the weights of the norms, but sees only its own tokens. So **the gradients of these weights need
+# one more sum** over the tensor group at the end of the step. Context parallelism splits the tokens everywhere, so
+# *all* gradients are summed over `dp` and `cp`.
 #
 # > **Exercise 13.4** — Write the pair. Use `all_gather_single(whole, mine)` and
 # > `reduce_scatter_single(mine, whole)` from lesson 11, which write into their first argument.
@@ -549,11 +547,11 @@ tokens_trial.watch()
 check.ex13_tokens(tokens_trial)
 
 # %% [markdown] id="order-idea"
-# ## Pipelines: can a schedule hang?
+# ## When does a pipeline schedule hang?
 #
-# Splitting a model between layers needs no new mathematics. A stage sends *y* to the next stage and receives its
-# gradient. The difficulty is the **order**. If you write a **schedule** as a generator, you can print it, draw it
-# and test it without any process. GPipe has the simplest schedule:
+# In a pipeline, a stage sends *y* to the next stage and receives its gradient. The difficulty is the order, the
+# **schedule**. If you write a schedule as a generator, you can print it, draw it and test it without any process.
+# GPipe has the simplest schedule:
 
 
 # %% id="order-gpipe"
@@ -567,10 +565,10 @@ def gpipe(stages, stage, micro_batches):
 show.pipeline([gpipe(4, stage, 8) for stage in range(4)], title="GPipe")
 
 # %% [markdown] id="order-predict"
-# The first stage of GPipe keeps the activations of all eight micro-batches. With 1F1B it keeps half of them
-# (lesson 07b). The program below runs the course's 1F1B on four stages, each with a small layer. The first run
-# uses `isend`, which starts to send and returns at once. The second run uses a plain `send`, which returns only
-# when the neighbour receives. Its time-out is three seconds.
+# The first stage of GPipe keeps the activations of all eight micro-batches. With 1F1B it keeps half of them (lesson
+# 07b). The program below runs 1F1B on four stages, each with a small layer. It first uses `isend`, which starts to
+# send and returns at once. Then it uses a plain `send`, which returns only when the neighbour receives. The time-out
+# of the `send` is three seconds.
 #
 # **Predict.** What happens with the plain `send`?
 
@@ -658,18 +656,17 @@ claim("with isend the gradients differ from the serial ones by at most", off_by,
 claim("micro-batches that the first stage keeps, p − r", int(stages.iloc[0, 1]), least=4, most=4)
 
 # %% [markdown] id="order-explain"
-# **Explain.** Follow stages 2 and 3. Stage 2 has finished two forward passes and sends micro-batch 1. Stage 3 has
-# just finished the backward pass of micro-batch 0 and sends the gradient to stage 2. Each waits for the other to
-# receive, so both hang. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages
-# hides the deadlock until the messages grow. GPipe never hangs, because it sends everything in one direction
-# first. Two cures are in use: `isend`, which returns at once, and `batch_isend_irecv`, which sends and receives
-# in one call.
+# **Explain.** A schedule hangs if two neighbours both send and wait for the other to receive. Stage 2 has finished
+# two forward passes and sends micro-batch 1. Stage 3 has just finished the backward pass of micro-batch 0 and sends
+# the gradient to stage 2. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages
+# hides the deadlock until the messages grow. GPipe never hangs, because it sends everything in one direction first.
+# The cures are `isend` and `batch_isend_irecv`, which sends and receives in one call.
 #
-# > **Exercise 13.5** — Write 1F1B. Stage *r* of *p* first runs just enough forward passes to be ready when its
-# > first gradient arrives. Then it alternates one forward and one backward pass, and finally it does the
-# > remaining backward passes. It must never keep more than *p* − *r* micro-batches. The whole must not take
-# > longer than GPipe, even with fewer micro-batches than stages. Ranks run your schedule and compare gradients,
-# > and the check tries 128 pipelines without any rank.
+# > **Exercise 13.5** — Write 1F1B. Stage *r* of *p* first runs just enough forward passes to be ready when its first
+# > gradient arrives. Then it alternates one forward and one backward pass, and finally it does the remaining
+# > backward passes. It must never keep more than *p* − *r* micro-batches. The schedule must not take longer than
+# > GPipe, even with fewer micro-batches than stages. Ranks run your schedule and compare gradients, and the check
+# > tries 128 pipelines without any rank.
 
 
 # %% id="order-own" tags=["exercise"]
@@ -697,11 +694,10 @@ mine = runpy.run_path(lab.work / "my_schedule.py")["one_f_one_b"]
 show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 
 # %% [markdown] id="order-why" tags=["solution"]
-# Micro-batch 0 passes through the *p* − *r* − 1 stages behind stage *r*. Meanwhile stage *r* does one forward
-# pass for each of these stages. Together with the first forward pass of the alternating phase it holds *p* − *r*
-# micro-batches, four on the first stage and one on the last. While the gradient comes back, the stage is idle:
-# this is the bubble in the picture. More forward passes in this time would keep more activations and finish no
-# sooner.
+# While micro-batch 0 passes through the *p* − *r* − 1 stages behind stage *r*, stage *r* does one forward pass for
+# each of them. With the first forward pass of the alternating phase it holds *p* − *r* micro-batches, four on the
+# first stage and one on the last. While the gradient comes back, the stage is idle, which is the bubble in the
+# picture. More forward passes in this time would keep more activations and finish no sooner.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Build an attention layer from your two classes and compare it with a serial one. Use four
@@ -711,13 +707,12 @@ show.pipeline([mine(4, stage, 8) for stage in range(4)], title="your 1F1B")
 # ## To take home
 #
 # - The first axis of an order varies fastest. Samples are distributed over the data axis only.
-# - Copied forward means summed backward, and summed forward means copied backward. Right outputs say nothing
-#   about gradients.
+# - Data copied in forward is summed in backward, and summed data is copied. Outputs can be right while gradients are
+#   wrong.
 # - Add a bias once, after the sum. Clone a slice, or the whole weight stays in memory.
-# - All-gather and reduce-scatter are the two rounds of one all-reduce. Sequence parallelism sends no more bytes
-#   and keeps fewer activations.
+# - Sequence parallelism sends no more bytes than an all-reduce and keeps fewer activations.
 # - If ranks hold different tokens, sum the gradients of their weights over these ranks.
-# - A schedule is data. Test it before you run it, and never let two neighbours both send first.
+# - Test a schedule before you run it, and never let two neighbours both send first.
 # - With torch's own tools: `parallelize_module` with a plan, and `SequenceParallel` in it; lesson 11b.
 
 # %% [markdown] id="clean-idea"

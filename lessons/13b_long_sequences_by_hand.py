@@ -1,11 +1,10 @@
 # %% [markdown] id="title"
 # # 13b Long sequences by hand
 #
-# A book, an hour of sound or a detailed weather map can be too long for one device. Tensor parallelism helps
-# little, because it splits attention into no more parts than there are heads. **Context parallelism** splits the
-# sequence itself: each rank holds some of the positions, with all layers and all weights. Only attention has to
-# change. In this lesson you distribute the positions evenly, write the attention, and find gradients that need
-# one more sum. Most sequences stay short here, so that four small devices finish in seconds.
+# A book, an hour of sound or a detailed weather map can be too long for one device. Tensor parallelism helps little,
+# because it splits attention into no more parts than there are heads. **Context parallelism** splits the sequence
+# itself: each rank holds some of the positions, with all layers and all weights. Only attention has to change. In
+# this lesson you distribute the positions evenly, write the attention, and find gradients that need one more sum.
 #
 # | | |
 # |---|---|
@@ -26,10 +25,9 @@ lab = Lab()
 # %% [markdown] id="pieces-idea"
 # ## How much longer does the rank with the late positions need?
 #
-# Norms, MLPs and residuals work on each position separately, so you can split them anywhere. **Causal attention**
-# is different. Each position looks back at all earlier positions, so late positions have more work. The program
-# below computes attention over 6144 positions on four ranks. It splits the sequence into eighths and gives each
-# rank two of them, in two ways:
+# Norms, MLPs and residuals work on each position separately. But in **causal attention** each position looks back at
+# all earlier positions, so late positions have more work. The program below computes attention over 6144 positions
+# on four ranks. It splits the sequence into eighths and gives each rank two of them, in two ways:
 #
 # | eighth of the sequence | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |
 # |---|---|---|---|---|---|---|---|---|
@@ -129,11 +127,11 @@ claim(
 # *"Predicted" distributes the measured time by the number of pairs of eighths: 3, 7, 11 and 15 in order, and 9
 # otherwise.*
 #
-# **Explain.** In order, rank 3 has 7 + 8 = 15 pairs and rank 0 has 1 + 2 = 3. But the step is not five times
-# longer, because it lasts as long as rank 3 needs: 15 instead of 9, or 1.67 times. The measured factor is
-# smaller, because each piece has costs that do not grow with its pairs, and ranks with equal counts are not
-# equally fast. The other ranks wait for rank 3, and no faster link helps them. Llama 3 splits its sequences into
-# [early and late pieces](https://arxiv.org/abs/2407.21783) too.
+# **Explain.** A step lasts as long as rank 3 needs for its pairs. Rank 3 has 15 pairs in order and 9 otherwise, a
+# factor of 1.67. The measured factor is smaller, because ranks with equal numbers of pairs are not equally fast. If
+# you guessed 5, you compared the 15 pairs of rank 3 with the 3 pairs of rank 0. The other ranks wait for rank 3, and
+# no faster link helps them. Llama 3 also splits its sequences into [early and late
+# pieces](https://arxiv.org/abs/2407.21783).
 #
 # ![Two triangles of squares, with eight rows of queries and eight columns of keys. Row n has n squares, because the nth eighth looks back at n eighths. In order, ranks 0 to 3 own two rows each from the top, which are 3, 7, 11 and 15 pairs. With early and late pieces each rank owns one row from the top and one from the bottom, which are 9 pairs for every rank.](../images/causal_pieces.svg)
 #
@@ -141,7 +139,7 @@ claim(
 # that computes it.*
 #
 # > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. All
-# > ranks must have equally many positions and equally many positions to look back at. The length is a multiple of
+# > ranks must have equal numbers of positions, and of positions to look back at. The length is a multiple of
 # > `2 * size`.
 
 
@@ -165,16 +163,15 @@ show.ranks([pieces(32, rank, 4) for rank in range(4)])
 # ## Which gradient needs one more sum?
 #
 # Each rank keeps the queries of its own positions and needs the keys and values of all positions. So the forward
-# pass gathers keys and values with an all-gather. Every rank used them, so the backward pass needs a
-# reduce-scatter, as you found in lesson 13.
+# pass gathers keys and values with an all-gather. The backward pass therefore needs a reduce-scatter, as in lesson
+# 13.
 
 # %% id="context-moves"
 show.moving.collective("all-gather", ranks=4)
 
 # %% [markdown] id="context-predict"
-# The program below does this on four ranks with the course's own attention, `code/parallel/context_parallel.py`.
-# It compares three results on each rank with the serial layer: the outputs, the gradient of *x* and the gradient
-# of the weights.
+# The program below does this on four ranks with the course's `code/parallel/context_parallel.py`. It compares the
+# outputs, the gradient of *x* and the gradient of the weights with the serial layer.
 #
 # **Predict.** Which of the three is wrong after `backward()`?
 
@@ -264,11 +261,10 @@ claim(
 claim("after one more sum over the ranks, it is off by", off["summed"], most=1e-8, unit="%")
 
 # %% [markdown] id="context-explain"
-# **Explain.** The gradient of the weights is wrong. The positions of each rank contributed a part of it, and no
-# rank has added these parts. As in data parallelism, the ranks hold the same weights and see different tokens. So
-# the gradients are summed over `dp` **and** `cp`, in the same all-reduce. If each rank averages its own loss, the
-# program divides after the sum. The sum is needed for every weight of the model, including norms and MLPs. A test
-# that compares only outputs and losses never finds the error.
+# **Explain.** The gradient of the weights is wrong, because no rank has added the parts from all positions. As in
+# data parallelism, the ranks hold the same weights and see different tokens. So the gradients of all weights,
+# including norms and MLPs, are summed over `dp` **and** `cp` in the same all-reduce. If each rank averages its own
+# loss, the program divides after the sum. A test that compares only outputs and losses never finds the error.
 #
 # > **Exercise 13b.2** — Write the attention of one head. You need the backward pass of `Gather`, the queries,
 # > keys, values and mask, and in `finish` the missing sum. `positions` contains the positions of the rows in `x`.
@@ -335,10 +331,10 @@ check.ex13b_context(context_trial)
 # %% [markdown] id="sent-idea"
 # ## How many bytes does context parallelism send?
 #
-# Let the unit be the activations that one layer hands to the next. In the forward pass each rank sends keys and
-# values around the ring, 2 × (*n* − 1) / *n* units, and in the backward pass as much again. Tensor parallelism
-# needs four all-reduces with two rounds each, 8 × (*n* − 1) / *n* units. In most models of today several query
-# heads share one head of keys and values. Then context parallelism sends less by the same factor.
+# The unit is the size of the activations between two layers. In the forward pass each rank sends keys and values
+# around the ring, 2 × (*n* − 1) / *n* units, and in the backward pass as much again. Tensor parallelism needs four
+# all-reduces with two rounds each, 8 × (*n* − 1) / *n* units. In most models of today several query heads share one
+# head of keys and values. Then context parallelism sends less by the same factor.
 
 # %% id="sent"
 tensor = 8 * (4 - 1) / 4
@@ -358,31 +354,31 @@ claim(
 # %% [markdown] id="sent-explain"
 # *Two nodes with four devices each, in the order `tp-cp-dp`.*
 #
-# Tensor parallelism sends most and cannot hide its messages behind computing, so it gets the fastest links. Context
-# parallelism comes next. Orders such as `tp-cp-dp` follow from this.
+# Context parallelism sends half as much as tensor parallelism, or less. Tensor parallelism also cannot hide its
+# messages behind computing, so it gets the fastest links, and context parallelism comes next. This is the order
+# `tp-cp-dp`.
 #
 # **Ulysses** ([Jacobs and others, 2023](https://arxiv.org/abs/2309.14509)) uses an **all-to-all**, in which each
-# rank sends a different piece to every other rank. It turns some positions of all heads into all positions of
-# some heads, and reverses this after attention. Ulysses sends less per rank the more ranks there are, but it
-# cannot use more ranks than heads.
+# rank sends a different piece to every other rank. It turns some positions of all heads into all positions of some
+# heads, and reverses this after attention. With more ranks, each rank sends less, but Ulysses cannot use more ranks
+# than heads.
 
 # %% [markdown] id="around-idea"
-# ## Attention without all keys in one place
+# ## How can a rank attend to more keys than it holds?
 #
-# The program above gathers all keys and values on every rank, so their memory does not shrink with more ranks. **Ring
-# attention** ([Liu and others, 2023](https://arxiv.org/abs/2310.01889)) passes them from rank to rank, piece by
-# piece. A rank computes with one piece while the next one arrives. The work of attention grows with the square of the
-# length, but a piece grows only with the length. So long sequences hide the messages behind computing. The course's
-# program does this with `--cp-comm-type p2p`.
+# The program above gathers all keys and values on every rank, so their memory does not shrink with more ranks.
+# **Ring attention** ([Liu and others, 2023](https://arxiv.org/abs/2310.01889)) passes them from rank to rank, piece
+# by piece. A rank computes with one piece while the next piece arrives. The work of attention grows with the square
+# of the length, but a piece grows only with the length. So long sequences hide the messages behind computing. The
+# course's program does this with `--cp-comm-type p2p`.
 #
-# A softmax needs the sum over all keys, which a rank never sees together. An **online softmax** keeps three things for
-# each query: the largest score so far $m$, the sum $s$ of all $e^{score - m}$, and the output $o$ before the division
-# by $s$. A new piece may contain a larger score. Then $m$ grows, and $s$ and $o$ are multiplied by
-# $e^{m_{old} - m_{new}}$. After the last piece, $y = o / s$, and $L = m + \ln s$.
+# A softmax needs the sum over all keys, which a rank never holds together. For each query, an **online softmax**
+# keeps the largest score so far $m$, the sum $s$ of all $e^{score - m}$, and the output $o$ before the division by
+# $s$. If a new piece contains a larger score, $m$ grows, and $s$ and $o$ are multiplied by $e^{m_{old} - m_{new}}$.
+# After the last piece, $y = o / s$, and $L = m + \ln s$.
 #
-# Backward needs the keys and values again, so they go round the ring a second time. With $L$, the probabilities of a
-# piece can be computed alone: $P = e^{S - L}$. In the formulas below, $*$ multiplies number by number, and $w$ is the
-# width of a head:
+# For the backward pass, the keys and values go round the ring again. With $L$, the probabilities of a piece are
+# $P = e^{S - L}$. In the formulas below, $*$ multiplies number by number, and $w$ is the width of a head:
 #
 # | gradient | of a piece |
 # |---|---|
@@ -391,10 +387,10 @@ claim(
 # | keys | $dK = dS^T Q / \sqrt{w}$, added up over all ranks |
 # | values | $dV = P^T dY$, added up over all ranks |
 #
-# > **Exercise 13b.3** — Write both directions of `RingAttention`. The function `pass_on` sends tensors to the next rank
-# > and returns the tensors of the rank before. The function `scores_of` computes the scores of your queries with a
-# > piece of the keys, and −∞ for a hidden key. The trial compares values and gradients with serial attention. It also
-# > counts what a rank keeps for backward.
+# > **Exercise 13b.3** — Write both directions of `RingAttention`. The function `pass_on` sends tensors to the next
+# > rank and returns the tensors of the rank before. The function `scores_of` computes the scores of your queries
+# > with a piece of the keys, and −∞ for a hidden key. The trial compares values and gradients with serial attention,
+# > and counts what a rank keeps for backward.
 
 # %% id="around-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_ring_attention.py"
@@ -479,17 +475,15 @@ around_trial.watch()
 check.ex13b_ring(around_trial)
 
 # %% [markdown] id="around-why" tags=["solution"]
-# Keys and values may stop one step before they are home again. Their gradients take this last step, which returns
-# them to their own rank. A ring sends keys and values twice, so it sends more bytes than the gather. In return, a rank
-# never holds all of them. Your `pass_on` waits at once. The course's program starts the messages first, then computes,
-# and waits last.
+# Keys and values may stop one step before their own rank, but their gradients must take this last step. A ring sends
+# keys and values twice, so it sends more bytes than the gather. In return, a rank never holds all of them. Your
+# `pass_on` waits at once. The course's program starts the messages first, then computes, and waits last.
 
 # %% [markdown] id="long-idea"
-# ## A sequence that does not fit on one device
+# ## Does a long sequence fit on four devices?
 #
 # A model of 2.4 million weights trains on sequences of 4,096 tokens. Weights, gradients and Adam's numbers need 36
-# MiB, however long the sequence is. The cell below computes what one sequence needs: activations and logits grow with
-# the number of tokens. Each device has 256 MiB.
+# MiB for any length. Activations and logits grow with the number of tokens. Each device has 256 MiB.
 
 # %% id="long-plan"
 LONG, MIB = 4096, 256
@@ -546,22 +540,21 @@ claim(
 )
 
 # %% [markdown] id="long-explain"
-# **Explain.** One device stops with an out-of-memory error, and four devices train. Context parallelism splits the
-# activations and the logits by four. The memory of a rank falls to more than a quarter, because weights and Adam's
-# numbers stay whole. Every rank also needs room for the keys and values that it gathers from the other ranks.
+# **Explain.** One device is out of memory, and four devices with context 4 train. Context parallelism splits the
+# activations and the logits by four. A rank still needs more than a quarter of the memory. It holds all weights and
+# Adam's numbers, and the gathered keys and values.
 #
-# Recomputing activations (lesson 09) or tensor parallelism would help here as well. With a million tokens, even the
+# Recomputation (lesson 09) or tensor parallelism would help here as well. With a million tokens, even the
 # activations of one layer do not fit on one device. Tensor ranks split them too, but a model cannot have more tensor
 # ranks than heads.
 
 # %% [markdown] id="weather-idea"
 # ## Which kind of parallelism makes a model fit?
 #
-# The patches of a weather map are a sequence too. Every patch looks at every other patch, so there is no mask and
-# ranks can take the patches in order. The program `train_vit.py` forecasts six hours ahead with such a model,
-# built from the layers of lesson 13 and the gathers of this lesson. The model has 14.7 million weights. With its
-# gradient and Adam's two numbers, each weight needs 16 bytes, 235 MB or 224 MiB in all. You have four devices
-# with 160 MiB each.
+# The patches of a weather map are a sequence too. Every patch looks at every other patch, so ranks can take the
+# patches in order. The program `train_vit.py` forecasts six hours ahead with the layers of lesson 13 and the gathers
+# of this lesson. The model has 14.7 million weights. With its gradient and Adam's two numbers, each weight needs 16
+# bytes, 235 MB or 224 MiB in all. You have four devices with 160 MiB each.
 #
 # **Predict.** What makes the model fit: tensor 4, context 4, either of them, or neither?
 
@@ -625,17 +618,16 @@ claim("number of the two runs that fit in 160 MiB", len(there), least=1, most=1)
 claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, unit="%")
 
 # %% [markdown] id="weather-explain"
-# **Explain.** Only tensor 4 fits. Context parallelism splits what grows with the *sequence*. Every rank still
-# holds all weights, all gradients and all numbers of Adam. DDP, which sums the gradients, even holds the
-# gradients twice. Tensor parallelism splits all weights except the embedding, the positions, the head and the
-# norms, so a rank holds slightly more than a quarter. A large model on large maps needs both. All four ranks read
-# the same samples, because samples are distributed over `dp` only.
+# **Explain.** Only tensor 4 fits. Context parallelism splits what grows with the *sequence*, and every rank still
+# holds all weights, all gradients and all numbers of Adam. DDP, which sums the gradients, even holds the gradients
+# twice. Tensor parallelism splits all weights except the embedding, the positions, the head and the norms, so a rank
+# holds slightly more than a quarter. A large model on large maps needs both.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - Causal attention has more work at late positions, so give each rank an early and a late piece.
-# - Queries stay, and keys and values travel. The backward pass of an all-gather is a reduce-scatter.
+# - Gather keys and values, and keep queries. The backward pass of an all-gather is a reduce-scatter.
 # - If ranks see different tokens, sum the gradients of all weights over `dp` and `cp`.
 # - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences
 #   need both.

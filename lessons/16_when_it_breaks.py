@@ -2,9 +2,9 @@
 # # 16 When it breaks
 #
 # Large jobs fail often. One run on 16 384 H100 GPUs had 419 unplanned interruptions in 54 days ([Llama 3,
-# 2024](https://arxiv.org/abs/2407.21783)). Most failures look alike from outside: the log goes silent, or hundreds of
-# ranks report an error that started on another rank. In this lesson you break runs on purpose and learn which tool
-# finds each fault. At the end you diagnose runs whose fault is unknown.
+# 2024](https://arxiv.org/abs/2407.21783)). Most failures look alike from outside. The log goes silent, or hundreds
+# of ranks report an error that started on another rank. Here you break runs on purpose and learn which tool finds
+# each fault. At the end you diagnose unknown faults.
 #
 # | | |
 # |---|---|
@@ -23,13 +23,11 @@ from course_lib import Lab, check, claim, fault, predict, read, shell, show, tri
 lab = Lab()
 
 # %% [markdown] id="diary-idea"
-# ## A healthy run first
+# ## What does a healthy run look like?
 #
-# You cannot recognise a broken run until you have looked at a healthy one. `fault.recipe` makes a very small training
-# run with two layers and ten steps. It is healthy unless you name a fault.
-#
-# The recipe sets `diary=True`: each rank writes **one line per step** into its own file. This needs no messages and
-# no waiting.
+# `fault.recipe` makes a very small training run with two layers and ten steps. It is healthy unless you name a
+# fault. The recipe sets `diary=True`, so each rank writes **one line per step** into its own file. These files are
+# the **diary** of the run.
 
 # %% id="diary"
 healthy = lab.submit(fault.recipe("healthy"))
@@ -49,15 +47,15 @@ of_step.drop(columns=["copy", "data", "iteration"]).set_index("rank")
 # | `memory_mib` | similar, and constant |
 # | `random`: a checksum of the generator's state | **different** on each rank; `None` without dropout, as here |
 #
-# Each fault in this lesson changes one of these columns. Megatron-LM compares checksums too, with the flag
+# Each fault in this lesson changes one of these columns. Megatron-LM compares checksums with the flag
 # `--check-weight-hash-across-dp-replicas-interval`.
 
 # %% [markdown] id="hang-idea"
-# ## A job hangs: which rank is the cause?
+# ## Which rank makes a job hang?
 #
-# In the next run, the thread that reads data for rank 2 ends at step 4, and rank 2 waits for data that never comes.
-# The other ranks go on to the all-reduce of the gradients and wait there. A collective has a **time-out**: a rank
-# that waits longer raises an error.
+# In the next run, the thread that reads data for rank 2 ends at step 4. Rank 2 waits for data that never comes. The
+# other ranks go on to the all-reduce of the gradients and wait there. A collective has a **time-out**: a rank that
+# waits longer raises an error.
 #
 # **Predict.** When the time-out is reached, which ranks have an error in the log?
 
@@ -90,9 +88,8 @@ time.sleep(1)
 print(hang.reason, "|", steps_seen(hang), "steps")
 
 # %% [markdown] id="stacks-idea"
-# The queue shows a hanging job as `running`. (A recorded job shows how it ended.) Watching the log does not help,
-# because a process that hangs prints nothing. Ask each process where it is instead: ask for its **stack**, the list
-# of calls it is in.
+# The queue shows a hanging job as `running`. (A recorded job shows how it ended.) The log does not help, because a
+# process that hangs prints nothing. But each process can print its **stack**, the list of calls it is in:
 
 # %% id="stacks"
 stacks = lab.stacks(hang)
@@ -105,21 +102,20 @@ claim("ranks that are not in the collective", len(odd), least=1, most=1)
 claim("the rank that is not in the collective", odd[0] if odd else -1, least=2, most=2)
 
 # %% [markdown] id="stacks-explain"
-# **Explain.** Three ranks are inside `all_reduce`; they wait, and nothing is wrong with them. One rank is somewhere
-# else, and its stack shows where to look. The rule for every hang is: **look for the rank that is not in the
-# collective**.
+# **Explain.** Three healthy ranks wait inside `all_reduce`. The stack of the fourth shows where the fault is. In
+# every hang, **look for the rank that is not in the collective**.
 #
-# Each program of the course makes this possible with one call at its start:
+# Each program of the course enables this with one call at its start:
 #
 #     faulthandler.register(signal.SIGUSR2, file=…, all_threads=True)
 #
-# When the signal arrives, Python writes the stacks of all its threads, even if no thread can run. `lab.stacks` starts
-# a small job step beside the hanging one with `srun --overlap --jobid=…`. That step sends the signal on each node. A
-# rank that has not started yet, or has gone, gives no answer, so ask after the log shows a step. For a program
-# without this call, use `py-spy dump --pid …` in the job step, if the site lets you inspect your processes.
+# When the signal arrives, Python writes the stacks of all its threads, even if no thread can run. With
+# `srun --overlap --jobid=…`, `lab.stacks` starts a small job step beside the hanging one, which sends the signal on
+# each node. A rank answers only after it has started. For a program without this call, use `py-spy dump --pid …` in
+# the job step, if your site allows it.
 #
-# Otherwise you wait for the time-out, and you pay for all devices meanwhile. The default is 10 minutes with NCCL and
-# 30 minutes with gloo. In the next run it is six seconds:
+# Without stacks you pay for all devices until the time-out. The default is 10 minutes with NCCL and 30 minutes with
+# gloo. In the next run it is six seconds:
 
 # %% id="timeout"
 short = lab.submit(fault.recipe("timeout", "stuck", rank=2))
@@ -145,39 +141,37 @@ claim("the rank that caused the hang", short.failure.rank, least=2, most=2)
 # %% [markdown] id="timeout-explain"
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and prints no message.](../images/hang.svg)
 #
-# **Explain.** Only ranks that waited report `Timed out`, and `srun` may end some of them before they can. This
-# program adds the lines with `note:`. A note lists further ranks with the same error. If a rank is not in a
-# collective when the others give up, its note says where it is. **The rank that reports an error is rarely the rank
-# that failed.** `run.failure` reads the whole log with this rule and lists the other errors as consequences.
+# **Explain.** Only ranks that waited report `Timed out`, and `srun` may end some of them before they can. The lines
+# with `note:` come from this program. A note lists further ranks with the same error, or the place of a rank outside
+# the collective. The verdict of `run.failure` uses the whole log and lists the other errors as consequences. **The
+# rank that reports an error is rarely the rank that failed.**
 #
-# PyTorch has its own **flight recorder** of the last collectives of each rank. `TORCH_FR_BUFFER_SIZE` sets how many
-# it keeps. With NCCL and `TORCH_NCCL_DUMP_ON_TIMEOUT`, PyTorch writes the record at a time-out. The recorder also
-# helps when all ranks are in a collective, but not in the same one. In this run, each rank writes its record when it
-# gives up:
+# PyTorch's **flight recorder** stores the last collectives of each rank, so it also helps when the ranks are in
+# different collectives. `TORCH_FR_BUFFER_SIZE` sets how many it stores. With NCCL and `TORCH_NCCL_DUMP_ON_TIMEOUT`,
+# PyTorch writes the record at a time-out. In this run, each rank writes its record when it gives up:
 
 # %% id="flight"
 print(short.flight)
 
 # %% [markdown] id="watchdog-idea"
-# ## Name the missing rank before the time-out
+# ## How can a job name the missing rank early?
 #
-# On 96 nodes with four devices each, a time-out of ten minutes costs 64 device-hours. A **watchdog** names the missing
-# rank within seconds. It is a thread on each rank, which goes on while the main thread waits in a collective. Its
-# messages must not need a collective, so the ranks use a **key-value store**:
+# On 96 nodes with four devices each, a time-out of ten minutes costs 64 device-hours. A **watchdog** names the
+# missing rank within seconds. It is a thread on each rank, and it runs while the main thread waits in a collective.
+# Its messages must not need a collective, so the ranks use a **key-value store**:
 #
 # | call | what it does |
 # |---|---|
 # | `store.set(key, text)` | writes a text for all ranks |
-# | `store.check([key])` | tells whether somebody has written this key |
-# | `store.get(key)` | returns the text as bytes; an error if nobody writes the key within a second |
+# | `store.check([key])` | tells whether any rank has written this key |
+# | `store.get(key)` | returns the text as bytes; an error if no rank writes the key within a second |
 #
-# Two things make it difficult. A rank that waits makes no step either, and it is healthy. And the clocks of two nodes
-# may differ by minutes.
+# A healthy rank that waits makes no step either, so a lack of steps does not show the missing rank. The clocks of
+# two nodes may differ by minutes.
 #
 # > **Exercise 16.1** — Write `Watchdog`. The main thread calls `arrive(number)` before each collective, and `stop()`
-# > after the last one. If ranks have waited for `timeout_s` seconds, your thread calls `accuse(ranks)` with a list of
-# > the missing ranks. In the trial all ranks wait in a real all-reduce, and the last rank is late, stalls or never
-# > comes.
+# > after the last one. If ranks have waited for `timeout_s` seconds, your thread calls `accuse(ranks)` with a list
+# > of the missing ranks. In the trial, the last rank is late, stalls or never comes to a real all-reduce.
 
 # %% id="watchdog-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_watchdog.py"
@@ -236,16 +230,16 @@ watchdog_trial.watch()
 check.ex16_watchdog(watchdog_trial)
 
 # %% [markdown] id="watchdog-why" tags=["solution"]
-# The waiting ranks have all reached the same collective, and the missing rank has not. A time-out counts from the last
-# moment at which any number changed, by the clock of the rank that looks. A program can then end the job at once, or
-# start it again without the missing node.
+# The waiting ranks have all reached the same collective, and the missing rank has not. The time-out counts from the
+# last change of any number, by the clock of the rank that checks. A program can then end the job at once, or restart
+# it without the missing node.
 
 # %% [markdown] id="mismatch-idea"
-# ## The ranks call different collectives
+# ## What happens if ranks call different collectives?
 #
-# In the next run, rank 2 brings half as many gradients as the others. This happens when a layer is frozen on one rank
-# only. We run it twice: with the default settings, and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With `DETAIL`, the
-# ranks compare what they are about to call *before* each collective.
+# In the next run, rank 2 brings half as many gradients as the others. This happens when a layer is frozen on one
+# rank only. The run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With
+# `DETAIL`, the ranks compare their calls *before* each collective.
 
 # %% id="mismatch"
 shape = fault.recipe("shape", "shape", rank=2)
@@ -263,12 +257,12 @@ claim("DETAIL names two sizes, and the larger is", max(sizes) / min(sizes),
       least=1.9, most=2.1, unit="times the smaller")  # fmt: skip
 
 # %% [markdown] id="mismatch-explain"
-# **Explain.** With the default settings you depend on luck. If the sizes do not match, one process fails in the
-# middle of the transfer. If two *different* collectives have equal sizes, they may even succeed and add unrelated
-# numbers. With `DETAIL`, the error names the rank, the operation and the shape.
+# **Explain.** With `DETAIL`, the error names the rank, the operation and the shape. With the default settings, the
+# result depends on luck. If the sizes do not match, one process fails in the middle of the transfer. If two
+# *different* collectives have equal sizes, they may even succeed and add unrelated numbers.
 #
-# Why is `DETAIL` not always on? It adds a small message to each collective, which takes some milliseconds here. A
-# step of this run has two collectives, and the first table shows how long a step is.
+# `DETAIL` adds a small message to each collective, which takes some milliseconds here. A step of this run has two
+# collectives, and the first table shows how long a step is.
 #
 # **Predict.** By what factor does `DETAIL` lengthen a step of a healthy run?
 
@@ -300,29 +294,27 @@ claim(
 
 # %% [markdown] id="detail-explain"
 # **Explain.** The extra cost is fixed *per collective*. A step of this run has only two, so the cost hardly shows.
-# With tensor parallelism a step has hundreds, and many take about as long as the comparison. On GPUs there is a
-# second cost: before each collective, the processes wait for each other on the CPU. The GPU then runs out of queued
-# work, and less communication overlaps with computation. Switch `DETAIL` on to find a fault, and then switch it off.
+# With tensor parallelism a step has hundreds, and many take about as long as the comparison. On GPUs, `DETAIL` also
+# makes the processes wait for each other on the CPU. The GPU then runs out of queued work, and less communication
+# overlaps with computation. So switch `DETAIL` on only to find a fault.
 
 # %% [markdown] id="meeting-idea"
-# ## Faults before the first step
+# ## Which faults come before the first step?
 #
-# Before training starts, each node must find its software, and all ranks must connect to one address and one port.
-# This is the **rendezvous**, the meeting point of all ranks. It fails in seven common ways, and each shows in the
-# **first** lines of the log:
+# Before training starts, each node must find its software, and all ranks must meet at one address and one port, the
+# **rendezvous**. Seven faults are common here, and each shows in the **first** lines of the log:
 #
 # | you see | cause |
 # |---|---|
-# | `ModuleNotFoundError`, `cannot import name`, on one node | this node has a different environment or an older module |
-# | `<urlopen error …>` | the program downloads something, and compute nodes have no internet (lesson 02): download it before the job |
+# | `ModuleNotFoundError`, `cannot import name`, on one node | a different environment or an older module |
+# | `<urlopen error …>` | compute nodes have no internet (lesson 02): download before the job |
 # | `Name or service not known`, or a time-out for a name | the host name is misspelt, or this node does not know it |
-# | `Connection refused`; only `timed out` if the library retries by itself, as torch does | nobody listens there: wrong port, wrong host, or rank 0 has died |
-# | a connection to `127.0.0.1` or to its own name, on a node that is not the first | the node takes itself for the first: `MASTER_ADDR=$(hostname)` in a script that every node runs |
+# | `Connection refused`; only `timed out` with torch, which retries by itself | no program listens there: wrong port, wrong host, or rank 0 has died |
+# | a connection to `127.0.0.1` or to its own name, on a node that is not the first | `MASTER_ADDR=$(hostname)` in a script that every node runs |
 # | nothing for a long time, then `timed out`, and no `refused` by hand either | the packets are dropped: a firewall, or the wrong network card |
-# | `EADDRINUSE`, `address already in use` | two programs want one port: another job, or a process left by an earlier one |
+# | `EADDRINUSE`, `address already in use` | another program has the port: another job, or an earlier process |
 #
-# You can test all of this in seconds and **without training**. The following job checks software, name, route and
-# port on each node:
+# The following job checks software, name, route and port on each node in seconds, **without training**:
 
 # %% id="meeting"
 ONE_LINERS = """
@@ -358,7 +350,7 @@ if meeting.text.count(" as 127.") == 2:
 
 # %% [markdown] id="meeting-see"
 # Each node prints its Python and torch, an address, one open port, and the answer of a wrong port. In the next run,
-# training makes the same mistake: rank 2 gets a wrong port.
+# rank 2 of a training gets a wrong port:
 
 # %% id="port"
 port = lab.submit(fault.recipe("wrong-port", "wrong-port", rank=2))
@@ -370,16 +362,16 @@ print(*[line[:260] for line in lines], port.failure.title, f"rank {port.failure.
 claim("the rank that did not come to the rendezvous", port.failure.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
-# **Explain.** The network library on rank 2 prints the address and port that it tried. Rank 2 prints them too, unless
-# it is ended first. A waiting rank prints the right address and *which* rank did not come. It knows this because each
-# rank first leaves its name at the rendezvous. Torch retries a refused port silently and reports only its time-out.
-# Test the port by hand, as above, to see `Connection refused`.
+# **Explain.** The network library on rank 2 prints the address and port that it tried. A waiting rank prints the
+# right address and *which* rank did not come, because each rank first writes its name to the rendezvous. Torch
+# retries a refused port silently and reports only its time-out. Test the port by hand, as above, to see
+# `Connection refused`.
 
 # %% [markdown] id="gone-idea"
-# ## A killed process prints nothing
+# ## What is left of a killed process?
 #
-# A process that is killed leaves no message, and neither does a node that fails. In the next run, all processes of
-# one node are killed in step 4.
+# A killed process prints no message, and neither does a failed node. In the next run, all processes of one node are
+# killed in step 4.
 
 # %% id="gone"
 gone = lab.submit(fault.recipe("gone", "node-dies", rank=2))
@@ -392,23 +384,22 @@ claim("ranks that were killed", len(gone.failure.ranks), least=2, most=2, unit="
 claim("the first killed rank", min(gone.failure.ranks), least=2, most=2)
 
 # %% [markdown] id="gone-explain"
-# **Explain.** The launcher tells you what happened. `srun` prints the tasks and their node. `torchrun` prints exit
-# code −9, which is minus the number of the signal.
+# **Explain.** The launcher reports the end of a process. `srun` prints the tasks and their node. `torchrun` prints
+# exit code −9, which is minus the number of the signal.
 #
-# `ExitCode` holds an exit code and a signal. The step shows `0:15`, because `srun` sent SIGTERM (signal 15) to the
-# remaining tasks. The script ended with 143, which is 128 + 15; `sacct` subtracts 128 and shows `15:0`. Neither
-# number is the cause.
+# To find the cause, count the killed tasks. If one task was killed, the node most often ran out of memory, and the
+# kernel killed the largest process. Then `sacct` shows `OUT_OF_MEMORY`, or the node's own log says so. If all tasks
+# of a node are gone, the node failed. If Slurm notices, the state is `NODE_FAIL`. All other errors in the log come
+# from ranks that lost their peers.
 #
-# To find the cause, count the tasks that were killed. If it is one task, the node most often ran out of memory, and
-# the kernel killed the largest process. In that case `sacct` shows `OUT_OF_MEMORY`, or the node's own log says so. If
-# all tasks of a node are gone, the node failed. If Slurm notices, the state is `NODE_FAIL`. All other errors in the
-# log come from ranks that lost their peers.
+# `ExitCode` holds an exit code and a signal, and neither is the cause. The step shows `0:15`, because `srun` sent
+# SIGTERM (signal 15) to the remaining tasks. The script ended with 143 = 128 + 15, and `sacct` shows this as `15:0`.
 
 # %% [markdown] id="disk-idea"
-# ## The disk is full
+# ## Does a full disk stop the run?
 #
 # Checkpoints are large, and disks are shared. In the next run the disk is full from step 4 on, and a checkpoint is
-# due every third step. Does the run stop?
+# due every third step.
 
 # %% id="disk"
 disk = lab.submit(fault.recipe("disk", "disk-full"))
@@ -428,20 +419,18 @@ newest = disk.folder / "checkpoints" / "latest_checkpointed_iteration.txt"
 claim("the step of the last good checkpoint", int(newest.read_text()), least=3, most=3)
 
 # %% [markdown] id="disk-explain"
-# **Explain.** The training goes on, but only the checkpoint of step 3 exists. `[Errno 28] No space left on device`
-# comes from the operating system; for a quota it is `Disk quota exceeded`. Rank 0 reports the error on behalf of all
-# ranks that write.
+# **Explain.** The training goes on, but only the checkpoint of step 3 exists. The operating system reports
+# `[Errno 28] No space left on device`, or `Disk quota exceeded` for a quota.
 #
-# This program continues because a later checkpoint may find room. If the last checkpoint fails, it ends with an
-# error, because its work would be lost. Many programs end at the first failure. `df -h` and your site's quota command
-# show how much space is left. Delete old checkpoints now. For the next run, keep only the last few or write to a
-# scratch file system.
+# This program continues because a later checkpoint may find room, and it ends with an error only if the last one
+# fails. Many programs end at the first failure. `df -h` and your site's quota command show how much space is left.
+# Keep only the last few checkpoints, or write to a scratch file system.
 
 # %% [markdown] id="leak-idea"
-# ## A memory leak on one rank
+# ## Why does memory grow on one rank?
 #
-# "Out of memory" has two causes. Either one allocation is too large, or the program keeps something that it should
-# free. The second is a **leak**: memory grows until the run fails. In the next run, rank 2 keeps a copy of its
+# A run is out of memory because one allocation is too large, or because of a **leak**. A program with a leak keeps
+# something that it should free, and its memory grows until it fails. In the next run, rank 2 keeps a copy of its
 # weights and gradients "for a plot", which adds 5 MB in every step. Each device has 205 MiB, and `memory_mib` in the
 # first table shows how much a healthy run uses.
 #
@@ -476,17 +465,17 @@ claim(
 )
 
 # %% [markdown] id="leak-explain"
-# **Explain.** The error message names the tensor that did not fit. Its size is ordinary, and it is not the cause. (If
-# its size equals the slope, that is a coincidence.) The **slope** of the memory curve names the rank and how much it
-# keeps in each step: one copy of all weights and gradients. If you divided the free memory by 5 MB, you came within a
-# few steps, because the memory of a process can be counted in several ways.
+# **Explain.** The **slope** of the memory curve shows the rank and what it keeps in each step, one copy of its
+# weights and gradients. The error message names only the tensor that did not fit, and it can be any tensor. If you
+# divided the free memory by 5 MB, you came within a few steps. The memory of a process can be counted in several
+# ways.
 #
-# A curve that stays level and then jumps shows the other cause: a long sample, or an uneven pipeline stage as in
+# A curve that stays level and then jumps shows the other cause, a long sample or an uneven pipeline stage as in
 # lesson 06. The most common leak in PyTorch is `total += loss`. It keeps the loss *with its whole graph*, while
 # `loss.item()` keeps only a number.
 
 # %% [markdown] id="slow-idea"
-# ## One slow device
+# ## Which device is slow?
 #
 # A device that is too hot lowers its clock. In the next run, everything that rank 2 computes takes three times as
 # long. The other ranks wait for it in every step. The first table shows `own_ms`, the rank's own computing, and
@@ -520,7 +509,10 @@ else:
     print("other ranks compute while rank 2 sleeps. Separate devices could not do this.")
 claim("the slow rank is rank 2", own_ms.idxmax(), least=2, most=2)
 claim(
-    "its own time, compared with the other ranks'", own_ms[2] / others_ms, least=1.8, unit="times"
+    "own time of rank 2, compared with the other ranks",
+    own_ms[2] / others_ms,
+    least=1.8,
+    unit="times",
 )
 claim("step time of the slowest rank, compared with the fastest",
       by_rank["step_ms"].median().max() / by_rank["step_ms"].median().min(),
@@ -530,20 +522,18 @@ claim("step time of the slowest rank, compared with the fastest",
 # **Explain.** All ranks lose most of the time that rank 2 loses, because they wait for the last rank in every step.
 # The factor is less than 3, because messages and Python take as long as before.
 #
-# `step_ms` is similar on all four ranks. It differs only by the update of the weights, after which no rank waits
-# within the step. The **own** time, without messages, shows which rank is slow. A slow rank of this kind is called a
-# **straggler**. Lesson 05 found one with a profile, but this column costs nothing and is already there when it
-# happens.
+# The column `own_ms`, without messages, shows the slow rank, the **straggler**. `step_ms` is similar on all four
+# ranks and does not show it. Lesson 05 found a straggler with a profile, but this column costs nothing.
 #
 # A straggler causes no error and no exit code, and `sinfo` shows its node as usual. Leave the node out with
 # `--exclude=<node>`, and tell the people who run the cluster.
 
 # %% [markdown] id="nan-idea"
-# ## NaN from one bad sample
+# ## Which rank did a NaN come from?
 #
-# One sample in the data of this run has no token that counts. Its mean loss is 0 / 0, which is NaN, and one NaN makes
-# a whole sum NaN. One step later every weight on every rank would be NaN. Training therefore stops at the first NaN.
-# Which rank did it come from?
+# One sample in the data of this run has no token that counts. Its mean loss is 0 / 0, which is NaN, and one NaN
+# makes a whole sum NaN. One step later every weight on every rank would be NaN. Training therefore stops at the
+# first NaN.
 
 # %% id="nan"
 bad = fault.recipe("bad-sample", "bad-sample", rank=2, save=True, save_interval=2)
@@ -557,10 +547,10 @@ for found in nan.diary.findings:
 
 # %% [markdown] id="nan-explain"
 # **Explain.** Before the sum, the loss of only **one** rank is NaN, and the diary has the samples that this rank had
-# read. Is the sample bad, or the device? **Bisect**: go back to the last good checkpoint, and run the same steps with
-# the same data **on other devices**. If the same *sample* fails again, the data are bad. If the same *device* fails
-# with different samples, the device is bad. On the box all devices are processors of one machine, so you can use the
-# same ones.
+# read. To tell a bad sample from a bad device, **bisect**. Go back to the last good checkpoint, and run the same
+# steps with the same data **on other devices**. If the same *sample* fails again, the data are bad. If the same
+# *device* fails with different samples, the device is bad. On the box, use the same devices, because all are
+# processors of one machine.
 #
 # The next run repeats the steps with `detect_anomaly`. Autograd then checks every gradient, and stops at the
 # operation that produced the first NaN:
@@ -583,14 +573,14 @@ claim("steps that were repeated to find the NaN", from_checkpoint, least=2, most
 claim("the rank of the NaN in the repeated run", again.failure.rank, least=2, most=2)
 
 # %% [markdown] id="anomaly-explain"
-# **Explain.** The message names an operation, and the log above it shows its line in the forward pass: the division
-# by the number of tokens. Autograd may stop one operation later than you expect, because 0 / 0 becomes infinity times
-# zero in the backward pass. The cure is `clamp(min=1)` on the number of tokens, or a filter on the data. Checking
-# every gradient takes time, so do it only for the steps between the checkpoint and the NaN.
+# **Explain.** The message names an operation. The log above it shows its line in the forward pass, the division by
+# the number of tokens. Autograd may stop one operation later, because 0 / 0 becomes infinity times zero in the
+# backward pass. The cure is `clamp(min=1)` on the number of tokens, or a filter on the data. Check every gradient
+# only between the checkpoint and the NaN, because it takes time.
 
 # %% [markdown] id="explode-idea"
-# A learning rate that is too high also leads to NaN, but then no single sample is the cause. In the next run the rate
-# is too high from step 4 on. On which rank does the loss rise first?
+# A learning rate that is too high also leads to NaN, but then no single sample is the cause. In the next run the
+# rate is too high from step 4 on. On which rank does the loss rise first?
 
 # %% id="explode"
 explode = lab.submit(fault.recipe("explode", "exploding"))
@@ -605,20 +595,19 @@ claim("ranks whose loss explodes in the same step",
       (losses.iloc[-1] > 3 * losses.iloc[0]).sum(), least=4, most=4, unit="ranks")  # fmt: skip
 
 # %% [markdown] id="explode-explain"
-# **Explain.** It rises on all ranks in the same step. A bad update reaches every copy of the weights, so every loss
-# rises in the next step, although all samples are good. The sum of the gradients is then NaN on every rank. The log
-# names the first rank that reported it, and lists the others after `note:`. The message also names the cure: a lower
-# rate, a longer warm-up, or clipping.
+# **Explain.** The loss rises on all ranks in the same step, although all samples are good. A bad update reaches
+# every copy of the weights. The sum of the gradients is then NaN on every rank. The cure is a lower rate, a longer
+# warm-up, or clipping.
 
 # %% [markdown] id="silent-idea"
 # ## Runs that finish and are wrong
 #
 # The worst faults do not end a run. In the first of the next runs, all ranks read the same samples, because the
-# sampler was not told its rank. In the second, rank 2 starts with different weights. A third run is healthy, but uses
-# another seed.
+# sampler was not told its rank. In the second, rank 2 starts with different weights. A third run is healthy, but
+# uses another seed.
 #
-# **Predict.** How do the loss curves of the two faulty runs look? Say "alike" if each loss falls at least half as far
-# as the healthy loss, and "far off" if it falls less.
+# **Predict.** How do the loss curves of the two faulty runs look? "alike" means that each loss falls at least half
+# as far as the healthy loss.
 
 # %% id="silent-guess"
 ### BEGIN SOLUTION
@@ -664,9 +653,9 @@ claim("faults that the diary finds in these two runs",
 claim("faults that it finds in the healthy run", len(healthy.diary.findings), most=0)
 
 # %% [markdown] id="silent-explain"
-# **Explain.** The loss falls in every run. Different weights on rank 2 change it less than another seed does. Equal
-# samples slow the training: four devices learn no more than one would, at four times the cost. You can see this
-# beside the healthy curve, but you seldom have one. Alone, the curve looks like a learning rate that could be better.
+# **Explain.** The loss falls in every run. Different weights on rank 2 change the loss less than another seed does.
+# Equal samples slow the training, because four devices learn no more than one would, at four times the cost. You can
+# see this only beside a healthy curve, and you seldom have one.
 #
 # **Invariants** show these faults. An invariant is a statement that must hold at every step of any training:
 #
@@ -679,14 +668,13 @@ claim("faults that it finds in the healthy run", len(healthy.diary.findings), mo
 # | the first loss is close to ln(vocabulary) | shifted labels, a wrong mean, a checkpoint that was not loaded |
 # | each token has the same weight in the mean loss | a mean of the ranks' means with unequal token counts (`code/weigh_tokens.py`, lesson 10) |
 #
-# A checksum of all weights needs one pass over them, and comparing one number per rank is almost free. Add these
-# checks before you need them.
+# A checksum needs one pass over all weights, and comparing one number per rank is almost free. Add these checks
+# before you need them.
 
 # %% [markdown] id="real-idea"
-# ## What a real cluster adds
+# ## Which lines does a real cluster add?
 #
-# Some faults cannot be created on a laptop, but they also leave lines in a log. Each line in this table has the form
-# in which machines print it. In a real log it is the one line among thousands that matters:
+# Some faults cannot be created on a laptop. They leave lines like these in a log, each among thousands of others:
 
 # %% id="real"
 LINES = {
@@ -707,12 +695,12 @@ pd.DataFrame(LINES.items(), columns=["what happened", "the line in the log"]).st
 
 # %% [markdown] id="real-explain"
 # The first four lines are in the *node's* log (`dmesg`, `nvidia-smi -q`), which you may have to ask for. `sinfo -R`
-# shows why nodes are drained. The last two lines are in your own log. Read the last one like the hang above: rank 0
-# *waited*. `SeqNum=2` means its second collective, so the job failed at start-up.
+# shows why nodes are drained. The last two lines are in your own log. In the last one, rank 0 *waited*, as in the
+# hang above. `SeqNum=2` means its second collective, so the job failed at start-up.
 #
-# The next log puts these lines in order. Rank 1 reports its own error ten minutes before the other ranks time out,
-# and in a real log many lines lie between. This delay occurs if the failed rank cannot exit, or if nothing ends the
-# job when it does. With `--kill-on-bad-exit` or torchrun, the other ranks end within seconds.
+# In the next log, rank 1 reports its own error ten minutes before the other ranks time out. This delay occurs if the
+# failed rank cannot exit, or if nothing ends the job when it does. With `--kill-on-bad-exit` or torchrun, the other
+# ranks end within seconds.
 
 # %% id="real-read"
 log = [
@@ -730,7 +718,7 @@ print(read.failure(file))
 claim("the first cause is on rank", read.failure(file).rank, least=1, most=1)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# ## Which question first
+# ## Which question first?
 #
 # ![A ladder of questions. Did it make a step? If not: the environment or the rendezvous. Did it finish well? The diary. Is it still running, and silent? Stacks of all ranks. Out of memory? The slope. Is any value NaN? The rank whose loss was NaN first. Was a process killed? One task, or a node. If not, the log says why: its first error.](../images/which_fault.svg)
 #
@@ -738,12 +726,12 @@ claim("the first cause is on rank", read.failure(file).rank, least=1, most=1)
 #
 # > **Exercise 16.2** — Find an unknown fault. `lab.mystery(1)` submits a run with one fault; its name and its script
 # > do not show which. Examine it with `run.failure`, `run.diary.findings`, `show.diary`, and `lab.stacks` while it
-# > runs. Choose the cause and the cure from the two lists, by name or by number. Give the rank and the node that have
-# > the fault: `None` if it is no single one, and a list if it is all ranks of a node. A traceback may lead into
-# > `code/faults/`, which holds the faults of this course. In real life it would lead into your program.
+# > runs. Choose the cause and the cure from the two lists, by name or by number. Give the rank and the node that
+# > have the fault. Give `None` if no single rank or node has it, and a list if all ranks of a node have it. A
+# > traceback may lead into `code/faults/`, which holds the faults of this course.
 # >
-# > The cell below waits until the run has ended, which is enough for most cases. Its time-out is six seconds. To ask
-# > a run *while it hangs*, submit the same case again with a longer time-out:
+# > The cell below waits until the run has ended. The time-out of the run is six seconds. To ask the run *while it
+# > hangs*, submit the same case again with a longer time-out:
 # > `lab.submit(one.recipe.but(name="once-more", distributed_timeout_seconds_after_init=100))`.
 
 # %% id="ex2-run" tags=["exercise"]
@@ -771,9 +759,9 @@ cause, rank, node, cure = (
 check.ex16_warm_up(one, cause, rank, node, cure)
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 16.3** — Choose any other seed, and as many as you like. Each seed is another case, and the check keeps
-# > your score over the first ten. Your first answer that the check can read counts; a typo does not. The cases cover
-# > 22 causes, and 22 consecutive seeds have each cause once.
+# > **Exercise 16.3** — Choose any other seed, and as many as you like. Each seed is another case, and the check
+# > keeps your score over the first ten. Your first answer that the check can read counts; a typo does not. The cases
+# > cover 22 causes, and 22 consecutive seeds have each cause once.
 
 # %% id="ex3-run" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -799,21 +787,20 @@ cause, rank, node, cure = (
 check.ex16_mystery(case, cause, rank, node, cure)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# One order of questions works for all cases. Did the run end, and how? (`run.state`, `run.failure`.) Did it make
-# steps? If not, check the environment or the rendezvous. Did it stop in the middle? Find the rank that was not in a
-# collective. Did it end well? Read the diary: weights, samples, order, random numbers, own time, memory.
+# The ladder of questions works for all cases. `run.state` and `run.failure` show whether and how the run ended. If
+# it ended well, read the weights, samples, order, random numbers, own times and memory in its diary.
 
 # %% [markdown] id="home"
 # ## To take home
 #
 # - The rank that reports an error is rarely the rank that failed. Look for the rank that says something *different*,
 #   or nothing.
-# - A hang: get the stacks of all ranks, and find the rank that is not in the collective. Set the time-out yourself.
-# - A mismatch: use `TORCH_DISTRIBUTED_DEBUG=DETAIL` in one run.
-# - A failed rendezvous: test name, route and port with three lines of `srun` before any training.
-# - Memory: look at the slope. A straggler: look at each rank's own time. A NaN: find the rank and the sample, from
-#   the last good checkpoint.
-# - A run that looks healthy may still be wrong, so write down checksums of weights and samples.
+# - In a hang, get the stacks of all ranks, and find the rank that is not in the collective. Set the time-out
+#   yourself.
+# - For a mismatch, use `TORCH_DISTRIBUTED_DEBUG=DETAIL` in one run.
+# - For a failed rendezvous, test name, route and port with three lines of `srun`.
+# - A slope shows a leak, and each rank's own time shows a straggler. For a NaN, find the rank and the sample.
+# - A run that looks healthy may be wrong, so write down checksums of weights and samples.
 #
 # **Reference.** The Llama 3 Herd of Models, 2024: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783).
 

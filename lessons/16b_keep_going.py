@@ -1,10 +1,9 @@
 # %% [markdown] id="title"
 # # 16b Keep going
 #
-# A training of weeks ends many times before it is finished. Either someone restarts it at three in the morning, or it
-# restarts by itself and loses little. In this lesson a job is removed from its nodes and comes back without help. A
-# disk fills up, and no good checkpoint is lost. Then you compute how often to save, from a failure rate and two times
-# that you measure.
+# A training of weeks is interrupted many times, so it must restart by itself and lose little. In this lesson a job
+# is removed from its nodes and restarts without help. A disk fills up, and no good checkpoint is lost. Then you
+# compute how often to save, from a failure rate and two times that you measure.
 #
 # | | |
 # |---|---|
@@ -23,16 +22,16 @@ from course_lib import Lab, check, claim, fault, plan, predict, read, show, tria
 lab = Lab()
 
 # %% [markdown] id="requeue-idea"
-# ## A preempted job comes back
+# ## How does a preempted job continue?
 #
 # If a job of higher priority arrives, Slurm can take your nodes back. Your job is **preempted**. Unless you refused
-# it, the job is also **requeued**: it goes back into the queue and starts again. The same happens after a node
-# failure or a service of the cluster. It also happens at the time limit, if the script asks for it. A job needs four
-# things to survive:
+# it, the job is also **requeued**, which means that it goes back into the queue and starts again. The same happens
+# after a node failure or maintenance of the cluster, and at the time limit if the script asks for it. Four parts
+# must work together:
 #
 # | part | what it does |
 # |---|---|
-# | Slurm | sends SIGTERM to all processes, and SIGKILL some seconds later (`KillWait`, `GraceTime`); `--signal=TERM@120` asks for a warning 120 s before the time limit |
+# | Slurm | sends SIGTERM to all processes, and SIGKILL some seconds later (`KillWait`, `GraceTime`); with `--signal=TERM@120`, SIGTERM comes 120 s before the time limit |
 # | the program | on SIGTERM, it finishes the step, saves and ends (`--exit-signal-handler`); the signal reaches ranks in different steps, so they vote in each step on whether it is the last |
 # | the job script | always starts with `--load` from the folder into which it saves, which may be empty |
 # | the log | `--open-mode=append`; otherwise the second start deletes the first log |
@@ -93,25 +92,25 @@ claim(
 claim("largest difference from the undisturbed run", differ, most=0, unit="nats")
 
 # %% [markdown] id="requeue-explain"
-# **Explain.** No step is lost and none is repeated, because each start ended with a checkpoint. The losses are equal
-# to the last digit. A checkpoint holds *everything* that the next step depends on: the weights, Adam's two moments
-# and step count, the loss scale, and the number of consumed samples. The order of the samples and the random numbers
+# **Explain.** The run executes 30 steps. No step is lost and none is repeated, because each start ended with a
+# checkpoint. A checkpoint contains *everything* that the next step depends on: the weights, Adam's two moments and
+# step count, the loss scale, and the number of consumed samples. The order of the samples and the random numbers
 # follow from this number (lesson 03).
 #
-# If a checkpoint lacks one of these, the run continues, but it becomes a different run. So make this test with your
-# own program: *stop, continue, compare bit for bit*. A requeued job waits before it starts again, two minutes on a
-# real Slurm and five seconds on the box.
+# If a checkpoint lacks one of these, the run continues, but it becomes a different run. Here the losses are equal to
+# the last digit. Test your own program in the same way: *stop, continue, compare bit for bit*. A requeued job waits
+# before it starts again, two minutes on a real Slurm and five seconds on the box.
 
 # %% [markdown] id="resume-idea"
-# ## Your own program comes back
+# ## How does your own program continue?
 #
-# Now you write what `--exit-signal-handler` does. SIGTERM may arrive in the middle of a step, when some gradients are
-# summed and others are not. So a **signal handler** only notes that the signal came. The step ends, and then the
-# program saves. The signal reaches one rank first, and a rank that stops alone leaves the others waiting in their next
-# all-reduce. So all ranks need to agree after each step.
+# You write what `--exit-signal-handler` does. SIGTERM may arrive in the middle of a step, when some gradients are
+# summed and others are not. So a **signal handler** only notes that the signal came, and the program saves after the
+# step. If one rank stops alone, the others wait in their next all-reduce. So all ranks must agree after each step
+# whether to stop.
 #
-# The model below has dropout, and each rank drops other numbers. A random number generator is a state too.
-# `torch.get_rng_state()` returns it, and `torch.set_rng_state(…)` puts it back.
+# The model below has dropout, and each rank drops different numbers. The state of the random number generator must
+# be saved too. `torch.get_rng_state()` returns it, and `torch.set_rng_state(…)` restores it.
 #
 # > **Exercise 16b.1** — Complete `train`, so that it survives SIGTERM. It saves in `folder` and continues from there.
 # > The trial trains on 1, 2, 3 and 4 ranks. It sends SIGTERM to one rank in two steps, and starts the program again
@@ -179,15 +178,14 @@ resume_trial.watch()
 check.ex16b_resume(resume_trial)
 
 # %% [markdown] id="resume-why" tags=["solution"]
-# Each missing part shows in another way. Without the random state, the first loss of a start differs. Without Adam's
-# state, the first loss is right and the second loss differs. Without the vote, the run hangs. The rename at the end is
-# the topic of the next section.
+# Without the random state, the first loss of a start differs. Without Adam's state, the first loss is right and the
+# second loss differs. Without the vote, the run hangs. The next section explains the rename at the end.
 
 # %% [markdown] id="disk-idea"
-# ## A node dies while it saves
+# ## What is left if a node fails while it saves?
 #
-# A node that dies sends no signal, and it may die while it saves. What is in the folder then? And what happens if the
-# disk is full?
+# A node that fails sends no signal, and it may fail while it saves. What does the folder contain then, and what does
+# it contain if the disk is full?
 
 # %% id="disk"
 full = lab.submit(fault.recipe("disk-full", "disk-full", iteration=6))
@@ -199,12 +197,12 @@ for run in (full, killed):
     print(*sorted(f"    {path.name}" for path in (run.folder / "checkpoints").iterdir()), sep="\n")
 
 # %% [markdown] id="disk-explain"
-# **Explain.** The program writes a checkpoint into a folder called *unfinished*, and adds a checksum of each file at
-# the end. **One rename** then gives the folder its final name. So a folder with a final name holds a complete
-# checkpoint. The tracker file names the newest checkpoint and is replaced in the same way.
+# **Explain.** A folder with a final name contains a complete checkpoint. The program writes a checkpoint into a
+# folder called *unfinished*, and adds a checksum of each file at the end. **One rename** then gives the folder its
+# final name. The tracker file names the newest checkpoint and is replaced in the same way.
 #
-# The run with the full disk continued, but it ended with an error, because its last checkpoint is missing. The killed
-# program left `saving.lock`, which keeps two programs from saving in one folder at the same time.
+# The run with the full disk continued, but it ended with an error, because its last checkpoint is missing. The
+# killed program left `saving.lock`, which prevents two programs from saving in one folder at the same time.
 #
 # A rename does not protect a checkpoint *afterwards*. In the next run, a file of the newest checkpoint loses its
 # second half:
@@ -225,16 +223,16 @@ first = int(onwards.log.iterations["iteration"].iloc[0])
 claim("first step after a damaged checkpoint of step 9", first, least=7, most=7)
 
 # %% [markdown] id="damaged-explain"
-# **Explain.** The program skips the damaged checkpoint with a warning and loads the last good one. So keep more than
-# one. If all are damaged, the run ends. Starting again with random weights would look like a run that continues.
+# **Explain.** The program skips the damaged checkpoint with a warning and loads the last good checkpoint. So keep
+# more than one. If all are damaged, the run ends, because a start with random weights would look like a run that
+# continues.
 
 # %% [markdown] id="interval-idea"
 # ## How often should you save?
 #
-# Training stands still while a checkpoint is written, and after a failure it repeats the work since the last
-# checkpoint. If you save often, you lose time to saving. If you save rarely, you lose time to repeating. Let a
-# checkpoint take `C` seconds, and let a failure come every `M` seconds on average. An interval of `T` seconds then
-# loses about
+# If you save often, you lose time to saving. If you save rarely, you lose time to repeating steps after a failure.
+# Let a checkpoint take `C` seconds, and let a failure come every `M` seconds on average. An interval of `T` seconds
+# then loses about
 #
 # > $C / T$ of the time to saving and $T / 2M$ to repeating. The sum is smallest at $T = \sqrt{2 C M}$ ([Young
 # > 1974](https://doi.org/10.1145/361147.361115)).
@@ -242,9 +240,9 @@ claim("first step after a damaged checkpoint of step 9", first, least=7, most=7)
 # [Daly (2006)](https://doi.org/10.1016/j.future.2004.11.016) adds higher orders and the restart time `R`. His formula
 # is `plan.checkpoint_interval(C, M)`.
 #
-# Now measure it. In the next jobs, nodes die at random times. The script starts the program again until it has
-# finished; this loop is all that an "auto-resume" needs. One job has only a handful of failures, so you run three
-# jobs, each with its own random times:
+# In the next jobs, nodes fail at random times. The script starts the program again until it has finished, which is
+# all that an "auto-resume" needs. One job has only a handful of failures, so you run three jobs, each with its own
+# random times:
 
 # %% id="interval-script"
 recipes = [
@@ -257,9 +255,9 @@ recipes = [
 print(*str(lab.script(recipes[0])).splitlines()[-14:], sep="\n")
 
 # %% [markdown] id="interval-predict"
-# A checkpoint is due every 10 steps, which is about a second here. A node dies after about 6 seconds on average. Then
-# the program must start again: Python, torch, rendezvous, load. The runs above show how long a start takes, because
-# most of their time is the start.
+# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average.
+# Then Python and torch start again, the ranks meet, and the program loads. This is most of the time of the runs
+# above.
 #
 # **Predict.** What percentage of the total time goes into steps that are kept?
 
@@ -270,7 +268,7 @@ guess_kept = 70
 ### END SOLUTION
 
 # %% id="interval-run"
-kept = predict("16b: kept work where a node dies every 6 s", guess_kept, unit="%")
+kept = predict("16b: kept work if a node fails every 6 s", guess_kept, unit="%")
 restarts = [lab.submit(recipe) for recipe in recipes]
 for run in restarts:
     run.wait()
@@ -307,7 +305,7 @@ show.goodput_curve(1, failures, {interval_s: list(jobs["useful_s"] / jobs["total
 
 # %% id="interval-claim" tags=["claim"]
 claim("steps that each job kept", jobs["iterations"].min(), least=80, most=80, unit="steps")
-claim("nodes that died in all jobs", died, least=4, most=33)
+claim("nodes that failed in all jobs", died, least=4, most=33)
 claim("time for restarts, compared with saving", restarting_s / went["saving_s"],
       least=1.2, unit="times")  # fmt: skip
 claim("kept work of all jobs differs from the expected percentage by",
@@ -316,20 +314,19 @@ claim("kept work of all jobs differs from the expected percentage by",
 # %% [markdown] id="interval-explain"
 # *The curve shows kept work against the interval, for the times that you have just measured. Each dot is one job.*
 #
-# **Explain.** Most guesses leave out the restart. The job must notice the failure, end all processes, start Python
-# and torch on every node, meet, and load. On a large machine this takes minutes, and no interval shortens it.
+# **Explain.** Save about every $\sqrt{2 C M}$ seconds. The top of the curve is **flat**, so half or twice the best
+# interval costs only a few points.
 #
-# The top of the curve is **flat**: half or twice the best interval costs only a few points. You do not need the
-# formula to three digits, but you should know on which side of the best interval you are.
+# Most guesses leave out the restart. The job must notice the failure, end all processes, start Python and torch on
+# every node, meet, and load. On a large machine this takes minutes, and no interval shortens it.
 #
-# A dot may lie above the curve. The curve is the mean of many jobs, and each job had only a handful of failures, so
-# chance moves its dot by several points. Chance moves the mean of three jobs less. The curve uses the rate of failures
-# that you measured.
+# The curve is the mean of many jobs. Each job had only a handful of failures, so chance moves its dot by several
+# points.
 
 # %% [markdown] id="scale-idea"
-# ## From 16 to 16 000 devices
+# ## How often does a large job fail?
 #
-# How often does a job fail at scale? Published runs report the rate for one node:
+# Published runs report the failure rate of one node:
 
 # %% id="scale"
 RUNS = ("llama-405b", "opt-175b", "bloom-176b")
@@ -346,15 +343,14 @@ table.style.hide(axis="index").format(precision=1)
 # failures of the job. With 2048 nodes, three hours pass. The table assumes 60 s to save and ten minutes to restart.
 # The authors of the first run report more than 90 % training time, so their times must have been shorter.
 #
-# ## Asynchronous checkpoints
+# ## Can training continue during a save?
 #
-# An **asynchronous** checkpoint shortens the time for which training stands still. Training waits only while the
-# state is copied into the memory of the host. A thread writes this copy to the disk while training continues.
-# Megatron-LM has the flag `--async-save`, and in your own program `torch.distributed.checkpoint.async_save` does the
-# same.
+# With an **asynchronous** checkpoint, training waits only while the state is copied into the memory of the host. A
+# thread writes this copy to the disk while training continues. Megatron-LM has the flag `--async-save`, and in your
+# own program `torch.distributed.checkpoint.async_save` does the same.
 #
 # **Predict.** Two runs of 30 steps save every fifth step, and one of them saves asynchronously. Copying to memory is
-# much faster than writing files with checksums. What percentage of the standstill is left?
+# much faster than writing files with checksums. What percentage of the waiting is left?
 
 # %% id="behind-guess"
 ### BEGIN SOLUTION
@@ -363,7 +359,7 @@ guess_left = 5
 ### END SOLUTION
 
 # %% id="behind-run"
-left = predict("16b: what is left of standing still", guess_left, unit="%")
+left = predict("16b: waiting that is left with asynchronous saving", guess_left, unit="%")
 often = {"iterations": 30, "save": True, "save_interval": 5, "diary": False}
 standing = lab.submit(fault.recipe("standing", **often))
 behind = lab.submit(fault.recipe("behind", async_save=True, **often))
@@ -392,14 +388,14 @@ took.round(1)
 
 # %% id="behind-claim" tags=["claim"]
 differ = (standing.log.iterations["lm_loss"] - behind.log.iterations["lm_loss"]).abs().max()
-claim("standstill that is left with asynchronous saving", 100 * share, most=70, unit="%")
+claim("waiting that is left with asynchronous saving", 100 * share, most=70, unit="%")
 claim("largest difference between the losses of the two runs", differ, most=0, unit="nats")
 
 # %% [markdown] id="behind-explain"
-# **Explain.** The copy is left, and ranks that hold shards must also bring them together. The copy needs additional
-# host memory. The rest happens while training continues, on CPUs and links that training may need too. Check whether
-# the step after a checkpoint has become longer. Nothing else may change. The folder is called *unfinished* until all
-# ranks have finished writing. The next save and the end of the run wait for the writing.
+# **Explain.** Training still waits for the copy, which needs additional host memory, and ranks with shards must also
+# bring them together. The writing uses CPUs and links that training may need too, so the step after a checkpoint may
+# become longer. The folder is called *unfinished* until all ranks have finished writing. The next save and the end
+# of the run wait for the writing.
 #
 # If a failure comes during the writing, the run returns to the checkpoint before. The next cell computes the gain for
 # 2048 nodes, if copying takes 3 s and writing takes 60 s:
@@ -418,9 +414,9 @@ gain = 100 * (rows["asynchronous"].useful - rows["synchronous"].useful)
 claim("asynchronous saving keeps more work, by", gain, least=1, most=10, unit="points")
 
 # %% [markdown] id="async-explain"
-# **Explain.** Asynchronous saving helps twice. Training stands still for less time, so you can save more often and
-# repeat less. You cannot save more often than a checkpoint takes to write. The formula does not know this limit, but
-# here 60 s are shorter than its interval.
+# **Explain.** With asynchronous saving, training waits less, so you can save more often and repeat less. But you
+# cannot save more often than a checkpoint takes to write. The formula does not contain this limit, but here 60 s are
+# shorter than its interval.
 #
 # Most of the remaining loss is the restart. Large runs shorten it with spare nodes, with processes that stay alive,
 # and with checkpoints in the memory of a neighbour node.
@@ -452,7 +448,7 @@ check.ex16b_half(costs_percent, chosen)
 # ## To take home
 #
 # - A script that loads from the folder into which it saves, and a program that saves on SIGTERM, survive preemption,
-#   service and time limits.
+#   maintenance and time limits.
 # - Stop, continue, compare bit for bit: if the losses differ, the checkpoint lacks something.
 # - A checkpoint counts only when it has its final name. Check its bytes before you load it, and keep more than one.
 # - The best interval is about $\sqrt{2 C M}$, and the curve is flat near it. After that, shorten the restart.
