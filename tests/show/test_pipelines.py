@@ -11,7 +11,7 @@ import pytest
 from course_lib import show
 from course_lib.plan.schedules.steps import orders
 from course_lib.plan.schedules.timing import bubble
-from course_lib.show.memories.phases import _without_inner_messages
+from course_lib.show.memories.over_time import _without_inner_messages
 from course_lib.show.pipeline_chart import measured
 
 
