@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from course_lib.classroom.rehearsal import shapes
 from course_lib.classroom.rehearsal.shapes import Lessons
@@ -15,7 +15,17 @@ from course_lib.classroom.rehearsal.waves import play, stage, stand_in
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, count, parser
 from course_lib.lab.doctor import cluster, trial
-from course_lib.lab.doctor.findings import BAD, FAIR, GOOD, Finding, bad, fair, good, report
+from course_lib.lab.doctor.findings import (
+    BAD,
+    FAIR,
+    GOOD,
+    Finding,
+    bad,
+    fair,
+    good,
+    report,
+    run_checks,
+)
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
@@ -73,7 +83,7 @@ def rehearse(
 ) -> list[Finding]:
     """Check disk, memory and cluster. Submit jobs only if all checks pass."""
     findings = [good(f"rehearsal of {len(lessons)} lessons for {users} learners at {site.name}")]
-    findings += _all(
+    findings += run_checks(
         lambda: cluster.site_file(site, place),
         lambda: cluster.commands(site),
         lambda: disk(place, users),
@@ -83,7 +93,7 @@ def rehearse(
         return [*findings, bad("no jobs were sent", "cure the faults above, then rehearse again")]
     _say("one job looks at the nodes from inside …")
     nodes = max(shape.nodes for shape in shapes.distinct(lessons))
-    findings += _all(lambda: trial.job(site, min(nodes, 2), leave_it=False))
+    findings += run_checks(lambda: trial.job(site, min(nodes, 2), leave_it=False))
     try:
         with stage(place, site) as lab:
             for shape in shapes.distinct(lessons):
@@ -156,17 +166,6 @@ def to_book(lessons: Lessons, users: int, site: Site) -> str:
         f"{hours:.1f} device-hours in all (by seconds of the box); the longest time limit is "
         f"{max(shape.minutes for shape in (largest, *rest))} min"
     )
-
-
-def _all(*checks: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """Run all checks. A check that raises an error becomes a finding; the next ones still run."""
-    findings: list[Finding] = []
-    for check in checks:
-        try:
-            findings += list(check())
-        except (LabError, OSError, ValueError) as error:
-            findings.append(bad(str(error), ""))
-    return findings
 
 
 def _say(text: str) -> None:
