@@ -83,8 +83,8 @@ def test_free_parameters_may_be_numbers_of_a_table():
     [
         ({"tensor": 2.5}, "tensor: use whole numbers"),
         ({"nodes": -1}, "nodes: use whole numbers"),
-        ({"tensor": 3}, "does not divide the 32 devices of 8 nodes × 4"),
-        ({"tensor": 8, "pipeline": 1, "nodes": 3}, "does not divide the 12 devices"),
+        ({"tensor": 3}, "tensor 3 .* there are 32"),
+        ({"tensor": 8, "pipeline": 1, "nodes": 3}, "tensor 8 .* there are 12"),
         ({"pipeline": 16}, "does not divide layers 40; use 10 or 20"),
     ],
 )
