@@ -160,7 +160,7 @@ def test_the_command_prints_planned_beside_published_and_says_that_nothing_ran(c
     [
         (["--tag", "13", "--machine", "abacus"], "there are: dgx-2"),
         (["--tag", "13", "--submit", "--site", "box"], "Node count specification invalid"),
-        (["--tag", "175", "--pipeline", "5"], "does not divide"),
+        (["--tag", "175", "--pipeline", "5"], "there are 384"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(workspace, capsys, words, part):

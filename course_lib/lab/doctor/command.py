@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, parser
-from course_lib.lab.doctor import cluster, machine, trial
+from course_lib.lab.doctor import checks
 from course_lib.lab.doctor.findings import Finding, bad, good, report, run_checks
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.site import Site
@@ -46,9 +46,9 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
     """Run all checks. An unexpected error in a check is a finding and stops no other check."""
     place = workspace.find()
     findings = run_checks(
-        machine.packages,
-        lambda: machine.folder(place),
-        machine.fonts,
+        checks.packages,
+        lambda: checks.folder(place),
+        checks.fonts,
     )
     try:
         choice = clusters.choose(place, site_name)
@@ -65,7 +65,7 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
         return [*findings, *run_checks(lambda: recorded(place))]
     findings += _of_the_cluster(choice.site, place)
     if all(finding.level != "bad" for finding in findings):
-        findings += run_checks(lambda: cluster.would_run(choice.site))
+        findings += run_checks(lambda: checks.would_run(choice.site))
     if run_a_job:
         findings += _trial(choice.site, findings)
     return findings
@@ -75,10 +75,10 @@ def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
     findings: list[Finding] = []
     if site.box:
         clusters.put_commands_on_path(site)
-        findings += run_checks(cluster.network, cluster.pace)
+        findings += run_checks(checks.network, checks.pace)
     return findings + run_checks(
-        lambda: cluster.site_file(site, place),
-        lambda: cluster.commands(site),
+        lambda: checks.site_file(site, place),
+        lambda: checks.commands(site),
     )
 
 
@@ -102,4 +102,4 @@ def recorded(place: workspace.Workspace) -> Iterator[Finding]:
 def _trial(site: Site, findings: list[Finding]) -> list[Finding]:
     if any(finding.level == "bad" for finding in findings):
         return [bad(_("the test job was not submitted"), _("solve the problems above first"))]
-    return run_checks(lambda: trial.job(site))
+    return run_checks(lambda: checks.job(site))
