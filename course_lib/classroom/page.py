@@ -7,15 +7,11 @@ see it. All text in the page is escaped, and the page may load and run nothing.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import ThreadingMixIn, UnixStreamServer
 from string import Template
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -23,7 +19,7 @@ from urllib.parse import parse_qsl, urlencode
 from course_lib.classroom import folder, tables
 from course_lib.classroom.roster import Roster, read
 from course_lib.lab.errors import LabError
-from course_lib.lab.jupyter.parent import exit_with
+from course_lib.lab.jupyter import private_server
 from course_lib.words import _, language
 
 REFRESH = '<meta http-equiv="refresh" content="10">'
@@ -118,46 +114,28 @@ def _table(caption: str, columns: Sequence[str], rows: Sequence[dict[str, Any]])
     return f"<table>{''.join(lines)}</table>" if rows else ""
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: ClassServer
+def app(place: Path) -> Callable[..., Any]:
+    """Return the page as an app. Its only address is `/`."""
+    from werkzeug.wrappers import Request, Response
 
-    def do_GET(self) -> None:
-        path, _mark, query = self.path.partition("?")
-        is_there = path == "/"
-        content = (html(self.server.place, query) if is_there else "no such page\n").encode()
-        self.send_response(200 if is_there else 404)
-        for name, value in {**HEADERS, "Content-Length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
+    @Request.application
+    def answer(request: Request) -> Response:
+        if request.path != "/":
+            return Response("no such page\n", 404, headers=HEADERS)
+        return Response(html(place, request.query_string.decode("latin-1")), headers=HEADERS)
 
-    def log_message(self, format: str, *values: Any) -> None:
-        """Log nothing. A line every ten seconds would fill the Jupyter server's log."""
+    return answer
 
 
-class ClassServer(ThreadingMixIn, UnixStreamServer):
-    daemon_threads = True
-
-    def __init__(self, socket: str, place: Path) -> None:
-        super().__init__(socket, Handler)
-        self.place = place
+def app_of_class() -> Callable[..., Any]:
+    return app(folder.place() or Path(f"(no folder: {folder.SETTING} is not set)"))
 
 
 def proxy_entry() -> dict[str, Any]:
     """Return the entry for jupyter-server-proxy, with a launcher tile for instructors."""
-    return {
-        "command": _command,
-        "unix_socket": True,  # in a new folder of mode 0700
-        "timeout": 60,
-        "absolute_url": False,
-        "new_browser_tab": True,
-        "launcher_entry": {
-            "enabled": may_look(),
-            "title": "The class",
-            "icon_path": str(WEB / "icon.svg"),
-            "category": "Notebook",  # JupyterLab draws icons only in this category
-        },
-    }
+    return private_server.proxy_entry(
+        __name__, enabled=may_look(), title="The class", icon_path=str(WEB / "icon.svg")
+    )
 
 
 def may_look() -> bool:
@@ -168,21 +146,5 @@ def may_look() -> bool:
     return place is not None and os.access(place, os.R_OK)
 
 
-def _command(unix_socket: str) -> list[str]:
-    values = ["--socket", unix_socket, "--parent", str(os.getpid())]
-    return [sys.executable, "-m", __name__, *values]
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m course_lib.classroom.page")
-    parser.add_argument("--socket", required=True, help=_("path of the Unix socket to listen on"))
-    parser.add_argument("--parent", type=int, default=os.getppid(), help=_("exit when it exits"))
-    options = parser.parse_args(arguments)
-    exit_with(options.parent)
-    place = folder.place() or Path(f"(no folder: {folder.SETTING} is not set)")
-    ClassServer(options.socket, place).serve_forever()
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    private_server.serve("course_lib.classroom.page", app_of_class)

@@ -197,7 +197,9 @@ class Lab:
 
     def stacks(self, which: Which) -> Stacks:
         """Return where every rank of a running job is now. The job continues."""
-        return self.run(which).stacks()
+        from course_lib.lab.runs.stacks import ask_stacks
+
+        return ask_stacks(self.run(which))
 
     def _cancel(self, which: Which) -> None:
         try:
@@ -212,17 +214,14 @@ class Lab:
                 )
             ) from error
 
-    def clean(
-        self, *which: Which | Unfinished, only: Iterable[str] | str = (), yes: bool = False
-    ) -> Cleaning:  # fmt: skip
+    def clean(self, *which: Which | Unfinished, yes: bool = False) -> Cleaning:
         """Show what would be deleted, and delete it with `yes=True`. A name selects all its runs.
-        Without names, all ended runs are selected. `only` names parts, such as "checkpoints"."""
+        Without names, all ended runs are selected."""
         from course_lib.lab.runs.clean import clean, plan, select
 
         records = [record for record in self.jobs.registry.all() if not record.cleaned]
         runs, unknown = select([Run(self.jobs, record) for record in records], which)
-        parts = (only,) if isinstance(only, str) else tuple(only)
-        cleaning = plan(self.workspace, runs, parts, unknown)
+        cleaning = plan(self.workspace, runs, unknown)
         return clean(self.jobs.registry, cleaning) if yes else cleaning
 
     def tensorboard(self, tab: str = "") -> Link:

@@ -235,11 +235,6 @@ class RunPaths:
     def of(cls, runs: Path, name: str, job_id: object) -> RunPaths:
         return cls(runs / folder_name(name, job_id))
 
-    @property
-    def proofs(self) -> tuple[Path, ...]:
-        """Return the files that prove that the run is the course's own, and how it ended."""
-        return (self.recipe, self.script, self.exit_code)
-
     def read_exit_code(self) -> int | None:
         """Return the exit code, or None if the file is missing or, after a full disk, empty."""
         try:

@@ -10,11 +10,8 @@ import sys
 from course_lib.late_names import late_names
 
 _LATE = {  # no module has a function's name: importing the module would replace the function
-    "runs.curves": "loss throughput loss_scale scaling",
-    "runs.diaries": "diary",
-    "runs.bars": "step_time operators",
-    "runs.two_columns": "lines",
-    "runs.gains": "gains",
+    "runs.curves": "loss throughput loss_scale scaling lines diary",
+    "runs.bars": "step_time operators gains",
     "predictions.guesses": "predicted guess guesses",
     "predictions.plans": "goodput_curve layouts",
     "networks.measured_links": "link_heat link_curve",

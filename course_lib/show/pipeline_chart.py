@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from course_lib.show.picture import Picture
 from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, readable_on, sheet
 from course_lib.words import N_, _
 
-_NUMBER = re.compile(r"\d+")
 _LIGHT = {"forward": "#7fb8dc", "backward": "#ffe8bd", "input": "#a9d8f3", "weight": "#d8c3b4"}
 
 
@@ -91,7 +89,7 @@ def _step(given: Any) -> Step:
 
 
 def pipeline_measured(source: Any, step: int | None = None) -> Picture:
-    """Draw the schedule that the memory trace or the profiler recorded, in milliseconds."""
+    """Draw the schedule that the memory trace recorded, in milliseconds."""
     table = measured(source, step)
     chosen = "" if step is None else _(", step {step}", step=step)
     return pipeline(table, title=_("Measured pipeline{chosen}", chosen=chosen), unit="ms")
@@ -123,9 +121,8 @@ def _key(figure: Any, table: pd.DataFrame) -> None:
 
 
 def measured(source: Any, step: int | None = None) -> pd.DataFrame:
-    """Return the table for `pipeline` from a result or table of read.memory or read.profile."""
-    rows = pd.concat([_phases(source), _spans(source)], ignore_index=True)
-    rows = rows.dropna(subset=["micro_batch"])
+    """Return the table for `pipeline` from a result of read.memory."""
+    rows = _phases(source).dropna(subset=["micro_batch"])
     rows = rows[rows["phase"].isin(list(CATEGORY))]
     if step is None and rows["step"].notna().any():
         step = int(rows["step"].dropna().iloc[-1])
@@ -135,7 +132,7 @@ def measured(source: Any, step: int | None = None) -> pd.DataFrame:
         raise ArgumentError(
             _(
                 "the run recorded no forward or backward of a micro-batch{value}; use "
-                "profile=True or memory=True in the recipe",
+                "memory=True in the recipe",
                 value=_(" in step {step}", step=step) if step is not None else "",
             )
         )
@@ -145,9 +142,7 @@ def measured(source: Any, step: int | None = None) -> pd.DataFrame:
 def _phases(source: Any) -> pd.DataFrame:
     """Return the phases of all ranks. The headers of memory traces align the ranks' clocks."""
     parts = []
-    ranks = getattr(source, "ranks", ())
-    ranks = ranks if isinstance(ranks, tuple | list) else ()
-    ranks = [line for line in ranks if hasattr(line, "phases")]  # in a profile, ranks are numbers
+    ranks = [line for line in getattr(source, "ranks", ()) if hasattr(line, "phases")]
     first_ns = min((int(line.start_unix_ns or 0) for line in ranks), default=0)
     for line in ranks:
         shift_us = (int(line.start_unix_ns or 0) - first_ns) / 1000
@@ -165,26 +160,6 @@ def _phases(source: Any) -> pd.DataFrame:
                 }
             )
         )
-    return pd.concat(parts) if parts else pd.DataFrame(columns=[*COLUMNS, "step"])
-
-
-def _spans(source: Any) -> pd.DataFrame:
-    spans = source if isinstance(source, pd.DataFrame) else getattr(source, "spans", None)
-    if not isinstance(spans, pd.DataFrame) or not {"rank", "name", "begin_us"} <= set(spans):
+    if not parts:
         return pd.DataFrame(columns=[*COLUMNS, "step"])
-    names = spans["name"].astype(str).str.lower()
-    phase = names.str.extract(r"(input|weight)", expand=False).fillna(
-        names.str.extract(r"(forward|backward)", expand=False)
-    )
-    number = names.map(lambda name: float(m.group()) if (m := _NUMBER.search(name)) else np.nan)
-    return pd.DataFrame(
-        {
-            "start": tables.numbers(spans["begin_us"]) / 1000,
-            "end": tables.numbers(spans["end_us"]) / 1000,
-            "stage": spans["rank"].to_numpy(),
-            "micro_batch": number.to_numpy(),
-            "chunk": tables.numbers(names.str.extract(r"chunk (\d+)", expand=False)),
-            "phase": phase.to_numpy(),
-            "step": tables.numbers(spans["step"]) if "step" in spans else np.nan,
-        }
-    )
+    return pd.concat(parts, ignore_index=True)

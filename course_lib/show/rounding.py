@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.picture import Picture
-from course_lib.show.style import DASHES, SERIES, legend_below, sheet
+from course_lib.show.style import DASHES, SERIES, legend_below, raised, sheet
 from course_lib.words import _
 
 SMALLEST, LARGEST, BEST = 1e-12, 1e12, 2e-6  # limits of the axes; BEST is in percent
@@ -47,9 +47,7 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
             )
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xticks(
-            10.0 ** np.arange(-12, 13, 4), [f"10{_raised(p)}" for p in range(-12, 13, 4)]
-        )
+        axes.set_xticks(10.0 ** np.arange(-12, 13, 4), [raised(10, p) for p in range(-12, 13, 4)])
         axes.set_yticks([1e-5, 1e-3, 0.1, 10, 100], ["0.00001", "0.001", "0.1", "10", "lost"])
         axes.set_ylim(BEST, 150)
         axes.minorticks_off()
@@ -57,7 +55,3 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
         return page.picture(
             _("Rounding error by the size of the number. {said}.", said="; ".join(said))
         )
-
-
-def _raised(power: int) -> str:
-    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

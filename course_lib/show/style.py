@@ -255,3 +255,7 @@ def listed(names: Iterable[object], last: str = " and ") -> str:
     """Join names as "a, b and c", for alternative texts."""
     items = [str(name) for name in names]
     return last.join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def raised(base: int, power: int) -> str:
+    return f"{base}{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import threading
 import time
@@ -12,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from course_lib.classroom import page
-from course_lib.classroom.page import ClassServer
 from course_lib.classroom.roster import Member, Roster
 from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, Try
+from course_lib.lab.jupyter.private_server import open_server
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
@@ -35,7 +36,9 @@ def served(open_place):
     path = open_place / "socket"
     place = open_place / "class"
     place.mkdir()
-    server = ClassServer(str(path), place)
+    before = os.umask(0)
+    server = open_server(str(path), page.app(place))
+    os.umask(before)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def ask(where):
@@ -44,7 +47,6 @@ def served(open_place):
         answer = connection.getresponse()
         return answer.status, dict(answer.headers), answer.read().decode()
 
-    ask.server = server
     yield ask
     server.shutdown()
     server.server_close()
@@ -74,9 +76,8 @@ def test_the_page_may_load_and_run_nothing(served):
     assert served("/other")[0] == served("/../page.py")[0] == 404
 
 
-def test_who_may_not_look_reads_why(served):
-    served.server.place = Path("/nowhere")
-    assert "No such file" in served("/")[2]
+def test_who_may_not_look_reads_why():
+    assert "No such file" in page.html(Path("/nowhere"))
 
 
 def test_the_launcher_offers_it_to_those_who_may_look(tmp_path, monkeypatch):

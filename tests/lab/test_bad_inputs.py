@@ -21,7 +21,7 @@ WORDS = (
 )  # fmt: skip
 LINES = (
     "{}", "runs {}", "runs -n {}", "log {}", "log -n {}", "cancel {}", "clean {}",
-    "clean --only {}", "budget {}", "site {}", "site show {}", "site use {}",
+    "budget {}", "site {}", "site show {}", "site use {}",
     "render {}", "render --site {} x", "submit {}",
     "doctor {}", "doctor --site {}", "shell {}", "shell --site {}", "build {}", "run 00 x{}",
     "run nothing --workspace {}", "lessons {}",

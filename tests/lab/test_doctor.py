@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.doctor import cluster as checks
-from course_lib.lab.doctor import machine
+from course_lib.lab.doctor import checks
 from course_lib.lab.doctor.command import main
 from course_lib.lab.doctor.findings import bad, fair, good, report
 from course_lib.lab.job import site
@@ -35,14 +34,14 @@ def test_on_a_sound_machine_a_job_would_run(doctor):
 
 
 def test_figures_in_korean_need_a_font_for_it(monkeypatch):
-    assert list(machine.fonts()) == [], "nobody who reads English is asked for one"
+    assert list(checks.fonts()) == [], "nobody who reads English is asked for one"
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     monkeypatch.setattr("course_lib.show.style.fonts_with_korean", lambda: [])
-    (finding,) = machine.fonts()
+    (finding,) = checks.fonts()
     assert finding.level == "fair"
     assert "fonts-noto-cjk" in finding.cure
     monkeypatch.setattr("course_lib.show.style.fonts_with_korean", lambda: ["NanumGothic"])
-    assert [finding.level for finding in machine.fonts()] == ["good"]
+    assert [finding.level for finding in checks.fonts()] == ["good"]
 
 
 def test_a_test_job_looks_from_inside(doctor):
@@ -123,7 +122,7 @@ def test_a_cluster_that_does_not_answer_is_told_apart_from_one_that_is_not_there
 
 def test_a_workspace_that_cannot_be_written_is_a_fault(tmp_path):
     (tmp_path / "file").write_text("")
-    (finding,) = machine.folder(Workspace(tmp_path / "file"))
+    (finding,) = checks.folder(Workspace(tmp_path / "file"))
     assert finding.level == "bad"
     assert "COURSE_WORKSPACE" in finding.cure
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from course_lib.cli import main
-from course_lib.lab.errors import LabError, RecipeError, SlurmError, WorkspaceError
+from course_lib.lab.errors import RecipeError, SlurmError, WorkspaceError
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.workspace import Workspace
 
@@ -41,16 +41,6 @@ def test_commands_say_that_the_disk_of_the_workspace_is_full(cluster, tmp_path, 
         assert line in done.stdout, said
     assert f"the disk of {folder}" in said
     assert "Traceback" not in said
-
-
-@pytest.mark.parametrize("only", ["", (), [""], ["checkpoints", ""], "\0", ".", "..", "a/b"])
-def test_an_empty_part_of_a_run_is_none(done, lab, only):
-    if only == ():
-        assert lab.clean(done, only=only).targets[0].whole
-        return
-    with pytest.raises(LabError, match="cannot be deleted alone"):
-        lab.clean(done, only=only, yes=True)
-    assert done.paths.recipe.exists()
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "語"])

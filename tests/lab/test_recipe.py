@@ -90,7 +90,7 @@ def test_a_recipe_of_a_mixture_survives_its_file(name):
     text = tomli_w.dumps({"recipe": one.to_dict()})
     assert Recipe.from_toml(text) == one
     assert one.but(iterations=3).model.experts == plan.Experts(8, 2)
-    with pytest.raises(RecipeError, match=r"model\.experts: per_token 9 is more than the 8"):
+    with pytest.raises(RecipeError, match=r"model: per_token 9 is more than the 8 experts"):
         Recipe.from_toml(text.replace("per_token = 2", "per_token = 9"))
 
 

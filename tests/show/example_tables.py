@@ -91,8 +91,13 @@ def transports(world: int, per_node: int, mesh: bool = False) -> pd.DataFrame:
     return matrix
 
 
-def hosts(world: int, per_node: int) -> dict[int, str]:
-    return {rank: f"node{rank // per_node + 1}" for rank in range(world)}
+def nccl(world: int, per_node: int, mesh: bool = False, known: int = 1) -> SimpleNamespace:
+    """The log of a job; of each `known` ranks, one says its host."""
+    ranks = pd.DataFrame({"rank": range(world), "communicator": 1})
+    hosts = [f"node{rank // per_node + 1}" for rank in range(world)]
+    ranks["host"] = [host if rank % known == 0 else None for rank, host in enumerate(hosts)]
+    matrix = transports(world, per_node, mesh)
+    return SimpleNamespace(ranks=ranks, matrix=lambda: matrix, largest=lambda: 1)
 
 
 def load(seconds: int = 90, devices: bool = False) -> SimpleNamespace:

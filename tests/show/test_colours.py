@@ -12,8 +12,7 @@ from pygments.styles import get_style_by_name
 
 from course_lib.lab.job.script import CODE_STYLE
 from course_lib.show import style
-from course_lib.show.memories.phases import PHASE_TINT
-from course_lib.show.networks import node_parts, transports
+from course_lib.show.networks import node_parts, topology
 from course_lib.show.pipeline_chart import _LIGHT as LIGHT
 from course_lib.show.style import (
     CATEGORY,
@@ -22,6 +21,7 @@ from course_lib.show.style import (
     HATCHES,
     INK,
     PAPER,
+    PHASE_TINT,
     SERIES,
     contrast,
     readable_on,
@@ -134,8 +134,8 @@ def test_lines_that_somebody_may_confuse_have_different_dashes():
 
 
 def test_links_between_nodes_differ_by_colour_or_dashes():
-    names = ("OFI", "other", *(name for name, _paint, _dash in transports._LOOKS))
-    looks = dict(map(transports.look, names))
+    names = ("OFI", "other", *(name for name, _paint, _dash in topology.LOOKS))
+    looks = dict(map(topology.look, names))
     assert [(a, b) for a, b in confused(looks) if looks[a] == looks[b]] == []
     assert confused(node_parts.COLOURS.values()) == {}
 

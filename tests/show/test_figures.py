@@ -91,9 +91,6 @@ FIGURES = {
     "loss of two and their difference": lambda: show.loss(
         {"dp1": example.iterations(), "dp4": example.iterations()}, difference=True
     ),
-    "loss of two by time": lambda: show.loss(
-        {"a": example.iterations(), "b": example.iterations(40)}, by="time", log=True
-    ),
     "two columns": lambda: show.lines(
         {"line": example.iterations(), "points": example.iterations(9)},
         x="iteration",
@@ -120,7 +117,7 @@ FIGURES = {
     "predicted": lambda: show.predicted({"step": 300.0}, {"step": 330.0}),
     "guess": lambda: show.guess(30, [62.0, 63.0], prediction=58.3, unit="ms", what="all-reduce"),
     "link heat": lambda: show.link_heat(pd.DataFrame([[np.nan, 1.9], [1.8, np.nan]])),
-    "link curve": lambda: show.link_curve(_links()),
+    "link curve": lambda: show.link_curve(_links(), {"inside": (0, 1), "between": (0, 2)}),
     "memory": lambda: show.memory(example.timeline()),
     "memory of ranks": lambda: show.memory_ranks(_both()),
     "memory compared": lambda: show.memory_compare(
@@ -145,9 +142,9 @@ FIGURES = {
     "monitor of devices": lambda: show.monitor(example.load(devices=True)),
     "timeline": lambda: show.timeline(example.spans()),
     "node from inside": lambda: show.node(plan.CLUSTERS["dgx-h100"]),
-    "topology of 4": lambda: show.topology(example.transports(4, 2), example.hosts(4, 2)),
-    "topology of 64": lambda: show.topology(example.transports(64, 8, True), example.hosts(64, 8)),
-    "topology of 1024": lambda: show.topology(example.transports(1024, 4), example.hosts(1024, 4)),
+    "topology of 4": lambda: show.topology(example.nccl(4, 2)),
+    "topology of 64": lambda: show.topology(example.nccl(64, 8, True)),
+    "topology of 1024": lambda: show.topology(example.nccl(1024, 4)),
 }
 
 
@@ -187,7 +184,7 @@ def test_every_axis_with_numbers_says_what_they_are(name):
 @pytest.mark.parametrize(("last", "numbers"), [(10, {"10", "20"}), (0.5, {"10.1", "10.4"})])
 def test_a_logarithmic_axis_of_less_than_a_decade_has_numbers_too(last, numbers):
     table = example.iterations(40).assign(lm_loss=np.linspace(10, 10 + last, 40))
-    axis = show.loss({"a": table}, log=True).figure.axes[0].yaxis
+    axis = show.lines({"a": table}, x="iteration", y="lm_loss", log="y").figure.axes[0].yaxis
     low, high = axis.get_view_interval()
     ticks = axis.get_major_ticks()
     assert numbers <= {t.label1.get_text() for t in ticks if low <= t.get_loc() <= high}
@@ -277,7 +274,7 @@ def test_of_a_thousand_ranks_the_first_are_drawn_and_all_links_are_counted():
 
 
 def test_links_are_counted_by_where_they_run():
-    alt = show.topology(example.transports(4, 2), example.hosts(4, 2)).alt
+    alt = show.topology(example.nccl(4, 2)).alt
     assert "4 ranks on 2 nodes" in alt
     assert "Inside nodes: 2 links by P2P/IPC" in alt
     assert "Between nodes: 2 links by NET/Socket" in alt
@@ -351,7 +348,7 @@ def test_a_sleep_is_no_computing_in_the_bars_of_a_step():
 
 def test_a_rank_without_a_host_is_in_the_node_whose_memory_reaches_it():
     """As in the log of one node, which names the ranks of others without their hosts."""
-    alt = show.topology(example.transports(4, 2), {0: "a", 2: "b"}).alt
+    alt = show.topology(example.nccl(4, 2, known=2)).alt
     assert "4 ranks on 2 nodes" in alt
     assert "Inside nodes: 2 links by P2P/IPC" in alt
 

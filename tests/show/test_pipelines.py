@@ -10,8 +10,7 @@ import pytest
 
 from course_lib import show
 from course_lib.plan.schedules.steps import orders
-from course_lib.plan.schedules.timing import bubble
-from course_lib.show.memories.phases import _without_inner_messages
+from course_lib.show.memories.over_time import _without_inner_messages
 from course_lib.show.pipeline_chart import measured
 
 
@@ -24,41 +23,6 @@ def test_a_measured_pipeline_takes_the_last_step_and_aligns_the_clocks_of_the_ra
     assert starts[1] - starts[0] == pytest.approx(0.5)
 
 
-def test_a_measured_pipeline_can_come_from_the_ranges_of_a_profile():
-    spans = pd.DataFrame(
-        {
-            "rank": [0, 0, 1],
-            "name": ["forward micro-batch 3", "all_reduce", "backward 3"],
-            "begin_us": [0.0, 1.0, 2000.0],
-            "end_us": [1000.0, 2.0, 4000.0],
-        }
-    )
-    table = measured(SimpleNamespace(ranks=(0, 1), spans=spans))  # as read.profile has it
-    assert table[["stage", "micro_batch", "phase"]].values.tolist() == [
-        [0, 3.0, "forward"],
-        [1, 3.0, "backward"],
-    ]
-    assert bubble(table) == pytest.approx(1 - 3 / 8)
-
-
-def test_a_measured_pipeline_tells_chunks_and_the_halves_of_backward_apart():
-    spans = pd.DataFrame(
-        {
-            "rank": [0, 0, 0, 0],
-            "name": ["forward 1", "backward 12 chunk 1", "backward 2 inputs", "backward 2 weights"],
-            "begin_us": [0.0, 1.0, 2.0, 3.0],
-            "end_us": [1.0, 2.0, 3.0, 4.0],
-        }
-    )
-    table = measured(spans).fillna({"chunk": 0})
-    assert table[["phase", "micro_batch", "chunk"]].values.tolist() == [
-        ["forward", 1.0, 0.0],
-        ["backward", 12.0, 1.0],
-        ["input", 2.0, 0.0],
-        ["weight", 2.0, 0.0],
-    ]
-
-
 def test_steps_may_be_given_as_pairs_from_generators():
     made = orders("1f1b", 3, 4)
     pairs = [((step.phase, step.micro_batch) for step in steps) for steps in made]
@@ -66,8 +30,8 @@ def test_steps_may_be_given_as_pairs_from_generators():
 
 
 def test_a_trace_without_micro_batches_says_what_to_switch_on():
-    with pytest.raises(ValueError, match="use profile=True or memory=True"):
-        measured(pd.DataFrame({"rank": [], "name": [], "begin_us": [], "end_us": []}))
+    with pytest.raises(ValueError, match="use memory=True"):
+        measured(SimpleNamespace(ranks=()))
 
 
 def test_exchanges_within_a_pass_are_no_stripes_of_their_own():

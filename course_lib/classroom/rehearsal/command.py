@@ -7,15 +7,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from course_lib.classroom.rehearsal import shapes
-from course_lib.classroom.rehearsal.shapes import Lessons
-from course_lib.classroom.rehearsal.waves import play, stage, stand_in
+from course_lib.classroom.rehearsal.waves import Lessons, chosen, distinct, play, stage, stand_in
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, count, parser
-from course_lib.lab.doctor import cluster, trial
-from course_lib.lab.doctor.findings import BAD, FAIR, GOOD, Finding, bad, fair, good, report
+from course_lib.lab.doctor import checks
+from course_lib.lab.doctor.findings import (
+    BAD,
+    FAIR,
+    GOOD,
+    Finding,
+    bad,
+    fair,
+    good,
+    report,
+    run_checks,
+)
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
@@ -52,7 +60,7 @@ def main(argv: list[str]) -> int:
     if given.hub:
         words = [sys.executable, str(LOG_IN), given.hub, given.user]
         return subprocess.run(words, check=False).returncode
-    lessons = shapes.chosen(given.lessons)
+    lessons = chosen(given.lessons)
     if clusters.is_recorded(given.site):
         raise LabError("nothing runs here: runs are recorded ones, so there is nothing to rehearse")
     place = workspace.find()
@@ -73,20 +81,20 @@ def rehearse(
 ) -> list[Finding]:
     """Check disk, memory and cluster. Submit jobs only if all checks pass."""
     findings = [good(f"rehearsal of {len(lessons)} lessons for {users} learners at {site.name}")]
-    findings += _all(
-        lambda: cluster.site_file(site, place),
-        lambda: cluster.commands(site),
+    findings += run_checks(
+        lambda: checks.site_file(site, place),
+        lambda: checks.commands(site),
         lambda: disk(place, users),
         lambda: accepted(lessons, site),
     )
     if any(finding.level == BAD for finding in findings):
         return [*findings, bad("no jobs were sent", "cure the faults above, then rehearse again")]
     _say("one job looks at the nodes from inside …")
-    nodes = max(shape.nodes for shape in shapes.distinct(lessons))
-    findings += _all(lambda: trial.job(site, min(nodes, 2), leave_it=False))
+    nodes = max(shape.nodes for shape in distinct(lessons))
+    findings += run_checks(lambda: checks.job(site, min(nodes, 2), leave_it=False))
     try:
         with stage(place, site) as lab:
-            for shape in shapes.distinct(lessons):
+            for shape in distinct(lessons):
                 _say(f"{users} jobs at once, {shape.words} …")
                 findings += play(lab, shape, users, patience_s).findings()
     except LabError as error:
@@ -121,7 +129,7 @@ def accepted(lessons: Lessons, site: Site) -> Iterator[Finding]:
     taken: list[str] = []
     refused: dict[str, list[str]] = {}
     environment = job_environment(os.environ)
-    for shape in shapes.distinct(lessons):
+    for shape in distinct(lessons):
         text = render(stand_in("rehearsal", shape), site).text
         asked = f"{shape.words}, {shape.minutes} min"
         try:
@@ -148,7 +156,7 @@ def to_book(lessons: Lessons, users: int, site: Site) -> str:
             f"to book: for {users} boxes {users * MEMORY_OF_A_BOX_GIB:g} GiB of memory, and a core "
             f"for each learner; this machine has {has_gib:.0f} GiB and {os.cpu_count()} cores"
         )
-    largest, *rest = shapes.distinct(lessons)
+    largest, *rest = distinct(lessons)
     hours = users * sum(job.device_hours for jobs in lessons.values() for job in jobs)
     return (
         f"to book: {users * largest.nodes} nodes with {largest.devices_per_node} devices each, so "
@@ -156,17 +164,6 @@ def to_book(lessons: Lessons, users: int, site: Site) -> str:
         f"{hours:.1f} device-hours in all (by seconds of the box); the longest time limit is "
         f"{max(shape.minutes for shape in (largest, *rest))} min"
     )
-
-
-def _all(*checks: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """Run all checks. A check that raises an error becomes a finding; the next ones still run."""
-    findings: list[Finding] = []
-    for check in checks:
-        try:
-            findings += list(check())
-        except (LabError, OSError, ValueError) as error:
-            findings.append(bad(str(error), ""))
-    return findings
 
 
 def _say(text: str) -> None:

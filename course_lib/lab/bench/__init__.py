@@ -7,8 +7,7 @@ bench.run(Lab(), "box")                    # a real run, with a model of the box
 """
 
 from course_lib.lab.bench.cases import ACCEPTED_S, CASES, Case, case, time_to_report_s
-from course_lib.lab.bench.jobs import recipe, script
-from course_lib.lab.bench.jube_file import jube
+from course_lib.lab.bench.jobs import jube, recipe, script
 from course_lib.lab.bench.results import Result, plan, published, run, table
 from course_lib.lab.bench.rulebook import failures, rules
 from course_lib.late_names import offering

@@ -94,21 +94,7 @@ class Case:
         chosen["micro_batch"] = micro_batch or usual.micro_batch
         devices = (nodes or self.nodes) * self.devices_per_node
         ranks = chosen["tensor"] * chosen["pipeline"]
-        if ranks < 1 or devices % ranks:
-            raise RecipeError(
-                _(
-                    "tensor {chosen} × pipeline {chosen2} = {ranks} does not divide the "
-                    "{devices} devices of {value} nodes × {devices_per_node}. The number "
-                    "of devices must be tensor × pipeline × data",
-                    chosen=chosen["tensor"],
-                    chosen2=chosen["pipeline"],
-                    ranks=ranks,
-                    devices=devices,
-                    value=nodes or self.nodes,
-                    devices_per_node=self.devices_per_node,
-                )
-            )
-        data = devices // ranks
+        data = max(devices // ranks, 1)
         steps = accumulation or usual.micro_batches
         changes: dict[str, Any] = chosen | {
             "data": data,

@@ -1,13 +1,15 @@
-"""The job of a case: the recipe that `run` submits, and its script for any site."""
+"""The job of a case: the recipe that `run` submits, its script for any site, and a JUBE file."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from course_lib.lab.bench.cases import Case, case
+from course_lib.lab.bench.cases import FREE, Case, case
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt
+from course_lib.lab.job.recipes.keywords import flag_of
 from course_lib.lab.job.script import Script, render
 from course_lib.lab.job.site import Site, preset
 from course_lib.mistakes.arguments import explained
@@ -28,6 +30,7 @@ ENVIRONMENT = {
     # A rank that waits too long ends the job, which otherwise holds 384 devices to the limit.
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
 }  # fmt: skip
+JUBE = Path(__file__).with_name("jube.xml.j2")
 BUILD = "from megatron.core.datasets.utils import compile_helpers; compile_helpers()"
 
 
@@ -85,3 +88,18 @@ def script(
     if account:
         where = where.but(account=account)
     return render(recipe(tag, program=program, **more), where)
+
+
+@explained("bench.jube", whatever=True)
+def jube(tag: str | Case, site: str = "", program: str = gpt.PROGRAM) -> str:
+    """Return the text of a JUBE file. Its step calls `course bench`, so it makes the same job
+    script, log and result as the command."""
+    from jinja2 import Environment, StrictUndefined
+
+    one = case(tag)
+    words = [f"{flag_of(name)} ${name}" for name in FREE]
+    words += [f"--site {site}"] if site else []
+    words += [f"--program {program}"] if program != gpt.PROGRAM else []
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    template = environment.from_string(JUBE.read_text(encoding="utf-8"))
+    return template.render(case=one, layout=one.layout, options=" ".join(words)) + "\n"

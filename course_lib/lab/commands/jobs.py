@@ -123,12 +123,10 @@ def clean(argv: list[str]) -> int:
         ),
     )
     options.add_argument("run", nargs="*", help=_("name or job id"))
-    options.add_argument("--only", action="append", default=[], metavar="PART",
-                         help=_("delete only this part, such as checkpoints"))  # fmt: skip
     options.add_argument("--yes", action="store_true", help="delete the listed runs")
     given = options.parse_args(argv)
     lab = Lab(quiet=True)
-    done = lab.clean(*(which(word) for word in given.run), only=given.only, yes=given.yes)
+    done = lab.clean(*(which(word) for word in given.run), yes=given.yes)
     print(done.words("the same command with --yes"))
     return 0
 

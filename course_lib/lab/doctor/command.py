@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, parser
-from course_lib.lab.doctor import cluster, machine, trial
-from course_lib.lab.doctor.findings import Finding, bad, good, report
+from course_lib.lab.doctor import checks
+from course_lib.lab.doctor.findings import Finding, bad, good, report, run_checks
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.site import Site
 from course_lib.lab.recorded.recording_index import RecordingIndex
 from course_lib.words import _
-
-Check = Callable[[], Iterator[Finding]]
 
 
 def main(argv: list[str]) -> int:
@@ -47,10 +45,10 @@ def main(argv: list[str]) -> int:
 def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
     """Run all checks. An unexpected error in a check is a finding and stops no other check."""
     place = workspace.find()
-    findings = _all(
-        machine.packages,
-        lambda: machine.folder(place),
-        machine.fonts,
+    findings = run_checks(
+        checks.packages,
+        lambda: checks.folder(place),
+        checks.fonts,
     )
     try:
         choice = clusters.choose(place, site_name)
@@ -64,10 +62,10 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
         ]
     findings.append(good(_("the cluster: {why}", why=choice.why)))
     if choice.site.recorded:
-        return [*findings, *_all(lambda: recorded(place))]
+        return [*findings, *run_checks(lambda: recorded(place))]
     findings += _of_the_cluster(choice.site, place)
     if all(finding.level != "bad" for finding in findings):
-        findings += _all(lambda: cluster.would_run(choice.site))
+        findings += run_checks(lambda: checks.would_run(choice.site))
     if run_a_job:
         findings += _trial(choice.site, findings)
     return findings
@@ -77,10 +75,10 @@ def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
     findings: list[Finding] = []
     if site.box:
         clusters.put_commands_on_path(site)
-        findings += _all(cluster.network, cluster.pace)
-    return findings + _all(
-        lambda: cluster.site_file(site, place),
-        lambda: cluster.commands(site),
+        findings += run_checks(checks.network, checks.pace)
+    return findings + run_checks(
+        lambda: checks.site_file(site, place),
+        lambda: checks.commands(site),
     )
 
 
@@ -104,23 +102,4 @@ def recorded(place: workspace.Workspace) -> Iterator[Finding]:
 def _trial(site: Site, findings: list[Finding]) -> list[Finding]:
     if any(finding.level == "bad" for finding in findings):
         return [bad(_("the test job was not submitted"), _("solve the problems above first"))]
-    return _all(lambda: trial.job(site))
-
-
-def _all(*checks: Check) -> list[Finding]:
-    findings: list[Finding] = []
-    for check in checks:
-        try:
-            findings += list(check())
-        except (LabError, OSError, ValueError) as error:
-            findings.append(
-                bad(
-                    _(
-                        "{check} failed: {error}",
-                        check=getattr(check, "__name__", "a check"),
-                        error=error,
-                    ),
-                    "",
-                )
-            )
-    return findings
+    return run_checks(lambda: checks.job(site))

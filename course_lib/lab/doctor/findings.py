@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from course_lib.lab.errors import LabError
 from course_lib.words import N_, _
 
 GOOD, FAIR, BAD = "good", "fair", "bad"
@@ -30,6 +31,17 @@ def fair(what: str, cure: str = "") -> Finding:
 
 def bad(what: str, cure: str) -> Finding:
     return Finding(BAD, what, cure)
+
+
+def run_checks(*checks: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """Run all checks. A check that raises an error becomes a finding; the next ones still run."""
+    findings: list[Finding] = []
+    for check in checks:
+        try:
+            findings += list(check())
+        except (LabError, OSError, ValueError) as error:
+            findings.append(bad(str(error), ""))
+    return findings
 
 
 def report(

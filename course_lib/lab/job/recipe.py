@@ -18,7 +18,7 @@ from course_lib.lab.workspace import plain
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import is_truth_value, shown
 from course_lib.mistakes.names import answers_misspelt
-from course_lib.plan import Experts, Latent, Layout, Model, Patches
+from course_lib.plan import Layout, Model
 from course_lib.plan.numbers import real, whole
 from course_lib.words import N_, _
 
@@ -31,7 +31,6 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 TABLES = ("environment", "directives")
 # Modules whose `recipe` function makes recipes. `Recipe.but` calls it again.
 MAKERS = ("fault", "gpt", "links", "program", "shell", "trial")
-PARTS_OF_MODEL = {"patches": Patches, "experts": Experts, "latent": Latent}
 
 LAUNCHERS = ("torchrun", "srun")
 # A letter has up to four bytes and a file name up to 255. Folders and records add up to 40 bytes.
@@ -144,7 +143,8 @@ class Recipe:
         """Read the table that `to_dict` wrote. Values from a later version are ignored."""
         if not isinstance(table, Mapping):
             raise RecipeError(_("recipe = {table} is not a table", table=reprlib.repr(table)))
-        values = {"name": "", **_known(cls, table)}
+        known = {entry.name for entry in fields(cls)}
+        values = {"name": "", **{name: value for name, value in table.items() if name in known}}
         for name, kind in (("model", Model), ("layout", Layout)):
             if name in values:
                 values[name] = _made(kind, name, values[name])
@@ -210,27 +210,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _known(kind: type, table: Mapping[str, Any]) -> dict[str, Any]:
-    names = {entry.name for entry in fields(kind)}
-    return {key: value for key, value in table.items() if key in names}
-
-
 def _made(kind: type, name: str, table: Any) -> Any:
     """Make a model or a layout from a file's table."""
-    if not isinstance(table, Mapping):
-        raise RecipeError(
-            _(
-                "{name} = {table} is not a table such as [recipe.{name}]",
-                name=name,
-                table=reprlib.repr(table),
-            )
-        )
-    known = _known(kind, table)
-    for part, of in PARTS_OF_MODEL.items() if kind is Model else ():
-        if part in known:
-            known[part] = _made(of, f"{name}.{part}", known[part])
+    import msgspec
+
     try:
-        return kind(**known)
+        return msgspec.convert(table, kind)
     except (TypeError, ValueError) as error:
         raise RecipeError(f"{name}: {error}") from error
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.lab.errors import LabError
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.queue.records import Record, Registry
 from course_lib.lab.runs.run import Run
@@ -25,7 +24,6 @@ KEEP = "COURSE_KEEP_RUNS"
 class Target:
     record: Record
     path: Path
-    whole: bool
     size_bytes: int
 
 
@@ -46,7 +44,10 @@ class Cleaning:
 
     def words(self, what_deletes: str) -> str:
         deleted = _("deleted") if self.done else _("would delete")
-        lines = [f"{deleted} {_label(target)}" for target in self.targets]
+        lines = [
+            f"{deleted} {target.path.name} ({target.size_bytes / MIB:.1f} MiB)"
+            for target in self.targets
+        ]
         lines += [_("not deleted: {text}", text=text) for text in self.refused]
         if not self.targets:
             lines.append(_("nothing to delete"))
@@ -86,9 +87,7 @@ def _is_meant(run: Run, one: Run | str | int) -> bool:
     return one in (run.name, run.job_id)
 
 
-def plan(
-    workspace: Workspace, runs: Iterable[Run], only: Sequence[str], refused: Sequence[str] = ()
-) -> Cleaning:
+def plan(workspace: Workspace, runs: Iterable[Run], refused: Sequence[str] = ()) -> Cleaning:
     """Return what would be deleted. Every folder is first proven to be a run of the course."""
     targets: list[Target] = []
     refused = list(refused)
@@ -102,28 +101,21 @@ def plan(
                     problem=problem,
                 )
             )
-        elif only:
-            targets += _parts(run, only)
         else:
-            targets.append(Target(run._record, run.folder, True, size_bytes(run.folder)))
+            targets.append(Target(run._record, run.folder, size_bytes(run.folder)))
     return Cleaning(tuple(targets), tuple(refused))
 
 
 def clean(registry: Registry, cleaning: Cleaning) -> Cleaning:
     for target in cleaning.targets:
-        if target.whole:
-            # Rename first, so that a partly deleted run is never mistaken for a run.
-            doomed = target.path.with_name(f".deleting-{target.path.name}")
-            target.path.rename(doomed)
-            registry.update(target.record, cleaned=True)
-            if os.environ.get(KEEP, "") not in ("", "0"):
-                keep(registry.workspace, doomed, target.path.name)
-            else:
-                shutil.rmtree(doomed)
-        elif target.path.is_dir() and not target.path.is_symlink():
-            shutil.rmtree(target.path)
+        # Rename first, so that a partly deleted run is never mistaken for a run.
+        doomed = target.path.with_name(f".deleting-{target.path.name}")
+        target.path.rename(doomed)
+        registry.update(target.record, cleaned=True)
+        if os.environ.get(KEEP, "") not in ("", "0"):
+            keep(registry.workspace, doomed, target.path.name)
         else:
-            target.path.unlink()
+            shutil.rmtree(doomed)
     return Cleaning(cleaning.targets, cleaning.refused, done=True)
 
 
@@ -133,9 +125,7 @@ def keep(workspace: Workspace, doomed: Path, name: str) -> None:
 
 
 def size_bytes(path: Path) -> int:
-    """Return the size of a path. Links count as links, because their targets are not deleted."""
-    if path.is_symlink() or not path.is_dir():
-        return path.lstat().st_size
+    """Return the size of a folder. Links count as links, because their targets are not deleted."""
     return sum(
         (Path(folder) / name).lstat().st_size
         for folder, _unused, names in os.walk(path, followlinks=False)
@@ -160,24 +150,3 @@ def _not_ours(workspace: Workspace, run: Run) -> str:
             name=recipe.name,
         )
     return ""
-
-
-def _parts(run: Run, only: Sequence[str]) -> list[Target]:
-    proofs = [path.name for path in run.paths.proofs]
-    for name in only:
-        if name in proofs or Path(name).name != name or name in ("", ".", "..") or "\0" in name:
-            raise LabError(
-                _(
-                    "only={name!r} cannot be deleted alone; use a name in a run folder, "
-                    'such as "checkpoints", "profile", "memory" or "tensorboard"',
-                    name=name,
-                )
-            )
-    paths = [run.folder / name for name in only]
-    found = [path for path in paths if path.exists() or path.is_symlink()]
-    return [Target(run._record, path, False, size_bytes(path)) for path in found]
-
-
-def _label(target: Target) -> str:
-    within = "" if target.whole else f"{target.path.parent.name}/"
-    return f"{within}{target.path.name} ({target.size_bytes / MIB:.1f} MiB)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_lib.lab.errors import (
     DeletedRunError,
@@ -24,9 +24,6 @@ from course_lib.lab.workspace import RunPaths, plain
 from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.words import N_, _
-
-if TYPE_CHECKING:
-    from course_lib.read import Stacks
 
 # Interval at which `wait` checks for the exit code file. The check costs almost nothing.
 GLANCE_S = 0.1
@@ -52,7 +49,7 @@ RECORDED = {
 
 
 @answers_misspelt
-@explained_methods("run", "require", "wait", "watch", "stacks", "tail", "cancel")
+@explained_methods("run", "require", "wait", "watch", "tail", "cancel")
 class Run:
     """A submitted run. `state` is Slurm's word, and `reason` explains it. `log`, `memory`,
     `profile`, `links`, `nccl` and `monitor` return the run's records as data."""
@@ -168,12 +165,6 @@ class Run:
     def watch(self, timeout_s: float | None = None) -> None:
         """Show the run until it ends: a panel in a notebook, lines in a terminal."""
         watch.watch(self, timeout_s)
-
-    def stacks(self, wait_s: float = 10.0) -> Stacks:
-        """Return where every rank is now. The run continues."""
-        from course_lib.lab.runs.stacks import ask_stacks
-
-        return ask_stacks(self, wait_s)
 
     @property
     def deleted(self) -> bool:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from course_lib.read import Stacks
 
 ASKS = "process/places.py"
-SETTLED_S = 0.3
+ANSWERED_S, SETTLED_S = 10.0, 0.3
 
 
-def ask_stacks(run: Run, wait_s: float) -> Stacks:
+def ask_stacks(run: Run) -> Stacks:
     if run.origin:  # a recorded run already has its stacks
         return read.stacks(run.paths.stacks)
     if run.ended or run.status.waiting:
@@ -43,7 +43,7 @@ def ask_stacks(run: Run, wait_s: float) -> Stacks:
         *step_beside(Site(**run.site), ASKS, str(paths.folder)),
         environment=job_environment(slurm.here),
     )  # fmt: skip
-    end_s = time.monotonic() + wait_s
+    end_s = time.monotonic() + ANSWERED_S
     while time.monotonic() < end_s:
         sizes = _sizes(paths)
         if sizes and all(size > before.get(name, 0) for name, size in sizes.items()):

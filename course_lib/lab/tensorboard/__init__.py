@@ -1,23 +1,18 @@
-"""TensorBoard beside the notebooks, with the profiler tab, private to its user, without internet.
-
-The Jupyter server starts `python -m course_lib.lab.tensorboard` on the first click and forwards the
-pages.
-"""
+"""TensorBoard beside the notebooks with the profiler tab, for its user alone, without internet."""
 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from course_lib.lab.jupyter import private_server
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.words import _
 
-STARTUP_LIMIT_S = 180
 LOSS_IN_FRONT = quote('[{"plugin":"scalars","tag":"lm loss"}]')
 # Endings of the address. The loss is pinned, because other curves would come before it.
 TABS = {
@@ -27,25 +22,8 @@ TABS = {
 
 
 def proxy_entry() -> dict[str, Any]:
-    """Return the entry for jupyter-server-proxy (entry point `jupyter_serverproxy_servers`)."""
-    return {
-        "command": _command,
-        "unix_socket": True,  # in a new folder of mode 0700
-        "timeout": STARTUP_LIMIT_S,
-        "absolute_url": False,
-        "new_browser_tab": True,
-        "launcher_entry": {
-            "title": "TensorBoard",
-            "icon_path": str(Path(__file__).with_name("web") / "icon.svg"),
-            "category": "Notebook",  # JupyterLab draws icons only there
-        },
-    }
-
-
-def _command(unix_socket: str) -> list[str]:
-    """Return the command, with braces doubled for the templates of jupyter-server-proxy."""
-    python = sys.executable.replace("{", "{{").replace("}", "}}")
-    return [python, "-m", __name__, "--socket", unix_socket, "--parent", str(os.getpid())]
+    icon = str(Path(__file__).with_name("web") / "icon.svg")
+    return private_server.proxy_entry(__name__, title="TensorBoard", icon_path=icon)
 
 
 @dataclass(frozen=True)

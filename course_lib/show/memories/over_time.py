@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.patches import Patch
 
 from course_lib.mistakes.errors import ArgumentError
+from course_lib.mistakes.kinds import what_it_is
 from course_lib.show import tables
-from course_lib.show.memories import phases
-from course_lib.show.memories.traces import (
-    points_of,
-    said_of,
-    span_us,
-    timeline_of,
-    timelines_of,
-    whose,
-    zero_us,
-)
 from course_lib.show.picture import Picture
-from course_lib.show.style import DASHES, HATCHES, INK, PAPER, SERIES, colour, legend_below, sheet
+from course_lib.show.style import (
+    DASHES,
+    HATCHES,
+    INK,
+    PAPER,
+    PHASE_TINT,
+    SERIES,
+    TINT_EDGE,
+    colour,
+    legend_below,
+    sheet,
+)
 from course_lib.words import N_, _
 
+# Points of a curve that are drawn.
+POINTS = 1200
 
-def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
+
+def memory(timeline: Any) -> Picture:
     """Draw the memory in use of one rank, by category, over the phases of its steps."""
     line = timeline_of(timeline)
-    limit = limit_bytes or line.limit_bytes
+    limit = line.limit_bytes
     with sheet(height_in=4.2) as page:
         axes = page.axes()
         scale, unit = _stack(axes, line)
-        phases.tint(axes, line, named=True)
+        _tint(axes, line, named=True)
         named = {text.get_text() for text in axes.texts}
         if _near(line, limit):
             _limit(axes, limit, scale)
@@ -41,7 +48,7 @@ def memory(timeline: Any, limit_bytes: float | None = None) -> Picture:
         _peak(axes, line, scale, unit)
         axes.set_title(_("Memory of {line}", line=whose(line, device=True)), pad=24)
         axes.set_ylim(0, _top(line, limit) / scale)
-        legend_below(axes, phases.key([line], named))
+        legend_below(axes, _phase_key([line], named))
         return page.picture(_("Stacked area chart of memory over time. {line}", line=said_of(line)))
 
 
@@ -63,7 +70,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
                 axes.set_ylabel("")
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
-        legend_below(panels[0], phases.key(shown))
+        legend_below(panels[0], _phase_key(shown))
         rest = (
             _(" {lines} more ranks are not drawn.", lines=len(lines) - 8) if len(lines) > 8 else ""
         )
@@ -78,7 +85,7 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
 
 def _one_of_several(axes: Axes, line: Any, top_bytes: float, name: str, names_limit: bool) -> None:
     scale, _unused = _stack(axes, line, unit_for_bytes=top_bytes)
-    phases.tint(axes, line, named=False)
+    _tint(axes, line, named=False)
     if _near(line, line.limit_bytes):
         _limit(axes, line.limit_bytes, scale, named=names_limit)
     own_scale, own_unit = tables.byte_scale(line.peak_bytes)
@@ -193,3 +200,139 @@ def _top(line: Any, limit: float | None) -> float:
 
 def _near(line: Any, limit: float | None) -> bool:
     return bool(limit) and float(limit or 0) < 3 * line.peak_bytes
+
+
+def _tint(axes: Axes, line: Any, named: bool) -> None:
+    """Tint the background of each phase, and write its name above it if it fits."""
+    phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
+    if not named:
+        phases = _without_inner_messages(phases)
+    divisor, _unused = tables.time_scale(span_us(line))
+    whole = max(span_us(line), 1e-9)
+    free_from = 0.0
+    for number, (_index, row) in enumerate(phases.head(200).iterrows(), 1):
+        begin, end = float(row["begin_us"]) - zero_us(line), float(row["end_us"]) - zero_us(line)
+        paint, hatch = PHASE_TINT.get(str(row["phase"]), ("#f4f4f4", ""))
+        look: Any = {"fc": paint, "ec": TINT_EDGE, "hatch": hatch}
+        axes.axvspan(begin / divisor, end / divisor, lw=0, zorder=0, **look)
+        if not named:
+            continue
+        begin, end = (edge - zero_us(line) for edge in _largest_part(row, phases[number:]))
+        room = 0.016 * len(str(row["phase"])) * whole
+        if end - begin > room and (begin + end - room) / 2 >= free_from:
+            middle = (begin + end) / 2 / divisor
+            free_from = (begin + end + room) / 2
+            axes.text(
+                middle, 1.0, str(row["phase"]), ha="center", va="bottom", fontsize=9,
+                color=INK, transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+
+
+def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
+    """Drop the communication within a pass. Tensor parallelism has too many such phases to draw."""
+    kept, outer_us = [], 0.0
+    for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
+        kept.append(name != "communication" or end_us > outer_us)
+        if name in ("forward", "backward"):
+            outer_us = max(outer_us, end_us)
+    return phases.loc[kept]
+
+
+def _largest_part(phase: Any, later: pd.DataFrame) -> tuple[float, float]:
+    """Return the longest part of a phase that no later phase covers."""
+    begin, end = float(phase["begin_us"]), float(phase["end_us"])
+    inner = later[(later["begin_us"] >= begin) & (later["end_us"] <= end)].sort_values("begin_us")
+    parts = zip([begin, *inner["end_us"]], [*inner["begin_us"], end], strict=True)
+    return max(parts, key=lambda part: part[1] - part[0])
+
+
+def _phase_key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
+    """Return legend entries for phases too narrow to hold their names."""
+    seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
+    return [
+        Patch(fc=tint, ec=TINT_EDGE, hatch=hatch, lw=0, label=_("phase: {name}", name=name))
+        for name, (tint, hatch) in PHASE_TINT.items()
+        if name in seen
+    ]
+
+
+def _visible(line: Any) -> list[str]:
+    lasted_us = (
+        (line.phases["end_us"] - line.phases["begin_us"]).groupby(line.phases["phase"]).sum()
+    )
+    return [str(name) for name in lasted_us[lasted_us > 0.004 * span_us(line)].index]
+
+
+def timelines_of(memory: Any) -> list[Any]:
+    ranks = getattr(memory, "ranks", None)
+    if ranks is None:
+        ranks = getattr(getattr(memory, "memory", None), "ranks", None)
+    found = list(ranks) if isinstance(ranks, tuple | list) else [memory]
+    for line in found:
+        if not hasattr(line, "bytes_by_category"):
+            raise ArgumentError(
+                _(
+                    "a memory figure takes the result of read.memory, or one of its ranks; "
+                    "it was given {line}",
+                    line=what_it_is(line),
+                )
+            )
+    if not found:
+        raise ArgumentError(
+            _("this memory trace has no rank; check that the job wrote memory/rank0…")
+        )
+    return found
+
+
+def timeline_of(source: Any, rank: int | None = None) -> Any:
+    lines = timelines_of(source)
+    fullest = sorted(lines, key=lambda line: -line.peak_bytes)  # a rank may use several devices
+    if rank is None or len({line.rank for line in lines}) == 1:
+        return fullest[0]
+    wanted = [line for line in fullest if line.rank == rank]
+    if not wanted:
+        there = ", ".join(str(number) for number in dict.fromkeys(line.rank for line in lines))
+        raise ArgumentError(
+            _("rank {rank} is not in this memory trace; it has {there}", rank=rank, there=there)
+        )
+    return wanted[0]
+
+
+def whose(line: Any, device: bool) -> str:
+    """Name the rank of a trace. Snapshots and some traces do not contain it."""
+    rank = _("an unknown rank") if line.rank is None else _("rank {rank}", rank=line.rank)
+    return f"{rank} · {line.device}" if device and line.device else rank
+
+
+def points_of(line: Any) -> tuple[Any, Any]:
+    time_us, by_category = line.downsample(POINTS)
+    return np.asarray(time_us, dtype=float), np.asarray(by_category, dtype=float)
+
+
+def zero_us(line: Any) -> float:
+    return float(line.time_us[0]) if len(line.time_us) else 0.0
+
+
+def span_us(line: Any) -> float:
+    return float(line.time_us[-1] - line.time_us[0]) if len(line.time_us) else 0.0
+
+
+def said_of(line: Any) -> str:
+    scale, unit = tables.byte_scale(line.peak_bytes)
+    divisor, time_unit = tables.time_scale(span_us(line))
+    at = tables.quantity((line.peak_time_us - zero_us(line)) / divisor, time_unit)
+    made_of = ", ".join(
+        f"{name} {tables.quantity(part / scale, unit)}"
+        for name, part in line.peak_composition.items()
+        if part
+    )
+    peak = tables.quantity(line.peak_bytes / scale, unit)
+    name = whose(line, device=False)
+    return _(
+        "{upper}{name} peaks at {peak} after {at} ({made_of}).",
+        upper=name[:1].upper(),
+        name=name[1:],
+        peak=peak,
+        at=at,
+        made_of=made_of,
+    )

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
+from course_lib.show.moving.scene import Arrow, Cell, Scene, Words, exchange
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, SKY, VERMILION
+from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, SKY
 from course_lib.words import _
 
 WEIGHTS = (1.2, 0.8, 1.5)
@@ -145,10 +145,8 @@ def _scene(state: DdpState) -> Scene:
             things.append(Cell(_x(1 + layer), y, weight, BLUE, 1.35, strong=forward or changed))
             things.append(_gradient_cell(state, rank, layer, y))
         if state.reducing is not None and rank:
-            x = _x(4 + state.reducing)
             above = _y(rank - 1, ranks) - 0.4
-            things.append(Arrow(x - 0.15, y + 0.4, x - 0.15, above, paint=VERMILION))
-            things.append(Arrow(x + 0.15, above, x + 0.15, y + 0.4, paint=VERMILION))
+            things += exchange(_x(4 + state.reducing), y + 0.4, above, 0.15)
     return Scene(tuple(things), _x(6) + 0.8, height)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
+from course_lib.show.moving.scene import Arrow, Cell, Scene, Words, exchange
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
+from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET
 from course_lib.words import _
 
 SHARD, GAP = 0.55, 0.9
@@ -29,7 +29,7 @@ class FsdpState:
     gathered: int | None
     # For each layer, the part of its gradients that every rank holds.
     gradients: tuple[str, ...]
-    travels: str = ""
+    travels: bool = False
 
     @property
     def memory_layers(self) -> float:
@@ -45,7 +45,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
     gradients = [NONE] * layers
 
     def tell(
-        moment: str, text: str, layer: int | None = None, full: bool = False, travels: str = ""
+        moment: str, text: str, layer: int | None = None, full: bool = False, travels: bool = False
     ) -> None:
         gathered = layer if full else None
         states.append(FsdpState(moment, text, layer, ranks, gathered, tuple(gradients), travels))
@@ -57,7 +57,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
     for layer in range(layers):
         name = _("layer {layer}", layer=layer + 1)
         text = _("An all-gather brings the missing parts of {name}.", name=name)
-        tell(_("gather {name}", name=name), text, layer, True, "in")
+        tell(_("gather {name}", name=name), text, layer, True, True)
         text = _("Every rank computes {name} on its own samples.", name=name)
         tell(_("forward {name}", name=name), text, layer, True)
         text = _("Every rank frees the parts of the other ranks.")
@@ -65,7 +65,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
     for layer in reversed(range(layers)):
         name = _("layer {layer}", layer=layer + 1)
         text = _("The backward pass needs {name} once more.", name=name)
-        tell(_("gather {name} again", name=name), text, layer, True, "in")
+        tell(_("gather {name} again", name=name), text, layer, True, True)
         gradients[layer] = WHOLE
         text = _(
             "Every rank holds the gradients of a whole layer, all different. Memory peaks here."
@@ -75,7 +75,7 @@ def simulate(ranks: int = 3, layers: int = 3) -> list[FsdpState]:
         text = _(
             "After a reduce-scatter, every rank has the average of its own part and frees the rest."
         )
-        tell(_("reduce-scatter {name}", name=name), text, layer, travels="out")
+        tell(_("reduce-scatter {name}", name=name), text, layer, travels=True)
     tell(_("optimizer step"), _("Every rank updates only its own shards."))
     return states
 
@@ -139,7 +139,10 @@ def _scene(state: FsdpState) -> Scene:
             Words(width - 1.1, y - 0.5, _("{held:.3g} of {value}", held=held, value=2 * layers), 11)
         )
     if state.layer is not None and state.travels:
-        things += _travel(state, ranks)
+        middle = _x(state.layer, (ranks - 1) / 2, ranks)
+        for rank in range(1, ranks):
+            low, high = (ranks - rank - 0.5) * 1.75 + 0.62, (ranks - rank + 0.5) * 1.75 - 0.62
+            things += exchange(middle, low, high, 0.25)
     return Scene(tuple(things), width, height)
 
 
@@ -158,18 +161,6 @@ def _layer_cells(state: FsdpState, rank: int, layer: int, y: float) -> list[Cell
         paint = GREEN if reduced else ORANGE if gradients == WHOLE else "#eef0f2"
         cells.append(Cell(x, y - 0.33, "", paint, SHARD, 0.5, strong=now and paint != "#eef0f2"))
     return cells
-
-
-def _travel(state: FsdpState, ranks: int) -> list[Cell | Arrow | Words]:
-    """Draw arrows between neighbouring ranks: parameters in, gradients out."""
-    assert state.layer is not None
-    middle = _x(state.layer, (ranks - 1) / 2, ranks)
-    found: list[Cell | Arrow | Words] = []
-    for rank in range(1, ranks):
-        low, high = (ranks - rank - 0.5) * 1.75 + 0.62, (ranks - rank + 0.5) * 1.75 - 0.62
-        found.append(Arrow(middle - 0.25, low, middle - 0.25, high, paint=VERMILION))
-        found.append(Arrow(middle + 0.25, high, middle + 0.25, low, paint=VERMILION))
-    return found
 
 
 def _x(layer: int, shard: float, ranks: int) -> float:

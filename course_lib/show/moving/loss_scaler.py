@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION
+from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION, raised
 from course_lib.words import _
 
 LARGEST = 65504.0
@@ -82,10 +82,6 @@ def loss_scaling(
     return Story(_("Dynamic loss scaling in 16 bits"), frames)
 
 
-def two_to(power: int) -> str:
-    return "2" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
 def _frame(state: ScalerState, window: int, patience: int) -> Frame:
     power = round(math.log2(state.scale))
     title, happened = _words(state, power, window, patience)
@@ -105,7 +101,7 @@ def _frame(state: ScalerState, window: int, patience: int) -> Frame:
 
 def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[str, list[str]]:
     """Return title and text. Each sentence is complete, because translators see them one by one."""
-    scaled = two_to(power)
+    scaled = raised(2, power)
     if not state.overflow:
         said = [
             _(
@@ -196,7 +192,7 @@ def _scene(state: ScalerState, power: int) -> Scene:
         Words(
             6.0,
             3.75,
-            _("loss scale {power} = {scale:,.0f}", power=two_to(power), scale=state.scale),
+            _("loss scale {power} = {scale:,.0f}", power=raised(2, power), scale=state.scale),
             12,
             bold=True,
         ),
@@ -210,5 +206,5 @@ def _scene(state: ScalerState, power: int) -> Scene:
         things.append(Cell(x(place), 0.55 + height / 2, "", paint, 0.36, height, strong=infinite))
     things.append(Cell(6.0, 0.52, "", FAINT, 11.2, 0.05))
     for tick in range(-40, 31, 10):
-        things.append(Words(x(tick), 0.25, two_to(tick), 9, paint=QUIET))
+        things.append(Words(x(tick), 0.25, raised(2, tick), 9, paint=QUIET))
     return Scene(tuple(things), 12.0, 4.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course_lib.show.style import FAINT, INK, PAPER, bare, readable_on
+from course_lib.show.style import FAINT, INK, PAPER, VERMILION, bare, readable_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,6 +55,14 @@ class Scene:
     things: tuple[Cell | Arrow | Words, ...]
     width: float
     height: float
+
+
+def exchange(x: float, low: float, high: float, gap: float) -> list[Arrow]:
+    """Return a red arrow up and one down: two neighbouring ranks send to each other."""
+    return [
+        Arrow(x - gap, low, x - gap, high, paint=VERMILION),
+        Arrow(x + gap, high, x + gap, low, paint=VERMILION),
+    ]
 
 
 # Inches per unit at which the type has the sizes given in the scene.

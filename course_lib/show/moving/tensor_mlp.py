@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.show.moving.scene import Arrow, Cell, Scene, Words
+from course_lib.show.moving.scene import Arrow, Cell, Scene, Words, exchange
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from course_lib.words import _
@@ -96,9 +96,7 @@ def _exchange(name: str, ranks: int) -> list[Cell | Arrow | Words]:
     things: list[Cell | Arrow | Words] = []
     for rank in range(1, ranks):
         low = (ranks - rank - 0.5) * ROOM + lift
-        high = low + ROOM
-        things.append(Arrow(x + side - 0.08, low, x + side - 0.08, high, paint=VERMILION))
-        things.append(Arrow(x + side + 0.08, high, x + side + 0.08, low, paint=VERMILION))
+        things += exchange(x + side, low, low + ROOM, 0.08)
     summed = " + ".join(f"{'P' if forward else 'dX'}{_low(rank)}" for rank in range(ranks))
     at, align = (x + 0.47, "right") if forward else (x - 0.47, "left")
     middle = (ranks - 1) * ROOM

@@ -26,34 +26,30 @@ from course_lib.words import _
 HEAT_LABELLED = 16
 
 
-def link_heat(matrix: pd.DataFrame, unit: str = "GB/s", title: str = "") -> Picture:
-    """Draw one number per pair of ranks, with the source down and the destination across.
-
-    Better values are darker: larger bandwidth, smaller latency.
-    """
+def link_heat(matrix: pd.DataFrame) -> Picture:
+    """Draw the bandwidth of each pair of ranks, with the source down and the destination across."""
     values = matrix.apply(tables.numbers).to_numpy(dtype=float).copy()
     if values.shape[0] == values.shape[1]:
         np.fill_diagonal(values, np.nan)
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ArgumentError(_("this link matrix has no number; check that measure_links.py ended"))
-    time_like = unit.endswith("s") and "/" not in unit
     with sheet(height_in=5.2, width_in=6.6) as page:
-        axes = page.axes(_("destination rank"), _("source rank"), title or _heat_title(time_like))
-        shade = axes.imshow(values, cmap="cividis_r" if not time_like else "cividis")
+        axes = page.axes(_("destination rank"), _("source rank"), _("Bandwidth between ranks"))
+        shade = axes.imshow(values, cmap="cividis_r")
         axes.set_facecolor(FAINT)
         axes.grid(False)
         _label(axes.set_xticks, matrix.columns)
         _label(axes.set_yticks, matrix.index)
         if max(values.shape) <= 12:
             _number_cells(axes, values, shade)
-        page.figure.colorbar(shade, ax=axes, label=unit, shrink=0.85)
-        low, high = (tables.quantity(float(f(finite)), unit) for f in (np.min, np.max))
+        page.figure.colorbar(shade, ax=axes, label="GB/s", shrink=0.85)
+        low, high = (tables.quantity(float(f(finite)), "GB/s") for f in (np.min, np.max))
         return page.picture(
             _(
                 "Heat map of {unit} between {shape} ranks: lowest {low}, highest "
                 "{high}, with a ratio of {max:.1f}.",
-                unit=unit,
+                unit="GB/s",
                 shape=values.shape[0],
                 low=low,
                 high=high,
@@ -67,10 +63,6 @@ def _label(set_ticks: Callable[..., Any], ranks: pd.Index) -> None:
     set_ticks(range(0, len(ranks), every), [shorten(rank, 8) for rank in ranks[::every]])
 
 
-def _heat_title(time_like: bool) -> str:
-    return _("Latency between ranks") if time_like else _("Bandwidth between ranks")
-
-
 def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
@@ -79,23 +71,21 @@ def _number_cells(axes: Axes, values: Any, shade: Any) -> None:
             axes.text(column, row, text, ha="center", va="center", color=paint, fontsize=9.5)
 
 
-def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -> Picture:
+def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]]) -> Picture:
     """Draw the time of single transfers against their size, with the fitted line.
 
     The fitted line is time = α + size / bandwidth. A vertical line leads down to the fastest
-    transfer of each size. `pairs` names the pairs to draw. Without it, the slowest and the fastest
-    pair are drawn.
+    transfer of each size. `pairs` names the pairs to draw.
     """
     samples, fits = links.samples, links.fits
     tables.require(
         samples, ["kind", "source", "destination", "size_bytes", "time_us"], "link_curve"
     )
     single = samples[samples["kind"] == "point_to_point"]
-    chosen = dict(pairs or _extremes(fits))
     said = []
     with sheet(height_in=4.0) as page:
         axes = page.axes(_("size of the message"), _("time (µs)"), _("Time = α + size / bandwidth"))
-        for position, (name, (source, destination)) in enumerate(chosen.items()):
+        for position, (name, (source, destination)) in enumerate(pairs.items()):
             mine = single[(single["source"] == source) & (single["destination"] == destination)]
             if mine.empty:
                 raise ArgumentError(
@@ -118,20 +108,6 @@ def link_curve(links: Any, pairs: Mapping[str, tuple[int, int]] | None = None) -
         _size_ticks(axes, tables.numbers(single["size_bytes"]))
         legend_below(axes)
         return page.picture(_("Transfer time against message size. {said}.", said="; ".join(said)))
-
-
-def _extremes(fits: pd.DataFrame) -> dict[str, tuple[int, int]]:
-    single = fits[fits["kind"] == "point_to_point"].sort_values("bandwidth_gb_s")
-    if single.empty:
-        raise ArgumentError(_("these links have no fitted pair; measure more than one size"))
-    ends = {"slowest": single.iloc[0], "fastest": single.iloc[-1]}
-    return {
-        f"{name} ({int(row.source)} → {int(row.destination)})": (
-            int(row.source),
-            int(row.destination),
-        )
-        for name, row in ends.items()
-    }
 
 
 def _fitted(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -14,10 +15,25 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.show.networks.places import RADIUS, place
-from course_lib.show.networks.transports import Link, hosts_of, links_of, look, said_of
 from course_lib.show.picture import Picture
-from course_lib.show.style import INK, PAPER, QUIET, bare, sheet, shorten
+from course_lib.show.style import (
+    BLUE,
+    BROWN,
+    DASHES,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PAPER,
+    PURPLE,
+    QUIET,
+    SKY,
+    VERMILION,
+    bare,
+    listed,
+    sheet,
+    shorten,
+)
 from course_lib.words import _
 
 MOST_DRAWN = 64
@@ -26,22 +42,21 @@ TITLE_CHARACTERS = 82
 NAMED_LINKS = 8
 # With more links than this between nodes, one line is drawn for each pair of nodes.
 BETWEEN_ONE_BY_ONE = 24
+# Radius of a device's circle.
+RADIUS = 0.34
 
 
-def topology(
-    matrix: pd.DataFrame | Any,
-    nodes: Mapping[Any, str] | pd.DataFrame | None = None,
-) -> Picture:
-    """Draw a transport matrix (source × destination, "" if the two have no link).
+def topology(log: Any) -> Picture:
+    """Draw the links of an NCCL log, or of a table of transports (source × destination).
 
-    `nodes` maps each rank to its host (a mapping, or the `ranks` table of an NCCL log). The text
-    counts all links. If there are more than 64 ranks, the figure shows the first 64 and says so. It
-    also says whether a log was simulated.
+    The text counts all links. If there are more than 64 ranks, the figure shows the first 64 and
+    says so. It also says whether a log was simulated.
     """
-    simulated = str(getattr(matrix, "simulated", "") or "")
-    if not isinstance(matrix, pd.DataFrame):
-        nodes = _members(matrix) if nodes is None else nodes
-        matrix = matrix.matrix()
+    simulated = str(getattr(log, "simulated", "") or "")
+    matrix, nodes = log, None
+    if not isinstance(log, pd.DataFrame):
+        # Only the largest communicator's ranks, because rank numbers differ between communicators.
+        matrix, nodes = log.matrix(), log.ranks[log.ranks["communicator"] == log.largest()]
     ranks = list(dict.fromkeys([*matrix.index, *matrix.columns]))
     if not ranks:
         raise ArgumentError(_("this transport matrix is empty; run the job with NCCL_DEBUG=INFO"))
@@ -51,16 +66,10 @@ def topology(
     if len(ranks) > MOST_DRAWN:
         notes.append(_("The first {drawn} of {ranks} ranks", drawn=MOST_DRAWN, ranks=len(ranks)))
     note = "\n".join(line for each in notes for line in textwrap.wrap(each, TITLE_CHARACTERS))
-    said = f"{note}\n{said_of(ranks, hosts, links)}"
+    said = f"{note}\n{_said(ranks, hosts, links)}"
     shown = set(ranks[:MOST_DRAWN])
     links = [link for link in links if shown.issuperset((link.first, link.second))]
     return _drawn(ranks[:MOST_DRAWN], hosts, links, (note, said))
-
-
-def _members(log: Any) -> pd.DataFrame:
-    """Return the ranks of the largest communicator. Rank numbers differ between communicators."""
-    ranks: pd.DataFrame = log.ranks
-    return ranks[ranks["communicator"] == log.largest()] if "communicator" in ranks else ranks
 
 
 def _drawn(
@@ -227,3 +236,150 @@ def _clearance(start: Point, end: Point, bend: float, others: list[Point]) -> fl
         at = (a * x1 + b * middle[0] + c * x2, a * y1 + b * middle[1] + c * y2)
         found += [math.dist(at, other) - RADIUS for other in others]
     return min(found)
+
+
+INSIDE = ("P2P", "SHM", "NVLS")
+LOOKS = (
+    ("NVLS", PURPLE, DASHES[4]),
+    ("COLLNET", SKY, DASHES[3]),
+    ("P2P", BLUE, "-"),
+    ("SHM", GREEN, DASHES[2]),
+    ("NET/IB", ORANGE, "-"),
+    ("NET", VERMILION, DASHES[1]),
+)
+
+
+@dataclass(frozen=True)
+class Link:
+    """Link between two ranks. Both directions are one link if they use the same transport."""
+
+    first: Any
+    second: Any
+    transport: str
+    both_ways: bool
+
+
+def look(transport: str) -> tuple[str, Any]:
+    """Return colour and dashes. Links of a network that can be confused have different dashes."""
+    name = transport.upper()
+    if "LIBFABRIC" in name or "OFI" in name:
+        return BROWN, DASHES[5]
+    for start, paint, dash in LOOKS:
+        if name.startswith(start):
+            return paint, dash
+    return GREY, ":"
+
+
+def hosts_of(ranks: list[Any], nodes: pd.DataFrame | None, links: list[Link]) -> dict[Any, str]:
+    """Return the host of each rank from the log's table of ranks.
+
+    The log of one node does not name other ranks' hosts. A rank reached through shared memory is on
+    the same node.
+    """
+    if nodes is None:
+        return dict.fromkeys(ranks, _("one node"))
+    named = zip(nodes["rank"], nodes["host"].astype(object), strict=True)
+    known = {rank: host for rank, host in named if isinstance(host, str) and host}
+    near = [link for link in links if link.transport.upper().startswith(INSIDE)]
+    for link in near * 2:  # a second pass, for ranks whose hosts the first pass found
+        for one, other in ((link.first, link.second), (link.second, link.first)):
+            if one in known:
+                known.setdefault(other, known[one])
+    return {rank: known.get(rank, _("a different node")) for rank in ranks}
+
+
+def links_of(matrix: pd.DataFrame) -> Iterator[Link]:
+    cells = {
+        (source, destination): str(transport)
+        for source, row in zip(matrix.index, matrix.to_numpy(), strict=True)
+        for destination, transport in zip(matrix.columns, row, strict=True)
+        if isinstance(transport, str) and transport and source != destination
+    }
+    done: set[tuple[Any, Any]] = set()
+    for (source, destination), transport in cells.items():
+        done.add((source, destination))
+        both_ways = cells.get((destination, source)) == transport
+        if not (both_ways and (destination, source) in done):
+            yield Link(source, destination, transport, both_ways)
+
+
+def counts_of(links: list[Link], hosts: Mapping[Any, str]) -> tuple[Counter[str], Counter[str]]:
+    """Count links by transport, inside nodes and between nodes."""
+    inside: Counter[str] = Counter()
+    between: Counter[str] = Counter()
+    for link in links:
+        (inside if hosts[link.first] == hosts[link.second] else between)[link.transport] += 1
+    return inside, between
+
+
+def _said(ranks: list[Any], hosts: dict[Any, str], links: list[Link]) -> str:
+    nodes = list(dict.fromkeys(hosts.values()))
+    parts = [
+        _(
+            "Topology of {ranks} ranks on {nodes} node{s}.",
+            ranks=len(ranks),
+            nodes=len(nodes),
+            s="s" * (len(nodes) > 1),
+        )
+    ]
+    places = (_("Inside nodes"), _("Between nodes"))
+    for where, counts in zip(places, counts_of(links, hosts), strict=True):
+        if counts:
+            said = [
+                _("{n} link{s} by {name}", n=n, s="s" * (n > 1), name=name)
+                for name, n in counts.most_common()
+            ]
+            parts.append(f"{where}: {listed(said)}.")
+    return " ".join(parts) if links else _("{parts} No links.", parts=parts[0])
+
+
+def place(
+    ranks: list[Any], hosts: dict[Any, str]
+) -> tuple[dict[Any, tuple[float, float]], dict[str, tuple[float, float, float, float]]]:
+    """Place the devices of a node in a row or a circle, and the nodes in rows.
+
+    Every second row runs backwards, so that a ring through the nodes has short links.
+    """
+    members: dict[str, list[Any]] = {}
+    for rank in ranks:
+        members.setdefault(hosts[rank], []).append(rank)
+    spots = {host: _spots(len(mine)) for host, mine in members.items()}
+    w = max(x for each in spots.values() for x, _ in each) + 0.75
+    h = max(y for each in spots.values() for _, y in each) + 1.05
+    columns = _columns(len(members), (w + 1.1) / (h + 0.7))
+    rows = math.ceil(len(members) / columns)
+    places: dict[Any, tuple[float, float]] = {}
+    boxes: dict[str, tuple[float, float, float, float]] = {}
+    for number, (host, mine) in enumerate(members.items()):
+        row, column = divmod(number, columns)
+        column = column if row % 2 == 0 else columns - 1 - column
+        x, y = column * (w + 1.1), (rows - 1 - row) * (h + 0.7)
+        boxes[host] = (x, y, w, h)
+        for rank, (dx, dy) in zip(mine, spots[host], strict=True):
+            places[rank] = (x + dx, y + h - 0.3 - dy)
+    return places, boxes
+
+
+def _spots(devices: int) -> list[tuple[float, float]]:
+    """Return the positions of a node's devices, from its top left corner."""
+    if devices <= 2:
+        return [(0.75 + 1.6 * place, 0.75) for place in range(devices)]
+    radius = 1.05 / (2 * math.sin(math.pi / devices))
+    turn = math.pi / devices if devices % 2 == 0 else 0.0
+    return [
+        (
+            0.75 + radius + radius * math.sin(2 * math.pi * place / devices - turn),
+            0.75 + radius - radius * math.cos(2 * math.pi * place / devices - turn),
+        )
+        for place in range(devices)
+    ]
+
+
+def _columns(nodes: int, shape: float) -> int:
+    """Choose the number of columns: few empty places first, then a picture wider than high."""
+
+    def cost(columns: int) -> float:
+        rows = math.ceil(nodes / columns)
+        return 0.35 * (rows * columns - nodes) + abs(math.log(columns * shape / rows / 1.7))
+
+    return min(range(1, min(nodes, 8) + 1), key=cost)

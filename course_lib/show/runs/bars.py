@@ -1,4 +1,4 @@
-"""Parts of a step's time, and the operators that take it."""
+"""Bars: the parts of a step's time, the operators that take it, and speed-ups of changes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from course_lib.show.style import (
     BLUE,
     GREEN,
     HATCHES,
+    ORANGE,
+    PURPLE,
     SKY,
     WAITS,
     colour,
@@ -35,12 +37,12 @@ _STEP_PARTS = (
 )
 
 
-def step_time(*profiles: Any, step: int | None = None) -> Picture:
-    """Draw the parts of a step's time, one bar per rank (mean of the steps, or one step).
+def step_time(*profiles: Any) -> Picture:
+    """Draw the parts of a step's time, one bar per rank: the mean of the recorded steps.
 
     Takes `profile.step_time` (the profiler tab's categories) or `profile.overlap`.
     """
-    rows = _step_rows(tables.named(profiles, "step_time"), step)
+    rows = _step_rows(tables.named(profiles, "step_time"))
     if "pace_us" in rows:  # a part of compute
         rows["compute_us"] -= rows["pace_us"]
         rows[f"{WAITS}_us"] = rows["pace_us"]
@@ -53,7 +55,11 @@ def step_time(*profiles: Any, step: int | None = None) -> Picture:
         axes = page.axes(
             _("time of a step ({unit})", unit=unit), "", _("Where the time of a step goes")
         )
-        stack(axes, list(rows.index), parts, values / divisor)
+        shares = 100 * values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12)
+        words = [[f"{share:.0f} %" for share in row] for row in shares]
+        stack(axes, list(rows.index), parts, values / divisor, words)
+        axes.set_xlim(left=0)
+        legend_below(axes)
         return page.picture(
             _(
                 "Stacked bars of the time of a step for {index}. {index2}",
@@ -63,10 +69,13 @@ def step_time(*profiles: Any, step: int | None = None) -> Picture:
         )
 
 
-def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -> None:
-    """Draw horizontal stacked bars. Larger parts show their percentage."""
+def stack(
+    axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any,
+    words: Sequence[Sequence[str]],
+) -> None:  # fmt: skip
+    """Draw horizontal stacked bars. Larger parts show their words."""
     left = np.zeros(len(names))
-    whole = np.maximum(values.sum(axis=1), 1e-12)
+    most = max(float(values.sum(axis=1).max(initial=0.0)), 1e-12)
     for position, part in enumerate(parts):
         width = values[:, position]
         paint = colour(part, position)
@@ -74,24 +83,21 @@ def stack(axes: Axes, names: Sequence[str], parts: Sequence[str], values: Any) -
             names, width, left=left, color=paint, hatch=HATCHES.get(paint), height=0.72,
             label=part.replace("_", " "),
         )  # fmt: skip
-        for row in np.flatnonzero(width / whole.max() > 0.06).tolist():
-            share = f"{100 * width[row] / whole[row]:.0f} %"
+        for row in np.flatnonzero(width / most > 0.06).tolist():
             box = {"facecolor": paint, "edgecolor": "none", "pad": 1.0}
             axes.text(
-                left[row] + width[row] / 2, row, share, ha="center", va="center",
+                left[row] + width[row] / 2, row, words[row][position], ha="center", va="center",
                 fontsize=9.5, color=readable_on(paint), bbox=box,
             )  # fmt: skip
         left += width
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlim(left=0)
-    legend_below(axes)
 
 
-def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
+def operators(profile: Any, top: int = 12) -> Picture:
     """Draw the operators (or kernels) that take the most time; mark those on Tensor Cores."""
     table = tables.table_of(profile, "operators")
-    column = _column_of_time(table, column)
+    column = _column_of_time(table)
     grouped = table.assign(**{column: tables.numbers(table[column])}).groupby("name")[column].sum()
     best = grouped.sort_values(ascending=False).head(top)
     divisor, unit = tables.time_scale(float(best.max()) if len(best) else 0.0)
@@ -125,12 +131,12 @@ def operators(profile: Any, top: int = 12, column: str = "") -> Picture:
         return page.picture(_("Bars of the most expensive operators: {said}.", said=said))
 
 
-def _column_of_time(table: pd.DataFrame, asked: str) -> str:
-    """Return the requested column, or the first that contains any time."""
+def _column_of_time(table: pd.DataFrame) -> str:
+    """Return the first column that contains any time."""
     candidates = ("device_self_us", "total_us", "host_self_us")
     there = [name for name in candidates if name in table]
     usable = [name for name in there if tables.numbers(table[name]).any()]
-    column = asked or (usable or there or [candidates[-1]])[0]
+    column = (usable or there or [candidates[-1]])[0]
     tables.require(table, ["name", column], "operators")
     if not usable and not tables.numbers(table[column]).any():
         raise ArgumentError(
@@ -139,22 +145,19 @@ def _column_of_time(table: pd.DataFrame, asked: str) -> str:
     return column
 
 
-def _step_rows(found: Mapping[str, pd.DataFrame], step: int | None) -> pd.DataFrame:
+def _step_rows(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     parts = []
     for name, table in found.items():
         tables.require(table, ["step"], "step_time")
-        chosen = table if step is None else table[table["step"] == step]
-        key = "rank" if "rank" in chosen and chosen["rank"].notna().any() else "worker"
-        key = key if key in chosen else "step"
-        mean = chosen.groupby(key).mean(numeric_only=True)
+        key = "rank" if "rank" in table and table["rank"].notna().any() else "worker"
+        key = key if key in table else "step"
+        mean = table.groupby(key).mean(numeric_only=True)
         before = f"{name}, " if len(found) > 1 else ""
         mean.index = pd.Index([f"{before}{key} {shorten(value, 20)}" for value in mean.index])
         parts.append(mean)
     rows = pd.concat(parts)
     if rows.empty:
-        raise ArgumentError(
-            _("this profile has no step{value}", value=f" {step}" if step is not None else "")
-        )
+        raise ArgumentError(_("this profile has no step"))
     return rows.head(32)
 
 
@@ -175,3 +178,57 @@ def _on_tensor_cores(table: pd.DataFrame) -> set[str]:
     else:
         return set()
     return set(table.loc[flag, "name"].astype(str))
+
+
+LOOKS: list[Any] = [
+    {"color": paint, "hatch": HATCHES.get(paint)} for paint in (BLUE, ORANGE, GREEN, PURPLE)
+]
+
+
+def gains(table: pd.DataFrame, unit: str = "samples/s") -> Picture:
+    """Draw the speed after each change (row) on each machine (column).
+
+    Speeds are in `unit`; a missing value was not measured. A bar's length is the speed divided by
+    the machine's first speed.
+    """
+    if not (isinstance(table, pd.DataFrame) and len(table) and 0 < len(table.columns) <= 4):
+        raise ArgumentError(
+            _(
+                "show.gains needs a table with one row per change and one to four "
+                "columns, one per machine"
+            )
+        )
+    columns = {str(name): tables.numbers(table[name]) for name in table.columns}
+    rows = [str(name) for name in table.index]
+    with sheet(height_in=1.4 + 0.5 * max(len(rows), 2)) as page:
+        axes = page.axes(_("speed relative to the first version"), "", _("Speed after each change"))
+        said = [
+            f"{name}: {_bars(axes, rows, values, (place, len(columns)), name, unit)}"
+            for place, (name, values) in enumerate(columns.items())
+        ]
+        axes.set_yticks(range(len(rows)), [shorten(name) for name in rows])
+        axes.margins(x=0.2)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(left=0)
+        axes.grid(axis="y", visible=False)
+        legend_below(axes)
+        return page.picture(_("Bars of the speed after each change. {said}.", said="; ".join(said)))
+
+
+def _bars(
+    axes: Axes, rows: list[str], values: Any, place: tuple[int, int], name: str, unit: str
+) -> str:
+    """Draw the speed-ups of one machine, each with its speed; return them as text."""
+    number, of = place
+    there = np.flatnonzero(np.isfinite(values) & (values > 0))
+    height = 0.8 / of
+    times = values[there] / values[there[0]] if len(there) else values[there]
+    middles = there + height * (number - (of - 1) / 2)
+    axes.barh(middles, times, 0.92 * height, label=name, **LOOKS[number])
+    for middle, factor, speed in zip(middles, times, values[there], strict=True):
+        text = f" {tables.quantity(speed, unit)}"
+        axes.text(factor, middle, text, va="center", fontsize=9.5)
+    return listed(
+        _("{rows} {factor:.2f} times", rows=rows[row], factor=factor)
+        for row, factor in zip(there, times, strict=True)
+    )

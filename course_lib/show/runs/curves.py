@@ -1,7 +1,8 @@
-"""Curves over the iterations of one run or several: loss, throughput, loss scale."""
+"""Curves of one run or several: loss, throughput, loss scale, diaries, any two columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,49 +12,47 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
-from course_lib.show.picture import Picture
-from course_lib.show.style import DASHES, INK, SERIES, VERMILION, legend_below, plain_ticks, sheet
-from course_lib.words import N_, _
+from course_lib.show.picture import Picture, shown
+from course_lib.show.style import (
+    DASHES,
+    INK,
+    SERIES,
+    VERMILION,
+    legend_below,
+    listed,
+    plain_ticks,
+    sheet,
+)
+from course_lib.words import N_, _, label
 
-X_AXES = {
-    "iteration": N_("iteration"),
-    "samples": N_("samples seen"),
-    "tokens": N_("tokens seen"),
-    "time": N_("time in iterations (s)"),
-}
 
-
-def loss(*runs: Any, by: str = "iteration", log: bool = False, difference: bool = False) -> Picture:
-    """Draw the loss of one or more runs; `by` is "iteration", "samples", "tokens" or "time".
+def loss(*runs: Any, difference: bool = False) -> Picture:
+    """Draw the loss of one or more runs over the iterations; `lines` draws it over other columns.
 
     `difference` adds a panel with each run's difference from the first at common iterations.
     """
-    tables.one_of(by, X_AXES, "show.loss", "by")
     found = tables.named(runs, "iterations")
     said = []
     with sheet(height_in=5.4 if difference else 3.8) as page:
         panels = 2 if difference else 1
         axes, *below = page.panels(panels, 1, sharex=True, height_ratios=[3, 2][:panels])
         axes.set(ylabel=_("loss (nats per token)"), title=_("Training loss"))
-        [axes, *below][-1].set_xlabel(X_AXES[by])
-        said += [_differences(panel, found, by) for panel in below]
+        [axes, *below][-1].set_xlabel(_("iteration"))
+        said += [_differences(panel, found) for panel in below]
         for position, (name, table) in enumerate(found.items()):
             tables.require(table, ["iteration", "lm_loss"], "loss")
-            x, y = _x(table, by), tables.numbers(table["lm_loss"])
+            x, y = (tables.numbers(table[name]) for name in ("iteration", "lm_loss"))
             _line(axes, x, y, name, position)
             _mark_skipped(axes, table, x, SERIES[position % len(SERIES)])
-            said.append(_course(name, x, y))
-        _validation(axes, runs, by)
-        if log:
-            axes.set_yscale("log")
-            plain_ticks(axes.yaxis)
+            said.append(course(name, x, y))
+        _validation(axes, runs)
         _finish(axes)
         return page.picture(
-            _("Line chart of the training loss by {by}. {said}.", by=by, said="; ".join(said))
+            _("Line chart of the training loss by iteration. {said}.", said="; ".join(said))
         )
 
 
-def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
+def _differences(axes: Axes, found: dict[str, pd.DataFrame]) -> str:
     """Draw differences from the first run on a logarithmic axis, to show rounding errors."""
     (name, first), *others = found.items()
     if not others:
@@ -62,8 +61,8 @@ def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
     for position, (other, table) in enumerate(others, start=1):
         both = first.merge(table, on="iteration", suffixes=("", "_other"))
         apart = tables.numbers((both["lm_loss_other"] - both["lm_loss"]).abs())
-        shown = np.where(apart > 0, apart, np.nan)
-        _line(axes, _x(both, by), shown, f"|{other} − {name}|", position)
+        drawn = np.where(apart > 0, apart, np.nan)
+        _line(axes, tables.numbers(both["iteration"]), drawn, f"|{other} − {name}|", position)
         said.append(
             _(
                 "{other} and {name} differ by at most {apart}",
@@ -81,10 +80,9 @@ def _differences(axes: Axes, found: dict[str, pd.DataFrame], by: str) -> str:
 
 
 def throughput(*runs: Any, unit: str = "samples") -> Picture:
-    """Draw the speed of each logged interval; `unit` is "samples", "tflops" or "ms"."""
+    """Draw the speed of each logged interval; `unit` is "samples" or "ms"."""
     names = {
         "samples": (_("samples per second"), _("Throughput")),
-        "tflops": (_("TFLOP/s per device"), _("Achieved FLOP/s")),
         "ms": (_("ms per iteration"), _("Time per iteration")),
     }
     tables.one_of(unit, names, "show.throughput", "unit")
@@ -128,7 +126,7 @@ def loss_scale(run: Any) -> Picture:
         return page.picture(
             _(
                 "Step chart of the loss scale: {name}; {skipped} iterations were skipped.",
-                name=_course(name, x, y),
+                name=course(name, x, y),
                 skipped=skipped,
             )
         )
@@ -189,25 +187,12 @@ def _device_axis(axes: Axes, devices: Any) -> None:
     axes.minorticks_off()
 
 
-def _x(table: pd.DataFrame, by: str) -> np.ndarray[Any, Any]:
-    """Return the x values. A log line holds the mean time per iteration since the line before."""
-    columns = {"samples": "consumed_samples", "tokens": "consumed_tokens", "time": "elapsed_ms"}
-    column = columns.get(by, "iteration")
-    tables.require(table, [column], "loss")
-    if by != "time":
-        return tables.numbers(table[column])
-    iterations = np.diff(tables.numbers(table["iteration"]), prepend=0).clip(min=0)
-    return np.nancumsum(tables.numbers(table["elapsed_ms"]) / 1000 * iterations)
-
-
 def _speed(table: pd.DataFrame, unit: str) -> np.ndarray[Any, Any]:
-    column = {"samples": "samples_per_second", "tflops": "tflops_per_device", "ms": "elapsed_ms"}
+    column = {"samples": "samples_per_second", "ms": "elapsed_ms"}
     tables.require(table, ["iteration"], "throughput")
     if column[unit] in table and table[column[unit]].notna().any():
         return tables.numbers(table[column[unit]])
     tables.require(table, ["elapsed_ms", "global_batch_size"], "throughput")
-    if unit == "tflops":
-        raise ArgumentError(_("this log has no TFLOP/s; use unit='samples' or unit='ms'"))
     per_s = tables.numbers(table["global_batch_size"]) * 1000 / tables.numbers(table["elapsed_ms"])
     return np.asarray(per_s)
 
@@ -242,9 +227,7 @@ def _mark_skipped(axes: Axes, table: pd.DataFrame, x: Any, colour: str) -> int:
     return int(np.nansum(skipped))
 
 
-def _validation(axes: Axes, runs: Any, by: str) -> None:
-    if by != "iteration":
-        return
+def _validation(axes: Axes, runs: Any) -> None:
     for position, run in enumerate(runs):
         holder = getattr(run, "log", run)
         table = getattr(holder, "evaluations", None)
@@ -257,7 +240,7 @@ def _validation(axes: Axes, runs: Any, by: str) -> None:
                 )  # fmt: skip
 
 
-def _course(name: str, x: Any, y: Any) -> str:
+def course(name: str, x: Any, y: Any) -> str:
     good = np.isfinite(y) & np.isfinite(x)
     if not good.any():
         return _("{name} has no finite value", name=name)
@@ -277,3 +260,115 @@ def _finish(axes: Axes) -> None:
         legend_below(axes)
     elif names and names[0] != "run 1" and names[0] not in axes.get_title(loc="left"):
         axes.set_title(f"{axes.get_title(loc='left')} · {names[0]}")
+
+
+LOGS = ("", "x", "y", "xy")
+# Names that are units themselves: `12 samples`.
+COUNTED = {
+    "samples": N_("number of samples"),
+    "tokens": N_("number of tokens"),
+    "steps": N_("number of steps"),
+}
+
+
+def lines(
+    *sources: Any, x: str, y: str, title: str = "", log: str = "", points: Sequence[str] = (),
+    level: float | None = None,
+) -> Picture:  # fmt: skip
+    """Draw column `y` against column `x`, one line per table.
+
+    Tables named in `points` are drawn as points. `log` names the logarithmic axes ("x", "y" or
+    "xy"). `level` draws a horizontal line.
+    """
+    found = tables.named(sources, "iterations")
+    tables.one_of(log, LOGS, "show.lines", "log")
+    of_points = {label(name) for name in points}
+    with sheet() as page:
+        axes = page.axes(_words(x), _words(y), title)
+        for position, (name, table) in enumerate(found.items()):
+            tables.require(table, [x, y], "lines")
+            _draw_column(axes, table[x], table[y], name, position, is_line=name not in of_points)
+        if level is not None:
+            axes.axhline(level, color=INK, lw=1.2, ls=":")
+        _scale(axes, log)
+        if len(found) > 1:
+            legend_below(axes)
+        said = listed(
+            course(name, tables.numbers(table[x]), tables.numbers(table[y]))
+            for name, table in found.items()
+        )
+        return page.picture(
+            _(
+                "{value}: {y} over {x}. {said}.",
+                value=label(title) or _("Chart"),
+                y=_words(y),
+                x=_words(x),
+                said=said,
+            )
+        )
+
+
+def _draw_column(axes: Axes, x: Any, y: Any, name: str, position: int, *, is_line: bool) -> None:
+    look: dict[str, Any] = {"marker": "osD^vPX*"[position % 8], "ls": "", "ms": 8}
+    if is_line:
+        few = len(x) <= 20
+        look = {"ls": DASHES[position % len(DASHES)], "marker": look["marker"] if few else ""}
+    axes.plot(*tables.thin(x, y), label=name, color=SERIES[position % len(SERIES)], **look)
+
+
+def _scale(axes: Axes, log: str) -> None:
+    for letter, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if letter in log:
+            axes.set(**{f"{letter}scale": "log"})
+            plain_ticks(axis)
+        else:
+            axis.set_major_locator(MaxNLocator(8, integer=letter == "x"))
+
+
+def _words(column: str) -> str:
+    return str(COUNTED.get(column, shown(column.replace("_", " "))))
+
+
+TITLES = {
+    "own_ms": (N_("own time of a step (ms)"), N_("Time of each rank between its messages")),
+    "step_ms": (N_("time of a step (ms)"), N_("Time of a step on each rank")),
+    "memory_mib": (N_("memory (MiB)"), N_("Memory of each rank")),
+    "loss": (N_("loss of its own tokens (nats)"), N_("Loss of each rank before the sum")),
+    "grad_norm": (N_("norm of the gradient"), N_("Norm of the summed gradient")),
+}
+
+
+def diary(of: Any, column: str = "own_ms") -> Picture:
+    """Draw one column of a run's diary, or of `run.diary`, with one line per rank."""
+    tables.one_of(column, TITLES, "show.diary", "column")
+    found = getattr(of, "diary", of)
+    beside = found.beside(column)
+    y_label, title = TITLES[column]
+    said = []
+    with sheet(height_in=3.4) as page:
+        axes = page.axes(_("iteration"), y_label, title)
+        for position, rank in enumerate(beside.columns):
+            y = tables.numbers(beside[rank])
+            x = np.asarray(beside.index, dtype=float)
+            line = DASHES[position % len(DASHES)]
+            axes.plot(x, y, color=SERIES[position % len(SERIES)], linestyle=line, marker=".",
+                      label=_("rank {rank}", rank=rank))  # fmt: skip
+            last = y[np.isfinite(y)]
+            said.append(
+                _(
+                    "rank {rank} ends at {value}",
+                    rank=rank,
+                    value=tables.quantity(last[-1]) if len(last) else "nan",
+                )
+            )
+        axes.margins(y=0.1)
+        if column.endswith("ms"):
+            axes.set_ylim(bottom=0)
+        legend_below(axes)
+        return page.picture(
+            _(
+                "Line chart with a line for each rank, {title}: {said}.",
+                title=title,
+                said="; ".join(said),
+            )
+        )

@@ -10,9 +10,8 @@ import sys
 
 import pytest
 
-from course_lib.classroom.rehearsal import command, shapes
-from course_lib.classroom.rehearsal.shapes import Job, Shape
-from course_lib.classroom.rehearsal.waves import Played, Wave
+from course_lib.classroom.rehearsal import command, waves
+from course_lib.classroom.rehearsal.waves import Job, Played, Shape, Wave
 from course_lib.cli import main
 from course_lib.lab.doctor.findings import BAD, FAIR, GOOD
 from course_lib.lab.errors import LabError
@@ -51,7 +50,7 @@ def literal_shapes(lesson):
 
 
 def test_what_each_lesson_asks_for_is_in_its_recording(repository):
-    recorded = shapes.chosen([])
+    recorded = waves.chosen([])
     lessons = {path.stem: path for path in (repository / "lessons").glob("*.py")}
     assert set(recorded) == {n for n, path in lessons.items() if "lab.submit(" in path.read_text()}
     for name, jobs in recorded.items():
@@ -60,14 +59,14 @@ def test_what_each_lesson_asks_for_is_in_its_recording(repository):
 
 
 def test_lessons_are_chosen_by_number():
-    assert list(shapes.chosen(["07b", "00"])) == ["00_the_lab", "07b_pipelines_and_both"]
+    assert list(waves.chosen(["07b", "00"])) == ["00_the_lab", "07b_pipelines_and_both"]
     with pytest.raises(LabError, match="no lesson 99 runs jobs"):
-        shapes.chosen(["99"])
+        waves.chosen(["99"])
 
 
 def test_shapes_that_differ_in_time_alone_are_tried_once_with_the_longest():
     lessons = {"a": [Job(BIG, 1.0), Job(Shape(2, 2, 60), 1.0)], "b": [Job(SMALL, 1.0)]}
-    assert shapes.distinct(lessons) == [Shape(2, 2, 60), SMALL]
+    assert waves.distinct(lessons) == [Shape(2, 2, 60), SMALL]
 
 
 def test_a_wave_tells_how_many_ran_at_once_and_how_long_the_last_waited():

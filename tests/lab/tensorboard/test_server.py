@@ -13,8 +13,8 @@ import psutil
 import pytest
 from board import PATIENCE_S, jupyter, wait_until
 
+from course_lib.lab.jupyter.private_server import open_server
 from course_lib.lab.tensorboard import Link, proxy_entry, tensorboard
-from course_lib.lab.tensorboard.__main__ import open_server
 
 
 def test_the_socket_is_for_its_owner_alone(tmp_path):

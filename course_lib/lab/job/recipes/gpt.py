@@ -213,22 +213,7 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
         ]
         raise RecipeError(listed(said))
     devices = given["nodes"] * given["gpus_per_node"]
-    ranks = given["tensor"] * given["pipeline"] * given["context"]
-    if devices % ranks:
-        product = " × ".join(f"{size} {given[size]}" for size in sizes)
-        works = [n for n in range(1, devices + 1) if devices % n == 0]
-        raise RecipeError(
-            _(
-                "{product} = {ranks} does not divide the {devices} devices of {given} "
-                "nodes × {given2}; use a product of {str}",
-                product=product,
-                ranks=ranks,
-                devices=devices,
-                given=given["nodes"],
-                given2=given["gpus_per_node"],
-                str=", ".join(map(str, works)),
-            )
-        )
+    data = devices // (given["tensor"] * given["pipeline"] * given["context"])
     if given["zero"] == 2:
         raise RecipeError(_("the program does not support zero 2; use 0, 1 or 3"))
     if given["zero"] == 3 and given["pipeline"] > 1:
@@ -241,7 +226,7 @@ def _layout(given: Mapping[str, Any], shape: Model) -> Layout:
         )
     try:
         one_of("precision", given["precision"], WHOLE_PRECISIONS)  # the program has no others
-        found = Layout(data=devices // ranks, **{name: given[name] for name in OF_THE_LAYOUT})
+        found = Layout(data=max(data, 1), **{name: given[name] for name in OF_THE_LAYOUT})
         found.check(shape, devices)
     except ValueError as error:
         raise RecipeError(str(error)) from error
