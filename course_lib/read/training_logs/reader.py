@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from course_lib.read import files, lines
+from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
 from course_lib.read.training_logs import iteration_lines
 from course_lib.read.training_logs.iteration_lines import HEAD
-from course_lib.read.training_logs.result import Line, Tables, TrainingLog
+from course_lib.read.training_logs.result import LONGEST_LINE_BYTES, Line, Tables, TrainingLog
 from course_lib.read.training_logs.trainer_lines import RULES, LineRule
 
 _DIGITS_AND_BLANKS = b"0123456789 \t\r"
@@ -145,19 +145,13 @@ class TrainingReader:
                 self._tables.iterations.add(values, head, self._line + number + 1)
 
     def _other_line(self, rules: Sequence[LineRule], texts: Sequence[bytes], number: int) -> None:
-        place = Line(
-            raw=texts[number],
-            following=_following(texts, number),
-            source=self._sources[-1],
-            file=len(self._sources) - 1,
-            line=self._line + number + 1,
-            rows=self._tables.iterations,
-        )
+        text = prefix.without_colours(texts[number][:LONGEST_LINE_BYTES])
+        place = Line(text, self._sources[-1], len(self._sources) - 1, self._line + number + 1)
         if self._arguments_left:
-            own = self._tables.argument(place.text)
+            own = self._tables.argument(text)
             self._arguments_left = _MOST_FOREIGN_LINES if own else self._arguments_left - 1
         for rule in rules:
-            found = list(rule.rows(place.text, place.following))
+            found = list(rule.rows(text, _following(texts, number)))
             for row in found:
                 self._tables.add(rule, row, place)
             if found and rule.table == "arguments":
