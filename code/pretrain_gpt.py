@@ -40,7 +40,7 @@ from observing.reporting import Report
 from parallel.data_parallel import Replicated, WithExperts
 from parallel.fully_sharded import FullySharded
 from parallel.layout import Layout, make_layout
-from parallel.layout_checks import chunks_per_rank, describe, grid_from, micro_batches
+from parallel.layout_checks import chunks_per_rank, grid_from, micro_batches
 from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
@@ -231,11 +231,7 @@ def load(training: Training, report: Report, source: Path | None, warnings: list
 def main(argv: list[str] | None = None) -> int:
     rank, world_size, _ = environment_of_rank()
     args = parse_arguments(sys.argv[1:] if argv is None else argv, world_size)
-    grid = grid_from(args, args.world_size or world_size)
-    if args.dry_run:
-        if rank == 0:
-            print(describe(args, grid))
-        return 0
+    grid = grid_from(args, world_size)
     plant(sys.modules[__name__], args)
     prepare(args, grid)
     device = start(args)

@@ -33,8 +33,8 @@ def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     # A message about a flag with a wrong value would be about the default.
     found = [*wrong.values(), *parser.unknown(unknown)]
     others = [*contradictions.problems_of(args), *contradictions.refused(args, given)]
-    if (found or others) and world_size and "--world-size" not in wrong:
-        others += _layout_problems(args, args.world_size or world_size)
+    if (found or others) and world_size:
+        others += _layout_problems(args, world_size)
     found += [p for p in others if not any(flag in p for flag in wrong)]
     if found:
         raise ArgumentsError(found)

@@ -34,9 +34,6 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "--recompute-method needs --recompute-granularity full"),
     (lambda a: a.recompute_num_layers is not None and a.recompute_granularity != "full",
      "--recompute-num-layers needs --recompute-granularity full"),
-    (lambda a: a.world_size is not None and not a.dry_run,
-     "--world-size needs --dry-run; without it, the launcher sets the number of devices "
-     "(torchrun --nproc-per-node, srun --ntasks)"),
     (lambda a: a.tokenizer_type == "NullTokenizer" and a.vocab_size is None,
      "--tokenizer-type NullTokenizer has no files; give --vocab-size"),
     (lambda a: a.tokenizer_type == "HuggingFaceTokenizer" and not a.tokenizer_model,

@@ -95,6 +95,7 @@ CURES = {
     "n-embd": "--hidden-size",
     "device": "CUDA_VISIBLE_DEVICES: each rank uses the device of its number",
     "no-cuda": "CUDA_VISIBLE_DEVICES=-1",
+    "world-size": LAUNCHER,
     "nproc-per-node": LAUNCHER,
     "nnodes": LAUNCHER,
     "node-rank": LAUNCHER,

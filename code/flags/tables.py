@@ -168,8 +168,6 @@ OURS = [
     ("--profile-dir", TEXT, None, "folder of the traces (default: --tensorboard-dir)"),
     ("--rank-order", TEXT, None, "axes, fastest first, such as tp-cp-ep-dp-pp"),
     ("--pipeline-schedule", SCHEDULES, None, "schedule of the pipeline (default: 1f1b)"),
-    ("--dry-run", ON, False, "check the layout for --world-size devices and stop"),
-    ("--world-size", SIZE, None, "devices for --dry-run"),
     ("--torch-compile", ON, False, "compile the layers"),
     ("--cuda-graphs", ON, False, "with --torch-compile: replay kernels as one graph"),
     ("--fp64", ON, False, "float64, for tests of equality"),

@@ -7,8 +7,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from parallel.layout import AXES, Grid, expert_grid, make_grid
-from parallel.schedules import draw
+from parallel.layout import Grid, expert_grid, make_grid
 from process.errors import LayoutError
 from training.eight_bits import BLOCK
 
@@ -43,27 +42,6 @@ def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
 def micro_batches(args: argparse.Namespace, grid: Grid) -> int:
     # Only data ranks divide the samples: tensor, context and pipeline ranks share each sample.
     return args.global_batch_size // (args.micro_batch_size * grid.sizes["dp"])
-
-
-def describe(args: argparse.Namespace, grid: Grid) -> str:
-    """Return the text of --dry-run: the groups, and a drawing of the schedule."""
-    count, chunks = micro_batches(args, grid), chunks_per_rank(args)
-    lines = [f"{grid.world_size} devices, order {grid.order}, {count} micro-batches"]
-    for axis, name in AXES.items():
-        if grid.sizes.get(axis, 1) > 1:
-            groups = " ".join(str(ranks) for ranks in grid.groups(axis))
-            lines.append(f"{name:8} {grid.sizes[axis]}: {groups}")
-    if grid.experts:
-        lines += [
-            f"{name} {grid.experts.sizes[axis]}: "
-            + " ".join(str(ranks) for ranks in grid.experts.groups(axis))
-            for axis, name in {"tp": "expert tensor", "ep": "expert", "dp": "expert data"}.items()
-            if grid.experts.sizes[axis] > 1
-        ]
-    stages = grid.sizes["pp"]
-    if stages > 1:
-        lines.append(draw(args.pipeline_schedule, stages, count, chunks))
-    return "\n".join(lines)
 
 
 def chunks_per_rank(args: argparse.Namespace) -> int:

@@ -20,19 +20,15 @@ from typing import IO, Any, BinaryIO, cast
 from course_lib.read.messages import _
 
 MOST_UNPACKED_BYTES = 8 << 30
-BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HEAD_BYTES = 512
 _NEVER_PRINTED = bytes(set(range(1, 32)) - set(b"\a\b\t\n\v\f\r\x1b"))
-# Each with the modules that can open it; Python may lack them.
+# Beginning of a packed file, and the module that opens it.
 _KINDS = (
-    (re.compile(rb"\x1f\x8b"), "gzip", ("gzip",)),
-    (re.compile(rb"BZh[1-9]1AY&SY"), "bzip2", ("bz2",)),
-    (re.compile(rb"\xfd7zXZ\0"), "xz", ("lzma",)),
-    (re.compile(rb"\x5d\0\0.{2}"), "lzma", ("lzma",)),
-    (re.compile(rb"PK\x03\x04"), "zip", ("zipfile",)),
-    (re.compile(rb".{257}ustar", re.DOTALL), "tar", ("tarfile",)),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", ("compression.zstd", "zstandard")),
-    (re.compile(rb"\x04\x22\x4d\x18"), "lz4", ("lz4.frame",)),
+    (re.compile(rb"\x1f\x8b"), "gzip"),
+    (re.compile(rb"BZh[1-9]1AY&SY"), "bz2"),
+    (re.compile(rb"\xfd7zXZ\0"), "lzma"),
+    (re.compile(rb"PK\x03\x04"), "zipfile"),
+    (re.compile(rb".{257}ustar", re.DOTALL), "tarfile"),
 )
 SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4", ".7z", ".Z",
             ".rar", ".br", ".lz"}  # fmt: skip
@@ -43,8 +39,8 @@ class UnreadableError(OSError):
 
 
 def kind_of(head: bytes) -> str | None:
-    """Return how a file with this beginning is packed; None for text and other data."""
-    return next((kind for pattern, kind, _ in _KINDS if pattern.match(head)), None)
+    """Return the module that opens a packed file; None for text and other data."""
+    return next((module for pattern, module in _KINDS if pattern.match(head)), None)
 
 
 def is_binary(path: Path) -> bool:
@@ -63,31 +59,20 @@ def _is_noise(head: bytes) -> bool:
         return False
     except UnicodeDecodeError:
         never = len(head) - len(head.translate(None, _NEVER_PRINTED))
-        return 25 * never > len(head) and not head.startswith(BYTE_ORDER_MARKS)
+        return 25 * never > len(head)
 
 
-def unpacked(path: Path, kind: str) -> io.RawIOBase:
-    return Unpacked(path, _parts(path, kind))
-
-
-def _parts(path: Path, kind: str) -> Iterator[IO[bytes]]:
+def _parts(path: Path, module: str) -> Iterator[IO[bytes]]:
     """Yield the files inside a packed file, one after the other."""
-    if kind == "zip":
+    if module == "zipfile":
         with zipfile.ZipFile(path) as archive:
             yield from (archive.open(one) for one in archive.infolist() if not one.is_dir())
-    elif kind in ("gzip", "bzip2", "xz", "tar") and tarfile.is_tarfile(path):
+    elif tarfile.is_tarfile(path):
         with tarfile.open(path, "r|*") as archive:
             yield from filter(None, map(archive.extractfile, archive))
     else:
-        with _module(kind).open(path, "rb") as file:
+        with import_module(module).open(path, "rb") as file:
             yield file
-
-
-def _module(kind: str) -> Any:
-    for name in next((modules for _begin, one, modules in _KINDS if one == kind), ()):
-        with contextlib.suppress(ImportError):
-            return import_module(name)
-    raise UnreadableError(_("it is packed as {kind}, which this Python cannot unpack", kind=kind))
 
 
 class Unpacked(io.RawIOBase):
@@ -129,12 +114,7 @@ class Unpacked(io.RawIOBase):
                     return data  # type: ignore[no-any-return]
                 self._part = None
         except Exception as error:  # each module has its own errors, and damage raises others
-            said = (
-                str(error)
-                if isinstance(error, UnreadableError)
-                else _("it is damaged or cut off: {error}", error=error)
-            )
-            self._error = UnreadableError(said)
+            self._error = UnreadableError(_("it is damaged or cut off: {error}", error=error))
             if self._left == MOST_UNPACKED_BYTES:
                 raise self._error from error
         return b""
@@ -150,21 +130,17 @@ LONGEST_LINE_BYTES = 4 << 20
 
 
 def is_plain(path: Path) -> bool:
-    """Tell whether the file is neither packed nor UTF-16 (as from a Windows shell)."""
     with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    return not kind_of(head) and not head.startswith(BYTE_ORDER_MARKS)
+        return not kind_of(file.read(HEAD_BYTES))
 
 
 def open_any(path: Path) -> BinaryIO:
-    """Open a plain, packed or UTF-16 file by its first bytes, whatever its name is. Content that
-    cannot be unpacked raises an `UnreadableError` at the first read."""
+    """Open a plain or packed file by its first bytes, whatever its name is. Content that cannot be
+    unpacked raises an `UnreadableError` at the first read."""
     file: io.BufferedReader = path.open("rb")
     if kind := kind_of(_head(file)):
         file.close()
-        file = io.BufferedReader(unpacked(path, kind), BLOCK_BYTES)
-    if _head(file)[:2] in BYTE_ORDER_MARKS:
-        file = io.BufferedReader(AsUtf8(file), BLOCK_BYTES)
+        file = io.BufferedReader(Unpacked(path, _parts(path, kind)), BLOCK_BYTES)
     return cast(BinaryIO, file)
 
 
@@ -173,31 +149,6 @@ def _head(file: Any) -> bytes:
         return bytes(file.peek(HEAD_BYTES)[:HEAD_BYTES])
     except UnreadableError:  # the reader will get the same error
         return b""
-
-
-class AsUtf8(io.RawIOBase):
-    """Conversion of UTF-16, which `>` of a Windows shell writes, to UTF-8."""
-
-    def __init__(self, file: io.BufferedReader) -> None:
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        self._made = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = b"."
-        while not self._made and data:
-            data = self._file.read(BLOCK_BYTES)
-            self._made = self._decoder.decode(data, not data).encode()
-        part, self._made = self._made[: len(buffer)], self._made[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
 
 class LineBuffer:
@@ -215,10 +166,6 @@ class LineBuffer:
             return data + b"\n"
         self._rest = data[cut:]
         return data[:cut]
-
-    @property
-    def waiting(self) -> bool:
-        return bool(self._rest)
 
     def rest(self) -> bytes:
         """Return and clear the incomplete line at the end, if any."""

@@ -55,6 +55,9 @@ class Prefix:
         return self.rank, self.task, self.local_rank, self.node
 
 
+_NO_PREFIX = Prefix()
+
+
 def without_colours(line: bytes) -> bytes:
     return ANSI.sub(b"", line) if b"\x1b" in line else line
 
@@ -86,7 +89,7 @@ def _parse(line: bytes) -> Prefix:
             known["rank"] = match["local"]
             known.pop("local")
         at = match.end()
-    return _prefix(known, at)
+    return _prefix(known, at) if at else _NO_PREFIX
 
 
 def _believable(match: re.Match[bytes]) -> bool:

@@ -138,7 +138,6 @@ def use_nccl(path: Path) -> None:
     ask(log, "transports world_size")
     for communicator in [None, *log.communicators["communicator"][:3]]:
         log.matrix(communicator)
-        log.counts(communicator)
 
 
 def use_failure(path: Path) -> None:
@@ -151,9 +150,8 @@ def use_memory(path: Path) -> None:
     ask(memory, "peaks")
     for part in memory:
         assert part.peak_bytes == max(part.total_bytes, default=0)
-        ask(part, "table peak_composition blocks fragments reserved level phases")
+        ask(part, "table peak_composition blocks reserved level phases")
         part.downsample(50)
-        part.at(5.0)
 
 
 def use_profile(path: Path) -> None:

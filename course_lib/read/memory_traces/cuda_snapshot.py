@@ -16,7 +16,6 @@ import numpy as np
 
 from course_lib.read import lines
 from course_lib.read.memory_traces.timeline import (
-    FRAGMENT_COLUMNS,
     Block,
     MemoryTimeline,
     alive_at,
@@ -125,7 +124,6 @@ def _timeline(path: Path, device: int, segments: list[Any], trace: list[Any]) ->
         time_us=time,
         bytes_by_category=levels,
         reserved=_reserved(reserved, mine, first),
-        fragments=_fragments(mine),
         blocks=alive_at(peak, blocks),
         note="" if events else _("the snapshot has no history, because recording was off"),
     )
@@ -200,26 +198,3 @@ def _reserved(changes: Changes, segments: list[Any], first: float) -> Any:
     sizes = [base, *(size for _, size in changes)]
     time, level = steps_from_changes(when, [0] * len(when), sizes, 1)
     return pd.DataFrame({"time_us": time, "reserved_bytes": level[:, 0]})
-
-
-def _fragments(segments: list[Any]) -> Any:
-    """Return segments and their free memory at the time of the snapshot."""
-    import pandas as pd
-
-    rows = []
-    for item in segments:
-        free = [
-            _integer(block.get("size"))
-            for block in _list(item.get("blocks"))
-            if isinstance(block, dict) and block.get("state") == "inactive"
-        ]
-        total = _integer(item.get("total_size"))
-        rows.append(
-            (
-                _integer(item.get("address")),
-                total,
-                max(total - _integer(item.get("allocated_size")), 0),
-                max(free, default=0),
-            )
-        )
-    return pd.DataFrame(rows, columns=list(FRAGMENT_COLUMNS))

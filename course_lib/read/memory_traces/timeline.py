@@ -27,7 +27,6 @@ Block = tuple[int, int, str, float, float, str | None]
 LEVEL_COLUMNS = ("time_us", "bytes")
 RESERVED_COLUMNS = ("time_us", "reserved_bytes")
 MOST_BLOCKS = 10_000
-FRAGMENT_COLUMNS = ("address", "size_bytes", "free_bytes", "largest_free_bytes")
 
 
 def empty_table(columns: Sequence[str]) -> pd.DataFrame:
@@ -53,7 +52,6 @@ class MemoryTimeline:
     phases: pd.DataFrame = field(default_factory=partial(empty_table, PHASE_COLUMNS))
     level: pd.DataFrame = field(default_factory=partial(empty_table, LEVEL_COLUMNS))
     reserved: pd.DataFrame = field(default_factory=partial(empty_table, RESERVED_COLUMNS))
-    fragments: pd.DataFrame = field(default_factory=partial(empty_table, FRAGMENT_COLUMNS))
     blocks: pd.DataFrame = field(default_factory=partial(empty_table, BLOCK_COLUMNS))
     limit_bytes: int | None = None
     layout: dict[str, int] = field(default_factory=dict)
@@ -92,13 +90,6 @@ class MemoryTimeline:
             columns[f"{name}_bytes"] = self.bytes_by_category[:, number]
         return pd.DataFrame(columns | {"total_bytes": self.total_bytes})
 
-    def at(self, time_us: float) -> dict[str, int]:
-        """Return the bytes of each category in use at a time."""
-        row = int(np.searchsorted(self.time_us, time_us, "right")) - 1
-        if row < 0:
-            return dict.fromkeys(self.categories, 0)
-        return dict(zip(self.categories, self.bytes_by_category[row].tolist(), strict=True))
-
     def only(self, *categories: str) -> MemoryTimeline:
         """Return only some categories, for example to leave out memory that never changes."""
         columns = [self._column(name) for name in dict.fromkeys(categories)]
@@ -109,7 +100,6 @@ class MemoryTimeline:
             phases=self.phases.drop(columns="peak_bytes", errors="ignore"),
             level=empty_table(LEVEL_COLUMNS),
             reserved=empty_table(RESERVED_COLUMNS),
-            fragments=empty_table(FRAGMENT_COLUMNS),
             blocks=self.blocks[self.blocks["category"].isin(categories)],
             limit_bytes=None,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from course_lib.read.messages import _
 
@@ -126,44 +126,22 @@ class NcclLog:
         order = known.sort_values(["size", "links"], ascending=False, kind="stable")
         return int(order["communicator"].iloc[0])
 
-    def _links(self, communicator: int | None) -> pd.DataFrame:
-        import pandas as pd
-
-        chosen = self.largest() if communicator is None else communicator
-        rows = self.channels
-        rows = rows if chosen is None else rows[rows["communicator"] == chosen]
-        rows = rows[rows["source"] != rows["destination"]]  # CollNet: to the switch
-        both = rows["direction"].astype(object)
-        twice = rows[both == "receive"]
-        rest = rows[both != "receive"]
-        sent = set(zip(rest["channel"], rest["source"], rest["destination"], strict=True))
-        keys = zip(twice["channel"], twice["source"], twice["destination"], strict=True)
-        return pd.concat([rest, twice[[key not in sent for key in keys]]])
-
     def matrix(self, communicator: int | None = None) -> pd.DataFrame:
         """Return the transport from each rank (row) to each rank (column); empty if there is
         none."""
-        links = self._links(communicator)
-        text = links["transport"].astype(str)
+        chosen = self.largest() if communicator is None else communicator
+        links = self.channels
+        links = links if chosen is None else links[links["communicator"] == chosen]
+        links = links[links["source"] != links["destination"]]  # CollNet: to the switch
         table = (
-            links.assign(transport=text)
+            links.assign(transport=links["transport"].astype(str))
             .groupby(["source", "destination"])["transport"]
             .agg(lambda names: " + ".join(sorted(set(names))))
             .unstack(fill_value="")
         )
-        return self._square(table, communicator, "")
-
-    def counts(self, communicator: int | None = None) -> pd.DataFrame:
-        """Return the number of channels from each rank (row) to each rank (column)."""
-        links = self._links(communicator)
-        table = links.groupby(["source", "destination"]).size().unstack(fill_value=0)
-        return self._square(table, communicator, 0)
-
-    def _square(self, table: pd.DataFrame, communicator: int | None, empty: Any) -> pd.DataFrame:
-        chosen = self.largest() if communicator is None else communicator
         ranks = set(table.index) | set(table.columns)
         known = self.ranks[self.ranks["communicator"] == chosen]["rank"].dropna()
         order = sorted({int(rank) for rank in ranks | set(known)})
-        return table.reindex(index=order, columns=order, fill_value=empty).rename_axis(
+        return table.reindex(index=order, columns=order, fill_value="").rename_axis(
             index="source", columns="destination"
         )

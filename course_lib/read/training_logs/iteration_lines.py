@@ -16,8 +16,10 @@ NUMBER = re.compile(
     rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?(?!\d|,\d|\.[\d#]|#|[dD][+-]?\d)|"
     rb"[+-]?(?:nan|NaN|NAN|(?:inf|Inf)(?:inity)?|INF)(?!\w)"
 )
-_BARE_NUMBER = re.compile(rb"[+-]?[\d.][\d.eE+-]{0,40}")
-_NO_LETTERS = bytes(byte for byte in range(256) if not bytes([byte]).isalpha())
+# Field whose value is more than a number. The first versions wrote no colon.
+_FIELD = re.compile(
+    rb"([^:]{1,100})(?::\s*|(?<=\s)(?=\S+\s*$))(" + NUMBER.pattern + rb")", re.DOTALL
+)
 
 # Printed name in lower case -> column, and the factor to its unit.
 KNOWN: dict[str, tuple[str, float]] = {
@@ -46,18 +48,21 @@ KNOWN: dict[str, tuple[str, float]] = {
     "tflops per gpu": ("tflops_per_device", 1.0),
     "tflop/s/gpu": ("tflops_per_device", 1.0),
 }
+_NO_LETTERS = "".join(map(chr, range(ord("a")))) + "{|}~"
 _UNITS = (("(ms)", "ms"), ("(s)", "s"), ("(mb)", "mb"), ("(gb)", "gb"), ("(w)", "w"))
 _LONGEST_LINE_BYTES = 20_000
 
 
 @lru_cache(maxsize=4096)
 def column_of(name: bytes) -> tuple[str, float]:
+    """Return the column of a printed name, "" for a name without letters, and the factor."""
     text = " ".join(name.decode("utf-8", "replace").split()).lower()
+    text = text.lstrip(_NO_LETTERS)
     if text in KNOWN:
         return KNOWN[text]
     for printed, unit in _UNITS:
         text = text.replace(printed, unit)
-    return re.sub(r"[^a-z0-9]+", "_", text).strip("_")[:60] or "unnamed", 1.0
+    return re.sub(r"[^a-z0-9]+", "_", text).strip("_")[:60], 1.0
 
 
 def fields_of(tail: bytes) -> dict[str, float] | None:
@@ -67,23 +72,17 @@ def fields_of(tail: bytes) -> dict[str, float] | None:
         return None
     found = {"iteration": float(head[1]), "total_iterations": float(head[2])}
     for part in tail[head.end() :].split(b"|"):
-        name, value = _name_and_value(part)
-        number = NUMBER.match(value)
-        if number and name:
-            column, factor = column_of(name)
-            found.setdefault(column, float(number[0]) * factor)
+        name, _, value = part.partition(b":")
+        try:
+            number = float(value)
+        except ValueError:
+            if (field := _FIELD.match(part)) is None:
+                continue
+            name, number = field[1], float(field[2])
+        column, factor = column_of(name)
+        if column:
+            found.setdefault(column, number * factor)
     return found
-
-
-def _name_and_value(part: bytes) -> tuple[bytes, bytes]:
-    """Return name and value of a field between two bars. The first versions wrote no colon."""
-    name, colon, value = part.partition(b":")
-    value = value.strip()
-    if not colon:
-        *words, last = part.split() or [b""]
-        name, value = b" ".join(words), last if _BARE_NUMBER.fullmatch(last) else b""
-    name = name.lstrip(_NO_LETTERS).rstrip()
-    return (name, value) if len(name) <= 81 and len(value) <= 80 else (b"", b"")
 
 
 def rows_of(line: bytes, following: bytes = b"") -> Iterator[tuple[dict[str, float], bytes]]:

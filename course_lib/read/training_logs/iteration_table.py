@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,7 @@ MOST_PRINTERS = 100_000
 MOST_COLUMNS = 100
 # Distance between ranks that print the same iterations; a larger step back is a restart.
 LARGEST_STEP_BACK = 2
+_EPOCH = datetime(1970, 1, 1)
 _NO_TIME = int(np.datetime64("NaT").astype(np.int64))
 _TIME = re.compile(rb"[\d/.-]{0,11}[ T]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
@@ -108,7 +110,7 @@ class IterationRows:
     def _who(self, head: bytes) -> None:
         """Store the printer; heads that differ only in times belong to one printer."""
         date = _DATE.search(head)
-        self.stamp.append(_microseconds(date[0].replace(b",", b".") if date else b""))
+        self.stamp.append(_microseconds(date[0]) if date else _NO_TIME)
         key = _TIME.sub(b"", head), self._file
         code = self._codes.get(key)
         if code is None:
@@ -169,7 +171,7 @@ class IterationRows:
 def _microseconds(stamp: bytes) -> int:
     """Return microseconds since 1970, or numpy's NaT if the day or hour does not exist."""
     try:
-        return int(np.datetime64(stamp.decode("ascii", "replace"), "us").astype(np.int64))
+        return (datetime.fromisoformat(stamp.decode()) - _EPOCH) // timedelta(microseconds=1)
     except ValueError:
         return _NO_TIME
 

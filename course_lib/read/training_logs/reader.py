@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from course_lib.read import files, lines
+from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
 from course_lib.read.training_logs import iteration_lines
 from course_lib.read.training_logs.iteration_lines import HEAD
-from course_lib.read.training_logs.result import Line, Tables, TrainingLog
+from course_lib.read.training_logs.result import LONGEST_LINE_BYTES, Line, Tables, TrainingLog
 from course_lib.read.training_logs.trainer_lines import RULES, LineRule
 
 _DIGITS_AND_BLANKS = b"0123456789 \t\r"
 _MOST_SHAPES, _LONGEST_SHAPE_BYTES = 10_000, 1000
-_SHORT_WORDS_BYTES = 4 << 20
 # Most consecutive lines of other processes within the table of arguments; more end it.
 _MOST_FOREIGN_LINES = 40
 
@@ -52,11 +51,10 @@ class TrainingReader:
     def __init__(self) -> None:
         self._tables = Tables()
         self._kinds: dict[bytes, Kind | None] = {}
-        self._seen_enough = False
         self._buffer = lines.LineBuffer()
         self._sources: list[Source] = []
         self._tail: lines.Tail | None = None
-        self._lines_before = self._line = self._read_bytes = 0
+        self._lines_before = self._line = 0
         # Lines that may follow before the table of arguments is over; 0 outside of it.
         self._arguments_left = 0
 
@@ -99,12 +97,11 @@ class TrainingReader:
         self._sources.append(source)
         self._tables.begin_file(len(self._sources) - 1)
         self._lines_before += self._line
-        self._line = self._read_bytes = 0
+        self._line = 0
         self._arguments_left = 0
 
     def _read(self, block: bytes) -> None:
         """Read a block of whole lines."""
-        self._look_for_less()
         texts, kinds = block.split(b"\n"), self._kinds
         texts.pop()
         for number, shape in enumerate(_shape(block).split(b"\n")[:-1]):
@@ -114,22 +111,13 @@ class TrainingReader:
             if self._arguments_left or (kind is not None and kind.rules):
                 self._other_line(kind.rules if kind is not None else (), texts, number)
         self._line += len(texts)
-        self._read_bytes += len(block)
-
-    def _look_for_less(self) -> None:
-        """Stop looking for short words after a while."""
-        enough = self._read_bytes >= _SHORT_WORDS_BYTES and len(self._tables.iterations) > 0
-        if enough != self._seen_enough:
-            self._seen_enough = enough
-            self._kinds.clear()
 
     def _kind_of(self, shape: bytes) -> Kind | None:
         is_iteration = any(word in shape for word in _ITERATION_SHAPES)
-        no_short = is_iteration or self._seen_enough
         rules = tuple(
             rule
             for rule, words in _WORD_SHAPES
-            if any(word in shape for word in words) and not (rule.short and no_short)
+            if any(word in shape for word in words) and not (rule.short and is_iteration)
         )
         found = Kind(is_iteration, rules) if is_iteration or rules else None
         if len(shape) <= _LONGEST_SHAPE_BYTES:
@@ -145,19 +133,13 @@ class TrainingReader:
                 self._tables.iterations.add(values, head, self._line + number + 1)
 
     def _other_line(self, rules: Sequence[LineRule], texts: Sequence[bytes], number: int) -> None:
-        place = Line(
-            raw=texts[number],
-            following=_following(texts, number),
-            source=self._sources[-1],
-            file=len(self._sources) - 1,
-            line=self._line + number + 1,
-            rows=self._tables.iterations,
-        )
+        text = prefix.without_colours(texts[number][:LONGEST_LINE_BYTES])
+        place = Line(text, self._sources[-1], len(self._sources) - 1, self._line + number + 1)
         if self._arguments_left:
-            own = self._tables.argument(place.text)
+            own = self._tables.argument(text)
             self._arguments_left = _MOST_FOREIGN_LINES if own else self._arguments_left - 1
         for rule in rules:
-            found = list(rule.rows(place.text, place.following))
+            found = list(rule.rows(text, _following(texts, number)))
             for row in found:
                 self._tables.add(rule, row, place)
             if found and rule.table == "arguments":

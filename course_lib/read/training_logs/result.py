@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from course_lib.read import prefix
@@ -206,28 +205,16 @@ _SIZES = {
 
 @dataclass
 class Line:
-    """Line with its place and its previous iteration. `raw` includes terminal colours; `following`
-    is the next line, as far as it is known."""
+    """Line with its place. `text` has no terminal colours."""
 
-    raw: bytes
-    following: bytes
+    text: bytes
     source: Source
     file: int
     line: int
-    rows: IterationRows
-
-    @cached_property
-    def text(self) -> bytes:
-        return prefix.without_colours(self.raw[:LONGEST_LINE_BYTES])
-
-    @cached_property
-    def found(self) -> Prefix:
-        return prefix.parse(self.text)
 
     @property
-    def iteration(self) -> int | None:
-        """Return the last iteration before this line."""
-        return self.rows.last_iteration
+    def found(self) -> Prefix:
+        return prefix.parse(self.text)
 
     @property
     def where(self) -> dict[str, Any]:
@@ -311,7 +298,7 @@ class Tables:
                     text = f"only the first {rows.most} rows of {rule.table} are kept"
                     self.notes.add(kind="limit", text=text, **place.where)
                 if "iteration" in rows.columns and row.get("iteration") is None:
-                    row["iteration"] = place.iteration
+                    row["iteration"] = self.iterations.last_iteration
                 rows.add(**row, **place.where)
 
     @staticmethod

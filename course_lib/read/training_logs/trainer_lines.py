@@ -54,39 +54,35 @@ class LineRule:
             unit = (groups.pop("unit", None) or b"").decode()
             row = dict(self.set)
             if "value" in groups:
-                row |= self._measured(self.value, groups.pop("value"), unit)
+                self._measure(row, self.value, groups.pop("value"), unit)
             row |= _values(groups)
             if self.each is not None:
                 yield from (row | _values(one.groupdict()) for one in self.each.finditer(rest))
                 continue
             if self.fields is not None:
-                row |= self._fields(rest, unit)
+                self._fill(row, rest, unit)
             if any(name in row for name in self.needs or row) or not (self.needs or self.fields):
                 yield row
 
-    def _fields(self, rest: bytes, unit: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _fill(self, row: dict[str, Any], rest: bytes, unit: str) -> None:
+        """Add the fields in the rest of a line; the first of each name counts."""
         for one in self.fields.finditer(rest) if self.fields else ():
-            groups = one.groupdict()
-            milliseconds = b" ms" if groups.get("unit") == b"ms" else b""
-            column, factor = column_of(groups["name"] + milliseconds)
+            name, value, *own_unit = one.groups()
+            column, factor = column_of(name + b" ms" if own_unit == [b"ms"] else name)
             column = self.rename.get(column, column) + self.suffix
-            for name, value in self._measured(column, groups["value"], unit, factor).items():
-                found.setdefault(name, value)
-        return found
+            if column and column not in row:
+                self._measure(row, column, value, unit, factor)
 
-    def _measured(
-        self, column: str, text: bytes, unit: str, factor: float = 1.0
-    ) -> dict[str, float]:
+    def _measure(
+        self, row: dict[str, Any], column: str, text: bytes, unit: str, factor: float = 1.0
+    ) -> None:
         value = number(text.replace(b",", b""))
-        if value is None:
-            return {}
-        in_column = self.units.get(unit, 1.0)
-        found = {column: value * factor * in_column}
-        if self.printed and in_column != 1.0:
-            name = column.removesuffix(self.suffix) if self.suffix else column
-            found[self.printed.format(name=name, unit=unit.lower())] = value
-        return found
+        if value is not None:
+            in_column = self.units.get(unit, 1.0)
+            row[column] = value * factor * in_column
+            if self.printed and in_column != 1.0:
+                name = column.removesuffix(self.suffix) if self.suffix else column
+                row[self.printed.format(name=name, unit=unit.lower())] = value
 
 
 def _values(groups: dict[str, bytes | None]) -> dict[str, Any]:

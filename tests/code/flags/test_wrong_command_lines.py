@@ -100,7 +100,7 @@ def test_zero_is_taken_where_it_means_something(flag):
     [
         ("--recompute-num-layers -1 --recompute-granularity full", "--recompute-num-layers -1"),
         ("--recompute-num-layers 1", "needs --recompute-granularity full"),
-        ("--world-size 8", "--world-size needs --dry-run"),
+        ("--world-size 8", "a flag of the launcher"),
         ("--tokenizer-type NullTokenizer", "give --vocab-size"),
         ("--fp16 --min-loss-scale 8 --initial-loss-scale 4", "more than --initial-loss-scale"),
         ("--print-schedule", "unrecognized argument '--print-schedule'"),
@@ -170,8 +170,6 @@ def test_the_layout_is_told_on_the_same_screen_as_the_flags():
     assert all(problem.startswith(begin) for problem, begin in told)
     told = screen("--pipeline-model-parallel-size 2 --num-layers 3 --clip-grad x")
     assert "must be a multiple of pipeline 2" in told[1]
-    told = screen("--world-size 0 --dry-run --tensor-model-parallel-size 4")
-    assert len(told) == 1, "how many devices there are is not known"
 
 
 def test_what_is_said_of_a_default_is_left_out_where_the_value_is_wrong():

@@ -7,7 +7,7 @@ import pytest
 from flags.arguments import parse_arguments
 from parallel import layout
 from parallel.layout import Grid, make_grid, make_layout
-from parallel.layout_checks import describe, grid_from
+from parallel.layout_checks import grid_from
 from process.errors import LayoutError
 
 
@@ -63,15 +63,6 @@ def test_what_does_not_fit_is_told_with_what_would(flags, devices, told):
     with pytest.raises(LayoutError) as error:
         check(flags, devices)
     assert told in str(error.value)
-
-
-def test_a_layout_can_be_described_without_devices():
-    args = parse_arguments(["--tensor-model-parallel-size", "2", "--global-batch-size", "2"])
-    assert describe(args, grid_from(args, 4)).splitlines() == [
-        "4 devices, order tp-cp-ep-dp-pp, 1 micro-batches",
-        "tensor   2: [0, 1] [2, 3]",
-        "data     2: [0, 2] [1, 3]",
-    ]
 
 
 class Talk:

@@ -73,8 +73,6 @@ def test_course_trace_worked_out_by_hand(write, name):
     assert phases.loc["optimizer", ["begin_us", "end_us", "peak_bytes"]].tolist() == [50, 55, 107]
     assert trace.level.values.tolist() == [[20, 200]]
     assert (trace.limit_bytes, trace.layout["tensor"], trace.node) == (1000, 2, "node2")
-    assert trace.at(34) == {"parameters": 100, "activations": 30}
-    assert trace.at(-1) == {"parameters": 0, "activations": 0}
     peaks = memory.peaks.iloc[0]
     assert (peaks["peak_bytes"], peaks["activations_bytes"]) == (190, 90)
     assert trace.table["total_bytes"].tolist() == [100, 150, 180, 130, 190, 100, 107]
@@ -145,21 +143,17 @@ def test_raw_timeline_of_the_profiler(logs):
 
 
 SNAPSHOTS = {
-    # segments, reserved, allocated, peak of what was recorded
-    "snap-cs336-ctx128-forward.pickle": (516, 19667091456, 19498420224, 5723951104),
-    "snap-cs336-ctx128-fullstep.pickle": (1010, 61111009280, 54873829888, 41174114308),
-    "snap-ftcourse.pickle": (215, 6471811072, 2297283072, 4780407592),
+    # reserved, allocated, peak of what was recorded
+    "snap-cs336-ctx128-forward.pickle": (19667091456, 19498420224, 5723951104),
+    "snap-cs336-ctx128-fullstep.pickle": (61111009280, 54873829888, 41174114308),
+    "snap-ftcourse.pickle": (6471811072, 2297283072, 4780407592),
 }
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_cuda_snapshots(logs, name):
-    segments, reserved, allocated, recorded = SNAPSHOTS[name]
+    reserved, allocated, recorded = SNAPSHOTS[name]
     (trace,) = read.memory(logs / "traces" / name)
-    assert len(trace.fragments) == segments
-    assert int(trace.fragments["size_bytes"].sum()) == reserved
-    held = trace.fragments["size_bytes"] - trace.fragments["free_bytes"]
-    assert int(held.sum()) == allocated
     assert trace.peak_composition["recorded"] == recorded
     assert int(trace.reserved["reserved_bytes"].iloc[-1]) == reserved
     assert trace.total_bytes[-1] == allocated
