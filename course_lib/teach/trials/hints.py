@@ -1,7 +1,7 @@
 """Requirements of the exercises with trials, and hints for at most eight mistakes of each.
 
 A key is the name of an assertion in `code/trials/` and the mistake that its measurement shows.
-The mistake "" matches any. A hint says what is wrong, then where to look.
+The mistake "" matches any. The first sentence of a hint names the mistake, the rest a cure.
 """
 
 from __future__ import annotations
