@@ -242,18 +242,23 @@ show.moving.collective("reduce-scatter", ranks=4)
 # ask this node for device 2, which does not exist.
 
 # %% [markdown] id="ex1" tags=["exercise"]
-# > **Exercise 02.1** — A job runs on **8 nodes with 4 devices each**. On which node (counted from 0) is **rank 22**,
-# > and what are its **local rank** and its **world size**? Each rank holds **32 numbers** and calls
-# > `reduce_scatter`. **How many numbers** does it hold afterwards?
+# > **Exercise 02.1** — A job runs on **8 nodes with 4 devices each**. The next cell draws a rank and a number for you.
+# > On which node (counted from 0) is the rank `given.rank`, and what are its **local rank** and its **world size**?
+# > Each rank holds `given.numbers` numbers and calls `reduce_scatter`. **How many numbers** does it hold afterwards?
+
+# %% id="ex1-given" tags=["exercise"]
+given = check.drawn("02.1", rank=(22, 23, 30), numbers=(32, 64, 96))
+given
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP node, local_rank, world_size, numbers = ..., ..., ..., ...
-node, local_rank, world_size, numbers = 22 // 4, 22 % 4, 8 * 4, 32 // 32
+node, local_rank, world_size = given.rank // 4, given.rank % 4, 8 * 4
+numbers = given.numbers // world_size
 ### END SOLUTION
 
 # %% id="ex1-check" tags=["check"]
-check.ex02_ranks(node, local_rank, world_size, numbers)
+check.ex02_ranks(node, local_rank, world_size, numbers, given)
 
 # %% [markdown] id="ring-idea"
 # ## How does a ring sum over all ranks?
@@ -277,7 +282,8 @@ show.moving.collective("all-reduce", ranks=4)
 #
 # > **Exercise 02.2** — Write the ring. The tensor may have any shape, and its size need not be a multiple of the
 # > number of ranks. Change the tensor in place. The trial runs your ring on 1, 2, 3 and 4 ranks with random numbers,
-# > and compares the result with the plain sum.
+# > and compares the result with the plain sum. `check.test("02.2")` prints its test, which you may read. Each exercise
+# > with a trial has a test.
 
 # %% id="ring-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_ring.py"

@@ -452,23 +452,27 @@ check.ex07_gated(partial_sum)
 # `W1`.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 07.2** — A model has 80 layers of width 8192. It is trained with tensor parallelism on **8** devices,
-# > with sequences of 4096 tokens and activations of 2 bytes. A ring of *d* devices sends 2 (*d* − 1) / *d* times
-# > the size of what is reduced (lesson 03). How many **gigabytes** (10⁹ bytes) does each device send for **one
-# > sample**, forward and backward, in the all-reduces of the layers?
+# > **Exercise 07.2** — A model has `given.layers` layers of width 8192. It is trained with tensor parallelism on
+# > **8** devices, with sequences of `given.tokens` tokens and activations of 2 bytes. A ring of *d* devices sends
+# > 2 (*d* − 1) / *d* times the size of what is reduced (lesson 03). How many **gigabytes** (10⁹ bytes) does each
+# > device send for **one sample**, forward and backward, in the all-reduces of the layers?
+
+# %% id="ex2-given" tags=["exercise"]
+given = check.drawn("07.2", layers=(60, 72, 80, 96), tokens=(2048, 4096, 8192))
+given
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP gigabytes_sent = ...
-gigabytes_sent = 80 * 4 * (4096 * 8192 * 2) * 2 * 7 / 8 / 1e9
+gigabytes_sent = given.layers * 4 * (given.tokens * 8192 * 2) * 2 * 7 / 8 / 1e9
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]
-check.ex07_sent(gigabytes_sent)
+check.ex07_sent(gigabytes_sent, given)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# *R* is 4096 × 8192 × 2 bytes, which is 67 MB. Four all-reduces in each of 80 layers make 320, and the ring sends
-# 1.75 times *R* for each. That is 37.6 GB for a single sample.
+# *R* is tokens × 8192 × 2 bytes, which is 67 MB for 4096 tokens. Each layer has four all-reduces, and the ring sends
+# 1.75 times *R* for each. With 80 layers and 4096 tokens that is 37.6 GB for a single sample.
 #
 # On NVLink with 300 GB/s in each direction (A100) this takes 0.13 s. On one network adapter of 25 GB/s it takes 1.5
 # s. The arithmetic of the sample is 6 × 70 billion parameters × 4096 tokens, which takes eight devices with 150

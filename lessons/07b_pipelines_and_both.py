@@ -595,22 +595,26 @@ show.memory_ranks(hybrid_run.memory, ranks=[0, 2])
 # same curve, and so do ranks 2 and 3. With 1F1B, stage 0 stores up to two micro-batches and stage 1 stores one.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 07b.2** — A pipeline of **eight** stages runs with 1F1B. What is the smallest number of micro-batches
-# > with which the bubble is at most 10 % of the whole time?
+# > **Exercise 07b.2** — A pipeline of `given.stages` stages runs with 1F1B. What is the smallest number of
+# > micro-batches with which the bubble is at most 10 % of the whole time?
+
+# %% id="ex2-given" tags=["exercise"]
+given = check.drawn("07b.2", stages=(6, 8, 12, 16))
+given
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP micro_batches_needed = ...
-micro_batches_needed = 63
+micro_batches_needed = 9 * (given.stages - 1)
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]
-check.ex07b_bubble(micro_batches_needed)
+check.ex07b_bubble(micro_batches_needed, given)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 7 / (*m* + 7) must be at most 1/10, so *m* + 7 is at least 70 and *m* is 63. If you used the bubble relative to the
-# work, you got 7 / *m* ≤ 1/10 and 70. The interleaved schedule with two chunks needs half as many micro-batches, 32.
-# Pipelines with many stages therefore need large batches.
+# (*p* − 1) / (*m* + *p* − 1) must be at most 1/10, so *m* is at least 9 (*p* − 1), which is 63 for eight stages. If you
+# used the bubble relative to the work, you got 10 (*p* − 1). The interleaved schedule with two chunks needs half as
+# many micro-batches. Pipelines with many stages therefore need large batches.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 07b.3** — Look at the table of megabytes again. With eight samples per step, *tensor inside* sends the

@@ -582,25 +582,6 @@ check.ex10_accumulate(accumulate_trial)
 # also multiplied by their number. A mean over a micro-batch without tokens would be 0/0. The loss needs its own
 # all-reduce, because a rank knows only its own part.
 
-# %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 10.2** — A colleague trains the model of `all-at-once` with DDP on **16** devices and accumulates
-# > **8** micro-batches per step, but has forgotten `no_sync`. How many **megabytes** (10⁶ bytes) does each device
-# > send *needlessly* in every step? Gradients are float32. The ring of lesson 03 sends 2 (*d* − 1) / *d* times
-# > what it reduces.
-
-# %% id="ex2-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP needless_mb = ...
-needless_mb = (8 - 1) * 2 * (16 - 1) / 16 * 4 * at_once.log.parameter_count / 1e6
-### END SOLUTION
-
-# %% id="ex2-check" tags=["check"]
-check.ex10_needless(needless_mb, at_once)
-
-# %% [markdown] id="ex2-why" tags=["solution"]
-# Each device sends 1.875 times its gradients, eight times per step. One exchange is enough, so seven are needless.
-# The result does not depend on the micro-batch, because one sample has as many gradients as a hundred samples.
-
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Take *c* and *s* of your slowest link. From how many micro-batches on does the exchange
 # > take less than a tenth of a step? Submit this run and check your answer.

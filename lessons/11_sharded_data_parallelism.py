@@ -555,21 +555,27 @@ claim(
 # *P* cancels out. The size of the model therefore does not matter. The gather is hidden if the device has enough
 # tokens at once.
 #
-# > **Exercise 11.3** — A device computes 400 TFLOP/s, and its share of the network is 50 GB/s. From how many
-# > tokens per device and micro-batch on does a gather take no longer than the forward pass that hides it?
+# > **Exercise 11.3** — A device computes `given.tflops` TFLOP/s, and its share of the network is `given.gb_per_s`
+# > GB/s. From how many tokens per device and micro-batch on does a gather take no longer than the forward pass that
+# > hides it?
+
+# %% id="pays-given" tags=["exercise"]
+given = check.drawn("11.3", tflops=(200, 400, 800), gb_per_s=(25, 40, 50))
+given
 
 # %% id="pays-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP tokens_needed = ...
-tokens_needed = (2 / 50e9) / (2 / 400e12)  # seconds to gather, over seconds to compute a token
+gather_s, token_s = 2 / (given.gb_per_s * 1e9), 2 / (given.tflops * 1e12)  # for each parameter
+tokens_needed = gather_s / token_s
 ### END SOLUTION
 
 # %% id="pays-check" tags=["check"]
-check.ex11_tokens(tokens_needed)
+check.ex11_tokens(tokens_needed, given)
 
 # %% [markdown] id="pays-why" tags=["solution"]
-# A device needs 8000 tokens, one sequence of 8192 or four of 2048. The number is FLOP/s divided by bytes/s, and it is
-# the same for every layer. Backward needs about as many tokens, because twice the arithmetic hides both a gather and
+# The number is FLOP/s divided by bytes/s, and it is the same for every layer. With 400 TFLOP/s and 50 GB/s a device
+# needs 8000 tokens, one sequence of 8192 or four of 2048. Backward needs about as many tokens, because twice the arithmetic hides both a gather and
 # a reduce-scatter. If gradients are summed in float32, backward needs 1.5 times as many. With a tenth of the network,
 # a device needs 80 000 tokens at once, and no large model has room for so many activations. In this case, shard
 # inside a node and copy between nodes ("hybrid sharding").

@@ -578,23 +578,28 @@ check.ex12_noise(noise_trial)
 # first and divide last. The standard error tells how many steps you need.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 12.2** — A language model has a critical batch of **2 million** tokens. With batches of **0.5
-# > million** it reaches its loss after **100,000 steps**. How many steps does it need with batches of **4
+# > **Exercise 12.2** — A language model has a critical batch of `given.critical` million tokens. With batches of
+# > **0.5 million** it reaches its loss after `given.steps` steps. How many steps does it need with batches of **4
 # > million**, and by what factor does it need more tokens?
+
+# %% id="ex2-given" tags=["exercise"]
+given = check.drawn("12.2", critical=(2, 3), steps=(60_000, 80_000, 100_000, 140_000))
+given
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
 ### GAP steps_needed, times_the_tokens = ..., ...
-steps_needed = 100_000 / (1 + 2 / 0.5) * (1 + 2 / 4)
-times_the_tokens = steps_needed * 4 / (100_000 * 0.5)
+fewest = given.steps / (1 + given.critical / 0.5)
+steps_needed = fewest * (1 + given.critical / 4)
+times_the_tokens = steps_needed * 4 / (given.steps * 0.5)
 ### END SOLUTION
 
 # %% id="ex2-check" tags=["check"]
-check.ex12_cost(steps_needed, times_the_tokens)
+check.ex12_cost(steps_needed, times_the_tokens, given)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# *S*<sub>min</sub> is 20,000. Eight times the devices are 3.3 times as fast and cost 2.4 times as much. Whether this
-# is worth it depends on the cost of waiting.
+# With a critical batch of 2 million, *S*<sub>min</sub> is a fifth of the steps. Eight times the devices are then 3.3
+# times as fast and cost 2.4 times as much. Whether this is worth it depends on the cost of waiting.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 12.3** — Train with **16 times** the batch of the first run, on all **four** devices of both nodes,

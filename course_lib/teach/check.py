@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from course_lib.teach.checklist import Checklist
+from course_lib.teach.solution import solution, test
 from course_lib.words import _
 
+__all__ = ["drawn", "solution", "test"]
 NAME = re.compile(r"ex(\d\d[a-z]?)_\w+")
 MODULE = re.compile(r"lesson\d\d[a-z]?")
+
+
+def drawn(exercise: str, **choices: Sequence[float]) -> SimpleNamespace:
+    """Return the numbers of an exercise. They differ between learners and stay for each."""
+    draw = Checklist(exercise).drawn()
+    return SimpleNamespace(**{name: draw.choice(options) for name, options in choices.items()})
 
 
 def __getattr__(name: str) -> Any:
@@ -37,4 +48,5 @@ def __dir__() -> list[str]:
     names = sorted(path.stem for path in folder.glob("lesson*.py"))
     lessons = [name for name in names if MODULE.fullmatch(name)]
     modules = [import_module(f"course_lib.teach.checks.{name}") for name in lessons]
-    return sorted(name for module in modules for name in vars(module) if NAME.fullmatch(name))
+    checks = {name for module in modules for name in vars(module) if NAME.fullmatch(name)}
+    return sorted({*checks, *__all__})

@@ -6,13 +6,19 @@
 The check prints each requirement as met or not. The first unmet requirement prints its hint and
 ends the check, because later requirements depend on it. `check.unless(given == 2**33, …)` names
 a mistake and prints nothing for learners who did not make it. `check.amount(…)` explains a wrong
-number. An unmet requirement raises `NotYet`: the cell fails in an automatic run, and a person
-sees the list instead of a traceback.
+number. `check.needs(…)` refuses what cannot be judged yet. An unmet requirement raises `NotYet`:
+the cell fails in an automatic run, and a person sees the list instead of a traceback.
+
+A hint has three strengths, one for each try: where to look, what kind of mistake it is, and what
+to do. The first is `where`, the second adds the first sentence of `hint`, and the third the rest.
+From the third try on, the check offers the solution.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import sysconfig
 import time
 import traceback
@@ -35,10 +41,14 @@ from course_lib.teach.answers import (
     what_it_is,
     why_no_number,
 )
-from course_lib.teach.progress import FILE
+from course_lib.teach.progress import FILE, strength_of
 from course_lib.words import N_, _
 
 MET, UNMET = "✓", "✗"
+STRENGTHS = 3
+# "all" shows the whole hint at the first try.
+SETTING = "COURSE_HINTS"
+SENTENCE_END = re.compile(r"(?<=[.?!])\s+|\n")
 UNREAD = N_(
     "Did something change the result of the cell above? Run that cell once more. If the check "
     "still fails, please report it as an error of the course."
@@ -62,22 +72,49 @@ class Checklist:
     workspace: Path = field(default_factory=lambda: find().folder)
     lines: list[str] = field(default_factory=list)
     unmet: str = ""
+    strength: int = 0
 
-    def that(self, is_met: bool, requirement: str, *, hint: str) -> None:
+    def that(self, is_met: bool, requirement: str, *, hint: str, where: str = "") -> None:
         """State a requirement; end the check if it is not met."""
         if not is_met:
-            self.refuse(requirement, hint)
+            self.refuse(requirement, hint, where)
         self.lines.append(f"{MET} {requirement}")
 
-    def unless(self, is_wrong: bool, requirement: str, *, hint: str) -> None:
+    def unless(self, is_wrong: bool, requirement: str, *, hint: str, where: str = "") -> None:
         """Name a mistake and end the check if it was made; otherwise print nothing."""
         if is_wrong:
-            self.refuse(requirement, hint)
+            self.refuse(requirement, hint, where)
 
-    def refuse(self, requirement: str, hint: str) -> NoReturn:
-        """End the check with an unmet requirement and its hint."""
+    def needs(self, is_there: bool, requirement: str, *, hint: str) -> None:
+        """Require something to judge. If it is missing, show the whole hint and count no try."""
+        if not is_there:
+            self.stop(requirement, hint)
+
+    def refuse(self, requirement: str, hint: str, where: str = "") -> NoReturn:
+        """End the check with an unmet requirement and a hint as strong as this try allows."""
+        self.strength = min(strength_of(self.workspace, self.exercise) + 1, STRENGTHS)
+        if os.environ.get(SETTING) == "all":
+            self.stop(requirement, where + hint)
+        said = (where, where + SENTENCE_END.split(hint, maxsplit=1)[0], where + hint)
+        self.stop(requirement, said[self.strength - 1].rstrip(" :\n"), self._next())
+
+    def _next(self) -> str:
+        if self.strength == STRENGTHS:
+            return _(
+                '(The solution is open: check.solution("{exercise}") shows it.)',
+                exercise=self.exercise,
+            )
+        return _(
+            "(Try {number}. Each try makes the hint clearer, and after try {last} the solution "
+            "opens.)",
+            number=self.strength,
+            last=STRENGTHS,
+        )
+
+    def stop(self, requirement: str, *paragraphs: str) -> NoReturn:
+        """End the check with an unmet requirement and all of its hint. This alone is no try."""
         self.unmet = requirement
-        lines = str(hint).splitlines()
+        lines = [line for one in paragraphs for line in str(one).splitlines()]
         self.lines += [f"{UNMET} {requirement}", *(f"  {line}" for line in lines)]
         raise _Stop
 
@@ -87,8 +124,8 @@ class Checklist:
 
     def answered(self, answer: object, variable: str) -> None:
         """Check that the learner has replaced the `...` of a gap."""
-        self.unless(
-            answer is ...,
+        self.needs(
+            answer is not ...,
             _("{variable} is filled in", variable=variable),
             hint=_(
                 "Replace the ... in the cell above ({variable}), run the cell, then run "
@@ -106,7 +143,7 @@ class Checklist:
         found = number_written(answer)
         requirement = _("{variable} is a number", variable=variable)
         if found is None:
-            self.refuse(requirement, why_no_number(answer))
+            self.stop(requirement, why_no_number(answer))
         if unit is None:
             return found
         return self._in_unit(found, Amount(right=0, unit=unit), requirement)
@@ -114,7 +151,7 @@ class Checklist:
     def _in_unit(self, given: float, wanted: Amount, requirement: str) -> float:
         meant = wanted.in_unit(given)
         if meant is None:
-            self.refuse(requirement, _another_unit(given, wanted.unit))
+            self.stop(requirement, _another_unit(given, wanted.unit))
         return meant
 
     def text(self, answer: object, variable: str) -> str:
@@ -122,7 +159,7 @@ class Checklist:
         self.answered(answer, variable)
         found = text_in(answer)
         if found is None:
-            self.refuse(
+            self.stop(
                 _("{variable} is a text", variable=variable),
                 what_it_is(answer, _("one name in quotation marks")),
             )
@@ -139,19 +176,19 @@ class Checklist:
                 "The number is right in {unit}, and you wrote another unit.", unit=_(wanted.unit)
             ),
         )
-        said = "" if is_met else wanted.slip(meant)
-        if not said:
-            answered = f"{in_figures(meant)} {wanted.unit and _(wanted.unit)}".strip()
-            said = f"{_('You answered {answered}.', answered=answered)} {hint}"
+        answered = f"{in_figures(meant)} {wanted.unit and _(wanted.unit)}".strip()
+        first, *more = SENTENCE_END.split(hint, maxsplit=1)
+        where = f"{_('You answered {answered}.', answered=answered)} {first} "
+        slip = "" if is_met else wanted.slip(meant)
         if meant < 0 < wanted.right:
-            said = _("The number is greater than 0.")
-        self.that(is_met, requirement, hint=said)
+            slip = _("The number is greater than 0.")
+        self.that(is_met, requirement, hint=" ".join(filter(None, [slip, *more])), where=where)
 
     def ended(self, run: Any, what: str = N_("the run")) -> None:
         """Check that a run was submitted and is over, successful or not."""
         self.answered(run, what)
-        self.unless(
-            getattr(run, "deleted", False),
+        self.needs(
+            not getattr(run, "deleted", False),
             _("{what} is still there", what=what),
             hint=_(
                 "This run was deleted; the last cell of a lesson cleans up. Run the cell "
@@ -159,25 +196,24 @@ class Checklist:
             ),
         )
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
-        self.unless(not is_run, _("{what} was submitted", what=what), hint=_not_a_run(run))
-        self.that(
-            run.ended,
-            _("{what} is over", what=what),
-            hint=_(
-                "It is {state} now. Wait for it with run.wait() or run.watch().", state=run.state
-            ),
-        )
+        self.needs(is_run, _("{what} was submitted", what=what), hint=_not_a_run(run))
+        over = _("{what} is over", what=what)
+        wait = _("It is {state} now. Wait for it with run.wait() or run.watch().", state=run.state)
+        self.needs(run.ended, over, hint=wait)
+        self.that(True, over, hint="")
 
     def succeeded(self, run: Any, what: str = N_("the run")) -> None:
         """Check that a run was submitted, is over and succeeded. Name the first unmet condition."""
         self.ended(run, what)
-        self.that(run.ok, _("{what} ended well", what=what), hint=run.error)
+        well = _("{what} ended well", what=what)
+        self.needs(run.ok, well, hint=run.error)
+        self.that(True, well, hint="")
 
     def trained(self, run: Any, what: str = N_("the run")) -> None:
         """Check that a run succeeded and trained a model."""
         self.succeeded(run, what)
-        self.unless(
-            not self.left(run, "log", what).last_iteration,
+        self.needs(
+            bool(self.left(run, "log", what).last_iteration),
             _("{what} trained a model", what=what),
             hint=_(
                 "This is {name} (job {job_id}), which started something else: its log "
@@ -190,8 +226,8 @@ class Checklist:
     def started(self, run: Any, program: str, what: str = N_("the run")) -> None:
         """Check that a run of this program of the course succeeded."""
         self.succeeded(run, what)
-        self.unless(
-            not run.recipe.program.endswith(program),
+        self.needs(
+            run.recipe.program.endswith(program),
             _("{what} started {program}", what=what, program=program),
             hint=_(
                 "This is the run {name!r}, which started something else. Is it the run "
@@ -207,7 +243,7 @@ class Checklist:
         except FileNotFoundError as error:
             where = _("There is no {part} in {folder}. ", part=part, folder=run.folder)
             again = _("{error}. If it was deleted, submit the run under another name.", error=error)
-            self.refuse(_("{what} left its {part}", what=what, part=part), where + (how or again))
+            self.stop(_("{what} left its {part}", what=what, part=part), where + (how or again))
 
     def _unread(self, error: Exception) -> NotYet:
         """Return the message for an unexpected error. The error does not count as an attempt."""
@@ -243,6 +279,7 @@ class Checklist:
             "exercise": self.exercise,
             "passed": passed,
             "unmet": self.unmet,
+            "strength": self.strength,
         }
         jsonl.append(Path(self.workspace) / FILE, entry, "progress")
         report = "\n".join([_("exercise {exercise}", exercise=self.exercise), *self.lines])

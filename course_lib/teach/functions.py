@@ -38,8 +38,8 @@ class CourseCalledError(Exception):
 
 def is_function(check: Checklist, function: Any, name: str) -> None:
     check.answered(function, name)
-    check.unless(
-        not callable(function),
+    check.needs(
+        callable(function),
         _("{name} is a function", name=name),
         hint=_(
             "This is {name}. Give the check the function itself, without calling it.",
@@ -71,9 +71,9 @@ def returned(
         said = f"{type(error).__name__}: {str(error)[:200]}"
         if "init_process_group" in said:
             said += "\n" + _("The function is tried in one process. All it needs is given to it.")
-        check.refuse(asked, said)
+        check.refuse(asked, "", said)
     if found is None:
-        check.refuse(asked, _("It returned nothing. Fill in the gap, and return the result."))
+        check.stop(asked, _("It returned nothing. Fill in the gap, and return the result."))
     return found
 
 

@@ -14,7 +14,7 @@ from course_lib.teach import jsonl
 from course_lib.words import _
 
 FILE = Path(".course") / "progress.jsonl"
-CHECKED = re.compile(r'Checklist\(\s*"(\d\d[a-z]?\.\d+)"')
+CHECKED = re.compile(r'\b(?:Checklist|tried)\(\s*"(\d\d[a-z]?\.\d+)"')
 BAR_WIDTH = 30
 
 
@@ -48,6 +48,15 @@ def tries(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, A
         if not rows or rows[-1].get("passed") is not True:
             rows.append(entry)
     return dict(sorted(tried.items()))
+
+
+def strength_of(workspace: Path, exercise: str) -> int:
+    """Return the strength of the strongest hint that the learner has met in this exercise."""
+    entries = jsonl.entries(Path(workspace) / FILE)
+    own = [
+        one for one in entries if (one.get("learner"), one.get("exercise")) == (account(), exercise)
+    ]
+    return max((met for one in own if isinstance(met := one.get("strength"), int)), default=0)
 
 
 def exercises() -> list[str]:

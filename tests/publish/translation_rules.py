@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.publish.building.source import lessons_in, read_lesson
+from course_lib.publish.translation import catalogs
 from course_lib.publish.translation.wanted import Wanted
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -47,6 +49,24 @@ class Term:
     @property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(rf"(?<![\w-]){re.escape(self.english)}(?:s|es)?(?![\w-])", re.IGNORECASE)
+
+
+def new_exercises(repository: Path, code: str = "ko") -> dict[str, dict[str, str]]:
+    """Cells of exercises and solutions that nobody has translated yet, by lesson and cell.
+
+    A new exercise may be in English: readers see it with a mark, and `course translate status`
+    names it.
+    """
+    found = {}
+    for path in lessons_in(repository / "lessons", "py"):
+        known = catalogs.read(catalogs.folder_of(repository, code) / f"{path.stem}.po")
+        found[path.stem] = {
+            cell.id: cell.text
+            for cell in read_lesson(path).cells
+            if cell.kind == "markdown" and {"exercise", "solution"} & {*cell.tags}
+            and cell.id not in known.former
+        }  # fmt: skip
+    return found
 
 
 def glossary(path: Path) -> list[Term]:

@@ -11,6 +11,11 @@ from .finished_runs import Finished
 from .own_trials import on_four_ranks
 
 
+@pytest.fixture(autouse=True)
+def whole_hints(monkeypatch):
+    monkeypatch.setenv("COURSE_HINTS", "all")
+
+
 @pytest.fixture
 def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import pytest
 
 from course_lib.lab.job.recipe import Recipe
+from course_lib.shipped import SHIPPED
 from course_lib.teach.answers import EXACT, Amount
 from course_lib.teach.checklist import Checklist, NotYet
 from course_lib.teach.progress import FILE, Standing, exercises, standings, table
+from course_lib.teach.solution import solution
+from course_lib.teach.solution import test as read
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,81 @@ def test_the_first_unmet_requirement_ends_the_list_with_its_hint(workspace):
     assert standings(workspace)[0].last_unmet == "four devices"
 
 
+def told(workspace, judge):
+    with pytest.raises(NotYet) as caught, Checklist("02.2", workspace) as check:
+        judge(check)
+    return str(caught.value)
+
+
+def test_a_hint_says_where_then_what_kind_then_what_to_do_and_then_opens_the_solution(
+    workspace, monkeypatch
+):
+    monkeypatch.delenv("COURSE_HINTS")
+
+    def wrong(check):
+        check.refuse("the sum", "It is a mean. Do not divide.", "rank 1: y: ")
+
+    nothing = told(workspace, lambda check: check.answered(..., "y"))
+    assert "Replace the ... in the cell above (y), run the cell" in nothing
+    assert "Try" not in nothing
+    tries = [told(workspace, wrong) for _ in range(4)]
+    shown = [text.splitlines()[2:] for text in tries]
+    assert [lines[0] for lines in shown] == [
+        "  rank 1: y",
+        "  rank 1: y: It is a mean.",
+        *["  rank 1: y: It is a mean. Do not divide."] * 2,
+    ]
+    offers = ['check.solution("02.2")' in lines[1] for lines in shown]
+    assert offers == [False, False, True, True]
+
+
+def test_a_wrong_number_gets_the_place_first_and_the_slip_at_the_second_try(workspace, monkeypatch):
+    monkeypatch.delenv("COURSE_HINTS")
+    wanted = Amount(right=8, unit="bytes", slips=((2, "These are elements."),))
+    tries = [
+        told(workspace, lambda check: check.amount(2.0, wanted, "bytes", hint="See dtype. Twice."))
+        for _ in range(3)
+    ]
+    assert ["elements" in one for one in tries] == [False, True, True]
+    assert ["See dtype." in one for one in tries] == [True, True, True]
+    assert ["Twice." in one for one in tries] == [False, False, True]
+
+
+@pytest.mark.parametrize("exercise", exercises())
+def test_each_exercise_has_a_solution_to_show_without_the_guesses(exercise, workspace, capsys):
+    solution(exercise)
+    file, *answer = capsys.readouterr().out.split("\n\n")
+    assert file.startswith(f"# solutions/{exercise.partition('.')[0]}_")
+    assert "".join(answer).strip()
+    assert "guess_" not in "".join(answer)
+
+
+def test_each_exercise_with_a_trial_has_a_test_to_read(repository, capsys):
+    checks = (repository / "course_lib" / "teach" / "checks").glob("lesson*.py")
+    trial = re.compile(r'tried\("(\d\d[a-z]?\.\d+)"')
+    tried = [name for file in checks for name in trial.findall(file.read_text())]
+    assert len(tried) > 15
+    for exercise in tried:
+        read(exercise)
+        printed = capsys.readouterr().out
+        assert "\ndef test" in printed, exercise
+        assert re.search(rf'"""Tests? .*{re.escape(exercise)}', printed), exercise
+
+
+def test_a_class_sees_the_solutions_that_its_instructor_opened(workspace, monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_CLASS", str(workspace / "class"))
+    monkeypatch.setenv("COURSE_WORKSPACE", str(workspace))
+    solution("02.2")
+    assert "not open" in capsys.readouterr().out
+    opened = workspace / "my_notebooks" / "solutions"
+    opened.mkdir(parents=True)
+    (opened / "02_many_processes.ipynb").write_bytes(
+        (SHIPPED / "solutions" / "02_many_processes.ipynb").read_bytes()
+    )
+    solution("02.2")
+    assert "def ring_all_reduce" in capsys.readouterr().out
+
+
 def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
     with Checklist("00.1", workspace) as check:
         check.unless(False, "it counts halvings", hint="never shown")
@@ -58,8 +136,8 @@ def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
         check.succeeded(FinishedRun("COMPLETED"), "the run")
     printed = capsys.readouterr().out
     assert printed == "exercise 00.1\n✓ the run is over\n✓ the run ended well\n"
-    told = pytest.raises(NotYet, match="✗ it counts halvings\n  Look")
-    with told, Checklist("00.1", workspace) as check:
+    named = pytest.raises(NotYet, match="✗ it counts halvings\n  Look")
+    with named, Checklist("00.1", workspace) as check:
         check.unless(True, "it counts halvings", hint="Look again.")
 
 
@@ -98,8 +176,8 @@ def test_an_answer_must_be_a_number_where_one_is_asked(workspace, answer):
 
 
 def test_an_error_in_a_check_is_told_and_not_taken_for_an_unsolved_exercise(workspace):
-    told = pytest.raises(NotYet, match="ZeroDivisionError")
-    with told as caught, Checklist("00.1", workspace) as check:
+    raised = pytest.raises(NotYet, match="ZeroDivisionError")
+    with raised as caught, Checklist("00.1", workspace) as check:
         check.that(True, "x", hint="")
         _ = 1 / 0
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -140,7 +218,7 @@ def test_progress_ends_with_how_much_of_the_course_is_solved():
 def test_every_check_counts_in_the_total(repository):
     modules = (repository / "course_lib" / "teach" / "checks").glob("lesson*.py")
     # One without an answer only shows the choices.
-    named = re.compile(r"^def ex(\d\d[a-z]?)_\w+\(\w", re.M)
+    named = re.compile(r"^(?:def )?ex(\d\d[a-z]?)_\w+(?:\(\w| = tried\()", re.M)
     checks = [name for file in modules for name in named.findall(file.read_text())]
     assert Counter(number.partition(".")[0] for number in exercises()) == Counter(checks)
 

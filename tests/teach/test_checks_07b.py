@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from course_lib.lab.job.recipe import Recipe
@@ -140,7 +142,14 @@ def test_numbers_of_micro_batches_and_samples_hold_against_all_kinds_of_answers(
         20: "one copy of the model", 74: "the first multiple of 4", 80: "the first multiple of 4",
         72: "the pipeline sends 9.44 MB",
     }  # fmt: skip
-    hold("micro_batches_needed", lesson07b.ex07b_bubble, 63, bubble, accepted=[7 * 0.9 / 0.1])
+    pipeline = SimpleNamespace(stages=8)
+    hold(
+        "micro_batches_needed",
+        lambda answer: lesson07b.ex07b_bubble(answer, pipeline),
+        63,
+        bubble,
+        accepted=[7 * 0.9 / 0.1],
+    )
     hold(
         "crossing_batch",
         lambda answer: lesson07b.ex07b_crossing(answer, data_only),

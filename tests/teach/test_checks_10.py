@@ -4,34 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.lab.job.recipes import gpt
 from course_lib.teach.checks import lesson10
 
-from .answers_to_try import hold
 from .finished_runs import hint_of, tried_with_swaps
 from .own_trials import program_of
-
-LOG = """using world size: 4, data-parallel-size: 4, tensor-model-parallel size: 1, \
-pipeline-model-parallel size: 1
- > number of parameters on (tensor, pipeline) model parallel rank (0, 0): 2000000
- iteration        3/       3 | consumed samples:           96 | elapsed time per iteration (ms): \
-83.0 | learning rate: 8.750E-04 | global batch size:    16 | lm loss: 6.282860E+00 | \
-loss scale: 1.0 | grad norm: 3.572 | number of skipped iterations:   0 | \
-number of nan iterations:   0 |
-"""
-
-
-def test_needless_megabytes_hold_against_all_kinds_of_answers(finished):
-    """2 million parameters: 8 MB of gradients, 15 MB for an exchange in a ring of 16."""
-    recipe = gpt.recipe("all-at-once", nodes=2, gpus_per_node=2, micro_batch=4, global_batch=16)
-    run = finished(recipe, LOG)
-    wrong = {
-        105e6: "right in bytes. The exercise asks for MB (10⁶ bytes)", 56: "more than once",
-        120: "One of the eight exchanges is needed", 15: "That is one exchange",
-        105 / 2: "You answered 52.5 MB", 101: "You answered 101 MB", 90: "d is 16",
-    }  # fmt: skip
-    hold("needless_mb", lambda answer: lesson10.ex10_needless(answer, run), 105, wrong)
-
 
 OWN = program_of("10_gradient_accumulation", "ex1-own")
 tried = tried_with_swaps(OWN, "accumulate")

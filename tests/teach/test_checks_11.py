@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from course_lib.teach.checks import lesson11
@@ -43,4 +45,11 @@ def test_the_number_of_tokens_is_taken_in_every_form(workspace):
         16000: "P cancels out", 64000: "P cancels out", 8000 / 3: "forward and backward",
         123: "P cancels out",
     }  # fmt: skip
-    hold("tokens_needed", lesson11.ex11_tokens, 8000, wrong, accepted=["8,000 tokens", "8k"])
+    device = SimpleNamespace(tflops=400, gb_per_s=50)
+    hold(
+        "tokens_needed",
+        lambda answer: lesson11.ex11_tokens(answer, device),
+        8000,
+        wrong,
+        accepted=["8,000 tokens", "8k"],
+    )

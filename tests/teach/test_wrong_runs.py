@@ -40,7 +40,6 @@ CHECKS = [
     (check.ex09_fits, RUN, RUN, 80),
     (check.ex09_checkpoint, RUN),
     (check.ex10_accumulate, RUN),
-    (check.ex10_needless, 1, RUN),
     (check.ex11b_parallelize, RUN),
     (check.ex12_sixteen, RUN, RUN),
     (check.ex13b_ring, RUN),

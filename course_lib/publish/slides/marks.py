@@ -37,7 +37,7 @@ CHOICES = re.compile(r"^.*= \.\.\..*?#\s*(.+(?:\n#.+)*)$", re.MULTILINE)
 class Marks:
     predict: str
     explain: str
-    # `**Exercise 03.1** — ` with its number, or `**Going further** — ` without a number.
+    # `**Exercise 03.1** — ` or `**Going further** — `. An untranslated exercise is in English.
     exercise: re.Pattern[str]
     home: str
     end: str
@@ -58,7 +58,7 @@ def _marks_in(_code: str) -> Marks:
     return Marks(
         f"**{PREDICT}.**",
         f"**{EXPLAIN}.**",
-        re.compile(rf"\*\*(?:{exercise} (?P<number>\w+\.\d+)|{further})\*\*\s*[—–-]*\s*"),
+        re.compile(rf"\*\*(?:(?:{exercise}|Exercise) (?P<number>\w+\.\d+)|{further})\*\*[\s—–-]*"),
         str(HOME),
         str(END),
     )

@@ -75,8 +75,8 @@ def has_devices(check: Checklist, run: Any, nodes: int, devices: int) -> None:
 
 def is_run_of(check: Checklist, run: Any, name: str) -> None:
     """Refuse a run that is not the exercise's, before looking for further mistakes."""
-    check.unless(
-        run.name != name,
+    check.needs(
+        run.name == name,
         _("it is the run of the exercise"),
         hint=_(
             "This is the run {run!r}; the recipe of the exercise is called {name!r}.",
@@ -107,8 +107,8 @@ def ran_out(run: Any) -> bool:
 def gradient_bytes(check: Checklist, run: Any) -> int:
     """Return the bytes of the gradients of one copy of the model in this run."""
     count = check.left(run, "log").parameter_count
-    check.unless(
-        not count,
+    check.needs(
+        bool(count),
         _("its log says how many parameters there are"),
         hint=_(
             "{log_file} has no such line. Is it the run that the exercise asks for?",
@@ -155,8 +155,8 @@ def recorded_steps(run: Any) -> int:
 
 def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
     memory = check.left(run, "memory", what, how=how)
-    check.unless(
-        0 not in [timeline.rank for timeline in memory],
+    check.needs(
+        0 in [timeline.rank for timeline in memory],
         _("{what} left its memory", what=what),
         hint=_("There is no memory trace of rank 0 in {folder}. {how}", folder=run.folder, how=how),
     )

@@ -116,7 +116,7 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
     with Checklist("00.2") as check:
         given = check.number(answer, "device_seconds")
         jobs = list(islice(runs, MOST_RUNS)) if isinstance(runs, Iterable) else []
-        check.unless(not jobs, _("the check got the jobs"), hint=_("Give the check `sleepers`."))
+        check.needs(bool(jobs), _("the check got the jobs"), hint=_("Give the check `sleepers`."))
         for run in jobs:
             check.succeeded(run, _("the run `{run}`", run=getattr(run, "name", run)))
         # Without Slurm accounting, only the duration of the sleep is known.

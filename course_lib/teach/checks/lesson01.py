@@ -9,7 +9,7 @@ from typing import Any
 from course_lib.teach.answers import EXACT, Amount, close
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import trains_as
-from course_lib.teach.trials.judge import is_right
+from course_lib.teach.trials.judge import tried
 from course_lib.words import N_, _
 
 PROGRAM = "train_vit.py"
@@ -69,7 +69,7 @@ def _are_packed(check: Checklist, run: Any) -> None:
             shape, compression = file["fields"].shape, file["fields"].compression
             chunk = file["fields"].chunks or shape
     except (OSError, KeyError, AttributeError, ValueError) as error:
-        check.refuse(
+        check.stop(
             _("its files can be read"),
             _(
                 "{folder}: {error}. The cell above packs the files, and the last cell removes "
@@ -118,8 +118,8 @@ def _are_packed(check: Checklist, run: Any) -> None:
 def _last(check: Checklist, run: Any, column: str) -> float:
     epochs = check.left(run, "log").epochs
     values = epochs[column].dropna()
-    check.unless(
-        len(values) < 2,
+    check.needs(
+        len(values) >= 2,
         _("{name} trained for two epochs or more", name=run.name),
         hint=_(
             "Its log has {values} with a {value}: {log_file}",
@@ -131,10 +131,7 @@ def _last(check: Checklist, run: Any, column: str) -> float:
     return float(values.iloc[-1])
 
 
-def ex01_prefetch(run: Any) -> None:
-    """Check a loader that reads ahead in a thread."""
-    with Checklist("01.2") as check:
-        is_right(check, run, "prefetch")
+ex01_prefetch = tried("01.2", "prefetch")
 
 
 def ex01_balance(without: object, workers: object) -> None:

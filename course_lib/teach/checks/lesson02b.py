@@ -105,14 +105,14 @@ def ex02b_script(run: Any) -> None:
     """Check three edits of the job by what it starts on each node and by its results."""
     with Checklist("02b.2") as check:
         check.ended(run, _("the job"))
-        check.unless(
-            not script_edits.text_of(run),
+        check.needs(
+            bool(script_edits.text_of(run)),
             _("the job runs your own commands"),
             hint=_('{name!r} has none. Submit shell.recipe("…", commands, …).', name=run.name),
         )
         jobs = script_edits.rehearsed(run)
-        check.unless(
-            not jobs,
+        check.needs(
+            bool(jobs),
             _("the commands run once more, on a simulated cluster"),
             hint=_("This check needs bash, which is not on this machine."),
         )

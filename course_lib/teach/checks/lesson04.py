@@ -53,14 +53,14 @@ def ex04_describe(answer: object) -> None:
             hint = _(
                 "It is {name}. Keep the dict(…) and fill its gaps.", name=type(answer).__name__
             )
-            check.refuse(_("it is a description of a cluster"), hint)
+            check.stop(_("it is a description of a cluster"), hint)
         answer = {
             **answer,
             "gpu_direct": answer.get("gpu_direct", False),
         }  # the default of plan.NcclCluster
         missing = [name for name in COLLEAGUE if name not in answer]
-        check.unless(
-            bool(missing),
+        check.needs(
+            not missing,
             _("it has all fields that describe a cluster"),
             hint=_(
                 "There is no {missing} in it. It has: {in_short}. Keep the names of the dict(…).",

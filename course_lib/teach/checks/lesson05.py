@@ -165,8 +165,8 @@ def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
     """Return the calls of each operator by rank 0 in one step."""
     table = check.left(run, "profile", _("the run {name}", name=name)).operators
     mine = table[table["rank"] == 0]
-    check.unless(
-        mine.empty,
+    check.needs(
+        not mine.empty,
         _("rank 0 of {name} was recorded", name=name),
         hint=_(
             "There is no record of it in {folder}. Is it the run of the lesson?", folder=run.folder

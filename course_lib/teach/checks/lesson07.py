@@ -14,7 +14,7 @@ from course_lib.teach.checklist import Checklist
 from course_lib.teach.functions import Watched, called, guarded, is_function, returned
 from course_lib.words import _
 
-LAYERS, TENSOR, ROWS, CHANNELS, BYTES_EACH, A_LAYER = 80, 8, 4096, 8192, 2, 4
+TENSOR, CHANNELS, BYTES_EACH, A_LAYER = 8, 8192, 2, 4
 # Smaller than the share of embedding and output, which are 2 of 322 sums.
 FINE = 0.005
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -176,9 +176,9 @@ def _uses_its_columns(
     )
 
 
-def ex07_sent(answer: object) -> None:
+def ex07_sent(answer: object, given: Any) -> None:
     """Check the gigabytes that tensor parallelism sends for one sample."""
-    rows, sums = ROWS * CHANNELS * BYTES_EACH, LAYERS * A_LAYER
+    rows, sums = given.tokens * CHANNELS * BYTES_EACH, given.layers * A_LAYER
     right = sums * rows * 2 * (TENSOR - 1) / TENSOR / 1e9
     with Checklist("07.2") as check:
         check.amount(
@@ -189,7 +189,7 @@ def ex07_sent(answer: object) -> None:
                 fine=FINE,
                 slips=(
                     (
-                        LAYERS * rows / 1e9,
+                        given.layers * rows / 1e9,
                         _(
                             "That is one sum in each layer, sent once. How many sums does a "
                             "layer need, forward and backward? How much does the ring add?"
@@ -203,7 +203,7 @@ def ex07_sent(answer: object) -> None:
                         right * 1.5,
                         _("That counts six sums in a layer. Not every matrix needs one."),
                     ),
-                    (right / LAYERS, _("That is one layer. The model has 80.")),
+                    (right / given.layers, _("That is one layer. The model has more.")),
                 ),
             ),
             _("each device sends that much for a sample"),

@@ -18,7 +18,7 @@ from course_lib.words import _
 
 NAME, NODES, DEVICES, MICRO_BATCHES, GLOBAL_BATCH = "hybrid", 2, 4, 4, 8
 # Numbers of exercise 07b.2.
-STAGES, MOST_BUBBLE = 8, 0.1
+MOST_BUBBLE = 0.1
 # Number of exercise 07b.3.
 BYTES_PER_NUMBER = 4
 
@@ -84,11 +84,11 @@ def ex07b_hybrid(run: Any) -> None:
         )
 
 
-def ex07b_bubble(answer: object) -> None:
-    """Check how many micro-batches eight stages need for a bubble of a tenth of the time."""
-    waiting = STAGES - 1
+def ex07b_bubble(answer: object, pipeline: Any) -> None:
+    """Check how many micro-batches a pipeline needs for a bubble of a tenth of the time."""
+    stages = pipeline.stages
+    waiting = stages - 1
     least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
-    of_the_work = round(waiting / MOST_BUBBLE)
     all_stages = _("A stage waits for the other stages only: p - 1 units of m + p - 1.")
     with Checklist("07b.2") as check:
         given = check.number(answer, "micro_batches_needed", "micro-batches")
@@ -100,17 +100,16 @@ def ex07b_bubble(answer: object) -> None:
                 within=(least, least),
                 slips=(
                     (
-                        of_the_work,
+                        round(waiting / MOST_BUBBLE),
                         _(
-                            "With {of_the_work} the idle time is a tenth of the *work*. The "
-                            "exercise asks for a tenth of the whole time, waiting included.",
-                            of_the_work=of_the_work,
+                            "With so many the idle time is a tenth of the *work*. The exercise "
+                            "asks for a tenth of the whole time, waiting included."
                         ),
                     ),
-                    (STAGES / MOST_BUBBLE, all_stages),
-                    (STAGES * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
+                    (stages / MOST_BUBBLE, all_stages),
+                    (stages * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
                     (
-                        STAGES,
+                        stages,
                         _("As many micro-batches as stages leave a bubble of nearly half."),
                     ),
                 ),

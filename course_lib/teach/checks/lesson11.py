@@ -6,47 +6,31 @@ from typing import Any
 
 from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.trials.judge import is_right
+from course_lib.teach.trials.judge import tried
 from course_lib.words import N_, _
 
-# Numbers of exercise 11.3. BYTES is per parameter, FLOPS per parameter and token.
-FLOPS_PER_S, LINK_BYTES_PER_S, BYTES, FLOPS = 400e12, 50e9, 2, 2
+# Bytes per parameter, and FLOPs per parameter and token.
+BYTES, FLOPS = 2, 2
+
+ex11_zero1 = tried("11.1", "zero1")
+ex11_fsdp = tried("11.2", "fsdp")
 
 
-def ex11_zero1(run: Any) -> None:
-    """Check sharded optimizer state: reduce-scatter, step, all-gather."""
-    with Checklist("11.1") as check:
-        is_right(check, run, "zero1")
-
-
-def ex11_fsdp(run: Any) -> None:
-    """Check sharded parameters: gathered before use and freed after it."""
-    with Checklist("11.2") as check:
-        is_right(check, run, "fsdp")
-
-
-def ex11_tokens(answer: object) -> None:
+def ex11_tokens(answer: object, device: Any) -> None:
     """Check the number of tokens for which computing a layer takes as long as gathering it."""
-    right = FLOPS_PER_S * BYTES / (LINK_BYTES_PER_S * FLOPS)
+    right = device.tflops * 1e12 * BYTES / (device.gb_per_s * 1e9 * FLOPS)
+    both_passes = _(
+        "6 FLOPs are forward and backward together. The gather runs beside the forward pass."
+    )
     with Checklist("11.3") as check:
         check.amount(
             check.number(answer, "tokens_needed"),
-            Amount(
-                right=right,
-                unit=N_("tokens"),
-                slips=(
-                    (
-                        right / 3,
-                        _(
-                            "6 FLOPs are forward and backward together. The gather runs beside "
-                            "the forward pass."
-                        ),
-                    ),
-                ),
-            ),
+            Amount(right=right, unit=N_("tokens"), slips=((right / 3, both_passes),)),
             _("the gather takes as long as the forward pass of that many tokens"),
             hint=_(
-                "Seconds to gather P parameters: 2 P / 50e9. Seconds to compute T tokens with "
-                "them: 2 P T / 400e12. P cancels out."
+                "Compare the seconds to gather P parameters with the seconds to compute T tokens. "
+                "They are 2 P / {gb_per_s}e9 and 2 P T / {tflops}e12, and P cancels out.",
+                gb_per_s=device.gb_per_s,
+                tflops=device.tflops,
             ),
         )

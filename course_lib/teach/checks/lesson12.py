@@ -8,29 +8,25 @@ from typing import Any
 from course_lib.teach.answers import Amount, close
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import batch_is, has_devices, whole_flag
-from course_lib.teach.trials.judge import is_right
+from course_lib.teach.trials.judge import tried
 from course_lib.words import N_, _
 
-# Numbers of exercise 12.2, in tokens.
-CRITICAL, BEFORE, AFTER, STEPS_BEFORE = 2e6, 0.5e6, 4e6, 100_000
+# Batches of exercise 12.2, in millions of tokens.
+BEFORE, AFTER = 0.5, 4
 
 BATCH, DEVICES, TIMES_THE_BATCH = 256, 4, 16
 
 # Allowed difference between two losses, in nats. A wrong learning rate costs more.
 LITTLE = 0.25
 
-
-def ex12_noise(run: Any) -> None:
-    """Check an estimate of the noise of gradients, from the gradients of several ranks."""
-    with Checklist("12.1") as check:
-        is_right(check, run, "noise")
+ex12_noise = tried("12.1", "noise")
 
 
-def ex12_cost(steps: object, tokens: object) -> None:
+def ex12_cost(steps: object, tokens: object, model: Any) -> None:
     """Check how many steps an eightfold batch saves, and how many tokens it costs."""
-    least, larger = STEPS_BEFORE / (1 + CRITICAL / BEFORE), AFTER / BEFORE
-    right = least * (1 + CRITICAL / AFTER)
-    times = right * larger / STEPS_BEFORE
+    least, larger = model.steps / (1 + model.critical / BEFORE), AFTER / BEFORE
+    right = least * (1 + model.critical / AFTER)
+    times = right * larger / model.steps
     with Checklist("12.2") as check:
         given = check.number(steps, "steps_needed")
         costs = check.number(tokens, "times_the_tokens")
@@ -41,25 +37,25 @@ def ex12_cost(steps: object, tokens: object) -> None:
                 unit=N_("steps"),
                 slips=(
                     (
-                        STEPS_BEFORE / larger,
+                        model.steps / larger,
                         _(
                             "An eightfold batch needs an eighth of the steps only if both batches "
                             "are far below the critical batch."
                         ),
                     ),
                     (
-                        STEPS_BEFORE * (1 + CRITICAL / AFTER),
-                        _("100,000 is not S_min: it contains its own 1 + B_c / B."),
+                        model.steps * (1 + model.critical / AFTER),
+                        _("The known steps are not S_min. They contain their own 1 + B_c / B."),
                     ),
                     (
-                        STEPS_BEFORE * (1 + AFTER / CRITICAL) / (1 + BEFORE / CRITICAL),
+                        model.steps * (1 + AFTER / model.critical) / (1 + BEFORE / model.critical),
                         _("B_c / B is upside down: a larger batch needs fewer steps."),
                     ),
                     (least, _("That is S_min, for an endless batch.")),
                 ),
             ),
             _("so many steps lead to the same loss"),
-            hint=_("First find S_min from the run that is known: 100,000 = S_min (1 + B_c / B)."),
+            hint=_("First find S_min from the known run. Its steps are S_min (1 + B_c / B)."),
         )
         check.amount(
             costs,
@@ -75,7 +71,7 @@ def ex12_cost(steps: object, tokens: object) -> None:
                         _("A step takes so many times the tokens, and there are fewer steps."),
                     ),
                     (
-                        1 + AFTER / CRITICAL,
+                        1 + AFTER / model.critical,
                         _(
                             "That compares with the fewest tokens, which tiny batches need. "
                             "Compare with the batch of 0.5 million."

@@ -17,7 +17,7 @@ from course_lib.plan.schedules.timing import timed
 from course_lib.teach.answers import in_short
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.functions import is_function, returned, whole_numbers
-from course_lib.teach.trials.judge import is_right
+from course_lib.teach.trials.judge import is_right, tried
 from course_lib.teach.trials.own_file import comes_back, could_load, function_tried
 from course_lib.teach.trials.verdict import trial_of
 from course_lib.words import _
@@ -120,22 +120,9 @@ def _short(ranks: Groups) -> str:
     return " ".join(map(str, ranks[:4])) + (" …" if len(ranks) > 4 else "")
 
 
-def ex13_column(run: Any) -> None:
-    """Check a linear layer whose outputs are sharded."""
-    with Checklist("13.2") as check:
-        is_right(check, run, "column")
-
-
-def ex13_row(run: Any) -> None:
-    """Check a linear layer whose inputs are sharded."""
-    with Checklist("13.3") as check:
-        is_right(check, run, "row")
-
-
-def ex13_tokens(run: Any) -> None:
-    """Check sequence parallelism: gather and scatter replace copy and sum."""
-    with Checklist("13.4") as check:
-        is_right(check, run, "tokens")
+ex13_column = tried("13.2", "column")
+ex13_row = tried("13.3", "row")
+ex13_tokens = tried("13.4", "tokens")
 
 
 def ex13_schedule(mine: Any, run: Any) -> None:

@@ -73,13 +73,13 @@ def ex14_today(function: Any) -> None:
                 check.that(
                     close(value, right[number], share),
                     _("{what} of {name}", what=_(what), name=name),
-                    hint=_(
+                    where=_(
                         "Your function gives {given:.6g}, which is {ratio:.4g} times the right "
-                        "number. {mistake}",
+                        "number. ",
                         given=value,
                         ratio=value / right[number],
-                        mistake=mistake,
                     ),
+                    hint=mistake,
                 )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.trials.judge import is_right
+from course_lib.teach.trials.judge import tried
 from course_lib.words import _
 
 # Allowed factor between the chosen and the fitted number of parameters.
@@ -39,7 +38,4 @@ def ex14b_budget(width: object, tokens: object, best: Mapping[float, float], bud
         check.that(abs(spent - 1) < 0.03, _("size and tokens spend the budget"), hint=hint)
 
 
-def ex14b_packed(run: Any) -> None:
-    """Check packed documents, their mask, and their mean loss over ranks."""
-    with Checklist("14b.2") as check:
-        is_right(check, run, "packing")
+ex14b_packed = tried("14b.2", "packing")

@@ -131,8 +131,8 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         named = {"mine": mine, "other": result}
         said = text_in(shorter)
         shorter = named.get((said or "").strip().lower(), only_one(shorter))
-        check.unless(
-            isinstance(shorter, str),
+        check.needs(
+            not isinstance(shorter, str),
             _("the answer is one of the two results"),
             hint=_("It is the text {said!r} now. Say mine or other.", said=said),
         )
@@ -151,15 +151,15 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
 
 
 def _measured(check: Checklist, result: Any) -> None:
-    check.unless(
-        not isinstance(result, bench.Result),
+    check.needs(
+        isinstance(result, bench.Result),
         _("it is a result"),
         hint=_(
             "This is {name}: give the check what bench.run(…) returned.", name=type(result).__name__
         ),
     )
-    check.unless(
-        result.how != "measured",
+    check.needs(
+        result.how == "measured",
         _("it was run, not planned"),
         hint=_("This result is {how}. Use bench.run(lab, …).", how=result.how),
     )

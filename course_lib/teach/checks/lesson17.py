@@ -27,13 +27,13 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
     with Checklist("17.1") as check:
         check.trained(run, _("your run"))
         check.answered(score, "score")
-        check.unless(
-            not isinstance(score, Score) or not isinstance(other, Score),
+        check.needs(
+            isinstance(score, Score) and isinstance(other, Score),
             _("it has a score"),
             hint=_("Give the check what task.score(…) returned, of both runs."),
         )
-        check.unless(
-            score.job_id != run.job_id,
+        check.needs(
+            score.job_id == run.job_id,
             _("the score is that of your run"),
             hint=_(
                 "The score is of job {job_id}, but your run is job {job_id2}. Run the cell that "
@@ -142,8 +142,8 @@ def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
     check.answered(given, _("the plan"))
     if isinstance(given, Unfinished):
         check.answered(..., ", ".join(given.missing))
-    check.unless(
-        not isinstance(given, kind),
+    check.needs(
+        isinstance(given, kind),
         _("it is a plan"),
         hint=_(
             "This is {name}. Give the check what {how} returns.",

@@ -118,7 +118,7 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
     case = case_in(run)
     if case is None:
         hint = _("This is not a blind case. `lab.mystery(3)` submits the case of seed 3.")
-        check.refuse(_("it is a blind case"), hint)
+        check.stop(_("it is a blind case"), hint)
     check.ended(run)
     for name, answer in (("cause", cause), ("rank", rank), ("node", node), ("cure", cure)):
         check.answered(answer, name)
@@ -132,11 +132,11 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
         last=devices - 1,
     )
     known_ranks = frozenset(one for one in ranks if one is not None)
-    check.unless(len(known_ranks) < len(ranks), _("rank is a rank"), hint=hint)
+    check.needs(len(known_ranks) == len(ranks), _("rank is a rank"), hint=hint)
     nodes = [_node(one, names) for one in _parts(node)]
     hint = _("The nodes are {names}. Give a name, or None.", names=", ".join(names))
     known_nodes = frozenset(one for one in nodes if one is not None)
-    check.unless(len(known_nodes) < len(nodes), _("node is a node"), hint=hint)
+    check.needs(len(known_nodes) == len(nodes), _("node is a node"), hint=hint)
     return Diagnosis(run, case, cause_key, known_ranks, known_nodes, cure_key)
 
 
@@ -149,7 +149,7 @@ def case_in(run: Any) -> BlindCase | None:
 def _choice(check: Checklist, name: str, answer: Any, choices: dict[str, str]) -> str:
     key = chosen(answer, choices)
     if key is None:
-        check.refuse(_("{name} is in the list", name=name), no_choice(answer, choices))
+        check.stop(_("{name} is in the list", name=name), no_choice(answer, choices))
     return key
 
 

@@ -1,7 +1,7 @@
 """Requirements of the exercises with trials, and hints for at most eight mistakes of each.
 
 A key is the name of an assertion in `code/trials/` and the mistake that its measurement shows.
-The mistake "" matches any. A hint says what is wrong, then where to look.
+The mistake "" matches any. The first sentence of a hint names the mistake, the rest a cure.
 """
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ HINTS: dict[str, Hints] = {
             "backward stopped. Use async_op=True, and wait in finish()."
         ),
         ("buckets", ""): N_(
-            "{calls} calls for {parameters} parameters: a bucket has to collect several gradients."
+            "There are {calls} calls for {parameters} parameters. A bucket has to collect several "
+            "gradients."
         ),
     },
     "zero1": {
@@ -319,7 +320,7 @@ HINTS: dict[str, Hints] = {
             "all-reduce."
         ),
         ("y", "own"): N_(
-            "the tokens are right, and the partial sums of the other ranks are missing: cutting "
+            "the tokens are right, and the partial sums of the other ranks are missing. Cutting "
             "is not enough."
         ),
         ("the gradient of x", "own"): N_(
@@ -465,7 +466,7 @@ HINTS: dict[str, Hints] = {
             "the scale is twice too large, so the largest numbers are cut off at 448. Round the "
             "exponent of 448 / largest down."
         ),
-        ("", "no power of two"): N_("the scales are no powers of two: round their exponents down."),
+        ("", "no power of two"): N_("the scales are no powers of two. Round their exponents down."),
         ("", "e5m2"): N_("the numbers have 2 mantissa bits (E5M2) in place of the 3 of E4M3."),
         ("", "plain"): N_("neither factor is quantised."),
         ("", "dy is plain"): N_("grad is not quantised. Both factors of all three products are."),
@@ -476,7 +477,7 @@ HINTS: dict[str, Hints] = {
         ("", "as in dX"): N_(
             "grad is quantised for dX, which sums over outputs. dW sums over rows: quantise grad.T."
         ),
-        ("", "none"): N_("it is None: backward returns two gradients, of x and of the weight."),
+        ("", "none"): N_("it is None. backward returns two gradients, of x and of the weight."),
         ("", "values"): N_(
             "the numbers are not those of a product of two quantised matrices. Are they divided "
             "by their scales after the cast, and are the factors dY and Wᵀ for dX, and dYᵀ and Xᵀ "
@@ -495,7 +496,9 @@ HINTS: dict[str, Hints] = {
         ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
         ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
         ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
-        ("the loss", "own targets"): N_("divide by the targets of all ranks, not of this rank."),
+        ("the loss", "own targets"): N_(
+            "it is divided by this rank's targets. Divide by the targets of all ranks."
+        ),
         ("the loss", "mean of ranks"): N_("it is a mean of the ranks' means. Targets count alike."),
         ("the loss", "rows"): N_("it is a mean over rows. Every target counts the same."),
         ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),

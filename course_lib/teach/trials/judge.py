@@ -7,7 +7,7 @@ leaves out consequences, such as a rank that waits because another rank failed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -38,6 +38,16 @@ Row = Sequence[float]
 SHOWN_CALLS = 6
 
 
+def tried(exercise: str, trial: str) -> Callable[[Any], None]:
+    """Return the check of an exercise that requires the assertions of a trial and nothing else."""
+
+    def trial_holds(run: Any) -> None:
+        with Checklist(exercise) as check:
+            is_right(check, run, trial)
+
+    return trial_holds
+
+
 def is_right(check: Checklist, run: Any, exercise: str) -> Trial:
     """Check that the run is a trial of this exercise whose assertions hold on all ranks."""
     trial = trial_of(check, run, exercise)
@@ -62,16 +72,16 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
         rank, event = found
         wanted = _requirements(exercise)
         requirement = wanted.get(event["what"], wanted[""])
-        said = explain(trial, rank, event, exercise)
-        check.refuse(requirement, f"{place(event)}, rank {rank}: {event['what']}: {said}")
+        where = f"{place(event)}, rank {rank}: {event['what']}: "
+        check.refuse(requirement, explain(trial, rank, event, exercise), where)
     _not_stuck(check, trial)
     through = {rank for rank, _event in trial.all("end")}
     if missing := set(range(len(trial.ranks))) - through:
         last = trial.cases[-1:]
         why = "".join(_messages(trial, *case) or _unwaited(trial, *case) for case in last)
         why = why or run.error or run.last_lines()
-        hint = _("Ranks {missing} ended before. {why}", missing=listed(missing), why=why)
-        check.refuse(_("all ranks came to the end"), hint)
+        where = _("Ranks {missing} ended before. ", missing=listed(missing))
+        check.refuse(_("all ranks came to the end"), why, where)
 
 
 def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
@@ -188,8 +198,7 @@ def _no_error(check: Checklist, trial: Trial, found: tuple[int, Event] | None) -
         hint = _unwaited(trial, event["size"], event["case"])
     if not hint and where:
         hint = _("The line is in your file. Print what it works with, on this rank and on others.")
-    said = f"{hint}\n({told})" if hint else told
-    check.refuse(_("no error on {event}", event=ranks(event["size"])), said)
+    check.refuse(_("no error on {event}", event=ranks(event["size"])), hint, f"{told}\n")
 
 
 def _in_one_order(check: Checklist, trial: Trial, most: int) -> None:
@@ -213,11 +222,14 @@ def _in_one_order(check: Checklist, trial: Trial, most: int) -> None:
                         "all ranks call the same collectives, in the same order, on {size}",
                         size=ranks(size),
                     ),
-                    f"{case}\n{_both_orders(first, rank, other)}",
+                    *_both_orders(case, first, rank, other),
                 )
 
 
-def _both_orders(first: Sequence[str], rank: int, other: Sequence[str]) -> str:
+def _both_orders(
+    case: str, first: Sequence[str], rank: int, other: Sequence[str]
+) -> tuple[str, str]:
+    """Return why ranks have to agree, and the calls of two ranks that do not."""
     pairs = zip(first, other, strict=False)
     same = next(
         (n for n, pair in enumerate(pairs) if pair[0] != pair[1]), min(map(len, (first, other)))
@@ -230,10 +242,11 @@ def _both_orders(first: Sequence[str], rank: int, other: Sequence[str]) -> str:
     names = {calls[same].partition("(")[0] for calls in (first, other) if len(calls) > same}
     if len(names) == 1 and re.search("gather|scatter", "".join(names)):
         why = EQUAL_PIECES
-    return _(
-        "From call {number} on:\nrank 0: {first}\nrank {rank}: {other}\n{why}",
-        number=same + 1, first=shown[0], rank=rank, other=shown[1], why=why,
+    where = _(
+        "{case}\nFrom call {number} on:\nrank 0: {first}\nrank {rank}: {other}\n",
+        case=case, number=same + 1, first=shown[0], rank=rank, other=shown[1],
     )  # fmt: skip
+    return why, where
 
 
 def _not_stuck(check: Checklist, trial: Trial) -> None:
@@ -256,8 +269,8 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
                 call=call,
             )
         )
-    lines.append(_why_stuck(trial, [call for calls in last for call in calls], size, case))
-    check.refuse(_("it ends on {size}", size=ranks(size)), "\n".join(lines))
+    why = _why_stuck(trial, [call for calls in last for call in calls], size, case)
+    check.refuse(_("it ends on {size}", size=ranks(size)), why, "\n".join([*lines, ""]))
 
 
 def _line(event: Event) -> str:

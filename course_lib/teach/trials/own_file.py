@@ -30,19 +30,19 @@ OWN_WORK = N_(
 def could_load(check: Checklist, trial: Trial) -> None:
     imported = _("the file can be imported")
     for _unused, event in trial.all("own group"):
-        check.refuse(imported, f"{_at(event)}: {_(OWN_GROUP)}")
+        check.stop(imported, f"{_at(event)}: {_(OWN_GROUP)}")
     for _unused, event in trial.all("not own work"):
         uses = _("{where} uses {what}.", where=_at(event), what=event["text"])
-        check.refuse(_("the work is your own"), f"{uses} {_(OWN_WORK)}")
+        check.stop(_("the work is your own"), f"{uses} {_(OWN_WORK)}")
     for _unused, event in trial.all("cannot load"):
         hint = f"{_at(event)}: {event['kind']}: {event['text']}"
         if "init_process_group" in event["text"]:
             hint += f"\n{_(TOO_EARLY)}"
         if event["kind"] == "SystemExit":
             hint = _("{where} ends the program. Define a function instead.", where=_at(event))
-        check.refuse(imported, hint)
+        check.stop(imported, hint)
     for _unused, event in trial.all("no function"):
-        check.refuse(
+        check.stop(
             _("the file defines {event}", event=event["wanted"]),
             _(
                 "It defines {there}. The name has to be {event}, letter by letter.",
@@ -51,7 +51,7 @@ def could_load(check: Checklist, trial: Trial) -> None:
             ),
         )
     for rank, event in trial.all("printed"):
-        check.refuse(
+        check.stop(
             _("it does not print too much"),
             _(
                 "Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
@@ -102,14 +102,14 @@ def function_tried(check: Checklist, mine: Any, run: Any, name: str) -> Any:
     if not isinstance(mine, str | Path):
         return mine
     file = Path(mine)
-    check.unless(
-        not file.is_file(),
+    check.needs(
+        file.is_file(),
         _("there is a file {name}", name=file.name),
         hint=_("There is none in {parent}. Run the cell above that writes it.", parent=file.parent),
     )
     tried = run.paths.program / file.name
-    check.unless(
-        tried.is_file() and plain(tried).read_bytes() != plain(file).read_bytes(),
+    check.needs(
+        not tried.is_file() or plain(tried).read_bytes() == plain(file).read_bytes(),
         _("the trial ran the current version of {name}", name=file.name),
         hint=_(
             "It has changed since. Run the cell above that submits the trial again, then "

@@ -49,8 +49,8 @@ class Trial:
 def trial_of(check: Checklist, run: Any, exercise: str) -> Trial:
     """Return the events of a run of this trial, which may have failed."""
     check.ended(run, _("the trial"))
-    check.unless(
-        run.recipe.flags.get("--exercise") != exercise,
+    check.needs(
+        run.recipe.flags.get("--exercise") == exercise,
         _("it is a trial of {exercise}", exercise=exercise),
         hint=_(
             'This is the run {name!r}. Submit trial.recipe("…", "work/….py", "{exercise}").',
@@ -59,8 +59,8 @@ def trial_of(check: Checklist, run: Any, exercise: str) -> Trial:
         ),
     )
     lines = [_lines(run, rank) for rank in range(run.recipe.devices)]
-    check.unless(
-        not all(lines),
+    check.needs(
+        all(lines),
         _("every rank of the trial started"),
         hint=run.error or _("See {log_file}.", log_file=run.log_file),
     )

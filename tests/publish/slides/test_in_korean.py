@@ -58,15 +58,17 @@ def english_in(html: str) -> list[str]:
     return rules.FOUR_WORDS.findall(rules.BRACKETS.sub("", text))
 
 
-def test_no_english_sentence_is_left_on_any_slide_or_in_its_notes(korean):
+def test_no_english_sentence_is_left_on_any_slide_or_in_its_notes(korean, repository):
+    new = rules.new_exercises(repository)
     with speaking("ko"):
         left = {
-            (name, slide.id): found
+            (name, slide.id, words)
             for name, (lesson, made) in korean.items()
             for slide in made
-            if (found := english_in(pages.of_lesson(slide, lesson, Shown(None))))
+            for words in english_in(pages.of_lesson(slide, lesson, Shown(None)))
+            if words not in " ".join(new[name].values()).replace("\n> ", " ").replace("\n", " ")
         }
-    assert left == {}
+    assert left == set()
 
 
 def test_a_title_that_somebody_wrote_is_short_enough_to_be_read_from_afar(repository):
