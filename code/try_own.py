@@ -29,7 +29,7 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, zero1
+from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, topology, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import (
@@ -73,6 +73,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "accumulate": (accumulate.NAME, accumulate.test),
     "scaler": (scaler.NAME, scaler.test),
     "prefetch": (prefetch.NAME, prefetch.test),
+    "reduce-scatter": (topology.NAME, topology.test),
 }
 # What torch has already, and what the learner writes; "" means nothing.
 TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {

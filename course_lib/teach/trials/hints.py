@@ -27,6 +27,11 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "messages alone": N_("sends and receives did all the work"),
         "sent": N_("each rank sent 2 (n − 1) / n of the tensor: 1.5 times on 4 ranks"),
     },
+    "reduce-scatter": {
+        "": N_("each rank has the sum of its piece, on nodes of all sizes"),
+        "messages alone": N_("sends and receives did all the work"),
+        "budget": N_("each piece leaves a node once, as the sum over its ranks"),
+    },
     "ddp": SENT_ONCE,
     "buckets": {
         **SENT_ONCE,
@@ -185,6 +190,27 @@ HINTS: dict[str, Hints] = {
         ("sent", ""): N_(
             "On {size} ranks, the ranks sent this many times the tensor: {by_rank}. A ring sends "
             "one of {size} pieces in each step, {wanted:g} times the tensor in all."
+        ),
+    },
+    "reduce-scatter": {
+        ("messages alone", ""): MESSAGES_ALONE,
+        ("the piece", "whole"): N_("all pieces are here. Rank {rank} returns piece {rank} alone."),
+        ("the piece", "own twice"): N_("it contains this rank's own numbers twice."),
+        ("the piece", "without own"): N_("it lacks this rank's own numbers."),
+        ("the piece", "of the next rank"): N_(
+            "it is the next rank's piece. Piece r is for rank r."
+        ),
+        ("budget", "of each rank"): N_(
+            "{left:g} pieces leave the node of rank {rank}, because each of its ranks sends its "
+            "own. Add up inside the node first: then {needed} leave it, as sums."
+        ),
+        ("budget", "rank numbers"): N_(
+            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. It was right "
+            "for ranks in order. Which ranks share a node says node_of, not the number of a rank."
+        ),
+        ("budget", ""): N_(
+            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. Only pieces "
+            "of ranks on other nodes have to leave, each once. A ring over all ranks sends more."
         ),
     },
     "ddp": {
