@@ -33,6 +33,7 @@ from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, topo
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import (
+    attention,
     blocks,
     context,
     experts,
@@ -41,7 +42,6 @@ from trials.layers import (
     packing,
     recomputed,
     ring_attention,
-    tokens,
 )
 from trials.program import missing_rank, resume
 from trials.program.fewer import fewer_ranks
@@ -58,7 +58,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "fsdp": (fsdp.NAME, fsdp.test),
     "column": ("ColumnParallel", linear.test_column),
     "row": ("RowParallel", linear.test_row),
-    "tokens": (tokens.NAME, tokens.test),
+    "attention": (attention.NAME, attention.test),
     "schedule": (schedule.NAME, schedule.test),
     "context": (context.NAME, context.test),
     "ring-attention": (ring_attention.NAME, ring_attention.test),
