@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | You will be able to | read NCCL's channel lines and recognise a slow link; measure latency and bandwidth between two devices; predict the time of an all-reduce; say what a slow network costs |
-# | Minutes | 75 |
+# | Minutes | 70 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 03 |
 
@@ -628,25 +628,6 @@ claim(
 # With eight devices per node, the slow link alone would give nearly 2, because the ring sends nearly 2 times
 # the data. But then seven devices hand all their data to one device, one after the other. Libraries therefore
 # let each device of a node exchange a part of the sum over its own rail, so that all adapters work at once.
-
-# %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 04.3** — The preset `lab` from lesson 03, a model for GPUs, has 12 layers of width 768
-# > (`plan.preset("lab")`). How many **milliseconds** does the formula give for one all-reduce of *its*
-# > gradients, 4 bytes each, in a ring over your four devices on two nodes?
-
-# %% id="ex3-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP lab_model_ms = ...
-lab_model_ms = ring_ms(4 * plan.parameters(plan.preset("lab")).total, 4, between)
-### END SOLUTION
-
-# %% id="ex3-check" tags=["check"]
-check.ex04_milliseconds(lab_model_ms, link_run)
-
-# %% [markdown] id="ex3-why" tags=["solution"]
-# The model is about 67 times as large as the small one. The time grows by the same factor, because latency
-# hardly matters at this size. With a ring over your link, no device could make a step in less time, however
-# fast it computes.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices,

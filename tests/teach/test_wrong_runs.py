@@ -27,7 +27,6 @@ CHECKS = [
     (check.ex03_megabytes, 1, RUN),
     (check.ex04_reduce_scatter, RUN),
     (check.ex04_hierarchical, RUN, RUN, 1.5),
-    (check.ex04_milliseconds, 1, RUN),
     (check.ex05_second, RUN),
     (check.ex05_operator, "aten::item", 1, RUN, RUN),
     (check.ex05_waiting, 1, RUN),

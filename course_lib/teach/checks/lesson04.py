@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib import plan
-from course_lib.teach.answers import Amount, in_other_unit
+from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import BYTES_PER_GRADIENT, has_devices
+from course_lib.teach.checks.common import has_devices
 from course_lib.teach.trials.judge import is_right
 from course_lib.words import _
 
@@ -89,57 +88,3 @@ def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
                 "link: in a ring of 4 devices, and in a ring of 2 devices, one of each node."
             ),
         )
-
-
-def ex04_milliseconds(answer: object, link_run: Any) -> None:
-    """Check the ring formula for the gradients of the original lab's model on measured links."""
-    with Checklist("04.3") as check:
-        given = check.number(answer, "lab_model_ms")
-        check.started(link_run, "measure_links.py", _("the run `roads`"))
-        table = check.left(link_run, "links", _("the run `roads`")).table.set_index("link")
-        check.that(
-            "between the nodes" in table.index,
-            _("the run `roads` had two nodes"),
-            hint=_("Its ranks were all on one node, so it measured no link between nodes."),
-        )
-        model = plan.preset("lab")
-        parameters = plan.parameters(model).total
-        check.amount(
-            given,
-            _ring_time(parameters, model, table),
-            _("it is what the formula gives for your link between the nodes"),
-            hint=_(
-                "The model has {parameters:,} parameters. How many bytes are its "
-                "gradients, and which link does every step of the ring wait for?",
-                parameters=parameters,
-            ),
-        )
-
-
-def _ring_time(parameters: int, model: plan.Model, links: Any) -> Amount:
-    def ring_ms(numbers: float, link: str = "between the nodes") -> float:
-        latency_ms, bandwidth_gb_s = links.loc[link, ["latency_ms", "bandwidth_gb_s"]]
-        piece_ms = BYTES_PER_GRADIENT * numbers / DEVICES / (bandwidth_gb_s * 1e6)
-        return float(2 * (DEVICES - 1) * (latency_ms + piece_ms))
-
-    right, words = ring_ms(parameters), model.hidden * model.vocabulary
-    inside = links.index.intersection(["inside a node"])
-    return Amount(
-        right=right,
-        unit="ms",
-        slips=(
-            in_other_unit(right, "ms", "s"),
-            (ring_ms(parameters + words), _("You counted the token embedding twice.")),
-            (
-                ring_ms(12 * model.layers * model.hidden**2),
-                _("The two tables of embeddings are missing."),
-            ),
-            *(
-                (
-                    ring_ms(parameters, link),
-                    _("That is the time over the link inside a node. The slowest link decides."),
-                )
-                for link in inside
-            ),
-        ),
-    )
