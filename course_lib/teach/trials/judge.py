@@ -280,27 +280,10 @@ def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str
             "send too. Use isend, then recv, then wait()."
         )
     told = _unwaited(trial, size, case) if names == {"recv"} else ""
-    told = _never_sent(made) or told
     return told or _(
         "A message needs both ends, and a collective needs all ranks. Which rank is missing? Was "
         "every isend waited for, by wait()?"
     )
-
-
-def _never_sent(made: Sequence[Sequence[Event]]) -> str:
-    """Explain a message that a rank waits for and that no rank has sent; "" if all were sent."""
-    for rank, calls in enumerate(made):
-        if calls and calls[-1]["call"] == "recv":
-            source = calls[-1]["peer"]
-            asked = sum((one["call"], one.get("peer")) == ("recv", source) for one in calls)
-            sent = sum((one["call"], one.get("peer")) == ("send", rank) for one in made[source])
-            if sent < asked:
-                return _(
-                    "Rank {rank} waits for message {asked} from rank {source}, which has sent "
-                    "{sent} to it.",
-                    rank=rank, asked=asked, source=source, sent=sent,
-                )  # fmt: skip
-    return ""
 
 
 def _idle(rank: int) -> str:
