@@ -29,10 +29,11 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, zero1
+from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, topology, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import (
+    attention,
     blocks,
     context,
     experts,
@@ -41,7 +42,6 @@ from trials.layers import (
     packing,
     recomputed,
     ring_attention,
-    tokens,
 )
 from trials.program import missing_rank, resume
 from trials.program.fewer import fewer_ranks
@@ -58,7 +58,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "fsdp": (fsdp.NAME, fsdp.test),
     "column": ("ColumnParallel", linear.test_column),
     "row": ("RowParallel", linear.test_row),
-    "tokens": (tokens.NAME, tokens.test),
+    "attention": (attention.NAME, attention.test),
     "schedule": (schedule.NAME, schedule.test),
     "context": (context.NAME, context.test),
     "ring-attention": (ring_attention.NAME, ring_attention.test),
@@ -73,6 +73,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "accumulate": (accumulate.NAME, accumulate.test),
     "scaler": (scaler.NAME, scaler.test),
     "prefetch": (prefetch.NAME, prefetch.test),
+    "reduce-scatter": (topology.NAME, topology.test),
 }
 # What torch has already, and what the learner writes; "" means nothing.
 TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {

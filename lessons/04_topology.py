@@ -8,14 +8,14 @@
 # | | |
 # |---|---|
 # | You will be able to | read NCCL's channel lines and recognise a slow link; measure latency and bandwidth between two devices; predict the time of an all-reduce; say what a slow network costs |
-# | Minutes | 55 |
+# | Minutes | 70 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 03 |
 
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, claim, gpt, links, plan, predict, read, show
+from course_lib import Lab, check, claim, gpt, links, plan, predict, read, show, trial
 
 lab = Lab()
 
@@ -500,45 +500,72 @@ print(fast_run.log.losses_beside(slow_run.log))
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 04.1** — A colleague sends you four lines of a log and asks whether the job used the hardware
-# > well:
+# > **Exercise 04.1** — The first half of the ring is a **reduce-scatter**: at its end, rank *r* holds the sum of piece
+# > *r* over all ranks. The ring knows nothing of nodes. Write `reduce_scatter(tensor, node_of)` for a given topology,
+# > with sends and receives alone. `node_of[r]` is the node of rank *r*, and the pieces are `tensor.chunk(size)`. Rank
+# > *r* returns the sum of piece *r*.
 # >
-# > ```
-# > gpu3:918:999 [7] NCCL INFO Channel 02/0 : 23[7] -> 24[0] [send] via NET/IB/0
-# > gpu0:876:957 [1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/direct/direct
-# > gpu4:898:979 [4] NCCL INFO Channel 01/0 : 19[3] -> 28[4] [receive] via NET/IB/1
-# > gpu0:869:950 [0] NCCL INFO Channel 00/0 : 31[7] -> 0[0] [receive] via NET/IB/0
-# > ```
-# >
-# > Every node of this cluster has two adapters, and all nodes are alike. Fill in the gaps so that they describe
-# > a cluster with these links.
+# > There is a **budget** for the slow link. From each node, each piece of a rank on another node leaves only once, as
+# > the sum over the ranks of the node. The trial runs on 1, 2, 3 and 4 ranks, on nodes of different sizes. It counts
+# > the numbers that leave each node.
 
-# %% id="ex1-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP colleague = dict(
-### GAP     nodes=..., devices_per_node=..., inside=..., between=..., gpu_direct=..., adapters=2
-### GAP )
-colleague = dict(
-    nodes=4,
-    devices_per_node=8,
-    inside="memory",
-    between="infiniband",
-    gpu_direct=False,
-    adapters=2,
+# %% id="ex1-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_reduce_scatter.py"
+import torch
+import torch.distributed as dist
+
+
+def reduce_scatter(tensor, node_of):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    pieces = tensor.chunk(size)
+    ### BEGIN SOLUTION
+    ### GAP ...
+    here = [other for other in range(size) if node_of[other] == node_of[rank]]
+
+    def collector(piece, node):
+        """The rank that adds up a piece for a node: its owner, or the ranks of the node in turn."""
+        members = [other for other in range(size) if node_of[other] == node]
+        return piece if piece in members else members[piece % len(members)]
+
+    def receive(source):
+        coming = torch.empty_like(pieces[rank])
+        dist.recv(coming, source)
+        return coming
+
+    # Inside the node: each piece goes to the rank that adds it up.
+    to = [collector(piece, node_of[rank]) for piece in range(size)]
+    sending = [dist.isend(pieces[p], to[p]) for p in range(size) if to[p] != rank]
+    sums = {p: pieces[p].clone() for p in range(size) if to[p] == rank}
+    for piece in sums:
+        for source in here:
+            if source != rank:
+                sums[piece] += receive(source)
+    # Between the nodes: the sum of each piece goes to the rank that owns it.
+    sending += [dist.isend(sums[p], p) for p in sums if p != rank]
+    for node in set(node_of) - {node_of[rank]}:
+        sums[rank] += receive(collector(rank, node))
+    for work in sending:
+        work.wait()
+    return sums[rank]
+    ### END SOLUTION
+
+
+# %% id="ex1-trial" tags=["exercise"]
+scatter_trial = lab.submit(
+    trial.recipe("scatter-trial", "work/my_reduce_scatter.py", "reduce-scatter")
 )
-### END SOLUTION
+scatter_trial.watch()
 
 # %% id="ex1-check" tags=["check"]
-check.ex04_describe(colleague)
+check.ex04_reduce_scatter(scatter_trial)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The highest device number in the brackets is 7, so a node has 8 devices. The highest rank is 31, and 32 ranks
-# are 4 nodes. Inside the node the log says `SHM`, so the devices reach
-# each other through main memory. Between the nodes it says `NET/IB` without `GDRDMA`, so every message is first
-# copied into main memory.
+# With two nodes of two ranks, two pieces leave each node, half of the tensor. In the ring, three pieces leave it, one
+# in each step. If each rank sent its own pieces directly, four pieces would leave it. The ranks of a node share the
+# work: each adds up the piece of one rank of the other node. So every adapter of the node sends.
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 04.2** — The ring sends 1.5 times the data over the slow link. A different order sends less:
+# > **Exercise 04.2** — A ring all-reduce sends 1.5 times the data over the slow link. A different order sends less:
 # > first add up on one device of each node, then exchange between these devices, then hand the result back.
 # > `measure_links.py` calls it `algorithm="hierarchical"`. If the slow link were all that counts, by what
 # > factor would it be faster? Write the factor down as `expected_factor`. Then time ten of these all-reduces,
@@ -589,25 +616,6 @@ claim(
 # With eight devices per node, the slow link alone would give nearly 2, because the ring sends nearly 2 times
 # the data. But then seven devices hand all their data to one device, one after the other. Libraries therefore
 # let each device of a node exchange a part of the sum over its own rail, so that all adapters work at once.
-
-# %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 04.3** — The preset `lab` from lesson 03, a model for GPUs, has 12 layers of width 768
-# > (`plan.preset("lab")`). How many **milliseconds** does the formula give for one all-reduce of *its*
-# > gradients, 4 bytes each, in a ring over your four devices on two nodes?
-
-# %% id="ex3-gap" tags=["exercise"]
-### BEGIN SOLUTION
-### GAP lab_model_ms = ...
-lab_model_ms = ring_ms(4 * plan.parameters(plan.preset("lab")).total, 4, between)
-### END SOLUTION
-
-# %% id="ex3-check" tags=["check"]
-check.ex04_milliseconds(lab_model_ms, link_run)
-
-# %% [markdown] id="ex3-why" tags=["solution"]
-# The model is about 67 times as large as the small one. The time grows by the same factor, because latency
-# hardly matters at this size. With a ring over your link, no device could make a step in less time, however
-# fast it computes.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Up to which size is a tree faster than a ring? In the simplest tree over *d* devices,

@@ -2,13 +2,13 @@
 # # 13 Parallel layers by hand
 #
 # In lessons 07 and 07b the course's program split matrices and layers for you. Now you write the parts yourself.
-# Each part has about ten lines, and each can be wrong in a way that no loss curve shows. So real ranks compare your
+# Most parts have about ten lines, and each can be wrong in a way that no loss curve shows. So real ranks compare your
 # values and gradients with a serial layer, to ten digits.
 #
 # | | |
 # |---|---|
 # | You will be able to | find the groups of ranks from an order such as `tp-cp-dp`; write column- and row-parallel layers with right gradients; write sequence parallelism; write 1F1B and explain why plain sends make it hang |
-# | Minutes | 80 |
+# | Minutes | 95 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02, 07 and 07b |
 
@@ -480,71 +480,97 @@ claim("activations between the layers are smaller by a factor of", whole / own, 
 # one more sum** over the tensor group at the end of the step. Context parallelism splits the tokens everywhere, so
 # *all* gradients are summed over `dp` and `cp`.
 #
-# > **Exercise 13.4** — Write the pair. Use `all_gather_single(whole, mine)` and
-# > `reduce_scatter_single(mine, whole)` from lesson 11, which write into their first argument.
+# > **Exercise 13.4** — Write an attention layer with sharded heads and tokens. On one device it is
+# >
+# > ```python
+# > q, k, v = torch.einsum("tw,khdw->khtd", layer_norm(x, (width,), scale, shift), qkv)  # k: 3, h: heads, t: tokens
+# > seen = scaled_dot_product_attention(q, k, v, is_causal=True)  # both are in torch.nn.functional
+# > y = x + torch.einsum("htd,whd->tw", seen, out)
+# > ```
+# >
+# > `ParallelAttention(scale, shift, qkv, out)` gets the whole weights. It keeps `self.scale` and `self.shift` whole,
+# > and only this rank's heads in `self.qkv` and `self.out`. All four are parameters. `own(x)` takes this rank's tokens
+# > and returns this rank's tokens of *y*. `own.finish()` is called after backward. Then all gradients have to equal
+# > those of one device. Use `all_gather_single(whole, mine)` and `reduce_scatter_single(mine, whole)` from lesson 11,
+# > which write into their first argument.
 
 # %% id="tokens-own" tags=["exercise"]
-# %%writefile "{lab.work}/my_tokens.py"
+# %%writefile "{lab.work}/my_attention.py"
 import torch
 import torch.distributed as dist
+from torch.nn.functional import layer_norm, scaled_dot_product_attention
+
+### BEGIN SOLUTION
+### GAP ...  # the ways in and out, forward and backward
 
 
-def gather(x):
-    whole = x.new_empty(len(x) * dist.get_world_size(), *x.shape[1:])
-    dist.all_gather_single(whole, x.contiguous())
+def gather(mine):
+    whole = mine.new_empty(len(mine) * dist.get_world_size(), *mine.shape[1:])
+    dist.all_gather_single(whole, mine.contiguous())
     return whole
 
 
-def scatter(x):
-    mine = x.new_empty(len(x) // dist.get_world_size(), *x.shape[1:])
-    dist.reduce_scatter_single(mine, x.contiguous())
+def scatter(whole):
+    mine = whole.new_empty(len(whole) // dist.get_world_size(), *whole.shape[1:])
+    dist.reduce_scatter_single(mine, whole.contiguous())
     return mine
 
 
 class GatherTokens(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        ### BEGIN SOLUTION
-        ### GAP return ...
         return gather(x)
-        ### END SOLUTION
 
     @staticmethod
     def backward(ctx, grad):
-        ### BEGIN SOLUTION
-        ### GAP return ...  # each rank used my tokens
-        return scatter(grad)
-        ### END SOLUTION
+        return scatter(grad)  # each rank used my tokens
 
 
 class ScatterTokens(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        ### BEGIN SOLUTION
-        ### GAP return ...
         return scatter(x)
-        ### END SOLUTION
 
     @staticmethod
     def backward(ctx, grad):
+        return gather(grad)
+
+
+### END SOLUTION
+class ParallelAttention(torch.nn.Module):
+    def __init__(self, scale, shift, qkv, out):
+        super().__init__()
+        ### BEGIN SOLUTION
+        ### GAP ...
+        rank, size = dist.get_rank(), dist.get_world_size()
+        self.scale, self.shift = torch.nn.Parameter(scale), torch.nn.Parameter(shift)
+        self.qkv = torch.nn.Parameter(qkv.chunk(size, 1)[rank].clone())
+        self.out = torch.nn.Parameter(out.chunk(size, 1)[rank].clone())
+        ### END SOLUTION
+
+    def forward(self, x):
         ### BEGIN SOLUTION
         ### GAP return ...
-        return gather(grad)
+        normed = layer_norm(x, x.shape[-1:], self.scale, self.shift)
+        q, k, v = torch.einsum("tw,khdw->khtd", GatherTokens.apply(normed), self.qkv)
+        seen = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + ScatterTokens.apply(torch.einsum("htd,whd->tw", seen, self.out))
+        ### END SOLUTION
+
+    def finish(self):
+        ### BEGIN SOLUTION
+        ### GAP ...
+        for parameter in (self.scale, self.shift):
+            dist.all_reduce(parameter.grad)
         ### END SOLUTION
 
 
-def split_mlp(x, a, b):
-    """x: this rank's tokens; a, b: its slices of the weights, as torch keeps them."""
-    whole = GatherTokens.apply(x)
-    return ScatterTokens.apply(torch.nn.functional.gelu(whole @ a.T) @ b.T)
-
-
 # %% id="tokens-trial" tags=["exercise"]
-tokens_trial = lab.submit(trial.recipe("tokens-trial", "work/my_tokens.py", "tokens"))
-tokens_trial.watch()
+attention_trial = lab.submit(trial.recipe("attention-trial", "work/my_attention.py", "attention"))
+attention_trial.watch()
 
 # %% id="tokens-check" tags=["check"]
-check.ex13_tokens(tokens_trial)
+check.ex13_attention(attention_trial)
 
 # %% [markdown] id="order-idea"
 # ## When does a pipeline schedule hang?

@@ -16,7 +16,7 @@ from .own_trials import swapped
 from .versions import layers
 
 CHECKS = {
-    "column": lesson13.ex13_column, "row": lesson13.ex13_row, "tokens": lesson13.ex13_tokens,
+    "column": lesson13.ex13_column, "row": lesson13.ex13_row, "attention": lesson13.ex13_attention,
 }  # fmt: skip
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course_lib import plan
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.mysteries import KINDS, BlindCase, case_of, mystery, opened, seal
-from course_lib.teach.checks import lesson16, lesson16b
+from course_lib.teach.checks import lesson16
 from course_lib.teach.diagnoses.judging import score
 from course_lib.teach.diagnoses.lists import causes, cures
 from course_lib.words import speaking
 
-from .answers_to_try import hold
 from .finished_runs import hint_of
 
 
@@ -202,35 +200,3 @@ def test_an_open_run_is_no_blind_case(finished):
         lesson16.ex16_warm_up, run, "stuck", 2, "node2", "exclude"
     )
     assert BlindCase("stuck", 2, 4).text == "stuck:2:4"
-
-
-def test_what_half_as_many_checkpoints_cost(workspace):
-    def useful(times, **more):
-        rate = plan.failures_of("llama-405b", **more)
-        best = plan.goodput(2048, rate)
-        return 100 * plan.goodput(2048, rate, times * best.interval_s).useful
-
-    best, half, often = (useful(times, checkpoint_s=40, restart_s=600) for times in (1, 2, 0.5))
-    right = best - half
-    wrong = {
-        half: "That is the kept work", 100 - half: "That is all lost work",
-        best - often: "half the interval", useful(1) - useful(2): "other times",
-        100 * right / best: "Subtract",
-    }  # fmt: skip
-    hold(
-        "costs_percent",
-        lambda number: lesson16b.ex16b_half(number, "flat"),
-        right,
-        wrong,
-        accepted=(1.8, 2),
-    )
-
-
-@pytest.mark.parametrize("said", ["flat", "Flat."])
-def test_a_flat_curve(workspace, said):
-    lesson16b.ex16b_half(1.8, said)
-
-
-@pytest.mark.parametrize("said", ["sharp", "flat or sharp"])
-def test_a_curve_that_is_not_called_flat(workspace, said):
-    assert "Choose" in hint_of(lesson16b.ex16b_half, 1.8, said)

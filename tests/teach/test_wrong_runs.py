@@ -12,7 +12,6 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, links, shell
 from course_lib.plan.schedules.steps import orders
 from course_lib.teach import check
-from course_lib.teach.checks.lesson04 import COLLEAGUE
 
 from .answers_to_try import told
 
@@ -26,8 +25,8 @@ CHECKS = [
     (check.ex02b_script, RUN),
     (check.ex03_wide, RUN),
     (check.ex03_megabytes, 1, RUN),
+    (check.ex04_reduce_scatter, RUN),
     (check.ex04_hierarchical, RUN, RUN, 1.5),
-    (check.ex04_milliseconds, 1, RUN),
     (check.ex05_second, RUN),
     (check.ex05_operator, "aten::item", 1, RUN, RUN),
     (check.ex05_waiting, 1, RUN),
@@ -45,7 +44,7 @@ CHECKS = [
     (check.ex13b_ring, RUN),
     (check.ex13_column, RUN),
     (check.ex13_row, RUN),
-    (check.ex13_tokens, RUN),
+    (check.ex13_attention, RUN),
     (check.ex13_schedule, lambda p, r, m: orders("1f1b", p, m)[r], RUN),
     (check.ex14_sharded, 1, RUN, RUN),
     (check.ex15_fastest, RUN),
@@ -119,16 +118,3 @@ def test_a_run_that_lacks_what_the_check_reads_is_told_so(wrong_runs, check, giv
         said = told(lambda _, at=run: check(*with_run(given, at)), None)
         assert said, run
         assert said.startswith("exercise ")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        None, 5, [], {}, dict.fromkeys(COLLEAGUE), dict.fromkeys(COLLEAGUE, float("nan")),
-        dict.fromkeys(COLLEAGUE, np.zeros(3)), dict.fromkeys(COLLEAGUE, pd.Series([1, 2])),
-        dict(COLLEAGUE, nodes=10**9), dict(COLLEAGUE, nodes=-1), dict(COLLEAGUE, gpu_direct=None),
-        dict(COLLEAGUE, gpu_direct="perhaps"), {5: 6}, dict(COLLEAGUE, inside=["memory", "pcie"]),
-    ],
-)  # fmt: skip
-def test_a_description_of_the_wrong_kind_is_told_so(workspace, wrong):
-    assert told(check.ex04_describe, wrong)

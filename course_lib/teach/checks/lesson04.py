@@ -2,88 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from course_lib import plan
-from course_lib.teach.answers import Amount, in_other_unit, in_short
+from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import BYTES_PER_GRADIENT, has_devices
-from course_lib.words import N_, _
+from course_lib.teach.checks.common import has_devices
+from course_lib.teach.trials.judge import tried
+from course_lib.words import _
 
 NODES, DEVICES = 2, 4
 RING = 2 * (DEVICES - 1) / DEVICES
 
-# Cluster of exercise 04.1, in the order in which its properties are best found.
-COLLEAGUE: Mapping[str, object] = {
-    "devices_per_node": 8,
-    "nodes": 4,
-    "inside": "memory",
-    "between": "infiniband",
-    "gpu_direct": False,
-    "adapters": 2,
-}
 
-WHERE_TO_LOOK = {
-    "devices_per_node": N_(
-        "The number in brackets behind a rank is its device within its node, and counts "
-        "from 0. What is the highest that you see?"
-    ),
-    "nodes": N_(
-        "Which is the highest rank in the four lines? Ranks count from 0 over all nodes. The "
-        "names of the nodes do not matter."
-    ),
-    "inside": N_(
-        "Only one of the four lines is about two ranks of the same node. Read what "
-        "follows `via` in it, and compare it with the table of links."
-    ),
-    "between": N_("Three lines are about ranks of two nodes. What follows `via NET/`?"),
-    "gpu_direct": N_(
-        "An adapter that reads the device's memory itself has one more word at the end "
-        "of its lines. Do these have it?"
-    ),
-    "adapters": N_("The exercise says that every node has two."),
-}
-
-
-def ex04_describe(answer: object) -> None:
-    """Check the description of a cluster, read from four lines of its log."""
-    with Checklist("04.1") as check:
-        if not isinstance(answer, Mapping):
-            hint = _(
-                "It is {name}. Keep the dict(…) and fill its gaps.", name=type(answer).__name__
-            )
-            check.stop(_("it is a description of a cluster"), hint)
-        answer = {
-            **answer,
-            "gpu_direct": answer.get("gpu_direct", False),
-        }  # the default of plan.NcclCluster
-        missing = [name for name in COLLEAGUE if name not in answer]
-        check.needs(
-            not missing,
-            _("it has all fields that describe a cluster"),
-            hint=_(
-                "There is no {missing} in it. It has: {in_short}. Keep the names of the dict(…).",
-                missing=", ".join(missing),
-                in_short=", ".join(map(in_short, answer)),
-            ),
-        )
-        for name in COLLEAGUE:
-            check.answered(answer[name], name)
-        try:
-            plan.NcclCluster(**answer)
-        except (plan.PlanError, TypeError) as error:
-            check.refuse(_("such a cluster can exist"), str(error))
-        for name, right in COLLEAGUE.items():
-            check.that(
-                bool(answer[name] == right),
-                _("{name} is that of the log", name=name),
-                hint=_(
-                    "You wrote {given}. {where_to_look}",
-                    given=in_short(answer[name]),
-                    where_to_look=WHERE_TO_LOOK[name],
-                ),
-            )
+ex04_reduce_scatter = tried("04.1", "reduce-scatter")
 
 
 def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
@@ -154,57 +85,3 @@ def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
                 "link: in a ring of 4 devices, and in a ring of 2 devices, one of each node."
             ),
         )
-
-
-def ex04_milliseconds(answer: object, link_run: Any) -> None:
-    """Check the ring formula for the gradients of the original lab's model on measured links."""
-    with Checklist("04.3") as check:
-        given = check.number(answer, "lab_model_ms")
-        check.started(link_run, "measure_links.py", _("the run `roads`"))
-        table = check.left(link_run, "links", _("the run `roads`")).table.set_index("link")
-        check.that(
-            "between the nodes" in table.index,
-            _("the run `roads` had two nodes"),
-            hint=_("Its ranks were all on one node, so it measured no link between nodes."),
-        )
-        model = plan.preset("lab")
-        parameters = plan.parameters(model).total
-        check.amount(
-            given,
-            _ring_time(parameters, model, table),
-            _("it is what the formula gives for your link between the nodes"),
-            hint=_(
-                "The model has {parameters:,} parameters. How many bytes are its "
-                "gradients, and which link does every step of the ring wait for?",
-                parameters=parameters,
-            ),
-        )
-
-
-def _ring_time(parameters: int, model: plan.Model, links: Any) -> Amount:
-    def ring_ms(numbers: float, link: str = "between the nodes") -> float:
-        latency_ms, bandwidth_gb_s = links.loc[link, ["latency_ms", "bandwidth_gb_s"]]
-        piece_ms = BYTES_PER_GRADIENT * numbers / DEVICES / (bandwidth_gb_s * 1e6)
-        return float(2 * (DEVICES - 1) * (latency_ms + piece_ms))
-
-    right, words = ring_ms(parameters), model.hidden * model.vocabulary
-    inside = links.index.intersection(["inside a node"])
-    return Amount(
-        right=right,
-        unit="ms",
-        slips=(
-            in_other_unit(right, "ms", "s"),
-            (ring_ms(parameters + words), _("You counted the token embedding twice.")),
-            (
-                ring_ms(12 * model.layers * model.hidden**2),
-                _("The two tables of embeddings are missing."),
-            ),
-            *(
-                (
-                    ring_ms(parameters, link),
-                    _("That is the time over the link inside a node. The slowest link decides."),
-                )
-                for link in inside
-            ),
-        ),
-    )

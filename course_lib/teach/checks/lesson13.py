@@ -122,7 +122,7 @@ def _short(ranks: Groups) -> str:
 
 ex13_column = tried("13.2", "column")
 ex13_row = tried("13.3", "row")
-ex13_tokens = tried("13.4", "tokens")
+ex13_attention = tried("13.4", "attention")
 
 
 def ex13_schedule(mine: Any, run: Any) -> None:

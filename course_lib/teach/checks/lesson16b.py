@@ -2,78 +2,167 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Sequence
+from functools import partial
+from math import inf, isfinite, sqrt
+from typing import Any
 
-from course_lib.plan.kept_work import Failures, failures_of, goodput
-from course_lib.teach.answers import Amount
+import numpy as np
+
+from course_lib.teach.answers import close, number_in
 from course_lib.teach.checklist import Checklist
+from course_lib.teach.functions import is_function, returned
 from course_lib.teach.trials.judge import tried
-from course_lib.words import _
+from course_lib.words import N_, _
 
-SAVE_S, NODES = 40.0, 2048
-RESTART_S = 600.0
+# Work, interval, save, start and lives, in seconds; each case adds a way to lose time.
+CASES: dict[str, tuple[int, int, int, int, list[int]]] = {
+    N_("no failure"): (100, 40, 5, 10, [300]),
+    N_("a failure while the job works"): (100, 40, 5, 10, [80, 300]),
+    N_("a failure while the job saves"): (100, 40, 5, 10, [53, 300]),
+    N_("a failure during the start"): (100, 40, 5, 10, [4, 53, 300]),
+}
+# Mistakes in a simulator, each with its hint.
+MISTAKES = (
+    ("free saves", N_("Saves take no time. Each one takes save_s, and no work is done meanwhile.")),
+    (
+        "free start",
+        N_("A start takes no time. Each start begins with start_s, also the first one."),
+    ),
+    ("full piece", N_("The last piece is too long. Only work_s minus the saved work is left.")),
+    ("last save", N_("The last piece of work has to be saved too.")),
+    ("nothing lost", N_("Work that was not saved is not lost. After a failure, repeat it.")),
+    ("lost time", N_("The time since the last save is missing. It has passed, although in vain.")),
+    ("in time", N_("A failure comes during a save, and its piece counts as saved. It is lost.")),
+    ("work alone", N_("A life begins with its start. You count it from the end of the start.")),
+    ("since the beginning", N_("Each life counts from its own start, not from the first start.")),
+)
+LIVES = 1000
+# Points of kept work by which an interval may be worse than the best one.
+CLOSE_ENOUGH = 1.0
 
 
 ex16b_resume = tried("16b.1", "resume")
 
 
-def _cost_of_twice(failures: Failures) -> list[float]:
-    """Return the cost of doubling the interval, in percentage points.
-
-    Include the best interval, Young's interval, and the best interval in whole minutes.
-    """
-    best_s = goodput(NODES, failures).interval_s
-    young_s = sqrt(2 * failures.checkpoint_s * failures.mtbf_s(NODES))
-    found = []
-    for interval_s in (best_s, young_s, 60 * round(best_s / 60)):
-        once, twice = (goodput(NODES, failures, times * interval_s) for times in (1, 2))
-        found.append(100 * (once.useful - twice.useful))
-    return found
-
-
-def ex16b_half(costs_percent: object, chosen: object) -> None:
-    """Check the cost of saving half as often as is best, and which error costs less."""
-    failures = failures_of("llama-405b", checkpoint_s=SAVE_S, restart_s=RESTART_S)
-    best = goodput(NODES, failures)
-    half, often = (goodput(NODES, failures, times * best.interval_s) for times in (2, 1 / 2))
-    right, *by_other_intervals = _cost_of_twice(failures)
+def ex16b_interval(simulator: Any, search: Any) -> None:
+    """Check a simulator of failures, and the best interval that is found with it."""
     with Checklist("16b.2") as check:
-        given = check.number(costs_percent, "costs_percent")
-        wanted = Amount(
-            right=right,
-            unit="%",
-            also=(*by_other_intervals, round(right)),
-            slips=(
-                (100 * half.useful, _("That is the kept work. By how much is it less?")),
-                (100 * (1 - half.useful), _("That is all lost work. How much more is lost?")),
-                (
-                    100 * (best.useful - often.useful),
-                    _("That is for half the interval. The exercise asks for twice the interval."),
-                ),
-                (
-                    _cost_of_twice(failures_of("llama-405b"))[0],
-                    _(
-                        "That is for other times: here a save takes {save_s:g} s and a restart "
-                        "{restart_s:g} s.",
-                        save_s=SAVE_S,
-                        restart_s=RESTART_S,
-                    ),
-                ),
-            ),
-        )
-        check.amount(
-            given,
-            wanted,
-            _("that is what the longer interval costs"),
-            hint=_(
-                "Subtract goodput(…).useful with interval_s=twice the best from that of the best."
-            ),
-        )
-        check.that(
-            check.text(chosen, "chosen").strip(" .").lower() == "flat",
-            _("near its best the curve is flat"),
-            hint=_(
-                "A factor of 2 in the interval moved the kept work by how much? Choose "
-                '"flat" or "sharp".'
-            ),
-        )
+        is_function(check, simulator, "time_needed")
+        is_function(check, search, "best_interval")
+        for name, case in CASES.items():
+            _simulates(check, simulator, _(name), case)
+        draw = check.drawn()
+        work, lives = draw.randint(3000, 5000), [draw.randint(1, 900) for _life in range(60)]
+        drawn = (work, draw.randint(90, 200), draw.randint(9, 20), draw.randint(20, 60), lives)
+        _simulates(check, simulator, _("lives that are drawn for you"), drawn)
+        _simulates(check, simulator, _("lives that are too short"), (100, 40, 5, 10, [54] * 20))
+        save_s, start_s, mean_s = draw.randint(40, 90), draw.randint(100, 400), draw.randint(3, 9)
+        steady = [draw.expovariate(1 / (1000 * mean_s)) for _life in range(LIVES)]
+        _is_best(check, search, _("nodes that fail at random"), save_s, start_s, steady)
+        means = [start_s if draw.random() < 0.85 else 8000 * mean_s for _life in range(LIVES)]
+        early = [draw.expovariate(1 / mean) for mean in means]
+        _is_best(check, search, _("starts that often fail soon"), save_s, start_s, early)
+
+
+def _simulates(check: Checklist, simulator: Any, name: str, case: tuple[Any, ...]) -> None:
+    work_s, interval_s, save_s, start_s, lives = case
+    needed = partial(_needed_s, work_s, interval_s, save_s, start_s, lives)
+    found = returned(
+        check, simulator, float, work_s=work_s, interval_s=interval_s, save_s=save_s,
+        start_s=start_s, lives=list(lives),
+    )  # fmt: skip
+    right = needed()
+    hints = [_(hint) for mistake, hint in MISTAKES if _same(found, needed(mistake))]
+    if right == inf:
+        hints = [_("The work is never done. If no life is left, return math.inf.")]
+    check.that(
+        _same(found, right),
+        _("the time that is needed: {name}", name=name),
+        hint=_(
+            "work_s={work}, interval_s={interval}, save_s={save}, start_s={start}, lives={lives}: "
+            "{right:g} s are needed, and your function returns {found:g}. {hint}",
+            work=work_s, interval=interval_s, save=save_s, start=start_s, lives=_first(lives),
+            right=right, found=found,
+            hint=hints[0] if hints else _("Follow one life after the other on paper."),
+        ),
+    )  # fmt: skip
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (isfinite(other) and close(one, other, 1e-9))
+
+
+def _first(lives: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, lives[:5]))}{', …' * (len(lives) > 5)}]"
+
+
+def _needed_s(
+    work_s: float, interval_s: float, save_s: float, start_s: float, lives: Sequence[float],
+    mistake: str = "",
+) -> float:  # fmt: skip
+    """Return the seconds until all work is saved, with a mistake of learners."""
+    passed = done = 0.0
+    for drawn in lives:
+        life = drawn - passed * (mistake == "since the beginning")
+        life += start_s * (mistake == "work alone")
+        left = life - start_s * (mistake != "free start")
+        while left >= 0:
+            piece = interval_s if mistake == "full piece" else min(interval_s, work_s - done)
+            is_last = done + piece >= work_s
+            is_unsaved = mistake == "free saves" or (mistake == "last save" and is_last)
+            took = piece + save_s * (not is_unsaved)
+            if left < (piece if mistake == "in time" else took):
+                break
+            left -= took
+            done += piece
+            if done >= work_s:
+                return passed + life - left
+        done += left if mistake == "nothing lost" and left > 0 else 0
+        passed += life - (left if mistake == "lost time" else 0)
+    return inf
+
+
+def _is_best(
+    check: Checklist, search: Any, name: str, save_s: int, start_s: int, drawn: list[float]
+) -> None:
+    lives = [1 + round(life) for life in drawn]
+    mean_s = sum(lives) / len(lives)
+    work_s, young_s = sum(lives) // 2, sqrt(2 * save_s * mean_s)
+    found = returned(
+        check, search, number_in, work_s=work_s, save_s=save_s, start_s=start_s,
+        lives=np.array(lives),
+    )  # fmt: skip
+    requirement = _("the best interval: {name}", name=name)
+    check.unless(
+        not (isfinite(found) and found > 0),
+        requirement,
+        hint=_("It returned {found:g}. An interval is longer than 0 seconds.", found=found),
+    )
+
+    def kept(interval_s: float) -> float:
+        return 100 * work_s / _needed_s(work_s, interval_s, save_s, start_s, lives)
+
+    best_s = max((young_s * 1.08**power for power in range(-24, 40)), key=kept)
+    slips = (
+        (young_s, _("That is Young's formula with the mean life. Its failures come at random at "
+                    "any time; here most lives are short, and long lives do most of the work.")),
+        (sqrt(2 * (save_s + start_s) * mean_s), _("You added the start to the save. A start is "
+         "lost in every failure, whatever the interval is, so it does not move the best one.")),
+        (young_s / sqrt(2), _("That is the root of C M, and Young's formula has 2 C M.")),
+    )  # fmt: skip
+    side = (
+        _("It is too long: you lose too much to repeated work.")
+        if found > best_s
+        else _("It is too short: you lose too much to saving.")
+    )
+    said = next((hint for seconds, hint in slips if close(found, seconds, 0.01)), side)
+    check.that(
+        kept(found) >= kept(best_s) - CLOSE_ENOUGH,
+        requirement,
+        hint=_(
+            "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and {best:.0f} s keep "
+            "{most:.1f} %. {said} Let time_needed try intervals with all of these lives.",
+            found=found, kept=kept(found), best=best_s, most=kept(best_s), said=said,
+        ),
+    )  # fmt: skip

@@ -27,6 +27,11 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "messages alone": N_("sends and receives did all the work"),
         "sent": N_("each rank sent 2 (n − 1) / n of the tensor: 1.5 times on 4 ranks"),
     },
+    "reduce-scatter": {
+        "": N_("each rank has the sum of its piece, on nodes of all sizes"),
+        "messages alone": N_("sends and receives did all the work"),
+        "budget": N_("each piece leaves a node once, as the sum over its ranks"),
+    },
     "ddp": SENT_ONCE,
     "buckets": {
         **SENT_ONCE,
@@ -50,7 +55,8 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent forward": N_("forward sends one sum"),
         "sent backward": N_("backward sends nothing"),
     },
-    "tokens": {
+    "attention": {
+        "memory": N_("each rank keeps only its heads"),
         "sent forward": N_("forward sends no more than one all-reduce"),
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
@@ -131,10 +137,6 @@ SENT_TOO_MUCH = N_(
     "It calls {calls} and sends {sent:.3g} times the whole on {size} ranks. Which sum is really "
     "needed in this direction? {needed:.3g} times the whole is enough."
 )
-BY_OWN_TOKENS = N_(
-    "it comes from this rank's tokens of dy alone. Backward of ScatterTokens has to gather the "
-    "tokens of the other ranks."
-)
 POSITIONS = N_(
     "the mask assumes that the gathered keys are in the order of the sequence, or counts the "
     "queries of each rank from 0. Gather the positions too, and compare positions."
@@ -185,6 +187,27 @@ HINTS: dict[str, Hints] = {
         ("sent", ""): N_(
             "On {size} ranks, the ranks sent this many times the tensor: {by_rank}. A ring sends "
             "one of {size} pieces in each step, {wanted:g} times the tensor in all."
+        ),
+    },
+    "reduce-scatter": {
+        ("messages alone", ""): MESSAGES_ALONE,
+        ("the piece", "whole"): N_("all pieces are here. Rank {rank} returns piece {rank} alone."),
+        ("the piece", "own twice"): N_("it contains this rank's own numbers twice."),
+        ("the piece", "without own"): N_("it lacks this rank's own numbers."),
+        ("the piece", "of the next rank"): N_(
+            "it is the next rank's piece. Piece r is for rank r."
+        ),
+        ("budget", "of each rank"): N_(
+            "{left:g} pieces leave the node of rank {rank}, because each of its ranks sends its "
+            "own. Add up inside the node first: then {needed} leave it, as sums."
+        ),
+        ("budget", "rank numbers"): N_(
+            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. It was right "
+            "for ranks in order. Which ranks share a node says node_of, not the number of a rank."
+        ),
+        ("budget", ""): N_(
+            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. Only pieces "
+            "of ranks on other nodes have to leave, each once. A ring over all ranks sends more."
         ),
     },
     "ddp": {
@@ -314,22 +337,38 @@ HINTS: dict[str, Hints] = {
             "it is 1/{size} of the right one, and y is right. Add the whole bias after the sum."
         ),
     },
-    "tokens": {
+    "attention": {
+        **dict.fromkeys(
+            [(f"the {name} learns", "") for name in ("scale", "shift", "qkv", "out")],
+            N_("it does not learn. It has to be a torch.nn.Parameter."),
+        ),
+        ("", "whole"): N_("every rank holds all heads. Cut them by chunk({size}, 1)[rank]."),
+        ("memory", ""): VIEW,
         ("y", "all tokens"): N_(
             "all tokens are here. Each rank needs its own: use a reduce-scatter instead of the "
             "all-reduce."
         ),
-        ("y", "own"): N_(
-            "the tokens are right, and the partial sums of the other ranks are missing. Cutting "
-            "is not enough."
+        ("y", "own heads"): N_(
+            "the tokens are right, and the heads of the other ranks are missing. A reduce-scatter "
+            "adds them, and cutting alone does not."
         ),
-        ("the gradient of x", "own"): N_(
-            "it holds the share of this rank alone. Every rank used these tokens: backward of "
-            "GatherTokens is a reduce-scatter, not a cut."
+        ("", "no residual"): N_("the residual is missing: y is x plus attention."),
+        ("y", "residual of all"): N_("x is in it {size} times. Add the residual after the sum."),
+        ("y", "no norm"): N_("attention has to read the norm of x."),
+        ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
+        ("the gradient of x", "own heads"): N_(
+            "it comes from the heads of this rank alone. All ranks used these tokens: backward of "
+            "the all-gather is a reduce-scatter, not a cut."
         ),
-        ("", "added up"): N_("the slices of all ranks were added up. Each rank has its own slice."),
-        ("the gradient of a", "own"): BY_OWN_TOKENS,
-        ("the gradient of b", "own"): BY_OWN_TOKENS,
+        ("the gradient of x", "residual alone"): N_(
+            "it comes through the residual alone. dist.all_gather_single and "
+            "dist.reduce_scatter_single are unknown to autograd. Write a torch.autograd.Function."
+        ),
+        ("", "own"): N_(
+            "it comes from the tokens of this rank alone. All ranks hold the norm, and each one "
+            "sees its own tokens: finish adds up the gradients of all ranks."
+        ),
+        ("", "added up"): N_("the heads of all ranks were added up. Each rank has its own heads."),
         ("sent forward", ""): SENT_TOO_MUCH,
         ("sent backward", ""): SENT_TOO_MUCH,
     },

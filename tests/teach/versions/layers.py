@@ -1,11 +1,11 @@
-"""Layers of 13.1 to 13.3 to try: the lesson's, other right ones, wrong ones with hints."""
+"""Layers of 13.2 to 13.4 to try: the lesson's, other right ones, wrong ones with hints."""
 
 from __future__ import annotations
 
 from ..own_trials import program_of
 
 CELLS = {
-    "column": "column-own", "row": "row-own", "tokens": "tokens-own", "schedule": "order-own",
+    "column": "column-own", "row": "row-own", "attention": "tokens-own", "schedule": "order-own",
 }  # fmt: skip
 PROGRAMS = {
     exercise: program_of("13_parallel_layers_by_hand", cell) for exercise, cell in CELLS.items()
@@ -23,24 +23,64 @@ IN_HALVES = """        mine = total.new_empty(total.numel() // dist.get_world_si
         dist.reduce_scatter_tensor(output=mine, input=total.flatten())
         dist.all_gather_into_tensor(output_tensor=total.view(-1), input_tensor=mine)
 """
-GATHERED = "dist.all_gather_single(whole, x.contiguous())"
-SCATTERED = "dist.reduce_scatter_single(mine, x.contiguous())"
-GATHERS_AGAIN = """
+BODY = PROGRAMS["attention"][PROGRAMS["attention"].index("        normed =") :]
+HEADS_OF = """        normed = layer_norm(x, x.shape[-1:], self.scale, self.shift)
+        return x + Heads.apply(normed, self.qkv, self.out)
 
-class GatherTokens(torch.autograd.Function):
+    def finish(self):
+        both = torch.stack([self.scale.grad, self.shift.grad])
+        dist.all_reduce(both)
+        self.scale.grad, self.shift.grad = both
+
+
+def attended(x, qkv, out):
+    q, k, v = torch.einsum("tw,khdw->khtd", x, qkv)
+    seen = scaled_dot_product_attention(q, k, v, is_causal=True)
+    return torch.einsum("htd,whd->tw", seen, out)
+
+
+class Heads(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, a):
-        ctx.save_for_backward(x, a)
-        return gather(x) @ a.T
+    def forward(ctx, mine, qkv, out):
+        ctx.save_for_backward(mine, qkv, out)
+        return scatter(attended(gather(mine), qkv, out))
 
     @staticmethod
     def backward(ctx, grad):
-        x, a = ctx.saved_tensors
-        return scatter(grad @ a), grad.T @ gather(x)
+        mine, *weights = ctx.saved_tensors
+        given = [one.detach().requires_grad_() for one in (gather(mine), *weights)]
+        with torch.enable_grad():
+            y = attended(*given)
+        whole, *rest = torch.autograd.grad(y, given, gather(grad))
+        return scatter(whole), *rest
+"""
+AT_ONCE = """        normed = layer_norm(x, x.shape[-1:], self.scale, self.shift)
+        q, k, v = torch.einsum("tw,khdw->khtd", GatherTokens.apply(normed), self.qkv)
+        seen = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + ScatterTokens.apply(torch.einsum("htd,whd->tw", seen, self.out))
 
+    def finish(self):
+        works = [dist.all_reduce(one.grad, async_op=True) for one in (self.scale, self.shift)]
+        for work in works:
+            work.wait()
+"""
+BY_HAND = """        centred = x - x.mean(1, keepdim=True)
+        spread = (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()
+        normed = centred * spread * self.scale + self.shift
+        every = GatherTokens.apply(normed)
+        later = torch.ones(len(every), len(every)).triu(1).bool()
+        y = torch.zeros_like(every)
+        for head in range(self.qkv.shape[1]):
+            q, k, v = (every @ self.qkv[part, head].T for part in range(3))
+            scores = (q @ k.T / q.shape[1] ** 0.5).masked_fill(later, float("-inf"))
+            y = y + scores.softmax(1) @ v @ self.out[:, head].T
+        return ScatterTokens.apply(y) + x
 
-def split_mlp(x, a, b):
-    return ScatterTokens.apply(torch.nn.functional.gelu(GatherTokens.apply(x, a)) @ b.T)
+    def finish(self):
+        for name in ("scale", "shift"):
+            total = getattr(self, name).grad.clone()
+            dist.all_reduce(total)
+            getattr(self, name).grad.copy_(total)
 """
 RIGHT = {
     "the right column": ("column", []),
@@ -52,10 +92,10 @@ RIGHT = {
         [("torch.nn.Parameter(bias.clone())", "None if rank else torch.nn.Parameter(bias.clone())"),
          (SUMMED, ON_RANK_0)],
     ),
-    "the right tokens": ("tokens", []),
-    "one that gathers once more": (
-        "tokens", [(PROGRAMS["tokens"], PROGRAMS["tokens"] + GATHERS_AGAIN)],
-    ),
+    "the right attention": ("attention", []),
+    "one that gathers once more": ("attention", [(BODY, HEADS_OF)]),
+    "sums at the same time": ("attention", [(BODY, AT_ONCE)]),
+    "head by head": ("attention", [(BODY, BY_HAND)]),
 }  # fmt: skip
 
 
@@ -112,29 +152,44 @@ WRONG_ROWS = {
     ),
     "backward returns nothing": ([("return grad\n", "return None\n")], "is it not connected"),
 }  # fmt: skip
-WRONG_TOKENS = {
-    "not summed": (
-        [(SCATTERED,
-          "mine.copy_(x.chunk(dist.get_world_size())[dist.get_rank()])")],
-        "cutting is not enough",
-    ),
-    "cut in backward": (
-        [("return scatter(grad)",
-          "return grad.chunk(dist.get_world_size())[dist.get_rank()]")],
-        "a reduce-scatter, not a cut",
-    ),
+LEAVES = "return x + ScatterTokens.apply("
+CUT = "chunk(dist.get_world_size())[dist.get_rank()]"
+SCATTERED = "dist.reduce_scatter_single(mine, whole.contiguous())"
+SUMS = "for parameter in (self.scale, self.shift):\n            dist.all_reduce(parameter.grad)"
+WRONG_ATTENTION = {
+    "not cut": ([("qkv.chunk(size, 1)[rank]", "qkv")], "every rank holds all heads"),
+    "a view": ([("qkv.chunk(size, 1)[rank].clone()", "qkv.chunk(size, 1)[rank]")], ".clone()"),
+    "no parameter": ([("self.out = torch.nn.Parameter(", "self.out = (")], "does not learn"),
+    "not summed": ([(SCATTERED, f"mine.copy_(whole.{CUT})")], "cutting alone does not"),
     "all tokens": (
-        [("return ScatterTokens.apply(torch.nn.functional.gelu(whole @ a.T) @ b.T)",
-          "y = torch.nn.functional.gelu(whole @ a.T) @ b.T\n    dist.all_reduce(y)\n    return y")],
-        "all tokens are here",
-    ),
-    "backward of scatter returns its own": ([("return gather(grad)", "return grad")],
-                                            "Print their shapes"),
+        [(LEAVES, "y = ("), ("self.out))\n", "self.out))\n        dist.all_reduce(y)\n"
+          "        return GatherTokens.apply(x) + y\n")], "all tokens are here"),
+    "no residual": ([(LEAVES, "return ScatterTokens.apply(")], "the residual is missing"),
+    "the residual before the sum": (
+        [(LEAVES, "return ScatterTokens.apply(GatherTokens.apply(x) + ")],
+        "Add the residual after the sum"),
+    "a residual without gradient": ([(LEAVES, "return x.detach() + ScatterTokens.apply(")],
+                                    "the residual is missing"),
+    "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")], "read the norm of x"),
+    "no mask": ([("is_causal=True", "is_causal=False")], "positions look ahead"),
+    "a sum and a cut": (
+        [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
+        "Which sum is really needed"),
+    "cut in backward": ([("return scatter(grad)", f"return grad.{CUT}")],
+                        "a reduce-scatter, not a cut"),
+    "no functions": ([("GatherTokens.apply", "gather"), ("ScatterTokens.apply", "scatter")],
+                     "unknown to autograd"),
+    "not finished": ([(SUMS, "pass")], "finish adds up the gradients of all ranks"),
+    "all summed": ([("(self.scale, self.shift):", "self.parameters():")],
+                   "Each rank has its own heads"),
+    "mean": ([(SUMS, SUMS + "\n            parameter.grad /= dist.get_world_size()")],
+             "it is 0.5 times"),
+    "no return": ([(LEAVES, "x + ScatterTokens.apply(")], "Is a return missing"),
 }  # fmt: skip
 WRONG = {
     f"{exercise}: {name}": (exercise, *told)
     for exercise, some in (
-        ("column", WRONG_COLUMNS), ("row", WRONG_ROWS), ("tokens", WRONG_TOKENS),
+        ("column", WRONG_COLUMNS), ("row", WRONG_ROWS), ("attention", WRONG_ATTENTION),
     )
     for name, told in some.items()
 }  # fmt: skip

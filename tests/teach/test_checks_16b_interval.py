@@ -1,0 +1,182 @@
+"""Lesson 16b: a simulator of failures, and the best interval that is found with it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from course_lib import plan
+from course_lib.publish.building.gaps import answered
+from course_lib.teach.checks import lesson16b
+
+from .finished_runs import hint_of
+from .own_trials import cell_of, swapped
+
+OWN = answered(cell_of("16b_keep_going", "ex2-gap"), "")
+BY_EVENTS = """
+import math
+
+def time_needed(work_s, interval_s, save_s, start_s, lives):
+    now, saved, ends = 0, 0, iter(lives)
+    try:
+        fails = next(ends)
+        ready = now + start_s
+        while saved < work_s:
+            until = ready + min(interval_s, work_s - saved) + save_s
+            if until <= fails:
+                saved, ready = min(work_s, saved + interval_s), until
+            else:
+                now, fails = fails, fails + next(ends)
+                ready = now + start_s
+    except StopIteration:
+        return float("inf")
+    return ready
+
+def best_interval(work_s, save_s, start_s, lives):
+    low, high = 10.0, float(max(lives))
+    for _ in range(3):
+        grid = np.geomspace(low, high, 25)
+        best = grid[np.argmin([time_needed(work_s, g, save_s, start_s, lives) for g in grid])]
+        low, high = best / 1.5, best * 1.5
+    return best
+"""
+IN_WHOLE_PIECES = """
+import math
+
+def time_needed(work_s, interval_s, save_s, start_s, lives):
+    left = work_s
+    total = 0
+    for life in lives:
+        time = max(0, life - start_s)
+        pieces = min(int(time // (interval_s + save_s)), math.ceil(left / interval_s) - 1)
+        rest = left - pieces * interval_s
+        used = pieces * (interval_s + save_s)
+        if rest <= interval_s and life >= start_s and used + rest + save_s <= time:
+            return total + start_s + used + rest + save_s
+        left = rest
+        total += life
+    return math.inf
+
+def best_interval(work_s, save_s, start_s, lives):
+    times = {t: time_needed(work_s, t, save_s, start_s, lives) for t in range(100, 9000, 60)}
+    return min(times, key=times.get)
+"""
+BY_SECTION = """
+import math
+
+def life_of(job, life):
+    \"\"\"Work that one life saves, and the time that it takes.\"\"\"
+    work, interval, save, start = job
+    clock, saved = start, 0
+    while saved < work and clock + min(interval, work - saved) + save <= life:
+        piece = min(interval, work - saved)
+        clock, saved = clock + piece + save, saved + piece
+    return saved, clock if saved >= work else life
+
+def time_needed(work_s, interval_s, save_s, start_s, lives):
+    times = []
+    for life in lives:
+        saved, took = life_of((work_s, interval_s, save_s, start_s), life)
+        times.append(took)
+        work_s -= saved
+        if work_s <= 0:
+            return sum(times)
+    return math.inf
+
+def best_interval(work_s, save_s, start_s, lives):
+    ordered = sorted(lives)
+    grid = [max(lives) / 2 ** (n / 4) for n in range(40)]
+    return min(grid, key=lambda each: time_needed(work_s, each, save_s, start_s, lives))
+"""
+RIGHT = {"solution": OWN, "events": BY_EVENTS, "pieces": IN_WHOLE_PIECES, "section": BY_SECTION}
+
+
+def judged(text):
+    names = {"np": np, "plan": plan}
+    exec(text, names)
+    lesson16b.ex16b_interval(names["time_needed"], names["best_interval"])
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_simulators_in_any_style_pass(workspace, capsys, name):
+    judged(RIGHT[name])
+    assert capsys.readouterr().out.count("✓") == 8
+
+
+def test_the_solution_passes_for_every_learner(tmp_path, monkeypatch, capsys):
+    for learner in range(4):
+        monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path / str(learner)))
+        (tmp_path / str(learner)).mkdir()
+        judged(OWN)
+    assert "✗" not in capsys.readouterr().out
+
+
+LOST = "        passed_s += life_s\n"
+TAKES = "            left_s -= piece_s + save_s\n"
+LEFT = "left_s = life_s - start_s"
+SEARCH = OWN[OWN.index("    young_s") :]
+WRONG = {
+    "saves are free": ([("piece_s + save_s", "piece_s")], "Saves take no time"),
+    "starts are free": ([(LEFT, "left_s = life_s")], "A start takes no time"),
+    "the first start is free": ([(LEFT, "left_s = life_s - start_s * (passed_s > 0)")],
+                                "A start takes no time"),
+    "the last piece is whole": ([("min(interval_s, work_s - saved_s)", "interval_s")],
+                                "The last piece is too long"),
+    "the last piece is not saved": (
+        [("piece_s + save_s:", "piece_s + save_s * (saved_s + piece_s < work_s):"),
+         (TAKES, "            left_s -= piece_s + save_s * (saved_s + piece_s < work_s)\n")],
+        "The last piece of work has to be saved"),
+    "nothing is lost": ([(LOST, LOST + "        saved_s += max(0, left_s)\n")],
+                        "After a failure, repeat it"),
+    "lost time": ([(LOST, "        passed_s += life_s - left_s\n")], "although in vain"),
+    "saved in time": ([("left_s < piece_s + save_s", "left_s < piece_s")],
+                      "its piece counts as saved"),
+    "lives of work": ([(LEFT, "left_s = life_s"), ("return passed_s", "return passed_s + start_s"),
+                       (LOST, "        passed_s += life_s + start_s\n")],
+                      "from the end of the start"),
+    "times of failures": ([(LEFT, "life_s = life_s - passed_s\n        " + LEFT)],
+                          "Each life counts from its own start"),
+    "one failure": ([("    return math.inf", "    return passed_s")], "return math.inf"),
+    "half": ([("return passed_s + life_s - left_s", "return (passed_s + life_s - left_s) / 2")],
+             "on paper"),
+    "young": ([(SEARCH, "    return math.sqrt(2 * save_s * sum(lives) / len(lives))\n")],
+              "That is Young's formula with the mean life"),
+    "with the start": (
+        [(SEARCH, "    return math.sqrt(2 * (save_s + start_s) * sum(lives) / len(lives))\n")],
+        "it does not move the best one"),
+    "no factor": ([(SEARCH, "    return math.sqrt(save_s * sum(lives) / len(lives))\n")],
+                  "2 C M"),
+    "the shortest": ([(SEARCH, "    return 60\n")], "It is too short"),
+    "the longest": ([(SEARCH, "    return max(lives)\n")], "It is too long"),
+    "minutes": ([("1.15**power", "1.15**power / 60")], "It is too short"),
+    "the worst": ([("return min(", "return max(")], "An interval of"),
+    "nothing": ([(SEARCH, "    ...\n")], "It returned nothing"),
+    "below zero": ([(SEARCH, "    return -1\n")], "longer than 0 seconds"),
+    "of the course": ([(SEARCH, "    return plan.checkpoint_interval(save_s, 5000)\n")],
+                      "of the course. The exercise is to write"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_simulator_or_search_is_told_its_mistake(workspace, name):
+    pairs, words = WRONG[name]
+    assert words in hint_of(judged, swapped(OWN, *pairs))
+
+
+def test_young_is_right_for_failures_at_random(workspace):
+    said = hint_of(judged, swapped(OWN, *WRONG["young"][0]))
+    assert "✓ the best interval: nodes that fail at random" in said
+    assert "✗ the best interval: starts that often fail soon" in said
+
+
+def test_the_simulator_agrees_with_daly_where_failures_come_at_random():
+    draw = np.random.default_rng(0)
+    lives, rate = draw.exponential(5000, 20_000), plan.Failures(5000 / 3600, 60, 300)
+    for interval_s in (200, 700, 2500):
+        kept = plan.goodput(1, rate, interval_s).useful
+        work_s = kept * sum(lives) / 2
+        needed_s = lesson16b._needed_s(work_s, interval_s, 60, 300, lives)
+        assert work_s / needed_s == pytest.approx(kept, rel=0.02)
+    assert math.isinf(lesson16b._needed_s(1e12, 700, 60, 300, lives))
