@@ -200,8 +200,8 @@ show.predicted(theory, measured, unit="% of the time", what="bubble")
 show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 
 # %% [markdown] id="measure-explain"
-# *The recorded step of 1F1B. Numbers are micro-batches. On the box, a pass includes the sleep that keeps the slot's
-# pace (lesson 00).*
+# *The recorded step of 1F1B. Numbers are micro-batches. On the box, the dotted end of a pass is the sleep that keeps
+# the slot's pace (lesson 00).*
 #
 # **Explain.** If you guessed a factor of nearly 4, you expected eight micro-batches to hide the waiting. But the
 # bubble lasts as long as *p* − 1 = 3 micro-batches. Three units of eleven are lost, so four devices are only 4 · 8/11

@@ -771,8 +771,8 @@ claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, un
 # - Causal attention has more work at late positions, so give each rank an early and a late piece.
 # - Queries stay, and keys and values travel. The backward pass of an all-gather is a reduce-scatter.
 # - If ranks see different tokens, sum the gradients of all weights over `dp` and `cp`.
-# - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences
-#   need both.
+# - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences need
+#   both.
 # - Compare gradients with the serial model, not only losses.
 # - With torch's own tools: `context_parallel`; lesson 11b.
 

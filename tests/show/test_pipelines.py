@@ -24,6 +24,15 @@ def test_a_measured_pipeline_takes_the_last_step_and_aligns_the_clocks_of_the_ra
     assert starts[1] - starts[0] == pytest.approx(0.5)
 
 
+def test_a_pass_tells_how_long_its_slot_slept():
+    table = measured(SimpleNamespace(ranks=(example.timeline(),)))
+    slept = table.set_index("phase")["slept"]
+    assert slept["forward"] == 0
+    assert slept["backward"] == pytest.approx(50)
+    drawn = show.pipeline_measured(SimpleNamespace(ranks=(example.timeline(),))).figure
+    assert "the box waits" in [text.get_text() for text in drawn.legends[0].get_texts()]
+
+
 def test_a_measured_pipeline_can_come_from_the_ranges_of_a_profile():
     spans = pd.DataFrame(
         {
