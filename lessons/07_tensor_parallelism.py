@@ -505,8 +505,8 @@ if lab.site.box:
 # *Computing: the time outside of the exchanges.*
 #
 # **Explain.** The ratio hardly changes, because twice the tokens need twice the bytes and twice the FLOPs. If you
-# guessed 0.5, you applied the rule of lesson 03. The width of this model, 128, is below the rule's limit, so its
-# transfer takes longer than its computing. On the box the first 128 KiB of each message cross the link without delay,
+# guessed 0.5, you applied the rule of lesson 03. The width of this model is 128. If it is below the limit, the
+# transfer takes longer than the computing. On the box the first 128 KiB of each message cross the link without delay,
 # so larger messages are somewhat slower per byte.
 #
 # **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. On NVLink with 370 GB/s, the rule
