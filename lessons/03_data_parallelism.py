@@ -480,6 +480,9 @@ claim(
 #
 # $$t \geq \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens}$$
 #
+# *C* / *W* is the number of FLOPs for each byte of the link. It plays the part that peak over memory bandwidth plays
+# in the roofline of lesson 01. Lessons 07, 07b, 11, 13b and 13c find such a rule for each kind of parallelism.
+#
 # With fewer tokens, a part of the all-reduce is exposed, however large the buckets are. In a ring of four, each
 # device sends 1.5 instead of 2 times the gradients, so three quarters of these tokens are enough.
 #

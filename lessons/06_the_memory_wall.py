@@ -317,9 +317,28 @@ elif asked:
 # run often fails on a small tensor after large tensors have used up the memory. To decide *what* to save, look at the
 # table of kinds at the beginning of this lesson.
 #
-# If the refused tensor is large itself, making it smaller helps. Many programs compute the loss in chunks, so that
-# the logits of all tokens never exist at the same time. If the log has several such lines, compare them, because each
-# rank can fail on a different tensor.
+# If the log has several such lines, compare them, because each rank can fail on a different tensor. If the refused
+# tensor is large itself, making it smaller helps. For the logits, this is **chunked cross entropy**. The program
+# multiplies a chunk of the tokens by the output matrix, computes its loss and the gradient of its logits at once, and
+# frees both before the next chunk. The result is the same, because the loss is a sum over tokens. Backward then needs
+# no logits. The next cell computes the memory for one sequence of a large model:
+
+# %% id="chunk-see"
+llama = plan.preset("llama-8b")
+chunks = {
+    f"{count:,} tokens at once": 2 * 4 * count * llama.vocabulary / 2**30  # logits and gradient
+    for count in (llama.sequence, 1024, 128)
+}
+layer_gib = 2 * llama.sequence * llama.hidden / 2**30  # the output of a layer in bf16
+pd.Series(chunks | {"the output of one layer": layer_gib}, name="GiB").round(2).to_frame()
+
+# %% [markdown] id="chunk-explain"
+# *Logits in `float32` and their gradient, for Llama 3 with 8 billion parameters and a sequence of 8,192 tokens.*
+#
+# With a large vocabulary the logits need more memory than several layers together. Apple's *Cut Cross-Entropy* keeps
+# the chunks inside one GPU kernel. For Gemma 2 with 2 billion parameters, it reduced the memory of the loss from 24 GB
+# to 1 MB ([2024](https://arxiv.org/abs/2411.09009)). PyTorch programs can also use the loss of Liger Kernel
+# ([2024](https://arxiv.org/abs/2410.10989)). Tensor parallelism splits the logits by vocabulary over the ranks.
 
 # %% [markdown] id="line-idea"
 # ## Predict the largest batch from two runs
@@ -769,7 +788,8 @@ check.ex06_published(published_micro_batch)
 # - ZeRO shards the floor over the devices: first the optimizer state, then gradients, then parameters. Activations
 #   stay.
 #
-# References: Rajbhandari et al., [ZeRO](https://arxiv.org/abs/1910.02054), 2020. PyTorch, [Understanding CUDA Memory
+# References: Rajbhandari et al., [ZeRO](https://arxiv.org/abs/1910.02054), 2020. Wijmans et al., [Cut Your Losses in
+# Large-Vocabulary Language Models](https://arxiv.org/abs/2411.09009), 2024. PyTorch, [Understanding CUDA Memory
 # Usage](https://docs.pytorch.org/docs/stable/torch_cuda_memory.html). The H100 numbers are runs of this course,
 # November 2026.
 

@@ -9,7 +9,7 @@
 # | | |
 # |---|---|
 # | You will be able to | split the matrices of a layer so that one all-reduce is enough; count the messages and bytes of tensor parallelism; separate transfer, waiting and slower arithmetic; say why tensor parallelism stays on the fastest links |
-# | Minutes | 40 |
+# | Minutes | 45 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03, 04 and 06 |
 
@@ -182,13 +182,16 @@ def two_devices(name, nodes=1, **layout):
     )
 
 
+# Each run ends before the next begins, so that none waits for a core that another one uses.
 inside = {
-    "data 2": lab.submit(two_devices("data-inside", micro_batch=2)),
-    "tensor 2, singly": lab.submit(two_devices("tensor-inside-1", tensor=2, micro_batch=1)),
-    "tensor 2, at once": lab.submit(two_devices("tensor-inside-4", tensor=2, micro_batch=4)),
+    "data 2": lab.submit(two_devices("data-inside", micro_batch=2)).require(),
+    "tensor 2, singly": lab.submit(
+        two_devices("tensor-inside-1", tensor=2, micro_batch=1)
+    ).require(),
+    "tensor 2, at once": lab.submit(
+        two_devices("tensor-inside-4", tensor=2, micro_batch=4)
+    ).require(),
 }
-for run in inside.values():  # two of them run at the same time, each on a node of its own
-    run.require()
 
 
 # %% id="inside-see"
@@ -278,8 +281,8 @@ if lab.site.box:  # whose devices share the cores of one computer
 # **Explain.** On the box, messages that are sent alone would explain only a small part of the additional time. If you
 # guessed a factor from these messages, you left out three things:
 #
-# - A **transfer** inside a step takes longer than a transfer alone. On the box two of the runs take place at the same
-#   time, and all devices share the cores of one computer. A process may have to wait for a core while it sends.
+# - A **transfer** inside a step takes longer than a transfer alone. On the box all devices share the cores of one
+#   computer, so a process may have to wait for a core while it sends.
 # - The ranks **wait** for each other. An exchange ends only when the later rank has joined, and a step of *singly*
 #   has more than a hundred exchanges.
 # - The work **outside** the exchanges takes longer, although the arithmetic is the same. Half a matrix uses a device
@@ -314,6 +317,12 @@ pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
 # assumes 20 µs. An adapter of 400 Gbit/s carries 50 GB/s. The peak of an H100 in bf16 is 989 TFLOP/s
 # ([Bekman](https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md)). A layer has 12 ·
 # width² parameters.*
+#
+# You can measure the first of these numbers on your own cluster. NVIDIA's
+# [nccl-tests](https://github.com/NVIDIA/nccl-tests) are programs that time one collective each.
+# `all_reduce_perf -b 1K -e 4G -f 2 -g 8` all-reduces 1 KB to 4 GB among eight GPUs, and each row doubles the size. Small rows show the
+# latency. In large rows the column `busbw` should approach the bandwidth of the link (lesson 04). Run it before you
+# blame your program.
 #
 # **Explain.** In a large model latency hardly matters, because the messages are hundreds of times larger than in this
 # lesson. The time of the messages is bytes divided by bandwidth. On NVLink it is a fraction of the time of the
@@ -418,6 +427,93 @@ print(f"the losses of the {losses.shape[1]} runs differ by {spread:.6f} at most"
 # %% id="same-claim" tags=["claim"]
 claim("largest difference between the losses of all runs", spread, most=1e-3)
 
+# %% [markdown] id="width-idea"
+# ## More tokens do not hide these messages, but a wider model does
+#
+# With data parallelism, more tokens per device hide the all-reduce (lesson 03). Compare the two parts of a layer
+# again, now for *t* tokens on *n* tensor ranks. The width is *h*, and an activation has *b* bytes.
+#
+# - **Compute.** A layer has 12 *h*² parameters, and each costs 6 FLOPs per token. The ranks share this work, so a rank
+#   with *C* FLOP/s needs 72 *h*² *t* / (*n C*) seconds.
+# - **All-reduces.** Four all-reduces of *b h t* bytes send 8 (*n* − 1) *b h t* / *n* bytes per rank. A link with *W*
+#   bytes/s needs 8 (*n* − 1) *b h t* / (*n W*) seconds.
+#
+# The tokens cancel, but the width does not. The messages take no longer than the computing if
+#
+# $$h \geq (n - 1) \cdot \frac{b}{9} \cdot \frac{C}{W}$$
+#
+# *C* / *W* is the number of FLOPs for each byte of the link. It limits a layer as peak over memory bandwidth limits an
+# operation in the roofline of lesson 01.
+#
+# **Predict.** The next run crosses the slow link too, but with eight samples at once instead of four. By what factor
+# does the transfer, divided by the time outside of the exchanges, change?
+
+# %% id="width-guess"
+### BEGIN SOLUTION
+### GAP guess_ratio = ...  # your number in place of the dots
+guess_ratio = 0.5
+### END SOLUTION
+
+# %% id="width-run"
+ratio_changes = predict("07: transfer over computing, with twice the tokens", guess_ratio)
+doubled = far.submit(
+    two_devices("tensor-between-8", nodes=2, tensor=2, micro_batch=4).but(
+        micro_batch=8, global_batch=8, iterations=4, memory=(2, 4)
+    )
+).require()
+
+
+# %% id="width-see"
+def transfer_over_outside(run):
+    parts = split_ms(run)
+    return parts["transfer"] / parts["outside"]
+
+
+ratios = {
+    "1,024 tokens at once": transfer_over_outside(between[by_tensor]),
+    "2,048 tokens at once": transfer_over_outside(doubled),
+}
+ratio_changes.compare(ratios["2,048 tokens at once"] / ratios["1,024 tokens at once"])
+tokens_of_a_rank = samples * deep.sequence / 2  # with data 2
+flop_per_s = (
+    6 * plan.parameters(deep).total * tokens_of_a_rank / (split.loc["data 2", "outside"] / 1000)
+)
+width_by_rule = (2 - 1) * 4 / 9 * flop_per_s / (link["bandwidth_gb_s"] * 1e9)
+width_by_run = deep.hidden * ratios["2,048 tokens at once"]
+print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link['bandwidth_gb_s']:.3f} GB/s")
+print(f"least width by the rule {width_by_rule:.0f}, by the run {width_by_run:.0f}")
+pd.Series(ratios, name="transfer / computing").round(2).to_frame()
+
+# %% id="width-claim" tags=["claim"]
+claim(
+    "transfer over computing with twice the tokens, over the smaller run",
+    ratios["2,048 tokens at once"] / ratios["1,024 tokens at once"],
+    least=0.7,
+    most=1.7,
+    unit="times",
+)
+if lab.site.box:
+    claim(
+        "width that hides the messages, rule over run",
+        width_by_rule / width_by_run,
+        least=0.55,
+        most=1.9,
+        unit="times",
+    )
+
+# %% [markdown] id="width-explain"
+# *Computing: the time outside of the exchanges.*
+#
+# **Explain.** The ratio hardly changes, because twice the tokens need twice the bytes and twice the FLOPs. If you
+# guessed 0.5, you applied the rule of lesson 03. The width of this model is 128. If it is below the limit, the
+# transfer takes longer than the computing. On the box the first 128 KiB of each message cross the link without delay,
+# so larger messages are somewhat slower per byte.
+#
+# **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. On NVLink with 370 GB/s, the rule
+# asks for a width of 2,100. On 50 GB/s between nodes it asks for 15,400. GPT-3 has a width of 12,288 and Llama 3 with
+# 405 billion parameters has 16,384. So inside a node the messages of Llama 3 take about 13 % of the time of the
+# computing, and between nodes they would take about as long as the computing.
+
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
@@ -491,6 +587,8 @@ check.ex07_sent(gigabytes_sent, given)
 # - Split the first matrix by columns and the second by rows, and one all-reduce in forward and one in backward are
 #   enough. With attention, a layer needs four all-reduces per micro-batch.
 # - The traffic of tensor parallelism grows with the number of samples. The traffic of data parallelism does not.
+# - The messages take no longer than the computing if the width is at least (*n* − 1) · (*b* / 9) · *C* / *W*. The
+#   number of tokens does not matter.
 # - On real hardware the bandwidth of the link decides, so tensor parallelism stays inside a node or a rack.
 # - In a small model, messages, waiting and small matmuls slow a step down even inside a node. Larger micro-batches
 #   reduce all three.
@@ -505,4 +603,4 @@ check.ex07_sent(gigabytes_sent, given)
 # ## Clean up
 
 # %% id="clean"
-lab.clean(*every, one, link_run, yes=True)
+lab.clean(*every, doubled, one, link_run, yes=True)

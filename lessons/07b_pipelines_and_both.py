@@ -9,7 +9,7 @@
 # | | |
 # |---|---|
 # | You will be able to | predict and measure the bubble of a pipeline; say what each schedule gains and costs; read a schedule in a memory curve; place ranks on a grid that suits the links |
-# | Minutes | 60 |
+# | Minutes | 65 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 06 and 07 |
 
@@ -200,8 +200,8 @@ show.predicted(theory, measured, unit="% of the time", what="bubble")
 show.pipeline_measured(orders["1F1B"].memory, step=int(steps["1F1B"]["step"]))
 
 # %% [markdown] id="measure-explain"
-# *The recorded step of 1F1B. Numbers are micro-batches. On the box, a pass includes the sleep that keeps the slot's
-# pace (lesson 00).*
+# *The recorded step of 1F1B. Numbers are micro-batches. On the box, the dotted end of a pass is the sleep that keeps
+# the slot's pace (lesson 00).*
 #
 # **Explain.** If you guessed a factor of nearly 4, you expected eight micro-batches to hide the waiting. But the
 # bubble lasts as long as *p* − 1 = 3 micro-batches. Three units of eleven are lost, so four devices are only 4 · 8/11
@@ -524,6 +524,107 @@ print(f"the {len(runs)} runs train the same model: their losses differ by at mos
 # %% id="link-same-claim" tags=["claim"]
 claim("the losses of the three layouts differ by", spread, most=1e-3)
 
+# %% [markdown] id="message-idea"
+# ## A pipeline needs micro-batches, not tokens
+#
+# Why does a pipeline bear the slow link? Take a stage with *l* layers of width *h*, and a micro-batch of *t* tokens.
+#
+# - **Compute.** A layer has 12 *h*² parameters, and forward needs 2 FLOPs for each parameter and token. A stage with
+#   *C* FLOP/s needs 24 *h*² *l t* / *C* seconds.
+# - **Message.** The stage sends *b h t* bytes to the next one, and a link with *W* bytes/s needs *b h t* / *W*
+#   seconds.
+#
+# The tokens cancel, as with tensor parallelism. But now all layers of a stage share *one* message. It takes no longer
+# than the forward pass if
+#
+# $$h \cdot l \geq \frac{b}{24} \cdot \frac{C}{W}$$
+#
+# Backward does twice the arithmetic and sends the same bytes. A message can also travel while the stage computes the
+# next micro-batch.
+#
+# The next run sends one micro-batch of four samples through the stages. Only the messages between stages 1 and 2 cross
+# the link between the nodes, which is slowed as in the last section. The model is `even`: *l* = 2, *h* = 768, *b* = 4,
+# and 64 tokens per sample.
+#
+# **Predict.** What percentage of a forward pass does one message between the nodes take? On the box a forward pass of
+# these four samples takes about 0.25 s, and a megabyte takes 80 ms on this link.
+
+# %% id="message-guess"
+### BEGIN SOLUTION
+### GAP guess_message = ...  # percent
+guess_message = 100
+### END SOLUTION
+
+# %% id="message-run"
+message_share = predict("07b: a message over a forward pass", guess_message, unit="%")
+slow = far.submit(
+    four_stages("pipe-slow", micro_batches=4).but(
+        name="pipe-slow", micro_batch=4, iterations=2, memory=(1, 2)
+    )
+).require()
+
+
+# %% id="message-see"
+def between_ms(rank, begin, end):
+    """Return the time from `begin` of the forward pass to `end` of the backward pass."""
+    phases = slow.memory[rank].phases.set_index("phase")
+    return float(phases.loc["backward", end] - phases.loc["forward", begin]) / 1000
+
+
+# Stage 1 waits for the passes of stages 2 and 3 and for two messages.
+message_ms = (between_ms(1, "end_us", "begin_us") - between_ms(2, "begin_us", "end_us")) / 2
+passes = pd.concat([rank.phases for rank in slow.memory])
+forward = passes[passes["phase"] == "forward"]
+forward_ms = float((forward["end_us"] - forward["begin_us"]).median()) / 1000
+message_share.compare(100 * message_ms / forward_ms)
+
+layers, tokens = even.layers / STAGES, 4 * even.sequence
+flop_per_s = 24 * even.hidden**2 * layers * tokens / (forward_ms / 1000)
+link_gbit_per_s = LINK_GBIT_PER_S if lab.site.box else lab.site.link_gbit or 1.0
+by_rule = 4 / 24 * flop_per_s / (link_gbit_per_s * 1e9 / 8)
+by_run = even.hidden * layers * message_ms / forward_ms
+print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s; h · l is {even.hidden * layers:.0f}")
+print(f"least h · l by the rule {by_rule:.0f}, by the run {by_run:.0f}")
+
+# %% id="message-claim" tags=["claim"]
+if lab.site.box:
+    claim(
+        "width × layers that hide a message, rule over run",
+        by_rule / by_run,
+        least=0.5,
+        most=1.8,
+        unit="times",
+    )
+
+# %% [markdown] id="message-explain"
+# **Explain.** Even on this slow link a message takes a fraction of a forward pass. If you guessed 100 % or more, you
+# may have counted a message per layer, as in tensor parallelism. With twice as many layers per stage the fraction
+# would be half.
+#
+# So a pipeline hardly needs bandwidth. It needs micro-batches: for a bubble of 10 %, *m* must be 9 (*p* − 1), and the
+# batch must have *m* times the tokens of a micro-batch. In large trainings this is the limit. Llama 3 with 405 billion
+# parameters had 16 stages of about 8 layers with width 16,384. An H100 with 400 TFLOP/s and a link of 50 GB/s needs
+# *h* · *l* ≥ 667, and Llama 3 had about 131,000. But the batch of 16 million tokens was fixed. From 8,192 to 16,384
+# GPUs, the sequences of a copy fell from 32 to 16, and the rate per GPU fell from 430 to 400 TFLOP/s ([table 4,
+# 2024](https://arxiv.org/abs/2407.21783)). The next cell computes how much of this the bubble explains, if a
+# micro-batch is one sequence and each layer is an interleaved chunk:
+
+# %% id="message-llama"
+work = {
+    count: count + (16 - 1) / 8 for count in (32, 16)
+}  # micro-batches, and the bubble of 8 chunks
+computed = (32 / work[32]) / (16 / work[16])
+print(f"rate with 32 micro-batches over 16: computed {computed:.3f}, published {430 / 400:.3f}")
+
+# %% id="message-llama-claim" tags=["claim"]
+claim(
+    "rate with 32 micro-batches over 16, computed over published",
+    computed / (430 / 400),
+    least=0.95,
+    most=1.05,
+    unit="times",
+)
+
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
@@ -649,6 +750,8 @@ check.ex07b_crossing(crossing_batch, data_only)
 #   often quote the bubble relative to the work instead.
 # - 1F1B has the bubble of GPipe with far less memory. Interleaving shortens the bubble and sends more. Splitting the
 #   backward pass also shortens it.
+# - A message takes no longer than a forward pass if width × layers per stage is at least (*b* / 24) · *C* / *W*. A
+#   pipeline needs many micro-batches rather than a fast link.
 # - A flat part of a memory curve *between* passes shows a stage that waits and keeps its activations.
 # - World size = tensor × pipeline × data (× context). Give neighbouring numbers to the ranks that exchange the most.
 # - With torch's own tools: `PipelineStage` and a schedule such as `Schedule1F1B`; lesson 11b.
@@ -664,4 +767,4 @@ check.ex07b_crossing(crossing_batch, data_only)
 
 # %% id="clean"
 others = [run for run in runs.values() if run.name != data_only.name]
-lab.clean(*orders.values(), single, *others, yes=True)
+lab.clean(*orders.values(), single, slow, *others, yes=True)

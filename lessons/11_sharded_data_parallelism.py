@@ -10,7 +10,7 @@
 # | | |
 # |---|---|
 # | You will be able to | follow a parameter through a step of FSDP; shard an optimizer's state, and a layer, by hand; predict the memory of ZeRO-1, 2 and 3; say what each of them sends, with and without accumulation; choose between sharding, tensor and pipeline parallelism |
-# | Minutes | 65 |
+# | Minutes | 70 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 06 |
 
@@ -66,8 +66,8 @@ story
 #
 # Optimizer state is the easiest part to shard. Adam keeps two running means per parameter and uses them only in
 # `step`. It updates parameter *i* from gradient *i* and state *i* alone, so any rank can update any part of the
-# parameters. Optimizers that look at a whole matrix, such as Muon, do not allow this. **ZeRO-1** puts all parameters
-# in one row of numbers and cuts it into *n* equal shards. Rank *r* updates shard *r*:
+# parameters. **ZeRO-1** puts all parameters in one row of numbers and cuts it into *n* equal shards. Rank *r* updates
+# shard *r*:
 
 # %% id="zero1-moves"
 show.moving.collective("reduce-scatter", 4)
@@ -143,6 +143,14 @@ check.ex11_zero1(zero1_trial)
 # copy, because a view would keep the whole row in memory. If you forget the division by the number of ranks, Adam
 # hides the error, because it divides by the size of the gradient, and the loss still falls. But clipping is wrong,
 # and so is a weight decay that is added to the gradient.
+
+# %% [markdown] id="zero1-muon"
+# **Muon** ([Jordan, 2024](https://kellerjordan.github.io/posts/muon/)) needs a different cut. It keeps one running
+# mean per parameter, the momentum, so its state in float32 takes 4 bytes instead of Adam's 8. But its update is the
+# momentum matrix made nearly orthogonal, by a few matmuls of the *whole* matrix. A rank with a slice of the row cannot
+# compute it. Programs therefore give each rank whole matrices, or they gather each matrix before the step. Embeddings,
+# norms and the head usually stay with Adam. Moonshot AI trained a mixture of 16 billion parameters with Muon and
+# ZeRO-1 ([2025](https://arxiv.org/abs/2502.16982)), and gathers each matrix in 16 bits.
 
 # %% [markdown] id="sent-idea"
 # ## How much do ZeRO-1 and FSDP send?
@@ -580,6 +588,98 @@ check.ex11_tokens(tokens_needed, given)
 # a device needs 80 000 tokens at once, and no large model has room for so many activations. In this case, shard
 # inside a node and copy between nodes ("hybrid sharding").
 
+# %% [markdown] id="hold-idea"
+# ## Are the gathers exposed on this machine?
+#
+# With *b* bytes per parameter, a device needs (*b* / 2) · *C* / *W* tokens at once, and three quarters of them in a
+# ring of four. In lesson 03 the same number of tokens per *step* hid the all-reduce. FSDP needs them in every
+# *micro-batch*.
+#
+# With fewer tokens, a part of each gather is exposed. On the box all of it is exposed, because gloo gathers a layer
+# before the layer computes. So the forward pass becomes longer by the factor 1 + *r* / *t*. Here *r* is the number of
+# tokens by the rule, and *t* is the number of tokens of the run.
+#
+# The next run has two wide layers and no sharding. Its forward pass shows *C*, and *W* is the link of the box:
+
+# %% id="hold-known"
+wide = model | {
+    **{"num_layers": 2, "hidden_size": 512, "vocab_size": 256},
+    **{"iterations": 4, "memory": (2, 4)},
+}
+whole = lab.submit(gpt.recipe("wide-whole", zero=0, **wide)).require()
+
+
+def forward_ms(run):
+    """Return the time of a forward pass, the median over the ranks, in the faster step."""
+    phases = pd.concat([run.memory[rank].phases for rank in range(4)])
+    forward = phases[phases["phase"] == "forward"]
+    lasted_us = forward["end_us"] - forward["begin_us"]
+    return float(lasted_us.groupby(forward["step"]).median().min()) / 1000
+
+
+tokens = gpt.model(whole.recipe).sequence
+flop_per_s = 2 * whole.log.parameter_count * tokens / (forward_ms(whole) / 1000)
+link_bytes_per_s = (lab.site.link_gbit or 1.0) * 1e9 / 8
+print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link_bytes_per_s / 1e9:.3f} GB/s, t = {tokens}")
+
+# %% [markdown] id="hold-predict"
+# **Predict.** Each parameter has 4 bytes. By what factor is the forward pass longer with FSDP?
+
+# %% id="hold-guess"
+### BEGIN SOLUTION
+### GAP guess_forward = ...  # times
+guess_forward = 1.2
+### END SOLUTION
+
+# %% id="hold-run"
+slower = predict("11: forward pass of FSDP over a plain one", guess_forward, unit="times")
+sharded = lab.submit(gpt.recipe("wide-sharded", zero=3, **wide)).require()
+slower.compare(forward_ms(sharded) / forward_ms(whole))
+
+
+# %% id="hold-see"
+def tokens_by_rule(plain):
+    rate = 2 * plain.log.parameter_count * tokens / (forward_ms(plain) / 1000)
+    return 3 / 4 * 4 / 2 * rate / link_bytes_per_s
+
+
+def tokens_by_run(plain, fsdp):
+    return tokens * (forward_ms(fsdp) / forward_ms(plain) - 1)
+
+
+pairs = {"8 layers of width 128": (runs["plain"], runs["FSDP"]), "2 of width 512": (whole, sharded)}
+needed = pd.DataFrame(
+    {
+        name: {"by the rule": tokens_by_rule(pair[0]), "by the run": tokens_by_run(*pair)}
+        for name, pair in pairs.items()
+    }
+).T
+needed.round().astype(int)
+
+# %% id="hold-claim" tags=["claim"]
+if lab.site.box:
+    claim(
+        "tokens that hide a gather of two wide layers, rule over run",
+        needed["by the rule"].iloc[1] / needed["by the run"].iloc[1],
+        least=0.5,
+        most=1.7,
+        unit="times",
+    )
+
+# %% [markdown] id="hold-explain"
+# *Tokens per device and micro-batch that would hide the gathers of a forward pass.*
+#
+# **Explain.** The gathers take longer than the forward pass that could hide them. If you guessed a factor near 1, you
+# expected FSDP to hide its gathers at any size. The number of parameters cancels in the rule, so both models need
+# about the same number of tokens by the rule. The run with small layers needs more. Each of its gathers carries few
+# bytes and takes a latency that the rule leaves out.
+#
+# **On real hardware.** In 2024 Meta trained Llama 3 with 405 billion parameters on 16,384 H100s ([section
+# 3.3](https://arxiv.org/abs/2407.21783)). Each device did 400 TFLOP/s and had 50 GB/s of network. The eight devices of
+# a node shared every matrix, and the shards of FSDP were on different nodes. With *b* = 2 the rule asks for 8,000
+# tokens at once, and a micro-batch had one sequence of 8,192 tokens. This is just enough for one gather. Meta kept the
+# parameters of a layer whole after forward, to avoid the second gather.
+
 # %% [markdown] id="pays-explain"
 # **Tensor parallelism** sends activations, four times per layer, and the arithmetic waits for them. More tokens mean
 # more bytes, so it needs the fastest link. **Pipelines** send little, but they need many micro-batches to keep the
@@ -606,7 +706,7 @@ check.ex11_tokens(tokens_needed, given)
 # - With *m* micro-batches, FSDP needs 3 *m* halves of a ring, or 2 *m* + 1 if it keeps whole gradients. ZeRO-1 needs
 #   2.
 # - The number of parameters is seldom a multiple of the number of ranks, so pad the row.
-# - A gather can be hidden if a device has more tokens at once than its FLOP/s divided by its bytes/s.
+# - A gather can be hidden if a device has at least (*b* / 2) · *C* / *W* tokens in each micro-batch.
 # - With torch's own tools: `fully_shard`; lesson 11b.
 
 # %% [markdown] id="clean-idea"
@@ -619,6 +719,9 @@ check.ex11_tokens(tokens_needed, given)
 # - Rajbhandari and others (2020), [ZeRO: Memory Optimizations Toward Training Trillion Parameter
 #   Models](https://arxiv.org/abs/1910.02054).
 # - PyTorch, [fully_shard](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
+# - Meta (2024), [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783).
+# - Jordan (2024), [Muon](https://kellerjordan.github.io/posts/muon/); Moonshot AI (2025), [Muon is Scalable for LLM
+#   Training](https://arxiv.org/abs/2502.16982).
 
 # %% id="clean"
-lab.clean(sending, *runs.values(), *often.values(), yes=True)
+lab.clean(sending, *runs.values(), *often.values(), whole, sharded, yes=True)

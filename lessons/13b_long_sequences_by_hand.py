@@ -9,7 +9,7 @@
 # | | |
 # |---|---|
 # | You will be able to | split a causal sequence so that all ranks have equal work; write attention over several ranks, forward and backward; name the sum that context parallelism adds and the bytes that it sends; choose the kind of parallelism that makes a model fit |
-# | Minutes | 50 |
+# | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 13 |
 
@@ -479,6 +479,140 @@ check.ex13b_ring(around_trial)
 # keys and values twice, so it sends more bytes than the gather. In return, a rank never holds all of them. Your
 # `pass_on` waits at once. The course's program starts the messages first, then computes, and waits last.
 
+# %% [markdown] id="hide-idea"
+# ## How many tokens per device hide the ring?
+#
+# While a rank computes with one piece, the next piece arrives. Compare the two for *t* tokens per device, one head of
+# width *h* and *b* bytes per number:
+#
+# - **Compute.** Scores and output need 2 FLOPs for each query, key and channel. A device with *C* FLOP/s needs 4 *t*²
+#   *h* / *C* seconds for a whole piece.
+# - **Message.** Keys and values have 2 *b h t* bytes. A link with *W* bytes/s needs 2 *b h t* / *W* seconds.
+#
+# The work grows with *t*², so here the tokens do not cancel. The ring is hidden if
+#
+# $$t \geq \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens per device}$$
+#
+# A causal mask halves the work and doubles this number. If *g* query heads share a head of keys and values, the
+# message is *g* times smaller, and so is the number.
+#
+# The program below measures both on four ranks: attention to one piece without a mask, and the message to the next
+# rank. Each number has 4 bytes, and *W* is the link of the box.
+
+# %% id="hide-file"
+# %%writefile "{lab.work}/ring_times.py"
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, size, width = dist.get_rank(), dist.get_world_size(), 512
+
+
+class Piece(torch.nn.Module):
+    """Attention of a rank's queries to the keys and values of one piece."""
+
+    def forward(self, queries, keys, values):
+        return (queries @ keys.T / width**0.5).softmax(-1) @ values
+
+
+def pass_on(rows):
+    arrived = torch.empty_like(rows)
+    works = dist.isend(rows, (rank + 1) % size), dist.irecv(arrived, (rank - 1) % size)
+    for work in works:
+        work.wait()
+
+
+def quartile_ms(call, *given):
+    times = []
+    for _ in range(9):
+        dist.barrier()
+        began = time.perf_counter()
+        call(*given)
+        times.append(1e3 * (time.perf_counter() - began))
+    return statistics.quantiles(times, n=4)[0]
+
+
+piece = Piece()
+for tokens in (128, 256, 512, 1024):
+    queries, keys, values = torch.randn(3, tokens, width)
+    computing = quartile_ms(piece, queries, keys, values)
+    message = quartile_ms(pass_on, torch.stack([keys, values]))
+    print(f"rank {rank}: {tokens} tokens, {computing:.2f} ms, message {message:.2f} ms", flush=True)
+dist.barrier()
+
+# %% id="hide-run"
+ring = lab.submit(
+    program.recipe("ring-times", "work/ring_times.py", nodes=2, gpus_per_node=2)
+).require()
+each = pd.DataFrame(
+    re.findall(
+        r"^rank \d: (\d+) tokens, ([\d.]+) ms, message ([\d.]+) ms", ring.text, re.MULTILINE
+    ),
+    columns=["tokens", "computing", "message"],
+).astype(float)
+# A message between nodes takes longest, and all ranks wait for it.
+lasts = each.groupby("tokens").agg({"computing": "median", "message": "max"})
+most = int(lasts.index.max())
+flop_per_s = 4 * most**2 * 512 / (lasts["computing"][most] / 1000)
+link_bytes_per_s = (lab.site.link_gbit or 1.0) * 1e9 / 8
+print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link_bytes_per_s / 1e9:.3f} GB/s")
+
+# %% [markdown] id="hide-predict"
+# **Predict.** From how many tokens per device on does attention here take longer than the message?
+
+# %% id="hide-guess"
+### BEGIN SOLUTION
+### GAP guess_tokens = ...  # tokens per device
+guess_tokens = 100
+### END SOLUTION
+
+# %% id="hide-see"
+enough = predict("13b: tokens per device that hide the ring", guess_tokens, unit="tokens")
+by_rule = 4 / 2 * flop_per_s / link_bytes_per_s
+by_run = most * lasts["message"][most] / lasts["computing"][most]
+enough.compare(by_run)
+print(f"by the rule {by_rule:.0f} tokens, by the run {by_run:.0f}")
+lines = lasts.rename_axis("tokens per device").reset_index()
+show.lines(
+    {
+        name: lines[["tokens per device", name]].rename(columns={name: "ms"})
+        for name in ("computing", "message")
+    },
+    x="tokens per device",
+    y="ms",
+    title="Attention to one piece, and the message with the next piece",
+    log="xy",
+)
+
+# %% id="hide-claim" tags=["claim"]
+over = lasts["message"] / lasts["computing"]
+claim(
+    f"message over computing with 256 tokens, over {most:,} tokens",
+    over[256] / over[most],
+    least=2,
+    unit="times",
+)
+if lab.site.box:
+    claim(
+        "tokens that hide the ring, rule over run",
+        by_rule / by_run,
+        least=0.6,
+        most=1.6,
+        unit="times",
+    )
+
+# %% [markdown] id="hide-explain"
+# **Explain.** With four times the tokens, the message has four times the bytes and attention has sixteen times the
+# FLOPs. The lines cross near the number of the rule. With fewer tokens per device a part of each message is exposed.
+# More ranks at the same sequence length have fewer tokens each, so the length limits the number of ranks.
+#
+# **On real hardware.** Liu and others ([2023, table 2](https://arxiv.org/abs/2310.01889)) use the same rule. An A100
+# with 312 TFLOP/s needs about 1,000 tokens on NVLink with 300 GB/s, and about 24,500 on InfiniBand with 12.5 GB/s.
+# With *b* = 2, the rule gives 312,000 / 300 = 1,040 and 312,000 / 12.5 = 24,960.
+
 # %% [markdown] id="long-idea"
 # ## Does a long sequence fit on four devices?
 #
@@ -629,8 +763,8 @@ claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, un
 # - Causal attention has more work at late positions, so give each rank an early and a late piece.
 # - Gather keys and values, and keep queries. The backward pass of an all-gather is a reduce-scatter.
 # - If ranks see different tokens, sum the gradients of all weights over `dp` and `cp`.
-# - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences
-#   need both.
+# - Context parallelism splits activations, and tensor parallelism splits weights. Large models on long sequences need
+#   both.
 # - Compare gradients with the serial model, not only losses.
 # - With torch's own tools: `context_parallel`; lesson 11b.
 
@@ -646,4 +780,4 @@ claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, un
 # - Meta, 2024, Llama 3: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783)
 
 # %% id="clean"
-lab.clean(timed, compared, made, *long_runs.values(), *cuts.values(), yes=True)
+lab.clean(timed, compared, made, ring, *long_runs.values(), *cuts.values(), yes=True)

@@ -9,7 +9,7 @@
 # | | |
 # |---|---|
 # | You will be able to | count total and active parameters; balance experts by a loss or by a bias; write expert parallelism with two all-to-alls, forward and backward; tell from the width of an expert whether a link is fast enough |
-# | Minutes | 60 |
+# | Minutes | 70 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lesson 13 |
 
@@ -463,6 +463,171 @@ claim(
 # The exchange of one micro-batch runs while another micro-batch is computed. A rack such as the GB200 **NVL72**
 # connects 72 devices by NVLink, so that all experts of a layer can be inside it.
 
+# %% [markdown] id="hide-idea"
+# ## Does a wide expert hide the exchange here?
+#
+# In general an expert has *q* matrices of *h* × *f*, and a number has *b* bytes. In forward, a copy needs 2 *q h f*
+# FLOPs and travels there and back, 2 *b h* bytes. So the experts take as long as the exchange if
+#
+# $$f \geq \frac{b}{q} \cdot \frac{C}{W}$$
+#
+# Backward adds twice the FLOPs but only as many bytes, so forward and backward together need 2/3 of this width. With
+# *b* = 2 and *q* = 3 this is the rule above.
+#
+# The program below measures both in forward on four ranks. Each rank exchanges 1,024 copies there and back, and
+# computes as many copies with experts of three widths. They have two matrices, and a number has 4 bytes. Half of the
+# copies cross to the other node. As two ranks share the link, *W* is the whole link for *all* copies of a rank.
+
+# %% id="hide-file"
+# %%writefile "{lab.work}/time_experts.py"
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank, hidden, copies = dist.get_rank(), 256, torch.randn(1024, 256)
+arrived = torch.empty_like(copies)
+
+
+class Expert(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.up, self.down = torch.randn(hidden, width), torch.randn(width, hidden)
+
+    def forward(self, rows):
+        return (rows @ self.up).relu() @ self.down
+
+
+def there_and_back():
+    dist.all_to_all_single(arrived, copies)
+    dist.all_to_all_single(copies, arrived)
+
+
+def quartile_ms(call, *given):
+    times = []
+    for _ in range(9):
+        dist.barrier()
+        began = time.perf_counter()
+        call(*given)
+        times.append(1e3 * (time.perf_counter() - began))
+    return statistics.quantiles(times, n=4)[0]
+
+
+print(f"rank {rank}: width 0, {quartile_ms(there_and_back):.2f} ms", flush=True)
+for width in (128, 512, 2048):
+    print(f"rank {rank}: width {width}, {quartile_ms(Expert(width), copies):.2f} ms", flush=True)
+dist.barrier()
+
+# %% id="hide-run"
+timed = lab.submit(
+    program.recipe("time-experts", "work/time_experts.py", nodes=2, gpus_per_node=2)
+).require()
+each = pd.DataFrame(
+    re.findall(r"^rank \d: width (\d+), ([\d.]+) ms", timed.text, re.MULTILINE),
+    columns=["width", "ms"],
+).astype({"width": int, "ms": float})
+lasts = each.groupby("width")["ms"].median()
+exchange_ms = lasts.pop(0)
+flop_per_s = 2 * 2 * 256 * 2048 * 1024 / (lasts[2048] / 1000)
+link_bytes_per_s = (lab.site.link_gbit or 1.0) * 1e9 / 8
+print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link_bytes_per_s / 1e9:.3f} GB/s")
+
+# %% [markdown] id="hide-predict"
+# **Predict.** From which expert width on do the experts take as long as the exchange?
+
+# %% id="hide-guess"
+### BEGIN SOLUTION
+### GAP guess_width = ...  # your number in place of the dots
+guess_width = 128
+### END SOLUTION
+
+# %% id="hide-see"
+wide_enough = predict("13c: expert width that hides the exchange", guess_width)
+by_rule = 4 / 2 * flop_per_s / link_bytes_per_s
+by_run = 2048 * exchange_ms / lasts[2048]
+wide_enough.compare(by_run)
+print(f"by the rule {by_rule:.0f}, by the run {by_run:.0f}")
+pd.DataFrame({"experts (ms)": lasts, "exchange (ms)": exchange_ms}).round(1)
+
+# %% id="hide-claim" tags=["claim"]
+claim(
+    "time of experts of width 2,048 over width 512, with the same exchange",
+    lasts[2048] / lasts[512],
+    least=2.5,
+    unit="times",
+)
+if lab.site.box:
+    claim(
+        "width that hides the exchange, rule over run",
+        by_rule / by_run,
+        least=0.6,
+        most=1.9,
+        unit="times",
+    )
+
+# %% [markdown] id="hide-explain"
+# **Explain.** Experts of width 128 take less time than the exchange, and experts of width 2,048 take more. The rule
+# lies near the measured width. It leaves out latency, and it counts the first 128 KiB that the link of the box sends
+# without delay.
+#
+# ## Six rules, one number
+#
+# Each kind of parallelism sends something while a device computes. *C* / *W*, the FLOPs for each byte of the link,
+# limits all six. The table lists how much each kind needs, so that the message takes no longer than the computing that
+# can hide it. A number has *b* bytes.
+#
+# | kind | lesson | at least | of |
+# |---|---|---|---|
+# | data | 03 | (*b* / 2) · *C* / *W* | tokens per device and step |
+# | FSDP | 11 | (*b* / 2) · *C* / *W* | tokens per device and micro-batch |
+# | context, causal | 13b | (*b* / *g*) · *C* / *W* | tokens per device and sequence |
+# | tensor, *n* ranks | 07 | (*n* − 1) · (*b* / 9) · *C* / *W* | width |
+# | experts, *q* matrices | 13c | (2 *b* / 3 *q*) · *C* / *W* | expert width |
+# | pipeline | 07b | (*b* / 24) · *C* / *W* | width × layers of a stage |
+#
+# More tokens per device help the first three. The last three depend on the shape of the model alone. The next cell
+# fills in bf16, *n* = 8, *g* = 8 and *q* = 3 for an H100 and a B200 that reach 40 % of their peak:
+
+# %% id="rules-table"
+RULES = {
+    "data: tokens per step": 2 / 2,
+    "FSDP: tokens per micro-batch": 2 / 2,
+    "context: tokens per sequence": 2 / 8,
+    "tensor: width": 7 * 2 / 9,
+    "experts: expert width": 2 * 2 / (3 * 3),
+    "pipeline: width × layers": 2 / 24,
+}
+rules = {}
+for name in ("dgx-h100", "dgx-b200"):
+    machine = plan.cluster(name)
+    rate = 0.4 * machine.device.peak_tflops("bf16") * 1e12
+    for place, link in (("NVLink", machine.within), ("network", machine.across)):
+        rules[f"{machine.device.name}, {place}"] = {
+            rule: factor * rate / (link.gb_per_s * 1e9) for rule, factor in RULES.items()
+        }
+rules = pd.DataFrame(rules)
+rules.round().astype(int)
+
+# %% id="rules-claim" tags=["claim"]
+claim(
+    "tokens that hide an all-reduce over the network, B200 over H100",
+    rules.loc["data: tokens per step", "B200, network"]
+    / rules.loc["data: tokens per step", "H100, network"],
+    least=2.1,
+    most=2.5,
+    unit="times",
+)
+
+# %% [markdown] id="rules-read"
+# *Network: one device of each node in a group, with its own adapter of 400 Gbit/s. If all eight devices of a node
+# belong to one data-parallel group, they share its gradients, and an eighth of the tokens is enough (lesson 03).*
+#
+# The B200 computes 2.3 times as fast on the same network, so it needs 2.3 times as much of everything. Faster devices
+# alone make all six rules harder to meet. Its NVLink is twice as fast and nearly keeps up. In a rack such as NVL72,
+# more kinds of parallelism can stay on NVLink.
+
 # %% [markdown] id="link-idea"
 # ## Inside a node or across nodes?
 #
@@ -689,6 +854,8 @@ check.ex13c_experts(experts_trial)
 #   busy.
 # - Expert parallelism needs two all-to-alls per layer, and the same in backward.
 # - More tokens per device do not hide the exchange. Wide experts do, and so do fast links.
+# - *C* / *W* limits every kind of parallelism. Data, FSDP and context need tokens per device, and tensor, pipeline and
+#   experts need wide matrices.
 # - The gradient of an expert is complete on its rank. The router's gradient is summed over all ranks.
 
 # %% [markdown] id="clean-idea"
@@ -704,4 +871,4 @@ check.ex13c_experts(experts_trial)
 # - NVIDIA, 2023, H100: [data sheet](https://www.nvidia.com/en-us/data-center/h100/)
 
 # %% id="clean"
-lab.clean(trained, *exchanged.values(), compared, yes=True)
+lab.clean(trained, *exchanged.values(), timed, compared, yes=True)

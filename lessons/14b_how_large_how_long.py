@@ -133,8 +133,8 @@ claim(
 # factor of 16, because only the hidden matrices have *w* inputs. If you guessed 1, you assumed that the best rate
 # does not depend on the model.
 #
-# The **maximal update parametrisation**, muP ([Yang and others, 2022](https://arxiv.org/abs/2203.03466)), builds this
-# dependence into the model. The class `Copies` of the program makes these choices:
+# The **maximal update parametrisation**, muP or µP ([Yang and others, 2022](https://arxiv.org/abs/2203.03466)), builds
+# this dependence into the model. The class `Copies` of the program makes these choices:
 #
 # | what | standard | muP |
 # |---|---|---|

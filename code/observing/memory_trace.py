@@ -22,8 +22,8 @@ from torch._C._profiler import _EventType
 from process.device import capacity_bytes
 
 FORMAT = "course-memory-1"
-RANGE = re.compile(r"(\w+)(?:#| |: |$)(\d+)?(?: chunk (\d+))?")
-PHASES = ("forward", "backward", "recompute", "optimizer", "communication", "data")
+RANGE = re.compile(r"(?:course::)?(\w+)(?:#| |: |$)(\d+)?(?: chunk (\d+))?")
+PHASES = ("forward", "backward", "recompute", "optimizer", "communication", "data", "pace")
 CATEGORIES = ["parameters", "gradients", "optimizer", "activations", "temporary"]
 PARAMETERS, GRADIENTS, OPTIMIZER, ACTIVATIONS, TEMPORARY = range(5)
 
@@ -91,7 +91,7 @@ def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int])
 
 def classify(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
     """Set the categories; `owners` gives the category at an address at the end of the recording."""
-    outer = [r for r in ranges if r.phase not in ("communication", "recompute")]
+    outer = [r for r in ranges if r.phase not in ("communication", "recompute", "pace")]
     again = [r for r in ranges if r.phase == "recompute"]
     steps = {r.step: r.begin_ns for r in ranges if r.phase == "optimizer"}
     for block in blocks:

@@ -14,7 +14,7 @@ from course_lib.plan.schedules.steps import Step, orders
 from course_lib.plan.schedules.timing import COLUMNS, bubble, timed
 from course_lib.show import tables
 from course_lib.show.picture import Picture
-from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, readable_on, sheet
+from course_lib.show.style import CATEGORY, FAINT, PAPER, QUIET, WAITS, readable_on, sheet
 from course_lib.words import N_, _
 
 _LIGHT = {"forward": "#7fb8dc", "backward": "#ffe8bd", "input": "#a9d8f3", "weight": "#d8c3b4"}
@@ -26,13 +26,9 @@ def schedule(name: str, stages: int = 4, micro_batches: int = 8) -> Picture:
     A backward pass takes twice as long as a forward pass. Messages take no time.
     """
     table = timed(orders(name, stages, micro_batches))
+    title = _("{name} with {micro_batches} micro-batches", name=name, micro_batches=micro_batches)
     of_one = _("{name} with 1 micro-batch", name=name)
-    title = (
-        of_one
-        if micro_batches == 1
-        else _("{name} with {micro_batches} micro-batches", name=name, micro_batches=micro_batches)
-    )
-    return pipeline(table, title=title)
+    return pipeline(table, title=of_one if micro_batches == 1 else title)
 
 
 def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> Picture:
@@ -44,7 +40,7 @@ def pipeline(source: Any, title: str = "", unit: str = N_("forward passes")) -> 
     if not isinstance(source, pd.DataFrame):
         source = timed([[_step(one) for one in steps] for steps in source])
     tables.require(source, ["start", "end", "stage", "micro_batch", "phase"], "pipeline")
-    table = source.reindex(columns=COLUMNS).fillna({"chunk": 0})
+    table = source.reindex(columns=[*COLUMNS, "slept"]).fillna({"chunk": 0, "slept": 0})
     if table.empty:
         raise ArgumentError(_("this schedule has no work to draw"))
     table[["start", "end"]] -= table["start"].min()
@@ -102,6 +98,11 @@ def _row(axes: Axes, table: pd.DataFrame, row: int, whole: float) -> None:
         start, width = float(work["start"]), float(work["end"] - work["start"])
         box = Rectangle((start, row - 0.4), width, 0.8, fc=paint, ec=PAPER, lw=0.8)
         axes.add_patch(box)
+        if work["slept"] > 0:  # at the end of the pass
+            rest = start + width - work["slept"], row - 0.4
+            axes.add_patch(
+                Rectangle(rest, work["slept"], 0.8, fill=False, hatch="...", ec=PAPER, lw=0)
+            )
         if width / whole > 0.013:
             axes.text(
                 start + width / 2, row, f"{int(work['micro_batch'])}", ha="center", va="center",
@@ -116,6 +117,8 @@ def _key(figure: Any, table: pd.DataFrame) -> None:
     handles = [Patch(fc=CATEGORY[phase], label=names.get(phase, phase)) for phase in present]
     if (table["chunk"] > 0).any():
         handles.append(Patch(fc=_LIGHT["forward"], ec=QUIET, label=_("paler: second chunk")))
+    if (table["slept"] > 0).any():
+        handles.append(Patch(fc=QUIET, hatch="...", ec=PAPER, label=_(WAITS)))
     handles.append(Patch(fc=FAINT, hatch="///", ec=PAPER, label=_("bubble")))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
@@ -136,7 +139,7 @@ def measured(source: Any, step: int | None = None) -> pd.DataFrame:
                 value=_(" in step {step}", step=step) if step is not None else "",
             )
         )
-    return rows.reindex(columns=COLUMNS).reset_index(drop=True)
+    return rows.reindex(columns=[*COLUMNS, "slept"]).reset_index(drop=True)
 
 
 def _phases(source: Any) -> pd.DataFrame:
@@ -147,6 +150,7 @@ def _phases(source: Any) -> pd.DataFrame:
     for line in ranks:
         shift_us = (int(line.start_unix_ns or 0) - first_ns) / 1000
         phases = line.phases
+        sleeps = phases[phases["phase"] == "pace"]
         parts.append(
             pd.DataFrame(
                 {
@@ -157,6 +161,11 @@ def _phases(source: Any) -> pd.DataFrame:
                     "chunk": tables.numbers(phases["chunk"]) if "chunk" in phases else np.nan,
                     "phase": phases["phase"].astype(str),
                     "step": tables.numbers(phases["step"]),
+                    "slept": [
+                        (inside["end_us"] - inside["begin_us"]).sum() / 1000
+                        for begin, end in zip(phases["begin_us"], phases["end_us"], strict=True)
+                        for inside in [sleeps[sleeps["begin_us"].between(begin, end)]]
+                    ],
                 }
             )
         )

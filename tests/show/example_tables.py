@@ -55,12 +55,13 @@ def timeline(rank: int = 0, height: float = 1.0, points: int = 500) -> SimpleNam
     by_category = np.stack(columns, axis=1).astype(np.int64)
     total = by_category.sum(axis=1)
     top = int(total.argmax())
-    spans = (("forward", 0.0, 0.24), ("backward", 0.25, 0.45), ("optimizer", 0.46, 0.5))
+    spans = (("forward", 0.0, 0.24), ("backward", 0.25, 0.45))
+    spans = (*spans, ("pace", 0.4, 0.45), ("optimizer", 0.46, 0.5))
     phases = [
         {
             "phase": phase,
             "step": number,
-            "micro_batch": None if phase == "optimizer" else 0,
+            "micro_batch": 0 if phase in ("forward", "backward") else None,
             "begin_us": 1e6 * (number / 2 + begin),
             "end_us": 1e6 * (number / 2 + end),
         }

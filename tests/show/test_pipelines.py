@@ -23,6 +23,15 @@ def test_a_measured_pipeline_takes_the_last_step_and_aligns_the_clocks_of_the_ra
     assert starts[1] - starts[0] == pytest.approx(0.5)
 
 
+def test_a_pass_tells_how_long_its_slot_slept():
+    table = measured(SimpleNamespace(ranks=(example.timeline(),)))
+    slept = table.set_index("phase")["slept"]
+    assert slept["forward"] == 0
+    assert slept["backward"] == pytest.approx(50)
+    drawn = show.pipeline_measured(SimpleNamespace(ranks=(example.timeline(),))).figure
+    assert "the box waits" in [text.get_text() for text in drawn.legends[0].get_texts()]
+
+
 def test_steps_may_be_given_as_pairs_from_generators():
     made = orders("1f1b", 3, 4)
     pairs = [((step.phase, step.micro_batch) for step in steps) for steps in made]

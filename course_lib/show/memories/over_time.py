@@ -229,10 +229,10 @@ def _tint(axes: Axes, line: Any, named: bool) -> None:
 
 
 def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
-    """Drop the communication within a pass. Tensor parallelism has too many such phases to draw."""
+    """Drop messages and sleeps within a pass. Tensor parallelism has too many of them to draw."""
     kept, outer_us = [], 0.0
     for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
-        kept.append(name != "communication" or end_us > outer_us)
+        kept.append(name not in ("communication", "pace") or end_us > outer_us)
         if name in ("forward", "backward"):
             outer_us = max(outer_us, end_us)
     return phases.loc[kept]
