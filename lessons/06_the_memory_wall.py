@@ -526,9 +526,10 @@ if measured[0] < fixed:
 # %% id="check-run"
 at_the_wall = lab.submit(wall(f"wall-{largest}", largest))
 print(f"\nmicro-batch {largest}: {at_the_wall.wait()}")
+cause = "" if at_the_wall.ok else at_the_wall.failure
 line_mib = measured[0] + largest * measured[1]
 print(f"reserved at most: predicted {line_mib:.0f} MiB", end="")
-print(f", measured {peak_mib(at_the_wall):.0f} MiB" if at_the_wall.ok else "; the run failed")
+print(f", measured {peak_mib(at_the_wall):.0f} MiB" if at_the_wall.ok else f"\n{cause}")
 
 # %% id="check-claim" tags=["claim"]
 claim(

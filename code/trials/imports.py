@@ -18,8 +18,8 @@ LIBRARY = "course_lib"
 GIVEN = ("summary", "train_summary", "train_summary.py")
 # Modules of PyTorch that already are the answer to an exercise: ring attention.
 FINISHED = ("torch.distributed.tensor.experimental",)
-# Beginnings of the names of files of Python's own library.
-PYTHONS_OWN = ("<frozen", str(Path(os.__file__).parent))
+# Beginnings of the names of files of Python's own library, and of text for exec.
+PYTHONS_OWN = ("<", str(Path(os.__file__).parent))
 
 
 class CourseImport(ImportError):
@@ -50,15 +50,10 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
 
 def _refuse_reading(folder: str, event: str, arguments: tuple[Any, ...]) -> None:
     """Raise an error if a file in the folder opens a program of the course, also by a library."""
-    if event != "open" or not isinstance(arguments[0], str | Path):
+    if event != "open" or isinstance(arguments[0], int) or not _asks(sys._getframe(1), folder):
         return
-    path = Path(os.path.abspath(arguments[0]))  # noqa: PTH100 - does not touch the disk
-    if CODE not in path.parents or path.parts[len(CODE.parts)] in GIVEN:
-        return
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(PYTHONS_OWN):
-        frame = frame.f_back
-    if _asks(frame, folder):
+    path = Path(os.path.realpath(os.fsdecode(arguments[0])))  # also by a link to it
+    if CODE in path.parents and path.parts[len(CODE.parts)] not in GIVEN:
         raise CourseImport(str(path.relative_to(CODE)))
 
 
@@ -69,7 +64,10 @@ def _is_of_the_course(module: Any) -> bool:
 
 
 def _asks(frame: FrameType | None, folder: str) -> bool:
-    """Tell whether the import is in the folder; text for exec counts as its caller's."""
-    while frame is not None and frame.f_code.co_filename.startswith("<"):
+    """Tell whether a file in the folder asks, also through Python's own library or text for exec.
+    A traceback that quotes the course's lines is not asked for."""
+    while frame is not None and frame.f_code.co_filename.startswith(PYTHONS_OWN):
+        if frame.f_globals.get("__name__") == "traceback":
+            return False
         frame = frame.f_back
     return frame is not None and frame.f_code.co_filename.startswith(folder)

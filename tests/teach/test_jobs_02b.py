@@ -63,6 +63,8 @@ MORE_WRONG_JOBS = {
     "14 by a power of two": (
         [(PORT, "$((20000 + SLURM_JOB_ID % 8192))")], "jobs 10500 and 18692 would both take",
     ),
+    "14 of 7000": ([(PORT, "$((9000 + SLURM_JOB_ID % 7000))")], "jobs 3500 and 10500 would both"),
+    "14 of 8000": ([(PORT, "$((9000 + SLURM_JOB_ID % 8000))")], "jobs 2500 and 10500 would both"),
     "14 up to 66999": ([(PORT, "$((2000 + SLURM_JOB_ID % 65000))")], "job 64999 would be 66999"),
     "14 up to 69999": ([(PORT, "$((10000 + SLURM_JOB_ID % 60000))")], "job 55536 would be 65536"),
     "14 four digits, octal": (

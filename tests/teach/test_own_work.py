@@ -20,6 +20,10 @@ IMPORTS = {
     "a text": "names = {}; exec('from links.collectives import ring', names); ring = names['ring']",
     "runpy": f"import runpy; ring = runpy.run_path({SOURCE!r})['ring']",
     "its text": f"names = {{}}; exec(open({SOURCE!r}).read(), names); ring = names['ring']",
+    "pkgutil": "import pkgutil; ring = pkgutil.resolve_name('links.collectives:ring')",
+    "a link": "import os, runpy, tempfile; link = tempfile.mkdtemp() + '/own.py'; "
+    f"os.symlink({SOURCE!r}, link); ring = runpy.run_path(link)['ring']",
+    "bytes": f"names = {{}}; exec(open({SOURCE!r}.encode()).read(), names); ring = names['ring']",
     "a path": f"import pathlib; text = pathlib.Path({SOURCE!r}).read_text(); ring = None",
     "the library": "from course_lib.plan import groups",
 }
@@ -51,3 +55,12 @@ def test_so_is_data_parallelism_of_the_course_in_a_whole_program(tried):
     data = "from summary.pairs import read_pairs\n"
     run = tried(swapped(program, (data, data + "import parallel.data_parallel\n")), "edits")
     assert "uses parallel.data_parallel." in hint_of(lesson02b.ex02b_program, run)
+
+
+def test_a_traceback_may_quote_the_course(tried):
+    program = program_of("02b_fifteen_edits", "program-file")
+    data = "from summary.pairs import read_pairs\n"
+    caught = "import traceback\ntry:\n    torch.load('none.pt')\nexcept OSError:\n"
+    run = tried(swapped(program, (data, data + caught + "    traceback.print_exc()\n")), "edits")
+    assert "trials/program/watched.py" in (run.folder / "out.log").read_text()
+    lesson02b.ex02b_program(run)

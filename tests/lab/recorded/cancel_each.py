@@ -42,7 +42,7 @@ class Cancelling:
         on_the_box = {**os.environ, "PATH": f"{box_bin()}{os.pathsep}{os.environ['PATH']}"}
         registry = Registry(Workspace(folder))
         self.box = Jobs(registry, PAUSES_ON_THE_BOX_S, lambda text: None, Slurm(on_the_box))
-        self.is_on, self.submitted = False, 0
+        self.is_on, self.submitted, self.cancelled = False, 0, 0
         self._same, self._recorded = labs._same_recipe, labs._recorded_run
         vars(labs).update(_same_recipe=self.same_recipe, _recorded_run=self.recorded_run)
 
@@ -53,8 +53,9 @@ class Cancelling:
     def recorded_run(self, jobs, wanted):
         if not self.is_on:
             return self._recorded(jobs, wanted)
-        record = submission.submit(self.box, wanted, sys.stderr.fileno())
+        record = submission.submit(self.box, wanted, 2)
         self.box.cancel(record)
+        self.cancelled += 1
         while not self.box.statuses([record], 0.0)[record.token].ended:
             pass
         return next(one for one in self.box.registry.all() if one.token == record.token)
@@ -96,6 +97,7 @@ class Lesson:
         self.shell.user_ns.update(copied(before))
         self.cancelling.is_on = True
         touched: set[str] = set()
+        self.cancelling.cancelled = 0
         left_open.LEFT.clear()
         for cell in self.cells[self.cells.index(submitting) :]:
             is_first = cell is submitting
@@ -116,6 +118,7 @@ class Lesson:
                 {
                     "submits": submitting.name,
                     "cell": cell.name,
+                    "cancelled": self.cancelling.cancelled,
                     "kind": type(error).__name__ if error else "",
                     "error": str(error) if error else "",
                     "is_told": bool(told),

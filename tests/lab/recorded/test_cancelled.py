@@ -43,4 +43,5 @@ def test_no_cell_takes_a_cancelled_run_for_a_result(path, cluster, tmp_path, mon
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert said
+    assert [one for one in said if not one["cancelled"]] == []
     assert [one for one in said if not is_honest(one)] == []

@@ -26,8 +26,8 @@ from course_lib.teach.trials.job import false_commands
 from course_lib.teach.trials.job.false_commands import COMMANDS, NODES, NOTES, QUIET, SUFFIX
 
 # Job ids, which a script may use to compute ports: small ones of a new cluster, neighbours, ids
-# 8192 and 10000 apart, and ids with which common formulas leave the range of ports.
-NUMBERS = (8, 9, 500, 10500, 10509, 18692, 55536, 60000, 64999, 65535, 4000000)
+# 6000 to 8192 and 10000 apart, and ids with which common formulas leave the range of ports.
+NUMBERS = (8, 9, 500, 2500, 3500, 4500, 10500, 10509, 18692, 55536, 60000, 64999, 65535, 4000000)
 JOBS = ((7, "i"), (7, ""), *((number, "i") for number in NUMBERS))
 # Import the commands instead of running a file, so that Python compiles them only once.
 START = (
