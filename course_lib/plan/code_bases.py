@@ -39,6 +39,8 @@ class Stack:
     tensor_overlap: float = 0.0
     data_overlap: float = 0.0
     pipeline_overlap: float = 0.0
+    # Share of the exchange with experts that another micro-batch's computation hides.
+    exchange_overlap: float = 0.0
     # Activations between stages are sent in `tensor` pieces and gathered on arrival.
     scattered_sends: bool = False
     # The course's own program, whose memory is counted buffer by buffer (memory/course_program.py).
@@ -105,6 +107,7 @@ MEGATRON_CORE = Stack(
     gather_overlap=True,
     pipeline_overlap=0.5,
 )
+NEMO = replace(MEGATRON_CORE, name="nemo", gradient_bytes=2, gradient_sent_bytes=2)
 
 STACKS: dict[str, Stack] = {
     stack.name: stack
@@ -144,7 +147,17 @@ STACKS: dict[str, Stack] = {
         # The published program, with older libraries than NVIDIA's own releases.
         replace(MEGATRON_CORE, name="megatron-lm", libraries=2024),
         # NeMo and Megatron-Bridge: their releases keep and sum gradients in bf16.
-        replace(MEGATRON_CORE, name="nemo", gradient_bytes=2, gradient_sent_bytes=2),
+        NEMO,
+        # Recipes since release 26.06 for mixtures in MXFP8: one CUDA graph launches an iteration,
+        # and two micro-batches in turn hide each other's exchange.
+        replace(
+            NEMO,
+            name="nemo-graphed",
+            host_forward_ms=0,
+            host_backward_ms=0,
+            host_expert_ms=0,
+            exchange_overlap=0.9,
+        ),
         Stack(
             "nanotron",
             libraries=2023,

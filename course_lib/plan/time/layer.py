@@ -343,7 +343,9 @@ def _passes(s: Setting, block: Block) -> tuple[Pass, Pass]:
     def one(i: int) -> Pass:
         computed_s = products[i] + attention[i] + memory[i]
         waits = [_late(s, members, computed_s) for members in (s.layout.tensor, s.layout.context)]
-        sent = exposed[i] + waits[0], context[i] + waits[1], block.exchange[i]
+        hidden_s = min(s.stack.exchange_overlap * block.exchange[i], computed_s)
+        exchanged_s = block.exchange[i] - hidden_s
+        sent = exposed[i] + waits[0], context[i] + waits[1], exchanged_s
         return Pass(products[i], attention[i], memory[i], *sent, host[i], s.sharpness)
 
     return one(0), one(1)
