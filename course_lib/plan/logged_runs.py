@@ -220,6 +220,7 @@ def _model(given: _Arguments) -> Model:
         head_size = given.whole("qk_head_dim", need=True) + latent.rotary_size
     sizes = ("num_layers", "hidden_size", "num_attention_heads", "seq_length")
     layers, hidden, heads, sequence = (given.whole(name, need=True) for name in sizes)
+    dropped = [given.text(name) for name in ("hidden_dropout", "attention_dropout")]
     return Model(
         "logged", layers, hidden, heads, sequence,
         given.whole("padded_vocab_size", "vocab_size", need=True),
@@ -231,6 +232,7 @@ def _model(given: _Arguments) -> Model:
         norm="rmsnorm" if given.text("normalization").lower() == "rmsnorm" else "layernorm",
         bias=not plain,
         pad_vocabulary_to=1 if padded else given.whole("make_vocab_size_divisible_by", usual=1),
+        dropout=any(share.strip("0.") for share in dropped) if any(dropped) else None,
     )  # fmt: skip
 
 

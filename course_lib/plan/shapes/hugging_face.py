@@ -25,6 +25,7 @@ EVERY = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
 # Families whose MLP has no gate, with learned positions or none in a table.
 PLAIN_MLP = ("gpt2", "gpt_neo", "gpt_neox", "opt", "bloom", "falcon", "gpt_bigcode", "phi", "gptj")
 LEARNED = ("gpt2", "gpt_neo", "opt", "gpt_bigcode")
+DROPOUT = ("resid_pdrop", "attn_pdrop", "hidden_dropout", "attention_dropout", "dropout")
 # Parts that the planner does not count; a model with one of them would be planned wrongly.
 UNLIKE_A_DECODER = ("is_encoder_decoder", "mamba_d_state", "ssm_cfg", "state_size", "d_state")
 USUAL_SEQUENCE = 4096
@@ -76,6 +77,9 @@ def from_hf(config: str | Path | Mapping[str, Any], sequence: int = 0) -> Model:
         pad_vocabulary_to=1,
         experts=experts,
         latent=latent,
+        dropout=any(shares)
+        if (shares := [found[key] for key in DROPOUT if key in found])
+        else None,
     )
 
 

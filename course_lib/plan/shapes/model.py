@@ -107,7 +107,8 @@ class Matrix(NamedTuple):
 class Model:
     """Decoder (GPT, Llama), mixture with `experts`, or with `patches` ViT. Zero for `kv_groups`,
     `ffn` or `head_size` means the usual value: as many groups as heads, 4 × hidden (SwiGLU:
-    8/3 × hidden, rounded up to a multiple of 256), hidden / heads. `ffn` is one expert's width."""
+    8/3 × hidden, rounded up to a multiple of 256), hidden / heads. `ffn` is one expert's width.
+    None for `dropout` means only with learned positions, as in GPT-3."""
 
     name: str
     layers: int
@@ -127,13 +128,16 @@ class Model:
     patches: Patches | None = None
     experts: Experts | None = None
     latent: Latent | None = None
+    dropout: bool | None = None
 
     def __post_init__(self) -> None:
         keep_whole(self, "layers", most=MOST_PARTS)
         keep_whole(self, "hidden", "heads", "sequence", "pad_vocabulary_to")
         keep_whole(self, "kv_groups", "ffn", "head_size", "vocabulary", least=0)
         expect(str, "name", self.name, '"13b"')
-        keep_flags(self, "tied", "bias")
+        if self.dropout is None:
+            object.__setattr__(self, "dropout", self.positions == "learned")
+        keep_flags(self, "tied", "bias", "dropout")
         if self.patches is not None:
             expect(Patches, "patches", self.patches, "plan.Patches(720, 1440, 8, 20, 20)")
         if self.experts is not None:

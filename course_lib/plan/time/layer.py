@@ -179,7 +179,7 @@ def _attention(s: Setting) -> tuple[float, float]:
     one += matmul_s(device, precision, s.stack.libraries, values, batch)
     cell_bytes = float(batch) * local * model.sequence * s.element_bytes
     # Softmax reads and writes the scores; dropout reads, writes, and keeps a mask of bytes.
-    forward, backward = (4.5, 5.5) if s.stack.dropout else (2.0, 3.0)
+    forward, backward = (4.5, 5.5) if s.stack.drops(s.model) else (2.0, 3.0)
     return one + memory_s(device, cell_bytes * forward), 2 * one + memory_s(
         device, cell_bytes * backward
     )
@@ -197,7 +197,7 @@ def _norms(s: Setting) -> Both:
     """Return the time of norms, residuals with dropout, and queries, keys and values."""
     model, layout = s.model, s.layout
     whole = s.own_tokens * model.hidden
-    mask = 0.5 if s.stack.dropout else 0.0
+    mask = 0.5 if s.stack.drops(model) else 0.0
     heads = s.tokens * (model.query_width + model.kv_width) / layout.tensor
     return _moved(
         s, whole * (4 + 2 * (3 + mask)) + heads * 2, whole * (8 + 2 * (3 + mask)) + heads * 3
