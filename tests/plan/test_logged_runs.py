@@ -67,6 +67,8 @@ def test_a_table_of_arguments_is_a_model_and_a_layout(tmp_path):
           "position_embedding_type": "rope", "untie_embeddings_and_output_weights": True},
          {"activation": "swiglu", "norm": "rmsnorm", "bias": False, "positions": "rotary",
           "tied": False, "dropout": False}, {}),
+        ({"window_size": "(127, 0)", "window_attn_skip_freq": 2},
+         {"window": 128, "windowed": 12}, {}),
         ({"hidden_dropout": 0.0, "attention_dropout": 0.0}, {"dropout": False}, {}),
         ({"group_query_attention": True, "num_query_groups": 4}, {"kv_groups": 4}, {}),
         ({"num_experts": 8, "moe_router_topk": 2, "expert_model_parallel_size": 4,

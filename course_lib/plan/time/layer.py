@@ -168,7 +168,8 @@ def _attention(s: Setting) -> tuple[float, float]:
     precision = without_linear(layout.precision)
     if layout.flash:
         sizes = model.head_size + model.value_size
-        flops = 2.0 * batch * local * model.sequence * sizes / (2 if model.causal else 1)
+        pairs = model.attended_share * local * model.sequence / (2 if model.causal else 1)
+        flops = 2.0 * batch * pairs * sizes
         one = flash_s(device, precision, s.stack.flash_kernel, flops, model.sequence)
         return one, c.FLASH_BACKWARD_FACTOR * one
     scores, values = (
