@@ -583,10 +583,10 @@ check.ex11_tokens(tokens_needed, given)
 
 # %% [markdown] id="pays-why" tags=["solution"]
 # The number is FLOP/s divided by bytes/s, and it is the same for every layer. With 400 TFLOP/s and 50 GB/s a device
-# needs 8000 tokens, one sequence of 8192 or four of 2048. Backward needs about as many tokens, because twice the arithmetic hides both a gather and
-# a reduce-scatter. If gradients are summed in float32, backward needs 1.5 times as many. With a tenth of the network,
-# a device needs 80 000 tokens at once, and no large model has room for so many activations. In this case, shard
-# inside a node and copy between nodes ("hybrid sharding").
+# needs 8000 tokens, one sequence of 8192 or four of 2048. Backward needs about as many tokens, because twice the
+# arithmetic hides both a gather and a reduce-scatter. If gradients are summed in float32, backward needs 1.5 times as
+# many. With a tenth of the network, a device needs 80 000 tokens at once, and no large model has room for so many
+# activations. In this case, shard inside a node and copy between nodes ("hybrid sharding").
 
 # %% [markdown] id="hold-idea"
 # ## Are the gathers exposed on this machine?

@@ -98,4 +98,5 @@ def _ci_model(row: Row, test: str) -> Model:
         tied=row.untie_embeddings is not True,
         positions="rotary" if "rope" in test else "learned",
         activation="swiglu" if row.swiglu is True else "gelu",
+        dropout=True,
     )

@@ -102,10 +102,10 @@ def _of_families(ratio: pd.Series[float], share: pd.Series[float]) -> tuple[floa
 
 def held_out(table: pd.DataFrame) -> pd.DataFrame:
     """Return the percentage of runs inside intervals computed without them: as a known code base,
-    without the groups (model, devices, batch) of its fold; as unknown, without its family."""
+    without the models of its fold; as unknown, without its family."""
     timed = table.dropna(subset=["error"]).reset_index(drop=True)
-    names = sorted(timed.group.unique(), key=lambda name: hash_of(str(name)))
-    folds = timed.group.map({name: number % FOLDS for number, name in enumerate(names)})
+    names = sorted(timed.model.unique(), key=hash_of)
+    folds = timed.model.map({name: number % FOLDS for number, name in enumerate(names)})
     families = timed.source.map(family)
     known = _inside(timed, folds, "time_keys", "error")
     unknown = _inside(timed, families, "unknown_keys", "unknown_error")

@@ -17,7 +17,7 @@ from course_lib.plan.shapes.model import Model
 COLUMNS = (
     *("source", "model", "hardware", "software", "devices_per_node"),
     *("layers", "hidden", "heads", "kv_groups", "ffn", "head_size", "sequence", "vocabulary"),
-    *("pad_vocabulary_to", "tied", "positions", "activation", "norm", "bias"),
+    *("pad_vocabulary_to", "tied", "positions", "activation", "norm", "bias", "dropout"),
     *("data", "tensor", "pipeline", "context", "virtual", "micro_batch", "global_batch", "zero"),
     *("sequence_parallel", "recompute", "recompute_method", "recompute_layers", "schedule"),
     *(
@@ -146,7 +146,7 @@ def _words(row: dict[str, str], names: str) -> dict[str, str]:
 
 def _model(row: dict[str, str]) -> Model:
     whole = "layers hidden heads kv_groups ffn head_size sequence vocabulary pad_vocabulary_to"
-    numbers, flags = _whole(row, whole), _flags(row, "tied bias")
+    numbers, flags = _whole(row, whole), _flags(row, "tied bias dropout")
     words = _words(row, "positions activation norm")
     return Model(row.get("model", "unnamed"), **numbers, **flags, **words)  # type: ignore[arg-type]
 

@@ -142,6 +142,12 @@ def _named_model(name: str, sequence: int) -> Model | None:
     return None
 
 
+def _program(release: str, model: Model, layout: Layout) -> str:
+    """Return "nemo-graphed" for a mixture in MXFP8 since release 26.06, as its recipes say."""
+    graphed = model.experts and layout.precision == "mxfp8"
+    return "nemo-graphed" if graphed and release.removeprefix("NeMo ") >= "26.06" else release
+
+
 def bridge(row: Row) -> MeasuredRun | None:
     """Convert pre-training runs of models with a known shape; a table of fine-tuning does not state
     the length of sequences. `fsdp` is the number of ranks that share the parameters."""
@@ -166,5 +172,5 @@ def bridge(row: Row) -> MeasuredRun | None:
     rate = float(row.tokens_per_s_per_gpu) * layout.devices
     seconds = layout.global_batch * model.sequence / rate
     machine = cluster(_machine(row.system), layout.devices)
-    stack = stack_of_software(str(row.release), layout.flash)
+    stack = stack_of_software(_program(str(row.release), model, layout), layout.flash)
     return MeasuredRun(_source(machine, layout), model, layout, machine, stack, seconds)

@@ -57,7 +57,13 @@ def whole_number(what: str, value: object, least: int = 1, most: int = MOST_WHOL
     return found
 
 
-def number(what: str, value: object, least: float | None = None, above: bool = False) -> float:
+def number(
+    what: str,
+    value: object,
+    least: float | None = None,
+    above: bool = False,
+    most: float = MOST,
+) -> float:
     """Return a finite number; an int stays an int. With `above`, `least` itself is refused."""
     found = real(value)
     if found is None:
@@ -75,13 +81,13 @@ def number(what: str, value: object, least: float | None = None, above: bool = F
         raise PlanError(
             _("{what} {value} is too small; use {works}", what=what, value=value, works=works)
         )
-    if abs(found) > MOST:
+    if abs(found) > most:
         raise PlanError(
             _(
-                "{what} {value} is too large; use {most:.0e} or less",
+                "{what} {value} is too large; use {most:g} or less",
                 what=what,
                 value=shown(value),
-                most=MOST,
+                most=most,
             )
         )
     if found and abs(found) < 1 / MOST:
@@ -111,13 +117,14 @@ def keep_whole(
 
 
 def keep_numbers(
-    holder: object, *names: str, least: float = 0, above: bool = False, unknown: bool = False
-) -> None:
+    holder: object, *names: str, least: float = 0, above: bool = False, unknown: bool = False,
+    most: float = MOST,
+) -> None:  # fmt: skip
     """Check number fields of a frozen dataclass. If `unknown`, None is allowed and stays."""
     for name in names:
         value = getattr(holder, name)
         if value is not None or not unknown:
-            object.__setattr__(holder, name, number(name, value, least, above))
+            object.__setattr__(holder, name, number(name, value, least, above, most))
 
 
 def keep_flags(holder: object, *names: str) -> None:
@@ -236,13 +243,18 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // divisor for divisor in small)})
 
 
+def letters(name: str) -> str:
+    """Return the name in lower case without punctuation."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
 def named(what: str, name: object, table: Mapping[str, T]) -> T:
-    """Return the entry of a table; upper and lower case count as equal."""
+    """Return the entry of a table; case and punctuation do not count."""
     if isinstance(name, str):
         if name in table:
             return table[name]
         for key, value in table.items():
-            if key.lower() == name.strip().lower():
+            if letters(key) == letters(name):
                 return value
     raise PlanError(
         _(

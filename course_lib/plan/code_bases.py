@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from course_lib.plan.checks import expect, keep_flags, keep_numbers, named, one_of
+from course_lib.plan.checks import expect, keep_flags, keep_numbers, letters, named, one_of
+from course_lib.plan.shapes.model import Model
 from course_lib.words import _
 
 FLASH_KERNELS = ("flash1", "flash2", "cudnn")
@@ -33,12 +34,14 @@ class Stack:
     flash_kernel: str = "flash2"
     # Year of the matmul libraries: newer libraries run faster on a new device.
     libraries: int = 2024
-    dropout: bool = False
+    dropout: bool = False  # if the model has dropout at all
     # Share of a transfer that computation hides (data_overlap: of computation that can hide one).
     tensor_overlap_forward: float = 0.0
     tensor_overlap: float = 0.0
     data_overlap: float = 0.0
     pipeline_overlap: float = 0.0
+    # Share of the exchange with experts that another micro-batch's computation hides.
+    exchange_overlap: float = 0.0
     # Activations between stages are sent in `tensor` pieces and gathered on arrival.
     scattered_sends: bool = False
     # The course's own program, whose memory is counted buffer by buffer (memory/course_program.py).
@@ -46,6 +49,8 @@ class Stack:
     # Bytes per parameter.
     weight_bytes: float = 2.0
     gradient_bytes: float = 4.0
+    # Gradients of a model in fp16 are kept and summed in two bytes.
+    sums_in_fp16: bool = False
     gradient_sent_bytes: float = 4.0
     # ZeRO-1's all-gather of weights runs beside the next forward, not before it.
     gather_overlap: bool = False
@@ -90,7 +95,13 @@ class Stack:
         kinds = {entry.name: type(entry.default) for entry in fields(self)}
         keep_flags(self, *(name for name, kind in kinds.items() if kind is bool))
         keep_numbers(self, *(name for name, kind in kinds.items() if kind in (int, float)))
+        shares = ("tensor_overlap_forward", "tensor_overlap", "data_overlap", "pipeline_overlap")
+        keep_numbers(self, *shares, "exchange_overlap", "whole_share", most=1)
         one_of("flash_kernel", self.flash_kernel, FLASH_KERNELS)
+
+    def drops(self, model: Model) -> bool:
+        """Return whether the program drops activations of this model and keeps their masks."""
+        return self.dropout and bool(model.dropout)
 
 
 # Megatron-Core since 2024: cuDNN attention, and communication overlap in all dimensions.
@@ -104,7 +115,9 @@ MEGATRON_CORE = Stack(
     data_overlap=0.9,
     gather_overlap=True,
     pipeline_overlap=0.5,
+    sums_in_fp16=True,
 )
+NEMO = replace(MEGATRON_CORE, name="nemo", gradient_bytes=2, gradient_sent_bytes=2)
 
 STACKS: dict[str, Stack] = {
     stack.name: stack
@@ -144,7 +157,17 @@ STACKS: dict[str, Stack] = {
         # The published program, with older libraries than NVIDIA's own releases.
         replace(MEGATRON_CORE, name="megatron-lm", libraries=2024),
         # NeMo and Megatron-Bridge: their releases keep and sum gradients in bf16.
-        replace(MEGATRON_CORE, name="nemo", gradient_bytes=2, gradient_sent_bytes=2),
+        NEMO,
+        # Recipes since release 26.06 for mixtures in MXFP8: one CUDA graph launches an iteration,
+        # and two micro-batches in turn hide each other's exchange.
+        replace(
+            NEMO,
+            name="nemo-graphed",
+            host_forward_ms=0,
+            host_backward_ms=0,
+            host_expert_ms=0,
+            exchange_overlap=0.9,
+        ),
         Stack(
             "nanotron",
             libraries=2023,
@@ -234,14 +257,14 @@ def stack_named(name: Stack | str) -> Stack:
     stays."""
     if isinstance(name, Stack):
         return name
-    kin = _kin(name) if isinstance(name, str) and name.lower() not in STACKS else ""
+    known = {letters(each) for each in STACKS}
+    kin = _kin(name) if isinstance(name, str) and letters(name) not in known else ""
     return named(_("code base"), kin or name, STACKS)
 
 
 def _kin(software: str) -> str:
     """Return the table's name for a program's usual name, or "" if the table has none."""
-    letters = "".join(letter for letter in software.lower() if letter.isalnum())
-    return next((name for part, name in KIN if part in letters), "")
+    return next((name for part, name in KIN if part in letters(software)), "")
 
 
 def stack_of_software(software: str, fused_attention: bool) -> Stack:

@@ -190,7 +190,7 @@ class _Arguments:
             text = _("the log does not state {name}; use a log with a table of arguments, or give "
                      "{name}=…", name=names[0])  # fmt: skip
             raise PlanError(text)
-        digits = re.match(r"\[?(\d+)", text)
+        digits = re.match(r"[\[(]?(\d+)", text)
         return whole_number(names[0], int(digits[1]) if digits else text or 0, 0) or usual
 
     def true(self, *names: str) -> bool:
@@ -220,6 +220,10 @@ def _model(given: _Arguments) -> Model:
         head_size = given.whole("qk_head_dim", need=True) + latent.rotary_size
     sizes = ("num_layers", "hidden_size", "num_attention_heads", "seq_length")
     layers, hidden, heads, sequence = (given.whole(name, need=True) for name in sizes)
+    skipped, every = given.text("window_attn_skip_freq"), given.whole("window_attn_skip_freq")
+    full = skipped.count("0") if "[" in skipped else layers // every if every else 0
+    windowed = layers - full if given.text("window_size") else 0
+    dropped = [given.text(name) for name in ("hidden_dropout", "attention_dropout")]
     return Model(
         "logged", layers, hidden, heads, sequence,
         given.whole("padded_vocab_size", "vocab_size", need=True),
@@ -231,6 +235,9 @@ def _model(given: _Arguments) -> Model:
         norm="rmsnorm" if given.text("normalization").lower() == "rmsnorm" else "layernorm",
         bias=not plain,
         pad_vocabulary_to=1 if padded else given.whole("make_vocab_size_divisible_by", usual=1),
+        window=given.whole("window_size") + 1 if windowed else 0,
+        windowed=windowed,
+        dropout=any(share.strip("0.") for share in dropped) if any(dropped) else None,
     )  # fmt: skip
 
 

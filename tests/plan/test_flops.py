@@ -136,3 +136,14 @@ def test_recomputation_counts_as_hardware_flops_only():
         layers * 4 / 12,
         layers,
     ]
+
+
+def test_a_window_leaves_the_pairs_of_tokens_in_it():
+    model = preset("llama-8b").but(sequence=64)
+    for window in (1, 2, 10, 63, 64, 100):
+        pairs = sum(min(token + 1, window) for token in range(64))
+        every = of_sequence(model.but(window=window), causal=True).attention
+        some = of_sequence(model.but(window=window, windowed=8), causal=True).attention
+        full = of_sequence(model, causal=True).attention
+        assert every / full == pytest.approx(pairs / (64 * 65 / 2))
+        assert some == pytest.approx(full - (full - every) * 8 / model.layers)

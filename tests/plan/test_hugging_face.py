@@ -64,6 +64,24 @@ def test_a_configuration_has_the_parameters_of_its_model_card(config, billions):
     assert plan.parameters(plan.from_hf(config)).total / 1e9 == pytest.approx(billions, rel=0.005)
 
 
+@pytest.mark.parametrize(
+    ("more", "window"),
+    [
+        ({"sliding_window": 128}, (128, 32)),
+        ({"sliding_window": None}, (0, 0)),
+        ({"sliding_window": 128, "use_sliding_window": False}, (0, 0)),
+        ({"sliding_window": 128, "layer_types": ["full_attention"] * 32}, (0, 0)),
+        ({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 16},
+         (128, 16)),
+        ({"sliding_window": 128, "sliding_window_pattern": 6}, (128, 27)),
+        ({"sliding_window": 128, "model_type": "gemma2"}, (128, 16)),
+    ],
+)  # fmt: skip
+def test_layers_with_a_window_are_counted(more, window):
+    found = plan.from_hf(LLAMA | more)
+    assert (found.window, found.windowed) == window
+
+
 def test_configurations_of_models_in_the_table_are_the_models_of_the_table():
     for config, name in ((LLAMA, "llama-8b"), (QWEN, "qwen3-30b-a3b"), (DEEPSEEK, "deepseek-v3")):
         known = plan.preset(name)

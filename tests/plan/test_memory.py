@@ -126,6 +126,26 @@ def test_a_stage_holds_the_micro_batches_of_its_schedule(changes, counts):
     assert [alive(layout, stage) for stage in range(4)] == counts
 
 
+def test_megatron_core_sums_the_gradients_of_fp16_in_two_bytes():
+    """In golden values of its tests, fp16 takes two bytes per parameter less than bf16."""
+    model, layout = preset("18b"), Layout(tensor=8, pipeline=4)
+    fp16, bf16 = (
+        memory_of_stage(model, layout.but(precision=precision), STACKS["megatron-core"], 0)
+        for precision in ("fp16", "bf16")
+    )
+    assert fp16.gradients == bf16.gradients / 2
+    assert bf16.allocated - fp16.allocated == fp16.gradients == fp16.parameters
+
+
+def test_a_model_without_dropout_keeps_no_masks():
+    layout = Layout(tensor=8, flash=False)
+    plain = layer_activations(B22.but(dropout=False), layout, PAPER)
+    assert plain == layer_activations(B22, layout, replace(PAPER, dropout=False))
+    # Two of the hidden state; one of the scores, with what is left of them.
+    masks = 2048 * 6144 * 2 + 2048 * 2048 * 64 / 8 * (1 + 2)
+    assert layer_activations(B22, layout, PAPER) - plain == pytest.approx(masks)
+
+
 def test_parts_add_up_and_the_fullest_stage_is_found():
     model, layout = preset("13b"), Layout(tensor=2, pipeline=4, data=2, global_batch=64, zero=1)
     stages = memory_of_stages(model, layout, STACKS["megatron-core"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from course_lib import plan
@@ -155,6 +157,25 @@ def test_the_search_spreads_experts_until_they_fit(mixtral):
     alone = plan.search(mixtral, where, 256, plan.Choice(expert=(1,)))
     assert not alone.fitting or alone.best.seconds >= found.best.seconds
     assert set(plan.search(mixtral, where, 256, plan.Choice(expert=(4,))).table().expert) == {4}
+
+
+def test_computation_hides_the_exchange_only_while_it_lasts():
+    model, layout = plan.preset("qwen3-30b-a3b"), plan.Layout(data=8, global_batch=64, zero=1)
+    near = plan.cluster("dgx-b200", 8)
+    far = near.but(nodes=8, devices_per_node=1, across=replace(near.across, gb_per_s=1))
+    layout = layout.but(micro_batch=8, expert=8)
+    hidden = {}
+    for machine in (near, far):
+        plain, graphed = (
+            plan.predict(model, layout, machine, name).parts for name in ("nemo", "nemo-graphed")
+        )
+        computed = sum(plain[kind] for kind in ("matmul", "attention", "memory"))
+        hidden[machine] = plain["exchange"] - graphed["exchange"]
+        assert "launch" not in graphed
+        assert hidden[machine] < computed
+    assert graphed["exchange"] > plain["exchange"] / 2
+    plain = plan.predict(model, layout, near, "nemo").parts
+    assert hidden[near] == pytest.approx(0.9 * plain["exchange"])
 
 
 def test_latent_attention_keeps_one_short_vector_for_all_heads():

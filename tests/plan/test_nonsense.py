@@ -250,6 +250,12 @@ def test_what_is_divided_by_is_not_zero(zero):
         zero()
 
 
+@pytest.mark.parametrize("share", ["tensor_overlap", "exchange_overlap", "data_overlap"])
+def test_no_program_hides_more_than_all_of_a_transfer(share):
+    with pytest.raises(plan.PlanError, match=f"{share} 1.5 is too large; use 1 or less"):
+        plan.Stack("mine", **{share: 1.5})
+
+
 @pytest.mark.parametrize("written", ["h100", "H100", " h100 ", "a100-40gb", "A100-40GB", "mi300x"])
 def test_hardware_is_found_in_any_case(written):
     device = plan.device(written)
@@ -259,7 +265,7 @@ def test_hardware_is_found_in_any_case(written):
 
 def test_other_names_are_found_in_any_case_too():
     assert plan.cluster("Selene") == plan.cluster("selene")
-    assert plan.preset("GPT2") == plan.preset("gpt2")
+    assert plan.preset("GPT2") == plan.preset("gpt2") == plan.preset("GPT 2")
     assert plan.predict(MODEL, LAYOUT, WHERE, "Megatron-Core") == ESTIMATE
     with pytest.raises(plan.PlanError, match="no device 'h1000' in the table; there are: V100"):
         plan.device("h1000")

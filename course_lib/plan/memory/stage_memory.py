@@ -129,6 +129,8 @@ def _bytes_per_parameter(layout: Layout, stack: Stack, sharers: int) -> tuple[fl
     wide = layout.precision == "fp32"
     weights = 4.0 if wide else stack.weight_bytes
     gradients = 4.0 if wide else stack.gradient_bytes
+    if layout.precision == "fp16" and stack.sums_in_fp16:
+        gradients = 2.0
     state = 8.0 if wide else stack.optimizer_bytes
     return (
         weights / (sharers if layout.zero == 3 else 1),
@@ -180,7 +182,7 @@ def _activations(
     tokens = layout.micro_batch * model.sequence // layout.context
     sharded = layout.tensor if layout.sequence_parallel else 1
     entry = tokens * model.hidden * ELEMENT_BYTES[layout.precision] / sharded
-    embedded = entry * 0.5 if stack.dropout else 0.0
+    embedded = entry * 0.5 if stack.drops(model) else 0.0
     if layout.recompute != "full":
         return layers * full + embedded, 0.0
     again = round(layers * recomputed_layers(model, layout) / model.layers)
@@ -212,7 +214,7 @@ def layer_activations(model: Model, layout: Layout, stack: Stack, ffn: int | Non
     2205.05198, section 4)."""
     tokens = layout.micro_batch * model.sequence // layout.context
     element = ELEMENT_BYTES[layout.precision]
-    mask = 2 if stack.dropout else 0
+    mask = 2 if stack.drops(model) else 0
     # Linear layers save their inputs in the format of the matmul.
     operand = OPERAND_BYTES[layout.precision]
     narrower = (element - operand) / element
@@ -248,5 +250,5 @@ def _scores(model: Model, layout: Layout, stack: Stack, tokens: int) -> float:
     if layout.recompute == "selective":
         return 0.0
     element = ELEMENT_BYTES[layout.precision]
-    cell_bytes = 2 * element + 1 if stack.dropout else element
+    cell_bytes = 2 * element + 1 if stack.drops(model) else element
     return tokens * model.sequence * heads * cell_bytes

@@ -2,7 +2,8 @@
 
 *Model* FLOPs are what the mathematics needs: a forward pass, and a backward pass with twice as
 many. *Hardware* FLOPs include recomputed parts. Attention is counted in full, as by torch's counter
-and most papers; `causal=True` counts only the half that a causal mask leaves."""
+and most papers; `causal=True` counts only the half that a causal mask leaves. A window leaves the
+same share of both."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def of_sequence(
     projected = sum(inputs * outputs for inputs, outputs, _split in model.attention_matrices)
     projections = 2.0 * tokens * projected * model.layers
     widths = model.query_width + model.context_width
-    attention = 2.0 * tokens * tokens * widths * model.layers * (0.5 if causal else 1)
+    pairs = model.attended_share * tokens * tokens * (0.5 if causal else 1)
+    attention = 2.0 * pairs * widths * model.layers
     passed = (model.layers - routed) * matrices * model.dense_ffn
     if model.experts:
         passed += routed * (matrices * model.experts.passed * model.ffn + model.experts.count)

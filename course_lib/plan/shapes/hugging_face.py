@@ -24,7 +24,10 @@ PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "expert
 EVERY = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
 # Families whose MLP has no gate, with learned positions or none in a table.
 PLAIN_MLP = ("gpt2", "gpt_neo", "gpt_neox", "opt", "bloom", "falcon", "gpt_bigcode", "phi", "gptj")
+# Families in which every second layer has a window unless the configuration lists layers.
+ALTERNATING = ("gemma2", "gpt_oss")
 LEARNED = ("gpt2", "gpt_neo", "opt", "gpt_bigcode")
+DROPOUT = ("resid_pdrop", "attn_pdrop", "hidden_dropout", "attention_dropout", "dropout")
 # Parts that the planner does not count; a model with one of them would be planned wrongly.
 UNLIKE_A_DECODER = ("is_encoder_decoder", "mamba_d_state", "ssm_cfg", "state_size", "d_state")
 USUAL_SEQUENCE = 4096
@@ -58,6 +61,7 @@ def from_hf(config: str | Path | Mapping[str, Any], sequence: int = 0) -> Model:
         head_size = _need(found, "qk_nope_head_dim") + latent.rotary_size
     groups = 1 if found.get("multi_query") else _first(found, *GROUPS) or heads
     positions = "learned" if kind in LEARNED else "alibi" if kind == "bloom" else "rotary"
+    window, windowed = _window(found, kind)
     return Model(
         name or kind or "hf",
         _need(found, *LAYERS),
@@ -76,6 +80,11 @@ def from_hf(config: str | Path | Mapping[str, Any], sequence: int = 0) -> Model:
         pad_vocabulary_to=1,
         experts=experts,
         latent=latent,
+        window=window,
+        windowed=windowed,
+        dropout=any(shares)
+        if (shares := [found[key] for key in DROPOUT if key in found])
+        else None,
     )
 
 
@@ -123,6 +132,18 @@ def _need(found: Mapping[str, Any], *names: str) -> int:
             _("the configuration has no {name}; give it in the dict", name=_(" or ").join(names))
         )
     return value
+
+
+def _window(found: Mapping[str, Any], kind: str) -> tuple[int, int]:
+    """Return the tokens of a sliding window and the number of layers that have one."""
+    window, layers = _first(found, "sliding_window"), _need(found, *LAYERS)
+    every = _first(found, "sliding_window_pattern") or 2 * (kind in ALTERNATING)
+    windowed = layers - layers // every if every else layers
+    if isinstance(kinds := found.get("layer_types"), list):
+        windowed = min(layers, kinds.count("sliding_attention"))
+    if found.get("use_sliding_window") is False or not windowed:
+        return 0, 0
+    return window, windowed if window else 0
 
 
 def _experts(found: Mapping[str, Any], kind: str) -> Experts | None:

@@ -107,7 +107,9 @@ class Matrix(NamedTuple):
 class Model:
     """Decoder (GPT, Llama), mixture with `experts`, or with `patches` ViT. Zero for `kv_groups`,
     `ffn` or `head_size` means the usual value: as many groups as heads, 4 × hidden (SwiGLU:
-    8/3 × hidden, rounded up to a multiple of 256), hidden / heads. `ffn` is one expert's width."""
+    8/3 × hidden, rounded up to a multiple of 256), hidden / heads. `ffn` is one expert's width.
+    In `windowed` layers (0: all), a token attends to itself and the `window` - 1 tokens before it
+    (0: to all). None for `dropout` means only with learned positions, as in GPT-3."""
 
     name: str
     layers: int
@@ -127,13 +129,27 @@ class Model:
     patches: Patches | None = None
     experts: Experts | None = None
     latent: Latent | None = None
+    dropout: bool | None = None
+    window: int = 0
+    windowed: int = 0
 
     def __post_init__(self) -> None:
         keep_whole(self, "layers", most=MOST_PARTS)
         keep_whole(self, "hidden", "heads", "sequence", "pad_vocabulary_to")
         keep_whole(self, "kv_groups", "ffn", "head_size", "vocabulary", least=0)
+        keep_whole(self, "window", "windowed", least=0)
+        if self.windowed > self.layers:
+            raise PlanError(
+                _(
+                    "windowed {windowed} is more than the {layers} layers; use at most {layers}",
+                    windowed=self.windowed,
+                    layers=self.layers,
+                )
+            )
         expect(str, "name", self.name, '"13b"')
-        keep_flags(self, "tied", "bias")
+        if self.dropout is None:
+            object.__setattr__(self, "dropout", self.positions == "learned")
+        keep_flags(self, "tied", "bias", "dropout")
         if self.patches is not None:
             expect(Patches, "patches", self.patches, "plan.Patches(720, 1440, 8, 20, 20)")
         if self.experts is not None:
@@ -176,6 +192,15 @@ class Model:
     @property
     def causal(self) -> bool:
         return self.patches is None
+
+    @property
+    def attended_share(self) -> float:
+        """Return the share of earlier tokens, mean over the layers, to which attention is paid."""
+        if not 0 < self.window < self.sequence:
+            return 1.0
+        pairs = self.window * (2 * self.sequence - self.window + 1)
+        kept = pairs / (self.sequence * (self.sequence + 1))
+        return 1 - (self.windowed or self.layers) / self.layers * (1 - kept)
 
     @property
     def query_width(self) -> int:

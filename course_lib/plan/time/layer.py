@@ -168,7 +168,8 @@ def _attention(s: Setting) -> tuple[float, float]:
     precision = without_linear(layout.precision)
     if layout.flash:
         sizes = model.head_size + model.value_size
-        flops = 2.0 * batch * local * model.sequence * sizes / (2 if model.causal else 1)
+        pairs = model.attended_share * local * model.sequence / (2 if model.causal else 1)
+        flops = 2.0 * batch * pairs * sizes
         one = flash_s(device, precision, s.stack.flash_kernel, flops, model.sequence)
         return one, c.FLASH_BACKWARD_FACTOR * one
     scores, values = (
@@ -179,7 +180,7 @@ def _attention(s: Setting) -> tuple[float, float]:
     one += matmul_s(device, precision, s.stack.libraries, values, batch)
     cell_bytes = float(batch) * local * model.sequence * s.element_bytes
     # Softmax reads and writes the scores; dropout reads, writes, and keeps a mask of bytes.
-    forward, backward = (4.5, 5.5) if s.stack.dropout else (2.0, 3.0)
+    forward, backward = (4.5, 5.5) if s.stack.drops(s.model) else (2.0, 3.0)
     return one + memory_s(device, cell_bytes * forward), 2 * one + memory_s(
         device, cell_bytes * backward
     )
@@ -197,7 +198,7 @@ def _norms(s: Setting) -> Both:
     """Return the time of norms, residuals with dropout, and queries, keys and values."""
     model, layout = s.model, s.layout
     whole = s.own_tokens * model.hidden
-    mask = 0.5 if s.stack.dropout else 0.0
+    mask = 0.5 if s.stack.drops(model) else 0.0
     heads = s.tokens * (model.query_width + model.kv_width) / layout.tensor
     return _moved(
         s, whole * (4 + 2 * (3 + mask)) + heads * 2, whole * (8 + 2 * (3 + mask)) + heads * 3
@@ -343,7 +344,9 @@ def _passes(s: Setting, block: Block) -> tuple[Pass, Pass]:
     def one(i: int) -> Pass:
         computed_s = products[i] + attention[i] + memory[i]
         waits = [_late(s, members, computed_s) for members in (s.layout.tensor, s.layout.context)]
-        sent = exposed[i] + waits[0], context[i] + waits[1], block.exchange[i]
+        hidden_s = min(s.stack.exchange_overlap * block.exchange[i], computed_s)
+        exchanged_s = block.exchange[i] - hidden_s
+        sent = exposed[i] + waits[0], context[i] + waits[1], exchanged_s
         return Pass(products[i], attention[i], memory[i], *sent, host[i], s.sharpness)
 
     return one(0), one(1)

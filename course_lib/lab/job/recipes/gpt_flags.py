@@ -53,7 +53,7 @@ def model_flags(shape: Model) -> dict[str, Any]:
         flags["kv_channels"] = shape.head_size
     if shape.name == "lab":
         flags |= LAB_HABITS
-    return flags | _expert_flags(shape) | _latent_flags(shape)
+    return flags | _expert_flags(shape) | _latent_flags(shape) | _window_flags(shape)
 
 
 def _expert_flags(shape: Model) -> dict[str, Any]:
@@ -68,6 +68,14 @@ def _expert_flags(shape: Model) -> dict[str, Any]:
         "moe_shared_expert_intermediate_size": experts.shared * shape.ffn or None,
         "moe_layer_freq": None if all(pattern) else str(pattern).replace(" ", ""),
     }
+
+
+def _window_flags(shape: Model) -> dict[str, Any]:
+    if not shape.window:
+        return {}
+    full = shape.layers - (shape.windowed or shape.layers)
+    skip = {"window_attn_skip_freq": shape.layers // full} if full else {}
+    return {"window_size": f"{shape.window - 1},0"} | skip
 
 
 def _latent_flags(shape: Model) -> dict[str, Any]:
