@@ -504,13 +504,13 @@ from torch.nn.functional import layer_norm, scaled_dot_product_attention
 ### GAP ...  # the ways in and out, forward and backward
 
 
-def gather(mine):
+def all_tokens(mine):
     whole = mine.new_empty(len(mine) * dist.get_world_size(), *mine.shape[1:])
     dist.all_gather_single(whole, mine.contiguous())
     return whole
 
 
-def scatter(whole):
+def own_tokens(whole):
     mine = whole.new_empty(len(whole) // dist.get_world_size(), *whole.shape[1:])
     dist.reduce_scatter_single(mine, whole.contiguous())
     return mine
@@ -518,22 +518,22 @@ def scatter(whole):
 
 class GatherTokens(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
-        return gather(x)
+    def forward(ctx, tokens):
+        return all_tokens(tokens)
 
     @staticmethod
-    def backward(ctx, grad):
-        return scatter(grad)  # each rank used my tokens
+    def backward(ctx, dy):
+        return own_tokens(dy)  # each rank used my tokens
 
 
 class ScatterTokens(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x):
-        return scatter(x)
+    def forward(ctx, tokens):
+        return own_tokens(tokens)
 
     @staticmethod
-    def backward(ctx, grad):
-        return gather(grad)
+    def backward(ctx, dx):
+        return all_tokens(dx)
 
 
 ### END SOLUTION
@@ -542,7 +542,7 @@ class ParallelAttention(torch.nn.Module):
         super().__init__()
         ### BEGIN SOLUTION
         ### GAP ...
-        rank, size = dist.get_rank(), dist.get_world_size()
+        size, rank = dist.get_world_size(), dist.get_rank()
         self.scale, self.shift = torch.nn.Parameter(scale), torch.nn.Parameter(shift)
         self.qkv = torch.nn.Parameter(qkv.chunk(size, 1)[rank].clone())
         self.out = torch.nn.Parameter(out.chunk(size, 1)[rank].clone())

@@ -18,7 +18,7 @@ ROOMS = {
 }  # fmt: skip
 OF_LAB = ("but", "script", "submit", "run", "open", "elsewhere", "cancel", "clean", "mystery",
           "stacks", "tensorboard", "set_budget")  # fmt: skip
-OF_RUN = ("require", "wait", "watch", "stacks", "tail", "cancel")
+OF_RUN = ("require", "wait", "watch", "tail", "cancel")
 WRITES_OR_SERVES = {("lab.tensorboard", "tab", ""), ("lab.set_budget", "device_hours", "")}
 
 

@@ -60,7 +60,7 @@ WRONG = {
                "the last one crosses into what follows"),
     "itself": ([(TARGETS, "document")], "a token is its own target"),
     "padding": ([("empty + NO_TARGET", "empty.clone()")], "Give it -100"),
-    "own targets": ([OWN], "divide by the targets of all ranks"),
+    "own targets": ([OWN], "Divide by the targets of all ranks"),
     "mean of ranks": ([OWN, ("each / count", "each / count / dist.get_world_size()")],
                       "a mean of the ranks' means"),
     "all places": ([("each / count", "each / self.tokens.numel()")], "divided by all places"),

@@ -43,16 +43,16 @@ class Heads(torch.autograd.Function):
     @staticmethod
     def forward(ctx, mine, qkv, out):
         ctx.save_for_backward(mine, qkv, out)
-        return scatter(attended(gather(mine), qkv, out))
+        return own_tokens(attended(all_tokens(mine), qkv, out))
 
     @staticmethod
     def backward(ctx, grad):
         mine, *weights = ctx.saved_tensors
-        given = [one.detach().requires_grad_() for one in (gather(mine), *weights)]
+        given = [one.detach().requires_grad_() for one in (all_tokens(mine), *weights)]
         with torch.enable_grad():
             y = attended(*given)
-        whole, *rest = torch.autograd.grad(y, given, gather(grad))
-        return scatter(whole), *rest
+        whole, *rest = torch.autograd.grad(y, given, all_tokens(grad))
+        return own_tokens(whole), *rest
 """
 AT_ONCE = """        normed = layer_norm(x, x.shape[-1:], self.scale, self.shift)
         q, k, v = torch.einsum("tw,khdw->khtd", GatherTokens.apply(normed), self.qkv)
@@ -175,9 +175,9 @@ WRONG_ATTENTION = {
     "a sum and a cut": (
         [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
         "Which sum is really needed"),
-    "cut in backward": ([("return scatter(grad)", f"return grad.{CUT}")],
+    "cut in backward": ([("return own_tokens(dy)", f"return dy.{CUT}")],
                         "a reduce-scatter, not a cut"),
-    "no functions": ([("GatherTokens.apply", "gather"), ("ScatterTokens.apply", "scatter")],
+    "no functions": ([("GatherTokens.apply", "all_tokens"), ("ScatterTokens.apply", "own_tokens")],
                      "unknown to autograd"),
     "not finished": ([(SUMS, "pass")], "finish adds up the gradients of all ranks"),
     "all summed": ([("(self.scale, self.shift):", "self.parameters():")],
