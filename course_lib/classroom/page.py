@@ -98,7 +98,7 @@ def _text(tag: str, text: object) -> str:
 
 
 def _table(caption: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    heads = "".join(f'<th scope="col">{escape(_(name))}</th>' for name in columns)
     lines = [f"{_text('caption', caption)}<tr>{heads}</tr>"]
     most = max((row["learners"] for row in rows if "learners" in row), default=0)
     for row in rows:

@@ -14,14 +14,20 @@ from course_lib.classroom import opening
 from course_lib.classroom.roster import Member, Roster
 from course_lib.classroom.snapshot import Exercise, Guess, Snapshot, known_exercises
 from course_lib.lab.runs.tables import plain
-from course_lib.words import _, label
+from course_lib.words import N_, _, label
 
 STUCK_MINUTES, AWAY_MINUTES = 10, 30
-LEARNER_COLUMNS = ["learner", "asks for help", "lesson", "solved", "here", "tries", "stuck",
-                   "last hint", "seen"]  # fmt: skip
-EXERCISE_COLUMNS = ["exercise", "tried by", "solved by", "tries", "stuck now", "hint met most"]
-GUESS_COLUMNS = ["guess", "learners", "measured", "names"]
-TRY_COLUMNS = ["exercise", "time", "missing"]
+# Keys of the rows. The class page translates them into the headings.
+LEARNER_COLUMNS = [
+    N_("learner"), N_("asks for help"), N_("lesson"), N_("solved"), N_("here"), N_("tries"),
+    N_("stuck"), N_("last hint"), N_("seen"),
+]  # fmt: skip
+EXERCISE_COLUMNS = [
+    N_("exercise"), N_("tried by"), N_("solved by"), N_("tries"), N_("stuck now"),
+    N_("hint met most"),
+]  # fmt: skip
+GUESS_COLUMNS = [N_("guess"), N_("learners"), N_("measured"), N_("names")]
+TRY_COLUMNS = [N_("exercise"), N_("time"), N_("missing")]
 CSV_COLUMNS = ["learner", "lesson", "exercise", "solved", "tries", "hint", "stuck_minutes",
                "seen_minutes"]  # fmt: skip
 # As `nbgrader export` names them.
@@ -74,12 +80,18 @@ def _learner_row(member: Member, now_unix_s: float) -> dict[str, Any]:
     stuck, asking = stuck_minutes(shared, now_unix_s), help_minutes(shared, now_unix_s)
     return {
         "learner": member.account,
-        "asks for help": f"for {asking:.0f} min {shared.stuck_on}".strip() if asking else "",
+        "asks for help": _(
+            "for {minutes:.0f} min {exercise}", minutes=asking, exercise=shared.stuck_on
+        ).strip()
+        if asking
+        else "",
         "lesson": shared.lesson or "-",
         "solved": len(solved),
-        "here": f"{len(solved & here)} of {len(here)}" if here else "-",
+        "here": f"{len(solved & here)}/{len(here)}" if here else "-",
         "tries": sum(one.tries for one in shared.exercises.values()),
-        "stuck": f"{stuck:.0f} min on {shared.stuck_on}" if stuck >= 1 else "",
+        "stuck": _("{minutes:.0f} min on {exercise}", minutes=stuck, exercise=shared.stuck_on)
+        if stuck >= 1
+        else "",
         "last hint": exercise.hint,
         "seen": _ago(shared.active_unix_s, now_unix_s),
         "is_marked": stuck > STUCK_MINUTES or asking > 0,
@@ -92,8 +104,10 @@ def _ago(unix_s: float, now_unix_s: float) -> str:
         return "-"
     minutes = minutes_since(unix_s, now_unix_s)
     if minutes < 1:
-        return "now"
-    return f"{minutes:.0f} min ago" if minutes < 120 else f"{minutes / 60:.0f} h ago"
+        return _("now")
+    if minutes < 120:
+        return _("{minutes:.0f} min ago", minutes=minutes)
+    return _("{hours:.0f} h ago", hours=minutes / 60)
 
 
 def exercise_rows(roster: Roster, now_unix_s: float) -> list[dict[str, Any]]:

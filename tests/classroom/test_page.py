@@ -98,6 +98,14 @@ def test_tries_are_shown_of_learners_who_share_them(monkeypatch, tmp_path):
         assert "<caption>Learners</caption>" in page.html(tmp_path, asked), asked
 
 
+def test_the_tables_speak_the_language_of_the_instructor(monkeypatch, tmp_path):
+    monkeypatch.setattr(page, "read", lambda place: hostile())
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    text = page.html(tmp_path)
+    assert '<th scope="col">도움 요청</th>' in text
+    assert "00.1에서 60분" in text
+
+
 @pytest.fixture
 def window(served, browser, monkeypatch):
     """The page of a hostile class in a browser."""

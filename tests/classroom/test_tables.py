@@ -101,7 +101,7 @@ def test_choices_are_counted_and_a_number_among_them_harms_nobody():
 
 def test_solved_are_counted_in_all_and_in_the_lesson():
     ada = tables.learner_rows(Roster((member("ada", lesson="00", solved=("00.1", "03.1")),)), NOW_S)
-    assert (ada[0]["solved"], ada[0]["here"]) == (2, "1 of 2")
+    assert (ada[0]["solved"], ada[0]["here"]) == (2, "1/2")
 
 
 def test_exercises_show_what_a_class_fails_at():
