@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +30,7 @@ def run_row(record: Record, status: Status) -> dict[str, Any]:
     }
 
 
-def plain(columns: list[str], rows: list[dict[str, Any]]) -> str:
+def plain(columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
     """Format a table for a terminal. Loading pandas would take longer than printing."""
     cells = [columns, *([_cell(row[name]) for name in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
