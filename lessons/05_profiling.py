@@ -516,27 +516,27 @@ import threading
 import torch
 import torch.distributed as dist
 
+
 ### BEGIN SOLUTION
-###
 ### GAP def share(lengths):
 ### GAP     """Return which samples of a step are for this rank."""
 ### GAP     rank, size = dist.get_rank(), dist.get_world_size()
 ### GAP     each = len(lengths) // size
 ### GAP     return range(rank * each, (rank + 1) * each)
-###
-###
+### GAP
+### GAP
 ### GAP def batches(task):
 ### GAP     """Read the samples of this rank, step by step."""
 ### GAP     for step, lengths in enumerate(task.lengths):
 ### GAP         yield torch.cat([task.read(step, number) for number in share(lengths)])
-###
-###
+### GAP
+### GAP
 ### GAP def add_up(model):
 ### GAP     """Add up the gradients of all ranks."""
 ### GAP     for parameter in model.parameters():
 ### GAP         dist.all_reduce(parameter.grad)
-###
-###
+### GAP
+### GAP
 ### GAP def check_gradients(model):
 ### GAP     """Stop if a gradient is not finite."""
 ### GAP     for parameter in model.parameters():
@@ -580,7 +580,7 @@ def check_gradients(model):
     """Ask once: one number that is not finite makes the sum not finite."""
     sums = [parameter.grad.sum() for parameter in model.parameters()]
     if not math.isfinite(torch.stack(sums).sum().item()):
-        raise FloatingPointError("a gradient is not finite")
+        raise FloatingPointError("one of the gradients is not finite")
 
 
 ### END SOLUTION
