@@ -43,7 +43,7 @@ from trials.layers import (
     recomputed,
     ring_attention,
 )
-from trials.program import missing_rank, resume
+from trials.program import cure, missing_rank, resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn, refuse_torchs_own
@@ -74,6 +74,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "scaler": (scaler.NAME, scaler.test),
     "prefetch": (prefetch.NAME, prefetch.test),
     "reduce-scatter": (topology.NAME, topology.test),
+    "cure": (cure.NAME, cure.test),
 }
 # What torch has already, and what the learner writes; "" means nothing.
 TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {
@@ -81,9 +82,10 @@ TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel
     "accumulate": "",
     "scaler": "torch.amp.GradScaler",
     "prefetch": "torch.utils.data.DataLoader",
+    "cure": "torch.utils.data.DataLoader",
 }
 # Limits for one number of ranks, if they differ from the watchdog's.
-LIMITS_S = {"parallelize": 40.0, "watchdog": 40.0}
+LIMITS_S = {"parallelize": 40.0, "watchdog": 40.0, "cure": 40.0}
 WHOLE_PROGRAM = "edits"
 NAMES = (*EXERCISES, WHOLE_PROGRAM)
 FLAGS = [("--exercise", OneOf(NAMES), "ring", "exercise that the file solves")]

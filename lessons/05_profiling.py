@@ -8,15 +8,15 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | record a few steps of a run; split a step into its parts; tell waiting from transfer; find a bottleneck and prove it; read memory over time |
-# | Minutes | 50 |
+# | You will be able to | record a few steps of a run; split a step into its parts; tell waiting from transfer; find a bottleneck, prove it and cure it; read memory over time |
+# | Minutes | 65 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 04 |
 
 # %% id="begin"
 import pandas as pd
 
-from course_lib import Lab, check, claim, gpt, predict, show
+from course_lib import Lab, check, claim, gpt, predict, show, trial
 
 lab = Lab()
 
@@ -294,7 +294,7 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 # %% [markdown] id="ranges-explain"
 # **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at once.
 # One rank needs a few hundred milliseconds, because its disk is slow. The flag simulates this disk with a sleep
-# before the rank reads. You can see it in `code/faults/bottlenecks.py` after the exercises.
+# before the rank reads. You can see it in `code/faults/bottlenecks.py`.
 #
 # A rank that makes the others wait is called a **straggler**. The cause may be a disk, a device that lowered its
 # clock because of heat, or another user's process. With a thousand ranks, the slowest rank sets the pace.
@@ -407,72 +407,215 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 05.1** — The program has a second planted fault. Make a run `second` like the slow run, on both
-# > nodes, with this other fault and 12 iterations. Record all four ranks in the same steps as the slow run. Fill
-# > the gaps.
+# The next program trains a small model with data parallelism. It has four naive places, and everybody gets the same
+# text. Only one of the places costs much time, and which one depends on *your* data and *your* model. They are
+# drawn for your workspace.
+#
+# | place | what the program does |
+# |---|---|
+# | `"reading"` | `batches` reads the samples of a step when the step needs them |
+# | `"asking"` | `check_gradients` asks for a value of each row of the gradients |
+# | `"messages"` | `add_up` sends a message for each parameter |
+# | `"dealing"` | `share` gives each rank equally many samples, one block after another |
+#
+# The job gives `train` a `task`. `task.lengths[step]` has the lengths of all samples of a step, in tokens. `task.read`
+# reads one sample. `task.loss` returns the sum of the losses over the tokens of a batch.
+
+# %% id="ex1-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_slow.py"
+import math
+
+import torch
+import torch.distributed as dist
+
+
+def share(lengths):
+    """Return which samples of a step are for this rank."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    each = len(lengths) // size
+    return range(rank * each, (rank + 1) * each)
+
+
+def batches(task):
+    """Read the samples of this rank, step by step."""
+    for step, lengths in enumerate(task.lengths):
+        yield torch.cat([task.read(step, number) for number in share(lengths)])
+
+
+def add_up(model):
+    """Add up the gradients of all ranks."""
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+
+
+def check_gradients(model):
+    """Stop if a gradient is not finite."""
+    for parameter in model.parameters():
+        for row in parameter.grad:
+            if not math.isfinite(row.sum().item()):
+                raise FloatingPointError("a gradient is not finite")
+
+
+def train(task):
+    for step, batch in enumerate(batches(task)):
+        task.optimizer.zero_grad()
+        loss = task.loss(batch) / sum(task.lengths[step])
+        loss.backward()
+        add_up(task.model)
+        check_gradients(task.model)
+        task.optimizer.step()
+
+
+# %% id="ex1-run" tags=["exercise"]
+slow = lab.submit(trial.recipe("slow", "work/my_slow.py", "cure"))
+slow.watch()
+show.step_time(slow.profile.overlap)
+
+# %% id="ex1-timeline" tags=["exercise"]
+show.timeline(slow.profile, step=int(slow.profile.overlap["step"].min()))
+
+# %% [markdown] id="ex1-question" tags=["exercise"]
+# > **Exercise 05.1** — The job has recorded three steps on four ranks. Which place costs the most time? Use the
+# > figures above and the tables of this lesson: `slow.profile.ranges`, `slow.profile.operators` and `waiting_ms(slow)`.
+# > The range `data` is the reading of a sample. Write the name of the place.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
-### GAP second_recipe = gpt.recipe(
-### GAP     "second",
-### GAP     nodes=2,
-### GAP     gpus_per_node=2,
-### GAP     micro_batch=2,
-### GAP     global_batch=8,
-### GAP     iterations=12,
-### GAP     profile=...,
-### GAP     profile_ranks=...,
-### GAP     planted_bottleneck=...,
-### GAP )
-second_recipe = gpt.recipe(
-    "second",
-    nodes=2,
-    gpus_per_node=2,
-    micro_batch=2,
-    global_batch=8,
-    iterations=12,
-    profile=(8, 10),
-    profile_ranks=list(range(4)),
-    planted_bottleneck=2,
-)
+### GAP place = ...  # "reading", "asking", "messages" or "dealing"
+profile, exchanged = slow.profile, waiting_ms(slow).mean()
+ranges, operators = profile.ranges, profile.operators
+of_rows = ["aten::item", "aten::_local_scalar_dense", "aten::sum", "aten::select", "aten::unbind"]
+parts_ms = {
+    "reading": ranges[ranges["name"] == "data"]["total_us"].sum() / 12e3,  # 4 ranks, 3 steps
+    "asking": operators[operators["name"].isin(of_rows)]["host_self_us"].sum() / 12e3,
+    "messages": exchanged["transfer (ms)"],
+    "dealing": exchanged["waiting (ms)"],
+}
+place = max(parts_ms, key=parts_ms.get)
+print(place, {name: round(float(ms), 1) for name, ms in parts_ms.items()})
 ### END SOLUTION
-second = lab.submit(second_recipe)
-second.wait()
 
 # %% id="ex1-check" tags=["check"]
-check.ex05_second(second)
+check.ex05_place(place, slow)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 05.2** — Which operator is called far more often in `second` than in `healthy`? How often does **one
-# > rank** call it in **one step**? Give its name and the number. The tables `second.profile.operators` and
-# > `healthy.profile.operators` have one row per rank and operator. Several counts have grown together, because one
-# > operator calls another. Ignore operators that only cut a tensor into pieces, such as `aten::slice`. What is done
-# > with each piece?
+# > **Exercise 05.2** — Cure it. Here is the program again. Rewrite the function that costs the time, and leave the
+# > others. The result has to stay the same. The trial judges counts, not times:
+# >
+# > - *reading*: while a step computes, another **thread** reads the next step. `queue.Queue` and `threading` are useful.
+# > - *asking*: the program asks for at most one value for each parameter. It still stops with the same error.
+# > - *messages*: a step sends at most three messages.
+# > - *dealing*: no rank gets more than 1.3 times the mean number of tokens.
 
-# %% id="ex2-gap" tags=["exercise"]
+# %% id="ex2-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_cure.py"
+import math
+import queue
+import threading
+
+import torch
+import torch.distributed as dist
+
+
 ### BEGIN SOLUTION
-### GAP operator, calls_per_step = ..., ...
-both = {run.name: run.profile.operators for run in (second, healthy)}
-calls = pd.DataFrame(
-    {name: table[table["rank"] == 0].set_index("name")["calls"] for name, table in both.items()}
-)
-grown = (calls["second"] - calls["healthy"].fillna(0)).sort_values(ascending=False)
-operator, calls_per_step = "aten::item", calls.loc["aten::item", "second"] / 2
-grown.head(5)
+### GAP def share(lengths):
+### GAP     """Return which samples of a step are for this rank."""
+### GAP     rank, size = dist.get_rank(), dist.get_world_size()
+### GAP     each = len(lengths) // size
+### GAP     return range(rank * each, (rank + 1) * each)
+### GAP
+### GAP
+### GAP def batches(task):
+### GAP     """Read the samples of this rank, step by step."""
+### GAP     for step, lengths in enumerate(task.lengths):
+### GAP         yield torch.cat([task.read(step, number) for number in share(lengths)])
+### GAP
+### GAP
+### GAP def add_up(model):
+### GAP     """Add up the gradients of all ranks."""
+### GAP     for parameter in model.parameters():
+### GAP         dist.all_reduce(parameter.grad)
+### GAP
+### GAP
+### GAP def check_gradients(model):
+### GAP     """Stop if a gradient is not finite."""
+### GAP     for parameter in model.parameters():
+### GAP         for row in parameter.grad:
+### GAP             if not math.isfinite(row.sum().item()):
+### GAP                 raise FloatingPointError("a gradient is not finite")
+
+
+# The cures of all four places. Yours is one of them.
+def share(lengths):
+    """Deal the samples in turn, the longest first."""
+    longest = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    return longest[dist.get_rank() :: dist.get_world_size()]
+
+
+def batches(task):
+    """Let a thread read one step ahead."""
+    ready = queue.Queue(maxsize=1)
+    shares = [share(lengths) for lengths in task.lengths]
+
+    def read():
+        for step, numbers in enumerate(shares):
+            ready.put(torch.cat([task.read(step, number) for number in numbers]))
+
+    threading.Thread(target=read, daemon=True).start()
+    for _ in shares:
+        yield ready.get()
+
+
+def add_up(model):
+    """Send the gradients of all parameters as one message."""
+    gradients = [parameter.grad for parameter in model.parameters()]
+    row = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(row)
+    pieces = row.split([gradient.numel() for gradient in gradients])
+    for gradient, piece in zip(gradients, pieces, strict=True):
+        gradient.copy_(piece.view_as(gradient))
+
+
+def check_gradients(model):
+    """Ask once: one number that is not finite makes the sum not finite."""
+    sums = [parameter.grad.sum() for parameter in model.parameters()]
+    if not math.isfinite(torch.stack(sums).sum().item()):
+        raise FloatingPointError("one of the gradients is not finite")
+
+
 ### END SOLUTION
 
+
+def train(task):
+    for step, batch in enumerate(batches(task)):
+        task.optimizer.zero_grad()
+        loss = task.loss(batch) / sum(task.lengths[step])
+        loss.backward()
+        add_up(task.model)
+        check_gradients(task.model)
+        task.optimizer.step()
+
+
+# %% id="ex2-run" tags=["exercise"]
+cured = lab.submit(trial.recipe("cured", "work/my_cure.py", "cure"))
+cured.watch()
+show.step_time({"slow": slow.profile.overlap, "cured": cured.profile.overlap})
+
 # %% id="ex2-check" tags=["check"]
-check.ex05_operator(operator, calls_per_step, second, healthy)
+check.ex05_cure(cured)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# The second planted fault splits the gradients into rows of 1024 numbers, sums each row, and asks for each sum as a
-# Python number with `.item()`. It runs a few thousand tiny operators instead of one. Each takes microseconds of work
-# and about as long to start. A GPU suffers more, because `.item()` makes the program wait until the device has
-# finished all earlier work. The device then runs out of work after every call. The cure is to ask once:
-# `gradients.sum().isfinite()` reads the memory once.
+# Each place leaves its own trace:
 #
-# All ranks are equally slow here, so nobody waits, and the share of communication may even look better than before. A
-# good share does not mean a fast step.
+# - *Reading* shows long ranges `data` on all ranks, and nobody waits. A thread hides it if reading waits for a disk,
+#   because Python lets other threads run meanwhile.
+# - *Asking* shows thousands of tiny operators. Each takes microseconds of work and about as long to start. A GPU
+#   suffers more, because `.item()` makes the program wait until the device has finished all earlier work.
+# - *Messages* show many short all-reduces on all ranks, and each pays the latency of the link.
+# - *Dealing* shows ranks that wait for one another. The samples lie sorted by length, so the last rank gets the longest.
+#
+# In the first three cases all ranks are equally slow, so nobody waits. A good share of communication does not mean a
+# fast step.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 05.3** — A cluster charges for every device of a job as long as the job runs, whether the device
@@ -521,4 +664,4 @@ check.ex05_waiting(waiting_percent, ill)
 # ## Clean up
 
 # %% id="clean"
-lab.clean("healthy", "ill", "proof", "second", yes=True)
+lab.clean("healthy", "ill", "proof", "slow", "cured", yes=True)

@@ -11,6 +11,7 @@ import functools
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ class Calls(TorchDispatchMode):
         self.waits: list[dict[str, Any]] = []
         self.unwaited: list[int] = []
         self.dimensions: set[int] = set()  # of the results of all operators
+        self.operators: Counter[str] = Counter()  # calls of each operator
         self.finished: weakref.WeakSet[Any] = weakref.WeakSet()
         self.main = threading.get_ident()
         self.is_on = False
@@ -72,7 +74,7 @@ class Calls(TorchDispatchMode):
     def begin(self, size: int, case: str) -> None:
         self.notes.place = {"size": size, "case": case}
         self.gradients = 0
-        for one in (self.made, self.waits, self.unwaited, self.dimensions):
+        for one in (self.made, self.waits, self.unwaited, self.dimensions, self.operators):
             one.clear()
 
     def install(self) -> None:
@@ -101,6 +103,7 @@ class Calls(TorchDispatchMode):
             self._waited(blocks=True)
         elif "c10d" in func.namespace and name != "wrap_tensor_autograd":
             self._note(name, args)
+        self.operators[name] += 1
         result = func(*args, **(kwargs or {}))
         self.dimensions.update(*(one.shape for one in tensors_in(result)))
         return result

@@ -2,178 +2,49 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import Any
 
-from course_lib.lab.job.recipes import gpt
 from course_lib.teach.answers import Amount, in_other_unit
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import flags_are, has_devices, recorded_steps
-from course_lib.words import _
+from course_lib.teach.trials.judge import tried
+from course_lib.teach.trials.verdict import trial_of
+from course_lib.words import N_, _
 
-ITERATIONS, STEPS = 12, (8, 10)
-RANKS = {0, 1, 2, 3}
-PLANT = "--planted-bottleneck"
-# Operators of the second plant. Each is called once per row.
-TINY = ("aten::item", "aten::_local_scalar_dense", "aten::sum")
+# What the trace shows if a place costs time.
+TRACES = {
+    "reading": N_("If reading costs the time, long ranges `data` fill the step on all ranks."),
+    "asking": N_("If asking costs the time, `aten::item` is called more than a thousand times."),
+    "messages": N_("If messages cost the time, all ranks are inside many short exchanges."),
+    "dealing": N_("If dealing costs the time, some ranks compute while the others wait for them."),
+}
 # Relative tolerance of the waiting time, which is a measurement.
 CLOSE_ENOUGH = 0.05
 
 
-def ex05_second(run: Any) -> None:
-    """Check the run with the second plant, recorded like the run with the first."""
+def ex05_place(answer: object, slow: Any) -> None:
+    """Check which of the four places costs the time of the learner's own task."""
     with Checklist("05.1") as check:
-        check.succeeded(run)
-        has_devices(check, run, 2, 2)
-        counted = _(
-            "The log counts steps from 1, and the flags from 0; `profile` takes the first step to "
-            "record and the first that is *not* recorded, as the ill run did."
+        given = check.text(answer, "place")
+        check.needs(
+            given in TRACES,
+            _("it is one of the four places"),
+            hint=_("The places are {places}.", places=", ".join(TRACES)),
         )
-        flags_are(
-            check,
-            run,
-            {
-                PLANT: 2,
-                "--profile": True,
-                "--profile-step-start": STEPS[0],
-                "--profile-step-end": STEPS[1],
-                "--train-iters": ITERATIONS,
-            },
-            {
-                PLANT: _("The exercise asks for the second fault. You know the first already."),
-                "--profile": _("No step was recorded. `profile` takes the steps to record."),
-                "--profile-step-start": counted,
-                "--profile-step-end": counted,
-            },
+        drawn = [event["place"] for _rank, event in trial_of(check, slow, "cure").all("drawn")]
+        check.needs(
+            bool(drawn),
+            _("the job recorded the program"),
+            hint=_("It ended before: check.ex05_cure(slow) says why."),
         )
-        # The recorded steps have to match those of `healthy` for a comparison.
-        ill: Any = gpt.recipe("ill", nodes=2, gpus_per_node=2, micro_batch=2, global_batch=8)
-        layouts = [gpt.layout(one) for one in (run.recipe, ill)]
-        models = [gpt.model(one).but(name="") for one in (run.recipe, ill)]
-        mine, its = layouts if layouts[0] != layouts[1] else models
         check.that(
-            mine == its,
-            _("it trained the same model as the ill run, with the same batch and layout"),
-            hint=_(
-                "A different model, batch or layout has different steps, so you cannot compare "
-                "them with `healthy`. It had:\n{mine}\nThe ill run had:\n{its}",
-                mine=mine,
-                its=its,
-            ),
-        )
-        found = set(check.left(run, "profile").ranks)
-        check.that(
-            found >= RANKS,
-            _("all four ranks were recorded"),
-            hint=_(
-                "There are records of ranks {ranks}. `profile_ranks` takes a list of ranks, which "
-                "count from 0; left out, it is rank 0 alone.",
-                ranks=sorted(found),
-            ),
+            given == drawn[0],
+            _("this place costs the time"),
+            where=_("You answered {answered}.", answered=given) + " ",
+            hint=_(TRACES[given]) + " " + _("Compare the four places in milliseconds of a step."),
         )
 
 
-def ex05_operator(name: object, calls: object, second: Any, healthy: Any) -> None:
-    """Check which operator the second plant calls, and how often per rank and step."""
-    with Checklist("05.2") as check:
-        operator = check.text(name, _("operator"))
-        given = check.number(calls, "calls_per_step")
-        check.succeeded(second, _("the run `second`"))
-        check.succeeded(healthy, _("the run `healthy`"))
-        before, after = _calls(check, healthy, "`healthy`"), _calls(check, second, "`second`")
-        operator = _known_name(operator, after)
-        _cause(check, operator, before.get(operator, 0), after.get(operator, 0))
-        check.amount(
-            given,
-            _of_one_step(operator, before.get(operator, 0), after[operator], second),
-            _("the number is that of one rank and one step"),
-            hint=_(
-                "The table has one row for each rank and operator; its column `calls` "
-                "counts over the recorded steps."
-            ),
-        )
-
-
-def _cause(check: Checklist, operator: str, before: float, after: float) -> None:
-    check.that(
-        after > 0,
-        _("the operator was called in the run `second`"),
-        hint=_(
-            "There is no operator {operator!r}. second.profile.operators lists the names, which "
-            "begin with `aten::`.",
-            operator=operator,
-        ),
-    )
-    check.that(
-        after > 2 * before + 10,
-        _("it is called far more often than in the healthy run"),
-        hint=_(
-            "{operator} is called {after:g} times per step of a rank here, and "
-            "{before:g} times in the healthy run. Sort by the difference of `calls`, not "
-            "by the time.",
-            operator=operator,
-            after=after,
-            before=before,
-        ),
-    )
-    check.that(
-        operator in TINY,
-        _("it is the cause, or goes with it"),
-        hint=_(
-            "{operator} is called more often only because another operator is. Which operator "
-            "asks for a value?",
-            operator=operator,
-        ),
-    )
-
-
-def _known_name(said: str, known: Iterable[str]) -> str:
-    """Return the operator's name in the table, ignoring case, quotes, prefixes and parentheses."""
-    bare = re.sub(r"^(?:aten|torch|tensor|[.:]+)*", "", said.strip(" `'\"()").lower())
-    return next((name for name in known if name.lower() in (bare, f"aten::{bare}")), said)
-
-
-def _of_one_step(operator: str, before: float, calls: float, run: Any) -> Amount:
-    """Return the wanted number of calls. Ranks may differ by a call or two."""
-    ranks, steps = len(run.profile.ranks), recorded_steps(run)
-    table = run.profile.operators
-    of_ranks = table[table["name"] == operator].groupby("rank")["calls"].sum() / steps
-    return Amount(
-        right=calls,
-        within=(min(of_ranks.min(), calls) - 0.5, max(of_ranks.max(), calls) + 0.5),
-        slips=(
-            (
-                calls - before,
-                _("That is the difference to the healthy run. Count all calls."),
-            ),
-            (
-                calls * steps / ITERATIONS,
-                _(
-                    "You divided by all {iterations} iterations. {steps} of them were recorded.",
-                    iterations=ITERATIONS,
-                    steps=steps,
-                ),
-            ),
-            (calls * steps, _("That is the number of all recorded steps of one rank.")),
-            (calls * steps * ranks, _("That is the number of all recorded steps of all ranks.")),
-        ),
-    )
-
-
-def _calls(check: Checklist, run: Any, name: str) -> dict[str, float]:
-    """Return the calls of each operator by rank 0 in one step."""
-    table = check.left(run, "profile", _("the run {name}", name=name)).operators
-    mine = table[table["rank"] == 0]
-    check.needs(
-        not mine.empty,
-        _("rank 0 of {name} was recorded", name=name),
-        hint=_(
-            "There is no record of it in {folder}. Is it the run of the lesson?", folder=run.folder
-        ),
-    )
-    steps = recorded_steps(run)
-    return {str(n): c / steps for n, c in zip(mine["name"], mine["calls"], strict=True)}
+ex05_cure = tried("05.2", "cure")
 
 
 def ex05_waiting(answer: object, ill: Any) -> None:

@@ -104,6 +104,13 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "the error": N_("an error of the reading arrives"),
         "the thread ends": N_("the thread ends with the loop"),
     },
+    "cure": {
+        "": N_("the weights equal those of serial training"),
+        "all steps": N_("each step computes"),
+        "each once": N_("each sample is read once"),
+        "the check": N_("a gradient that is not finite stops the program"),
+        "the bottleneck": N_("the place that costs time is cured"),
+    },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
         "wrapped": N_("the blocks and the model are sharded one by one"),
@@ -706,6 +713,62 @@ HINTS: dict[str, Hints] = {
         ("the thread ends", ""): N_(
             "the loop was left after {taken} batches, and the thread still runs. Tell it in "
             "`finally`, and let put() wait with a timeout."
+        ),
+    },
+    "cure": {
+        ("all steps", ""): N_(
+            "the program computes {losses} of {steps} steps. Is each batch handed over?"
+        ),
+        ("each once", "missing"): N_("{missing} reads are missing. Deal all samples of each step."),
+        ("each once", ""): N_(
+            "{again} samples are read more than once. Each sample is for one rank alone."
+        ),
+        ("the weights", "not summed"): N_(
+            "this rank trained with its own gradients. Is what comes from the all-reduce copied "
+            "back into the gradients?"
+        ),
+        ("the weights", "averaged"): N_(
+            "the gradients are a mean over the ranks. The loss is already divided by the tokens of "
+            "all ranks, so the gradients have to be added up."
+        ),
+        ("the weights", "values"): N_(
+            "they differ. Does each step get its own batch, and each parameter its own gradient?"
+        ),
+        ("the check", ""): N_(
+            "the program does not end with FloatingPointError in the step with the infinite loss. "
+            "Ask fewer times, but still look at every gradient, before the optimizer's step."
+        ),
+        ("the bottleneck", "nothing"): N_(
+            "no place is cured. Look in the figures for what the ranks do for most of a step, and "
+            "rewrite that function."
+        ),
+        ("the bottleneck", "elsewhere"): N_(
+            "you cured {cured}, which costs little time here. Another place costs the time of "
+            "`slow`: 05.1 asks for its name."
+        ),
+        ("the bottleneck", "all first"): N_(
+            "all samples are read before the first step. Then no step waits, but nothing is hidden "
+            "either: hand each batch over as soon as it is read."
+        ),
+        ("the bottleneck", "not ahead"): N_(
+            "only {overlaps} of {steps} steps computed while the next one was read. A thread has "
+            "to go on reading while the loop computes."
+        ),
+        ("the bottleneck", "asks often"): N_(
+            "the program still asks for {asked:.0f} values in each step. Let one operator combine "
+            "the rows, and ask for its result."
+        ),
+        ("the bottleneck", "row by row"): N_(
+            "it asks for one value, but still calls {operators:.0f} operators in each step. Give a "
+            "whole gradient to one operator, without a loop over rows."
+        ),
+        ("the bottleneck", "several"): N_(
+            "{sent:.0f} messages are sent in each step. Copy the gradients of several parameters "
+            "into one tensor, and send this tensor."
+        ),
+        ("the bottleneck", "uneven"): N_(
+            "a rank gets {most:.0f} tokens, and the mean is {mean:.0f}. Balance the sum of the "
+            "lengths, not the number of samples."
         ),
     },
     "parallelize": {

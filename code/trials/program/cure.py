@@ -1,0 +1,281 @@
+"""Test 05.2: `train(task)` without the bottleneck that was drawn for this learner.
+
+The program is the same for all learners and has four naive places. The task decides which of them
+costs time: reads that take long, gradients of many rows, many small parameters, or samples of
+different lengths. On four ranks the profiler records three steps. Then the test counts reads ahead,
+values asked for, messages, and tokens of each rank. It measures no time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.profiler import record_function
+
+from trials.ranks import Ranks
+
+NAME = "train"
+PLACES = ("reading", "asking", "messages", "dealing")
+STEPS, SAMPLES, WARM_UP = 5, 12, 2
+READ_S, PATIENCE_S = 0.02, 3.0
+FULL = 4  # ranks: on fewer, no place costs time
+# Counts that pass: messages of a step, and the most tokens of a rank over the mean.
+MOST_MESSAGES, MOST_ABOVE_MEAN = 3, 1.3
+
+
+class Blocks(nn.Module):
+    def __init__(self, ranks: Ranks, width: int, hidden: int, blocks: int) -> None:
+        super().__init__()
+        self.up, self.down = (
+            nn.ModuleList(nn.Linear(*shape, dtype=torch.float64) for _ in range(blocks))
+            for shape in ((width, hidden), (hidden, width))
+        )
+        for one in self.parameters():
+            one.data = ranks.draw(tuple(one.shape))[0] * 0.3 / one.shape[-1] ** 0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        for up, down in zip(self.up, self.down, strict=True):
+            x = x + down(torch.tanh(up(x)))
+        return x
+
+
+class Task:
+    """What a program trains, and what it does to it: `lengths`, `read`, `model`, `loss` and
+    `optimizer` are for the program."""
+
+    def __init__(self, ranks: Ranks, place: str, breaks_at: int = -1) -> None:
+        width, hidden, blocks, tokens, read_s, grow = 4, 4, 1, 6, 0.0, 0
+        if ranks.size < FULL or place == "reading":
+            read_s = READ_S if ranks.size == FULL else 0.0
+        elif place == "asking":
+            hidden = 800
+        elif place == "messages":
+            blocks = 16
+        elif place == "dealing":
+            width, hidden, tokens, grow = 32, 128, 300, 1
+        self.lengths = [
+            [tokens * (1 + grow * number) for number in range(SAMPLES)] for _ in range(STEPS)
+        ]
+        self.width, self.breaks_at = width, breaks_at
+        self.read_s = read_s
+        rows = STEPS * SAMPLES + max(self.lengths[0])
+        (self.tokens_of_file,) = ranks.draw((rows, width))
+        self.model = Blocks(ranks, width, hidden, blocks)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.1)
+        self.main, self.watches = threading.get_ident(), False
+        self.reads: list[tuple[int, int]] = []  # step and sample
+        self.main_reads = self.losses = self.tokens = self.overlaps = 0
+        self.is_early, self.changed = False, threading.Condition()
+
+    def sample(self, step: int, number: int) -> Tensor:
+        begin = step * SAMPLES + number
+        return self.tokens_of_file[begin : begin + self.lengths[step][number]].clone()
+
+    def read(self, step: int, number: int) -> Tensor:
+        is_main = threading.get_ident() == self.main
+        with self.changed:
+            self.reads.append((step, number))
+            self.main_reads += is_main
+            self.changed.notify_all()
+            if self.watches and step == STEPS - 1 and not self.losses and not self.is_early:
+                # A thread that reads ahead waits here for the first loss.
+                begun = not is_main and self.changed.wait_for(lambda: self.losses, PATIENCE_S)
+                self.is_early = not begun
+        with record_function("data"):
+            time.sleep(self.read_s)
+            return self.sample(step, number)
+
+    def loss(self, batch: Tensor) -> Tensor:
+        """Return the sum of the losses of a batch of this rank."""
+        step = self.losses
+        with self.changed:
+            self.losses += 1
+            self.changed.notify_all()
+        self.tokens += len(batch)
+        if self.watches and step < STEPS - 1:
+            self.overlaps += self.next_is_read(step + 1)
+        with record_function("forward 0"):
+            loss = self.loss_of(batch)
+            return loss * torch.inf if step == self.breaks_at else loss
+
+    def loss_of(self, batch: Tensor) -> Tensor:
+        return (self.model(batch) - batch.sin()).square().sum() / self.width
+
+    def next_is_read(self, step: int) -> bool:
+        """Wait until the next step is being read. Without another thread that never happens."""
+        with self.changed:
+            found = self.changed.wait_for(
+                lambda: any(one == step for one, _ in self.reads),
+                PATIENCE_S if self.main_reads < len(self.reads) else 0,
+            )
+            self.watches = found or step == 1  # the program may read the first step itself
+            return found
+
+
+def test(train: Any, ranks: Ranks) -> None:
+    place = place_of(os.environ.get("COURSE_RUN_DIR") or ".")
+    seed = ranks.seed
+    if ranks.size == FULL:
+        ranks.begin("recorded")
+        ranks.notes.write("drawn", place=place)
+        record(train, Task(ranks, place), ranks)
+    ranks.begin("counted")
+    ranks.seed = seed
+    task = Task(ranks, place)
+    task.watches = ranks.size == FULL
+    with ranks.phase("steps"):
+        train(task)
+    ranks.all_waited_for()
+    asked, operators = (
+        sum(ranks.calls.operators[name] for name in names) / STEPS
+        for names in (["local_scalar_dense"], list(ranks.calls.operators))
+    )
+    ranks.holds("all steps", task.losses == STEPS, losses=task.losses, steps=STEPS)
+    ranks.agree()
+    each_once(ranks, task)
+    same_weights(ranks, task, place, seed)
+    counted = {
+        "reading": reading(task),
+        "asking": asking(task, asked, operators),
+        "messages": messages(ranks, task),
+        "dealing": dealing(ranks, task),
+    }
+    ranks.begin("a gradient that is not finite")
+    ranks.holds("the check", stops(train, Task(ranks, "", breaks_at=2), ranks))
+    if ranks.size < FULL:
+        return
+    ranks.begin("the bottleneck")
+    mistake, measured = counted[place]
+    if mistake == "naive":  # the others count only then
+        cured = [name for name, (how, _) in counted.items() if not how]
+        measured |= {"cured": " and ".join(cured)}
+        mistake = "elsewhere" if cured else "nothing"
+    ranks.holds("the bottleneck", not mistake, mistake=mistake, **measured)
+
+
+def place_of(folder: str) -> str:
+    """Draw the place that costs time. It is the same for all runs of a workspace."""
+    workspace = Path(folder).resolve().parents[1]
+    return PLACES[hashlib.sha256(str(workspace).encode()).digest()[0] % len(PLACES)]
+
+
+def record(train: Any, task: Task, ranks: Ranks) -> None:
+    """Train under the profiler, which leaves a trace of the steps after the warm-up."""
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it prints every start and stop
+    folder = Path(os.environ.get("COURSE_RUN_DIR") or ".") / "profile"
+    recording = torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(wait=0, warmup=WARM_UP, active=STEPS - WARM_UP, repeat=1),
+        on_trace_ready=torch.profiler.tensorboard_trace_handler(
+            str(folder), worker_name=f"rank{ranks.rank}", use_gzip=True
+        ),
+    )
+    task.optimizer.register_step_post_hook(lambda *_: recording.step())
+    ranks.agree()
+    with recording:
+        train(task)
+
+
+def each_once(ranks: Ranks, task: Task) -> None:
+    """Assert that the ranks together have read each sample once."""
+    found: list[Any] = [None] * ranks.size
+    dist.all_gather_object(found, task.reads)
+    reads = [one for of_rank in found for one in of_rank]
+    wanted = {(step, number) for step in range(STEPS) for number in range(SAMPLES)}
+    missing, again = len(wanted - set(reads)), len(reads) - len(set(reads))
+    mistake = "missing" if missing else "again"
+    ranks.holds(
+        "each once", not missing and not again, mistake=mistake, missing=missing, again=again
+    )
+
+
+def same_weights(ranks: Ranks, task: Task, place: str, seed: int) -> None:
+    """Compare with serial training, and with what likely mistakes make of it."""
+    own = [[number for one, number in task.reads if one == step] for step in range(STEPS)]
+    everything = [[*range(SAMPLES)]] * STEPS
+    tables = {
+        "right": trained(ranks, place, seed, everything),
+        "not summed": trained(ranks, place, seed, own),
+        "averaged": trained(ranks, place, seed, everything, 1 / ranks.size),
+    }
+    found = {name: one.detach() for name, one in task.model.named_parameters()}
+    ranks.same("the weights", found, tables["right"], mistakes=tables)
+
+
+def trained(
+    ranks: Ranks, place: str, seed: int, numbers: list[list[int]], factor: float = 1.0
+) -> dict[str, Tensor]:
+    """Return the weights after serial training on these samples of each step."""
+    ranks.seed = seed
+    task = Task(ranks, place)
+    for step, chosen in enumerate(numbers):
+        task.optimizer.zero_grad()
+        if chosen:
+            batch = torch.cat([task.sample(step, number) for number in chosen])
+            (task.loss_of(batch) * factor / sum(task.lengths[step])).backward()
+        task.optimizer.step()
+    return {name: one.detach() for name, one in task.model.named_parameters()}
+
+
+Found = tuple[str, dict[str, Any]]  # the mistake ("naive" if nothing has changed) and measurements
+
+
+def reading(task: Task) -> Found:
+    if task.is_early:
+        return "all first", {}
+    if task.main_reads == len(task.reads):
+        return "naive", {}
+    enough = task.overlaps >= STEPS - 2
+    return "" if enough else "not ahead", {"overlaps": task.overlaps, "steps": STEPS - 1}
+
+
+def asking(task: Task, asked: float, operators: float) -> Found:
+    parameters = list(task.model.parameters())
+    rows = sum(len(one) for one in parameters)
+    measured = {"asked": asked, "operators": operators, "rows": rows}
+    if asked >= rows:
+        return "naive", measured
+    if asked > len(parameters) + 1:
+        return "asks often", measured
+    if operators > rows > 40 * len(parameters):
+        return "row by row", measured
+    return "", measured
+
+
+def messages(ranks: Ranks, task: Task) -> Found:
+    sent, parameters = len(ranks.calls.made) / STEPS, len(list(task.model.parameters()))
+    measured = {"sent": sent, "parameters": parameters}
+    if sent <= MOST_MESSAGES:
+        return "", measured
+    return ("naive" if sent >= parameters else "several"), measured
+
+
+def dealing(ranks: Ranks, task: Task) -> Found:
+    tokens = torch.zeros(ranks.size)
+    tokens[ranks.rank] = task.tokens / STEPS
+    dist.all_reduce(tokens)
+    most, mean = float(tokens.max()), float(tokens.mean())
+    each = SAMPLES // ranks.size
+    block = {*range(ranks.rank * each, (ranks.rank + 1) * each)}
+    is_naive = {number for _, number in task.reads} == block
+    measured = {"most": most, "mean": mean}
+    if is_naive:
+        return "naive", measured
+    return ("" if most <= MOST_ABOVE_MEAN * mean else "uneven"), measured
+
+
+def stops(train: Any, task: Task, ranks: Ranks) -> bool:
+    """Tell whether the program ends with an error in the step with the broken gradient."""
+    with contextlib.suppress(FloatingPointError), ranks.phase("steps"):
+        train(task)
+        return False
+    ranks.calls.is_on = False
+    return task.losses == task.breaks_at + 1

@@ -1,0 +1,188 @@
+"""Lesson 05: the bottleneck of a workspace, on real ranks. Another place than the drawn one does
+not count."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+
+import pytest
+
+from course_lib.lab.job.recipes import trial
+from course_lib.lab.lab import Lab
+from course_lib.teach.checks import lesson05
+
+from .finished_runs import Finished, hint_of
+from .own_trials import on_four_ranks, program_of, swapped
+
+PLACES = ("reading", "asking", "messages", "dealing")
+NAIVE = program_of("05_profiling", "ex1-own")
+OWN = program_of("05_profiling", "ex2-own")
+
+
+def function(text, name):
+    """The lines of a function in a program."""
+    begin = text.index(f"def {name}(")
+    return text[begin : text.index("\n\n\n", begin)]
+
+
+def naive(*names):
+    """The pairs that put the naive functions of these names into the solution."""
+    return [(function(OWN, name), function(NAIVE, name)) for name in names]
+
+
+@pytest.fixture
+def tried(tmp_path, monkeypatch):
+    """The run that a program leaves behind in a workspace for which this place was drawn."""
+
+    def make(place, pairs):
+        for number in itertools.count():
+            folder = tmp_path / f"learner-{number}"
+            drawn = hashlib.sha256(str(folder.resolve()).encode()).digest()[0] % len(PLACES)
+            if PLACES[drawn] == place:
+                break
+        monkeypatch.setenv("COURSE_WORKSPACE", str(folder))
+        monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "box"))
+        finished = Finished(folder / "elsewhere", Lab(folder, site="box", quiet=True))
+        run = finished(trial.recipe("own", "work/own.py", "cure"), "", exit_code=None)
+        on_four_ranks(run.folder, swapped(OWN, *pairs), "cure")
+        (run.folder / "exit_code").write_text("0\n")
+        return finished.lab.open(run.folder)
+
+    return make
+
+
+POOL = """def batches(task):
+    def read(step):
+        return torch.cat([task.read(step, number) for number in share(task.lengths[step])])
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(read, 0)
+        for step in range(len(task.lengths)):
+            batch = coming.result()
+            if step + 1 < len(task.lengths):
+                coming = pool.submit(read, step + 1)
+            yield batch"""
+WITH_POOL = ("import queue\n", "import queue\nfrom concurrent.futures import ThreadPoolExecutor\n")
+IN_PLACE = """def add_up(model):
+    grads = torch.nn.utils.parameters_to_vector([one.grad for one in model.parameters()])
+    work = dist.all_reduce(grads, async_op=True)
+    work.wait()
+    at = 0
+    for one in model.parameters():
+        one.grad = grads[at : at + one.numel()].view_as(one)
+        at += one.numel()"""
+GREEDY = """def share(lengths):
+    loads, mine = [0] * dist.get_world_size(), []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        rank = loads.index(min(loads))
+        loads[rank] += lengths[number]
+        if rank == dist.get_rank():
+            mine.append(number)
+    return mine"""
+BY_PARAMETER = """def check_gradients(model):
+    for parameter in model.parameters():
+        if not parameter.grad.isfinite().all():
+            raise FloatingPointError"""
+RIGHT = {
+    "all cures": ("asking", []),
+    "a pool": ("reading", [(function(OWN, "batches"), POOL), WITH_POOL,
+                           *naive("share", "add_up", "check_gradients")]),
+    "one row": ("messages", [(function(OWN, "add_up"), IN_PLACE),
+                             *naive("share", "batches", "check_gradients")]),
+    "the emptiest rank": ("dealing", [(function(OWN, "share"), GREEDY),
+                                      *naive("batches", "add_up", "check_gradients")]),
+    "a value for each parameter": ("asking", [(function(OWN, "check_gradients"), BY_PARAMETER),
+                                              *naive("share", "batches", "add_up")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_program_without_its_bottleneck_passes(tried, capsys, name):
+    run = tried(*RIGHT[name])
+    lesson05.ex05_cure(run)
+    lesson05.ex05_place(RIGHT[name][0], run)
+    assert "✓ the place that costs time is cured" in capsys.readouterr().out
+
+
+FIRST = ("in enumerate(batches(task))", "in enumerate([*batches(task)])")
+AT_ONCE = """def batches(task):
+    with ThreadPoolExecutor(3) as pool:
+        for step in range(len(task.lengths)):
+            reads = [pool.submit(task.read, step, one) for one in share(task.lengths[step])]
+            yield torch.cat([one.result() for one in reads])"""
+LOADER = """def batches(task):
+    steps = [[task.read(step, one) for one in share(lengths)]
+             for step, lengths in enumerate(task.lengths)]
+    yield from torch.utils.data.DataLoader(steps, batch_size=None, collate_fn=torch.cat)"""
+PIECES = function(NAIVE, "check_gradients").replace(
+    "in parameter.grad:", "in parameter.grad.split(100):"
+)
+ONE_BY_ONE = """def check_gradients(model):
+    total = 0
+    for parameter in model.parameters():
+        for row in parameter.grad:
+            total = total + row.sum()
+    if not math.isfinite(total.item()):
+        raise FloatingPointError"""
+BUCKETS = """def add_up(model):
+    gradients = [one.grad for one in model.parameters()]
+    for begin in range(0, len(gradients), 8):
+        bucket = gradients[begin : begin + 8]
+        row = torch.cat([one.flatten() for one in bucket])
+        dist.all_reduce(row)
+        for one, piece in zip(bucket, row.split([one.numel() for one in bucket])):
+            one.copy_(piece.view_as(one))"""
+COPIED, SENT = "        gradient.copy_(piece.view_as(gradient))", "    dist.all_reduce(row)\n"
+SORTED, MINE = (
+    "key=lambda number: -lengths[number])",
+    "longest[dist.get_rank() :: dist.get_world_size()]",
+)
+BACKWARDS = function(NAIVE, "share").replace(
+    "get_rank(), ", "get_world_size() - 1 - dist.get_rank(), "
+)
+ALL = ("share", "batches", "add_up", "check_gradients")
+WRONG = {
+    "nothing": ("reading", naive(*ALL), "no place is cured"),
+    "messages, not dealing": ("dealing", naive("share", "batches", "check_gradients"),
+                              "you cured messages, which costs little time here"),
+    "all others": ("messages", naive("add_up"), "you cured reading and asking and dealing"),
+    "all first": ("reading", [*naive("batches"), FIRST], "are read before the first step"),
+    "a thread for the step itself": ("reading", [(function(OWN, "batches"), AT_ONCE), WITH_POOL],
+                                     "steps computed while the next one was read"),
+    "torch's loader": ("reading", [(function(OWN, "batches"), LOADER)],
+                       "uses torch.utils.data.DataLoader."),
+    "in pieces": ("asking", [(function(OWN, "check_gradients"), PIECES)],
+                  "still asks for 18 values"),
+    "row by row": ("asking", [(function(OWN, "check_gradients"), ONE_BY_ONE)],
+                   "it asks for one value, but still calls"),
+    "no check": ("asking", [("        check_gradients(task.model)\n", "")],
+                 "does not end with FloatingPointError"),
+    "buckets": ("messages", [(function(OWN, "add_up"), BUCKETS)], "8 messages are sent"),
+    "not copied back": ("messages", [(COPIED, "        gradient = piece.view_as(gradient)")],
+                        "trained with its own gradients"),
+    "averaged": ("messages", [(SENT, SENT + "    row /= dist.get_world_size()\n")],
+                 "a mean over the ranks"),
+    "blocks backwards": ("dealing", [(function(OWN, "share"), BACKWARDS)],
+                         "a rank gets 9900 tokens"),
+    "a sample left out": ("dealing", [(MINE, MINE + "[:-1]")], "reads are missing"),
+    "everything for all": ("dealing", [(MINE, "longest")], "read more than once"),
+    "the last step": ("reading", [("    for _ in shares:", "    for _ in shares[1:]:")],
+                      "computes 4 of 5 steps"),
+}  # fmt: skip
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_cure_is_told_its_mistake(tried, name):
+    place, pairs, words = WRONG[name]
+    assert words in hint_of(lesson05.ex05_cure, tried(place, pairs))
+
+
+def test_another_place_is_told_what_its_trace_would_show(tried):
+    run = tried("asking", naive(*ALL))
+    assert "some ranks compute while the others wait" in hint_of(
+        lesson05.ex05_place, "dealing", run
+    )
+    assert "The places are reading, asking" in hint_of(lesson05.ex05_place, "disk", run)
+    assert "place is filled in" in hint_of(lesson05.ex05_place, ..., run)
