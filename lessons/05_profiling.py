@@ -502,8 +502,8 @@ check.ex05_place(place, slow)
 # > **Exercise 05.2** — Cure it. Here is the program again. Rewrite the function that costs the time, and leave the
 # > others. The result has to stay the same. The trial judges counts, not times:
 # >
-# > - *reading*: while a step computes, another **thread** reads the next step. `queue.Queue` and `threading` are useful.
-# > - *asking*: the program asks for at most one value for each parameter. It still stops with the same error.
+# > - *reading*: while a step computes, another **thread** reads the next step. Use `queue.Queue` and `threading`.
+# > - *asking*: the program asks for at most one value for each parameter. It still raises a `FloatingPointError`.
 # > - *messages*: a step sends at most three messages.
 # > - *dealing*: no rank gets more than 1.3 times the mean number of tokens.
 
