@@ -101,7 +101,7 @@ class Stack:
 
     def drops(self, model: Model) -> bool:
         """Return whether the program drops activations of this model and keeps their masks."""
-        return self.dropout and bool(model.dropout)
+        return self.dropout and model.has_dropout
 
 
 # Megatron-Core since 2024: cuDNN attention, and communication overlap in all dimensions.

@@ -66,7 +66,7 @@ def test_a_table_of_arguments_is_a_model_and_a_layout(tmp_path):
         ({"swiglu": True, "normalization": "RMSNorm", "add_bias_linear": False,
           "position_embedding_type": "rope", "untie_embeddings_and_output_weights": True},
          {"activation": "swiglu", "norm": "rmsnorm", "bias": False, "positions": "rotary",
-          "tied": False, "dropout": False}, {}),
+          "tied": False}, {}),
         ({"window_size": "(127, 0)", "window_attn_skip_freq": 2},
          {"window": 128, "windowed": 12}, {}),
         ({"hidden_dropout": 0.0, "attention_dropout": 0.0}, {"dropout": False}, {}),

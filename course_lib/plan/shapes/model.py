@@ -147,9 +147,7 @@ class Model:
                 )
             )
         expect(str, "name", self.name, '"13b"')
-        if self.dropout is None:
-            object.__setattr__(self, "dropout", self.positions == "learned")
-        keep_flags(self, "tied", "bias", "dropout")
+        keep_flags(self, "tied", "bias", *(["dropout"] if self.dropout is not None else []))
         if self.patches is not None:
             expect(Patches, "patches", self.patches, "plan.Patches(720, 1440, 8, 20, 20)")
         if self.experts is not None:
@@ -192,6 +190,10 @@ class Model:
     @property
     def causal(self) -> bool:
         return self.patches is None
+
+    @property
+    def has_dropout(self) -> bool:
+        return self.positions == "learned" if self.dropout is None else self.dropout
 
     @property
     def attended_share(self) -> float:
