@@ -27,7 +27,7 @@ EXERCISE_COLUMNS = [
     N_("hint met most"),
 ]  # fmt: skip
 GUESS_COLUMNS = [N_("guess"), N_("learners"), N_("measured"), N_("names")]
-TRY_COLUMNS = [N_("exercise"), N_("time"), N_("missing")]
+TRY_COLUMNS = [N_("exercise"), N_("tried at"), N_("missing")]
 CSV_COLUMNS = ["learner", "lesson", "exercise", "solved", "tries", "hint", "stuck_minutes",
                "seen_minutes"]  # fmt: skip
 # As `nbgrader export` names them.
@@ -139,7 +139,7 @@ def try_rows(member: Member) -> list[dict[str, Any]]:
     return [
         {
             "exercise": one.exercise,
-            "time": time.strftime("%Y-%m-%d %H:%M", time.localtime(one.unix_s)),
+            "tried at": time.strftime("%Y-%m-%d %H:%M", time.localtime(one.unix_s)),
             "missing": one.hint or _("solved"),
             "is_marked": False,
         }

@@ -69,7 +69,7 @@ MORE_WRONG_JOBS = {
     "14 up to 69999": ([(PORT, "$((10000 + SLURM_JOB_ID % 60000))")], "job 55536 would be 65536"),
     "14 four digits, octal": (
         [(PORT, "$((10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)))")],
-        "as job 10509, '' stands where the port is to be.",
+        "as job 10509, torchrun gets '' instead of a port",
     ),
     "14 by eights": ([(PORT, "$((10000 + SLURM_JOB_ID / 8 % 20000))")], "jobs 8 and 9 would both"),
     "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or another one by chance"),
