@@ -245,7 +245,7 @@ Rows = tuple[list[str], list[dict[str, Any]]]
 
 
 def _grades(roster: Roster, now_unix_s: float) -> Rows:
-    """Return a row for each learner and each lesson that somebody has tried."""
+    """Return a row for each learner and each lesson with a try."""
     solved: Counter[tuple[str, str]] = Counter()
     for one in roster.members:
         for name, exercise in one.shared.exercises.items():

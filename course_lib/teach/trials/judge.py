@@ -156,7 +156,7 @@ def _hint(exercise: str, what: str, mistake: str) -> str:
 
 
 def _unwaited(trial: Trial, size: int, case: str) -> str:
-    """Explain a call that a rank started and ended without waiting for; "" if none was found."""
+    """Explain a call for which a rank did not wait; "" if none was found."""
     seen = (trial.at(size, case, kind) for kind in ("call", "waited", "result"))
     for calls, waited, through in zip(*seen, strict=True):
         # An unfinished rank may still be inside its last call.

@@ -1,4 +1,5 @@
-"""Buckets of exercise 02.4 to try: the lesson's, other right ones, wrong ones with their hint."""
+"""Buckets of exercise 02.4: the lesson's solution, other right solutions, and wrong ones with
+their hints."""
 
 from __future__ import annotations
 

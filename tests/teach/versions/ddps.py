@@ -1,4 +1,5 @@
-"""DDP of exercise 02.3 to try: the lesson's, other right ones, wrong ones with hints."""
+"""DDP of exercise 02.3: the lesson's solution, other right solutions, and wrong ones with their
+hints."""
 
 from __future__ import annotations
 
