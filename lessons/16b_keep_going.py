@@ -255,9 +255,8 @@ recipes = [
 print(*str(lab.script(recipes[0])).splitlines()[-14:], sep="\n")
 
 # %% [markdown] id="interval-predict"
-# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average.
-# Then Python and torch start again, the ranks meet, and the program loads. This is most of the time of the runs
-# above.
+# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average. Then
+# Python and torch start again, the ranks meet, and the program loads. On the box this takes about a second.
 #
 # **Predict.** What percentage of the total time goes into steps that are kept?
 
