@@ -316,9 +316,10 @@ pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
 # width² parameters.*
 #
 # You can measure the first of these numbers on your own cluster. NVIDIA's
-# [**nccl-tests**](https://github.com/NVIDIA/nccl-tests) time one collective each. `all_reduce_perf -b 1K -e 4G -f 2 -g
-# 8` all-reduces 1 KB to 4 GB among eight GPUs, and each row doubles the size. Small sizes show the latency. At large
-# sizes the column `busbw` should approach the bandwidth of the link (lesson 04). Run it before you blame your program.
+# [**nccl-tests**](https://github.com/NVIDIA/nccl-tests) time one collective each.
+# `all_reduce_perf -b 1K -e 4G -f 2 -g 8` all-reduces 1 KB to 4 GB among eight GPUs, and each row doubles the size.
+# Small sizes show the latency. At large sizes the column `busbw` should approach the bandwidth of the link (lesson
+# 04). Run it before you blame your program.
 #
 # **Explain.** In a large model latency hardly matters, because the messages are hundreds of times larger than in this
 # lesson. The time of the messages is bytes divided by bandwidth. On NVLink it is a fraction of the time of the

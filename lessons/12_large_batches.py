@@ -185,8 +185,8 @@ claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="n
 # constant rate for batches of 16 is about 0.002.
 #
 # **Predict.** You train with batches of 16 again, but with 16 times this rate. After 65,536 samples, has the model
-# learned `"more"` than with the rate of 0.002, `"less"`, or only how often each letter occurs, `"nothing but
-# frequencies"`?
+# learned `"more"` than with the rate of 0.002, `"less"`, or only how often each letter occurs,
+# `"nothing but frequencies"`?
 
 # %% id="only-guess"
 ### BEGIN SOLUTION

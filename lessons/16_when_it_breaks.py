@@ -109,9 +109,9 @@ claim("the rank that is not in the collective", odd[0] if odd else -1, least=2, 
 #
 #     faulthandler.register(signal.SIGUSR2, file=…, all_threads=True)
 #
-# When the signal arrives, Python writes the stacks of all its threads, even if no thread can run. With `srun --overlap
-# --jobid=…`, `lab.stacks` starts a small job step beside the hanging one, which sends the signal on each node. For a
-# program without this call, use `py-spy dump --pid …` in the job step, if your site allows it.
+# When the signal arrives, Python writes the stacks of all its threads, even if no thread can run. With
+# `srun --overlap --jobid=…`, `lab.stacks` starts a small job step beside the hanging one, which sends the signal on
+# each node. For a program without this call, use `py-spy dump --pid …` in the job step, if your site allows it.
 #
 # Without stacks you pay for all devices until the time-out, by default 10 minutes with NCCL and 30 minutes with gloo.
 # In the next run it is six seconds:

@@ -150,7 +150,9 @@ def test_a_flag_is_up_until_it_is_lowered_or_an_exercise_is_solved(classroom, ad
 def test_the_flag_of_a_learner_that_shares_nothing_is_hidden(classroom, ada, capfd):
     assert ada.does(help_me) == ""
     said = capfd.readouterr().out
-    assert said.startswith("instructors cannot see it: your progress is not shared; share_progress(True)")
+    assert said.startswith(
+        "instructors cannot see it: your progress is not shared; share_progress(True)"
+    )
     assert files(classroom) == []
     ada.shares()
     assert shared(classroom, ada)["help_unix_s"] > 0

@@ -164,8 +164,9 @@ def _unwaited(trial: Trial, size: int, case: str) -> str:
             sync = {one["number"] for one in waited if one["sync"]}
             names = dict.fromkeys(called(one) for n, one in enumerate(calls) if n not in sync)
             return _(
-                "this rank did not wait for one of these calls: {calls}. isend, irecv, and collectives with "
-                "async_op=True return a work at once. The numbers are there after work.wait().",
+                "this rank did not wait for one of these calls: {calls}. isend, irecv, and "
+                "collectives with async_op=True return a work at once. The numbers are there "
+                "after work.wait().",
                 calls=", ".join([*names][:SHOWN_CALLS]),
             )  # fmt: skip
     return ""

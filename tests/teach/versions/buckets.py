@@ -67,7 +67,7 @@ WRONG = {
         [(">= self.MOST:", ">= self.MOST + 50 * dist.get_rank():")],
         "in the same order",
     ),
-    "no wait": ([(WORK, "")], "this rank did not wait for one of these calls: all_reduce(90 numbers"),
+    "no wait": ([(WORK, "")], "did not wait for one of these calls: all_reduce(90 numbers"),
     "no work": ([(ASYNC, "dist.all_reduce(flat)")],
                 "returns None, except with async_op=True"),
     "hook before": (
