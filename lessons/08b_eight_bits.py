@@ -359,11 +359,11 @@ claim("8-bit weights above fp32", above["8-bit weights", 1, 0], least=3, unit="%
 
 # %% [markdown] id="train-explain"
 # **Explain.** Without an outlier, every recipe ends with nearly the loss of fp32, although each factor of each matmul
-# is wrong by about 3 %. The errors have random signs and average out over many terms and steps, as with bf16 before.
-# Another seed changes the loss more than any recipe does. An outlier of 1024 still fits into the range. With the large
-# outlier, `tensorwise` and `rowwise` break, because the outlier is in every row. The layer behind the norm gets zeros,
-# and its weights learn nothing. With `blockwise` half of the channels are lost, and with `mxfp8` an eighth, but the
-# model learns from the rest. In fp32 the outlier changes nothing, so only the cast does harm.
+# is wrong by about 3 %. As with bf16 (lesson 08), the errors have random signs and average out over many terms and
+# steps. Another seed changes the loss more than any recipe does. An outlier of 1024 still fits into the range. With
+# the large outlier, `tensorwise` and `rowwise` break, because the outlier is in every row. The layer behind the norm
+# gets zeros, and its weights learn nothing. With `blockwise` half of the channels are lost, and with `mxfp8` an
+# eighth, but the model learns from the rest. In fp32 the outlier changes nothing, so only the cast does harm.
 #
 # No run printed NaN or stopped. Without scales, the gradients become zero in eight bits, because all of them are below
 # 2⁻¹⁰ here. The blocks learn nothing, but the embedding and the head still learn, so the loss falls more slowly.
