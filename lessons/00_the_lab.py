@@ -34,10 +34,10 @@ lab
 
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who needs help. Nothing is shared unless you or your class agree. You
-# agree with `share_progress(True)`. Then your instructors, and nobody else, see your lesson, your solved exercises,
-# your number of tries, the hint you met last, and when you last ran a cell. They see your guesses too, but without your
-# name. `share_progress(True, details=True)` also shows each try, and your name beside your guesses. You stop sharing
-# with `share_progress(False)`.
+# agree with `share_progress(True)`. Then only your instructors see your lesson, your solved exercises, your number of
+# tries, the hint you met last, and when you last ran a cell. They see your guesses too, but without your name.
+# `share_progress(True, details=True)` also shows each try, and your name beside your guesses. You stop sharing with
+# `share_progress(False)`.
 #
 # If you need help, run `from course_lib import help_me` and `help_me()` in any notebook. Your instructors then see your
 # name, your lesson, your exercise and the hint you met last. `help_me(False)` takes it back.

@@ -737,8 +737,8 @@ claim("small buckets hide a part of the sending", share, least=5, most=90, unit=
 # > **Exercise 02.4** — This is the hardest exercise of the lesson. Give your DDP buckets. A hook, set by
 # > `parameter.register_post_accumulate_grad_hook(f)`, calls `f(parameter)` when the gradient of this parameter is
 # > ready. Collect parameters until they have 80 numbers or more. Flatten their gradients into one tensor, sum it with
-# > `async_op=True`, and let `finish` wait for all buckets. The 80 suits the small model of the trial. PyTorch uses 25
-# > MB.
+# > `async_op=True`, and let `finish` wait for all buckets. The limit of 80 suits the small model of the trial. PyTorch
+# > uses 25 MB.
 
 # %% id="buckets-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_buckets.py"

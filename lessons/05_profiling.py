@@ -607,14 +607,14 @@ check.ex05_cure(cured)
 # %% [markdown] id="ex2-why" tags=["solution"]
 # Each place leaves its own trace:
 #
-# - *Reading* shows long ranges `data` on all ranks, and nobody waits. A thread hides it if reading waits for a disk,
+# - *Reading* shows long ranges `data` on all ranks, and no rank waits. A thread hides it if reading waits for a disk,
 #   because Python lets other threads run meanwhile.
 # - *Asking* shows thousands of tiny operators. Each takes microseconds of work and about as long to start. A GPU
 #   suffers more, because `.item()` makes the program wait until the device has finished all earlier work.
 # - *Messages* show many short all-reduces on all ranks, and each pays the latency of the link.
 # - *Dealing* shows ranks that wait for one another. The samples lie sorted by length, so the last rank gets the longest.
 #
-# In the first three cases all ranks are equally slow, so nobody waits. A good share of communication does not mean a
+# In the first three cases all ranks are equally slow, so no rank waits. A good share of communication does not mean a
 # fast step.
 
 # %% [markdown] id="ex3" tags=["exercise"]

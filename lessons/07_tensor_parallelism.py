@@ -4,7 +4,7 @@
 # In lesson 03 every device held the whole model. If the model does not fit, there are three ways to divide it. ZeRO
 # and FSDP shard what the devices hold (lesson 11). A pipeline gives each device some of the layers (lesson 07b). In
 # **tensor parallelism**, several devices compute each matmul together. In this lesson you split a layer, count its
-# messages, and measure where the time of a split step goes.
+# messages, and measure the time of a split step.
 #
 # | | |
 # |---|---|
@@ -29,7 +29,7 @@ lab = Lab()
 # multiplied by `B`. Each device holds half of `A` and half of `B`.
 #
 # **Predict.** Split `A` by columns and `B` by rows. How often must the two devices exchange data between `X` and the
-# result? Note that the activation function is applied to each number separately.
+# result?
 
 # %% id="tensor-guess"
 ### BEGIN SOLUTION
@@ -43,7 +43,7 @@ show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% [markdown] id="tensor-caption"
 # *The MLP on two ranks, step by step. The upper row of each rank is forward, the lower row is backward. A rank holds
-# only the coloured half of a split matrix. Arrows mark the exchanges; nothing else is sent.*
+# only the coloured half of a split matrix. Arrows mark the exchanges.*
 
 # %% id="tensor-see"
 exchanges.compare(1)
@@ -77,25 +77,23 @@ print(
 # device has complete numbers for its half of the columns. It can apply the activation function to these numbers and
 # multiply them by its rows of `B`. Only the final sum needs an exchange.
 #
-# With `A` split by *rows*, each device has only a partial sum of every number. The activation of a sum is not the sum
-# of the activations. The devices would have to add the partial sums before the activation function, and once more
-# after `B`.
+# With `A` split by *rows*, each device has only a partial sum of every number, and the activation of a sum is not the
+# sum of the activations. The devices would have to add before the activation function, and once more after `B`.
 #
 # Attention is split by heads. Each device computes some of the heads, and one sum follows. So a transformer layer
 # needs **four all-reduces**, two in forward and two in backward. Each has the size of the layer's output.
 #
 # In forward the next matmul must wait for the sum. In backward a program can hide a part of the exchange, because the
-# gradient of a layer's *weights* does not need the sum and can be computed during the all-reduce. This course's
-# program does not do so. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather. It
-# sends the same bytes, but the devices of a group store the activations of norms and residuals only once together,
-# instead of once each.
+# gradient of a layer's *weights* does not need the sum and can be computed during the all-reduce. The course's program
+# does not. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather. It sends the same
+# bytes, but each device of a group stores only its share of the activations of norms and residuals.
 
 # %% [markdown] id="count-idea"
 # ## Count the messages
 #
 # What does tensor parallelism send, compared with data parallelism? Both use two devices, four samples per step and
-# the same arithmetic. With tensor parallelism each device computes half of every matmul, and with data parallelism
-# each device computes two of the samples. The output of a layer takes *R* bytes for each sample.
+# the same arithmetic. With tensor parallelism each device computes half of every matmul, and with data parallelism two
+# of the samples. The output of a layer takes *R* bytes for each sample.
 #
 # - **data 2**: one all-reduce of all gradients per step.
 # - **tensor 2**: four all-reduces in each layer, one for the embedding in forward, and one for the output matrix in
@@ -236,11 +234,10 @@ claim(
 # single message is as large as a message of "singly"; the messages of "at once" are four times as large. "Exchange"
 # is the time that rank 0 spent inside exchanges in a recorded step.*
 #
-# If you add only the messages to a step on the box, you find a factor well below the measured factor. To find what
-# else takes time, split a step as in lesson 05. The memory trace of each rank records when the rank entered and left
-# every exchange. The rank that joins an exchange last does not wait, so its time is the **transfer**. The additional
-# time of the other rank is **waiting**, averaged here over both ranks. All other time is **outside** the exchanges
-# and is mostly arithmetic:
+# On the box, the messages alone give a factor well below the measured factor. To find what else takes time, split a
+# step as in lesson 05. The memory trace of each rank records when the rank entered and left every exchange. The rank
+# that joins an exchange last does not wait, so its time is the **transfer**. The additional time of the other rank is
+# **waiting**, averaged over both ranks. All other time is **outside** the exchanges, mostly arithmetic:
 
 
 # %% id="inside-split"
@@ -253,7 +250,7 @@ def split_ms(run):
     steps = run.memory[0].phases.groupby("step")
     whole_ms = (steps["end_us"].max() - steps["begin_us"].min()).mean() / 1000
     per_rank = pd.DataFrame(lasted_ms) / len(steps)
-    transfer_ms = per_rank.min(axis=1).sum()  # the rank that came last waited for nobody
+    transfer_ms = per_rank.min(axis=1).sum()  # the last rank does not wait
     waiting_ms = per_rank.mean(axis=1).sum() - transfer_ms
     outside_ms = whole_ms - transfer_ms - waiting_ms
     return {"transfer": transfer_ms, "waiting": waiting_ms, "outside": outside_ms}
@@ -278,11 +275,11 @@ if lab.site.box:  # whose devices share the cores of one computer
     )
 
 # %% [markdown] id="inside-why"
-# **Explain.** On the box, messages that are sent alone would explain only a small part of the additional time. If you
-# guessed a factor from these messages, you left out three things:
+# **Explain.** On the box, messages that are sent alone explain only a small part of the additional time. If you
+# guessed from them, you left out three things:
 #
 # - A **transfer** inside a step takes longer than a transfer alone. On the box all devices share the cores of one
-#   computer, so a process may have to wait for a core while it sends.
+#   computer, so a process may wait for a core while it sends.
 # - The ranks **wait** for each other. An exchange ends only when the later rank has joined, and a step of *singly*
 #   has more than a hundred exchanges.
 # - The work **outside** the exchanges takes longer, although the arithmetic is the same. Half a matrix uses a device
@@ -319,22 +316,22 @@ pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
 # width² parameters.*
 #
 # You can measure the first of these numbers on your own cluster. NVIDIA's
-# [nccl-tests](https://github.com/NVIDIA/nccl-tests) are programs that time one collective each.
+# [**nccl-tests**](https://github.com/NVIDIA/nccl-tests) time one collective each.
 # `all_reduce_perf -b 1K -e 4G -f 2 -g 8` all-reduces 1 KB to 4 GB among eight GPUs, and each row doubles the size.
-# Small rows show the latency. In large rows the column `busbw` should approach the bandwidth of the link (lesson 04).
-# Run it before you blame your program.
+# Small sizes show the latency. At large sizes the column `busbw` should approach the bandwidth of the link (lesson
+# 04). Run it before you blame your program.
 #
 # **Explain.** In a large model latency hardly matters, because the messages are hundreds of times larger than in this
 # lesson. The time of the messages is bytes divided by bandwidth. On NVLink it is a fraction of the time of the
 # arithmetic, and between nodes it is longer. So the large cost of small messages belongs to the small model of this
-# lesson, but the role of bandwidth carries over to large models. The next section shows this role on your machine.
+# lesson, but the role of bandwidth carries over. The next section shows it on your machine.
 
 # %% [markdown] id="between-idea"
 # ## Between nodes, bandwidth decides
 #
 # If the two devices are on two nodes, every message crosses the link between the nodes. On the box this section slows
-# the link to 0.2 Gbit/s. The bytes then take as long as the arithmetic or longer, as with the large model above. A
-# real cluster keeps its link. First measure the link:
+# the link to 0.2 Gbit/s. The bytes then take as long as the arithmetic or longer, as with the large model above. First
+# measure the link:
 
 # %% id="between-road"
 far = lab.but(link_gbit=0.2) if lab.site.box else lab
@@ -393,9 +390,9 @@ claim(
 # *Predicted: the step inside a node without its exchange, plus the time that the megabytes need on the link.
 # Measured: the step between the nodes.*
 #
-# **Explain.** If you guessed a factor near 1, you counted arithmetic only. On a slow link the bytes decide, and bytes
-# divided by bandwidth predict the step. The prediction leaves out latency and waiting. On the box it also ignores
-# that the link lets the first 128 KiB after a pause through without delay.
+# **Explain.** If you guessed a factor near 1, you counted arithmetic only. On a slow link, bytes divided by bandwidth
+# predict the step. The prediction leaves out latency and waiting. On the box it also ignores that the first 128 KiB
+# after a pause cross the link without delay.
 
 # %% id="between-words"
 lost_ms = {name: between_ms[name] - steps_ms[name] for name in between}
@@ -413,8 +410,9 @@ else:
 #
 # This is why nearly all large runs keep **tensor parallelism on the fastest links**, inside a node or inside a rack.
 # Eight-fold tensor parallelism is common because many nodes have eight devices. Llama 3 with 405 billion parameters
-# was trained this way on H100s (Meta, [2024](https://arxiv.org/abs/2407.21783)). In a GB200 NVL72 rack, NVLink joins
-# 72 devices, each with 900 GB/s per direction. The number of attention heads also limits the split.
+# was trained this way on H100s (Meta, [2024](https://arxiv.org/abs/2407.21783)). In a GB200 **NVL72** rack, NVLink
+# joins 72 devices, each with 900 GB/s per direction ([NVIDIA](https://www.nvidia.com/en-us/data-center/gb200-nvl72/),
+# 2024). The number of attention heads also limits the split.
 #
 # All of these runs trained the same model. Splitting a model changes where a number is computed, but not the result:
 
@@ -446,7 +444,7 @@ claim("largest difference between the losses of all runs", spread, most=1e-3)
 # operation in the roofline of lesson 01.
 #
 # **Predict.** The next run crosses the slow link too, but with eight samples at once instead of four. By what factor
-# does the transfer, divided by the time outside of the exchanges, change?
+# does the ratio of transfer to time outside the exchanges change?
 
 # %% id="width-guess"
 ### BEGIN SOLUTION
@@ -512,7 +510,7 @@ if lab.site.box:
 # **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. On NVLink with 370 GB/s, the rule
 # asks for a width of 2,100. On 50 GB/s between nodes it asks for 15,400. GPT-3 has a width of 12,288 and Llama 3 with
 # 405 billion parameters has 16,384. So inside a node the messages of Llama 3 take about 13 % of the time of the
-# computing, and between nodes they would take about as long as the computing.
+# computing, and between nodes about as long as the computing.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -586,7 +584,7 @@ check.ex07_sent(gigabytes_sent, given)
 #
 # - Split the first matrix by columns and the second by rows, and one all-reduce in forward and one in backward are
 #   enough. With attention, a layer needs four all-reduces per micro-batch.
-# - The traffic of tensor parallelism grows with the number of samples. The traffic of data parallelism does not.
+# - The traffic of tensor parallelism grows with the number of samples, unlike the traffic of data parallelism.
 # - The messages take no longer than the computing if the width is at least (*n* − 1) · (*b* / 9) · *C* / *W*. The
 #   number of tokens does not matter.
 # - On real hardware the bandwidth of the link decides, so tensor parallelism stays inside a node or a rack.

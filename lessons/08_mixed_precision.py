@@ -108,12 +108,12 @@ show.number_formats({name: torch.finfo(kind) for name, kind in formats.items()})
 #   single overflow may be an accident. After that, every overflow halves the scale until it has doubled once.
 
 # %% id="scaling-story"
-show.moving.loss_scaling(iterations=12, start_power=16, window=3, patience=2)
+show.moving.loss_scaling(iterations=12, start_power=16, window=3, hysteresis=2)
 
 # %% [markdown] id="scaling-caption"
 # *Gradients by size, and the range of `float16`, during a search from 2¹⁶ on. Each halving moves the bars to the
 # left, and each doubling to the right. Yellow bars became zero. The marks count the good steps in a row and the
-# remaining hysteresis, labelled patience. The window is only 3.*
+# remaining hysteresis. The window is only 3.*
 #
 # **Predict.** A run of 22 steps begins with the scale 2³² = 4294967296, as in Megatron-LM. The gradients of this
 # model fit into `float16` at a scale of about 2¹⁶. How many of the 22 steps will be skipped?

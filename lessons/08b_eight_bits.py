@@ -3,9 +3,8 @@
 #
 # Since the H100, GPUs multiply 8-bit floating-point numbers (**FP8**) twice as fast as 16-bit numbers. Only the
 # matmuls of the linear layers use these numbers, and each matrix needs **scales** that move it into the range of the
-# format. Lesson 08 showed how one outlier spoils one scale. In this lesson you find out which choices of scales fail
-# during training, and why. You write a matmul in eight bits with its backward pass, and count the bytes that eight
-# bits really save.
+# format. Lesson 08 showed how one outlier spoils one scale. In this lesson you find out which scales fail during
+# training, and why. You write a matmul in eight bits with its backward pass, and count the bytes that eight bits save.
 #
 # | | |
 # |---|---|
@@ -39,8 +38,8 @@ lab = Lab()
 #
 # So the largest number has E = 15 and M = 6, which is 2⁸ × 1.75 = 448. The smallest normal number is 2⁻⁶ and the
 # smallest subnormal number is 2⁻⁹. Half of 2⁻⁹ and all smaller numbers become zero (**underflow**). Between 2ⁿ and
-# 2ⁿ⁺¹ the numbers have a **spacing** of 2ⁿ⁻³. A sum between two numbers is rounded to the nearer number. A sum
-# exactly halfway is rounded to the number with the even M.
+# 2ⁿ⁺¹ the numbers have a **spacing** of 2ⁿ⁻³. A sum is rounded to the nearest number, or if it lies exactly halfway,
+# to the number with the even M.
 #
 # **Predict.** A counter in E4M3 starts at 0, and you add 1 again and again. At which number does it stop growing?
 
@@ -87,7 +86,7 @@ claim("and in E5M2 at", counted(torch.float8_e5m2), least=8, most=8)
 # **Explain.** From 16 on, the spacing of E4M3 is 2. The sum 17 lies halfway between 16 and 18, and 16 has the even M.
 # If you guessed 448, you used the range, but the spacing stops the sum much earlier. E5M2 has one mantissa bit less
 # and stops at 8. Its exponent has a bias of 15 and reserves E = 31 for infinity and NaN. So its largest number is 2¹⁵
-# × 1.75 = 57 344. The recipe called **hybrid** uses E4M3 for weights and activations, and E5M2 for gradients.
+# × 1.75 = 57,344. The recipe called **hybrid** uses E4M3 for weights and activations, and E5M2 for gradients.
 #
 # Because a sum in eight bits would stop growing, only the *factors* of a matmul have eight bits. The products are
 # added in a wider format. On the H800, an H100 with slower links, the sums inside Tensor Cores keep about 14 bits.
@@ -96,9 +95,9 @@ claim("and in E5M2 at", counted(torch.float8_e5m2), least=8, most=8)
 # %% [markdown] id="scales-idea"
 # ## How many numbers does an outlier spoil?
 #
-# To **quantise** a matrix, multiply each part of it by a scale that moves the part's largest number to the end of the
-# range, and cast to eight bits. After the matmul, divide the result by the scales. **Recipes** differ in how many
-# numbers share a scale. The matmul sums over *k*, and *k* runs along the rows of both factors:
+# To **quantise** a matrix, multiply each part by a scale that moves its largest number to the end of the range, and
+# cast to eight bits. After the matmul, divide the result by the scales. **Recipes** differ in how many numbers share a
+# scale. The matmul sums over *k*, and *k* runs along the rows of both factors:
 #
 # | `--fp8-recipe` | numbers that share a scale |
 # |---|---|
@@ -111,11 +110,10 @@ claim("and in E5M2 at", counted(torch.float8_e5m2), least=8, most=8)
 # rounds. MXFP8 requires powers of two, because its scale is an exponent of eight bits. An outlier affects only the
 # numbers that share its scale. The program below quantises a matrix of 256 tokens (rows) and 1024 channels (columns)
 # of normally distributed numbers. One **channel** or one **token** is larger than the others by a factor. It measures
-# what happens to all other numbers, with the course's own `code/training/eight_bits.py`.
+# what happens to all other numbers.
 #
 # **Predict.** One channel is larger by a factor of 2³⁰, far beyond any real model, so that all numbers with the same
-# scale become zero. What percentage of the other numbers become zero with `rowwise`, and what percentage with
-# `mxfp8`?
+# scale become zero. What percentage of the other numbers become zero with `rowwise`, and with `mxfp8`?
 
 # %% id="scales-guess"
 ### BEGIN SOLUTION
@@ -199,16 +197,15 @@ claim(
 # *The row `int8` is not a recipe of the course. It shows the 8-bit integers from −127 to 127 with one scale.*
 #
 # **Explain.** Every row contains the outlier channel, so with `rowwise` every row has a scale that is too small. All
-# numbers become zero, as with `tensorwise`. If you guessed 0.1 %, you thought of an outlier *token*, which spoils
-# only its own row. With `mxfp8` only the 31 neighbours in each block are lost, which is 3 % of the columns, and with
+# numbers become zero, as with `tensorwise`. If you guessed 0.1 %, you thought of an outlier *token*, which spoils only
+# its own row. With `mxfp8` only the 31 neighbours in each block are lost, which is 3 % of the columns, and with
 # `blockwise` 127 neighbours or 12 %. Both kinds of outliers occur in the activations of language models. Sun and
-# others found single activations that are up to 100 000 times larger than others
-# ([2024](https://arxiv.org/abs/2402.17762)).
+# others found activations 100,000 times larger than others ([2024](https://arxiv.org/abs/2402.17762)).
 #
 # Smaller outliers do much less harm. Without an outlier, all four recipes have the same error of 2.7 %, because it
 # comes from the 3 mantissa bits. An outlier of 1024 changes nearly nothing, although it ruins the integers. Normal
-# numbers of E4M3 reach from 2⁻⁶ to 448, a factor of 28 672. A number that is 1000 times smaller than the largest
-# number still has all its mantissa bits. Smaller blocks help only if the range is exceeded.
+# numbers of E4M3 reach from 2⁻⁶ to 448, a factor of 28,672. A number 1000 times smaller than the largest still has all
+# its mantissa bits. Smaller blocks help only if the range is exceeded.
 
 # %% [markdown] id="train-idea"
 # ## Where does training break?
@@ -225,10 +222,10 @@ claim(
 #
 # The program also trains with an outlier channel. It multiplies one channel behind each norm by a power of two and
 # divides the matching column of the weight by the same power. The product stays the same, and so does every gradient
-# of the learned weights. Only the cast to eight bits sees the outlier.
+# of the learned weights. Only the cast to eight bits meets the outlier.
 #
-# **Predict.** Which recipes end with a loss more than 5 % above fp32 if the outlier channel is 1 024 times larger,
-# and which if it is 1 048 576 times larger? The model has 256 channels.
+# **Predict.** Which recipes end with a loss more than 5 % above fp32 if the outlier channel is 1,024 times larger, and
+# which if it is 1,048,576 times larger? The model has 256 channels.
 
 # %% id="train-guess"
 ### BEGIN SOLUTION
@@ -362,18 +359,17 @@ claim("8-bit weights above fp32", above["8-bit weights", 1, 0], least=3, unit="%
 
 # %% [markdown] id="train-explain"
 # **Explain.** Without an outlier, every recipe ends with nearly the loss of fp32, although each factor of each matmul
-# is wrong by about 3 %. The errors have random signs and average out over many terms and steps, as with bf16 in
-# lesson 08. Another seed changes the loss more than any recipe does. An outlier of 1024 still fits into the range.
-# With the large outlier, `tensorwise` and `rowwise` break, because the outlier is in every row. The layer behind the
-# norm gets zeros, and its weights learn nothing. With `blockwise` half of the channels are lost, and with `mxfp8` an
-# eighth, but the model can learn from the remaining channels. In fp32 the outlier changes nothing, so the cast alone
-# causes the loss.
+# is wrong by about 3 %. As with bf16 (lesson 08), the errors have random signs and average out over many terms and
+# steps. Another seed changes the loss more than any recipe does. An outlier of 1024 still fits into the range. With
+# the large outlier, `tensorwise` and `rowwise` break, because the outlier is in every row. The layer behind the norm
+# gets zeros, and its weights learn nothing. With `blockwise` half of the channels are lost, and with `mxfp8` an
+# eighth, but the model learns from the rest. In fp32 the outlier changes nothing, so only the cast does harm.
 #
-# No run printed NaN or stopped. Without scales, the gradients become zero in eight bits, because all of them are
-# below 2⁻¹⁰ here. The blocks learn nothing, but the embedding and the head still learn, so the loss falls more
-# slowly. **Underflow does not show in the log.** To find it, compare with a 16-bit run, or count the zeros. Training
-# also breaks if the weights are rounded after each step, because small steps vanish (lesson 08). So these parts stay
-# in 16 or 32 bits:
+# No run printed NaN or stopped. Without scales, the gradients become zero in eight bits, because all of them are below
+# 2⁻¹⁰ here. The blocks learn nothing, but the embedding and the head still learn, so the loss falls more slowly.
+# **Underflow does not show in the log.** To find it, compare with a 16-bit run, or count the zeros. Training also
+# breaks if the weights are rounded after each step, because small steps vanish (lesson 08). These parts stay in 16 or
+# 32 bits:
 #
 # | stays wide | because |
 # |---|---|
@@ -400,7 +396,7 @@ claim("8-bit weights above fp32", above["8-bit weights", 1, 0], least=3, unit="%
 #
 # A scale can be taken out of a sum only if all terms share it. Therefore each matrix is quantised **twice**, once for
 # each direction. The derivative of rounding is zero almost everywhere, so with it the weights would not learn. The
-# backward pass therefore leaves the rounding out. This is called a **straight-through** gradient.
+# backward pass ignores the rounding, which is called a **straight-through** gradient.
 #
 # > **Exercise 08b.1** — Write `quantise` and `BlockMatmul`. The scale of a block is the largest power of two with
 # > which the block's largest number stays within 448. All dimensions are multiples of 32. The trial compares your
@@ -480,10 +476,10 @@ check.ex08b_blocks(blocks_trial)
 # %% [markdown] id="bytes-idea"
 # ## How many bytes do eight bits save?
 #
-# FSDP (lesson 11) gathers the weights of each layer before it computes. If the matmul quantises them anyway, each
-# rank can quantise its shard **before** the gather and send one byte per weight: `--fp8-param-gather`. The model
-# `tiny` has 1 858 304 parameters, of which 786 432 are matrices of linear layers. Embeddings, norms and biases are
-# still sent in bf16.
+# FSDP (lesson 11) gathers the weights of each layer before it computes. If the matmul quantises them anyway, each rank
+# can quantise its shard **before** the gather and send one byte per weight: `--fp8-param-gather`. The model `tiny` has
+# 1,858,304 parameters, of which 786,432 are matrices of linear layers. Embeddings, norms and biases are still sent in
+# bf16.
 #
 # **Predict.** By what factor do the bytes of a gather of all parameters shrink?
 
@@ -570,11 +566,10 @@ claim(
 )
 
 # %% [markdown] id="bytes-explain"
-# **Explain.** In 16 bits all parameters take 2 × 1 858 304 bytes. In 8 bits they take 786 432 + 2 × 1 071 872 bytes,
+# **Explain.** In 16 bits all parameters take 2 × 1,858,304 bytes. In 8 bits they take 786,432 + 2 × 1,071,872 bytes,
 # 1.27 times less. If you guessed 2, you forgot the embeddings, which are more than half of this small model. In a
-# model of 70 billion weights nearly all weights are in linear layers, and the factor is close to 2. The losses are
-# equal to the last digit. All ranks first agree on the largest number of the matrix, so the gathered numbers are
-# exactly what the layer's own quantisation gives. Gradients are sent as before, because they are sums.
+# model of 70 billion weights the factor is close to 2. The losses are equal to the last digit, because all ranks first
+# agree on the largest number of the matrix. Gradients are sent as before, because they are sums.
 #
 # Activations also shrink by less than 2. The input of each matmul takes one byte per number, but the norm and the
 # GELU still keep their own inputs in 16 bits. In `mxfp8` there is one scale for 32 numbers. The course's program
@@ -584,10 +579,9 @@ claim(
 # %% [markdown] id="speed-idea"
 # ## How much faster is a training step?
 #
-# The box emulates eight bits, so its times do not show the gain. An H100 multiplies FP8 at up to 1979 TFLOP/s and
-# bf16 at 989 ([NVIDIA](https://www.nvidia.com/en-us/data-center/h100/), 2022, without sparsity). The course's planner
-# knows both. Take Llama 3 with 70 billion weights on 128 H100 with FSDP and full recomputation, 256 sequences per
-# step.
+# The box only emulates eight bits. An H100 multiplies FP8 at up to 1979 TFLOP/s and bf16 at 989
+# ([NVIDIA](https://www.nvidia.com/en-us/data-center/h100/), 2022, without sparsity). The course's planner knows both.
+# Take Llama 3 with 70 billion weights on 128 H100 with FSDP and full recomputation, 256 sequences per step.
 #
 # **Predict.** By what factor does FP8 shorten a training step, with an equal layout?
 
@@ -629,9 +623,9 @@ claim(
 # *Seconds of one step by part, as the planner predicts them.*
 #
 # **Explain.** Three things keep the gain below 2. The row `matmul` gains less than 2, because FP8 reaches a smaller
-# share of its peak, and because the head stays in bf16. Attention, norms and the optimizer gain nothing. Casting is
-# additional work that reads and writes memory, so the row `memory` grows. PyTorch's authors measured 1.50 for Llama 3
-# with 70 billion weights on 128 H100, of which 8-bit gathers contributed a fifth
+# share of its peak, and because the head stays in bf16. Attention, norms and the optimizer gain nothing. Casting reads
+# and writes memory, so the row `memory` grows. PyTorch's authors measured 1.50 for Llama 3 with 70 billion weights on
+# 128 H100, of which 8-bit gathers contributed a fifth
 # ([2024](https://dev-discuss.pytorch.org/t/enabling-float8-all-gather-in-fsdp2/2359)). The planner assumes gathers in
 # bf16.
 #
@@ -645,12 +639,14 @@ claim(
 #
 # Blackwell GPUs apply [a scale for each 32
 # numbers](https://nvidia.github.io/TransformerEngine/features/low_precision_training/mxfp8/mxfp8.html) inside the
-# matmul itself. The third run shows that the rounding of the scale matters. If the scale is rounded as the standard
-# suggests, the largest numbers of some blocks overflow, and training can diverge. If it is rounded in the other
-# direction, the largest number always fits, as in exercise 08b.1. Training with this rounding matched bf16.
+# matmul itself. In the third run, the rounding of the scale matters. If it is rounded as the standard suggests, the
+# largest numbers of some blocks exceed the range, and training can diverge. If it is rounded in the other direction,
+# the largest number always fits, as in exercise 08b.1, and training matched bf16.
 #
 # **On real hardware.** Begin with bf16, and keep its loss curve. Then use FP8 with the finest scales for which your
-# GPU has fast kernels. Compare the losses over many tokens, because outliers can grow.
+# GPU has fast kernels. Compare the losses over many tokens, because outliers can grow. Blackwell also multiplies 4-bit
+# numbers: NVIDIA trained a model of 12 billion weights with them on 10 trillion tokens
+# ([2025](https://arxiv.org/abs/2509.25149)).
 
 # %% [markdown] id="home"
 # ## To take home
@@ -672,7 +668,7 @@ claim(
 # [2310.10537](https://arxiv.org/abs/2310.10537) (MX formats), [2412.19437](https://arxiv.org/abs/2412.19437)
 # (DeepSeek-V3), [2409.12517](https://arxiv.org/abs/2409.12517) (outliers of SwiGLU),
 # [2402.17762](https://arxiv.org/abs/2402.17762) (massive activations), [2506.08027](https://arxiv.org/abs/2506.08027)
-# (training with MXFP8).
+# (training with MXFP8), [2509.25149](https://arxiv.org/abs/2509.25149) (training with NVFP4).
 
 # %% id="clean"
 lab.clean(outliers, trained, *gathers.values(), kept, yes=True)

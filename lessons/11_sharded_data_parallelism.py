@@ -585,7 +585,7 @@ check.ex11_tokens(tokens_needed, given)
 # The number is FLOP/s divided by bytes/s, and it is the same for every layer. With 400 TFLOP/s and 50 GB/s a device
 # needs 8000 tokens, one sequence of 8192 or four of 2048. Backward needs about as many tokens, because twice the
 # arithmetic hides both a gather and a reduce-scatter. If gradients are summed in float32, backward needs 1.5 times as
-# many. With a tenth of the network, a device needs 80 000 tokens at once, and no large model has room for so many
+# many. With a tenth of the network, a device needs 80,000 tokens at once, and no large model has room for so many
 # activations. In this case, shard inside a node and copy between nodes ("hybrid sharding").
 
 # %% [markdown] id="hold-idea"
@@ -678,7 +678,7 @@ if lab.site.box:
 # 3.3](https://arxiv.org/abs/2407.21783)). Each device did 400 TFLOP/s and had 50 GB/s of network. The eight devices of
 # a node shared every matrix, and the shards of FSDP were on different nodes. With *b* = 2 the rule asks for 8,000
 # tokens at once, and a micro-batch had one sequence of 8,192 tokens. This is just enough for one gather. Meta kept the
-# parameters of a layer whole after forward, to avoid the second gather.
+# gathered parameters of a layer after forward, to avoid the second gather.
 
 # %% [markdown] id="pays-explain"
 # **Tensor parallelism** sends activations, four times per layer, and the arithmetic waits for them. More tokens mean

@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 11b With torch's own tools
 #
-# You have written data parallelism and FSDP by hand, and you know tensor parallelism and pipelines. PyTorch has a
-# tool for each of them. With these tools, the code of the model stays the same as for one device. A few additional
-# lines say how the model is divided, and PyTorch derives the collectives. In this lesson you predict which
-# collectives PyTorch calls, and count them. Then you divide a small GPT over a mesh of 2 × 2 ranks yourself.
+# You have written data parallelism and FSDP by hand, and you know tensor parallelism and pipelines. PyTorch has a tool
+# for each of them. The code of the model stays the same as for one device. A few more lines say how to divide it, and
+# PyTorch derives the collectives. In this lesson you predict these collectives and count them. Then you divide a small
+# GPT over 2 × 2 ranks yourself.
 #
 # | | |
 # |---|---|
@@ -51,8 +51,8 @@ guess_partner = 0
 # %% [markdown] id="dtensor-idea"
 # ## How much of a tensor is on a rank?
 #
-# A **DTensor** is a tensor on a mesh. It has the shape of the whole tensor, and each rank holds a local part. It has
-# one **placement** for each dimension of the mesh, which says what the ranks along this dimension hold:
+# A **DTensor** is a tensor on a mesh. Its shape is the shape of the whole tensor, and each rank holds a local part. It
+# has one **placement** for each dimension of the mesh:
 #
 # | placement | the ranks along this dimension hold |
 # |---|---|
@@ -71,8 +71,8 @@ guess_numbers = 12
 ### END SOLUTION
 
 # %% [markdown] id="dtensor-how"
-# The program below answers both questions. It also multiplies three DTensors as the MLP of lesson 07 does: *x* by
-# columns of *a*, then by rows of *b*. `CommDebugMode` counts the collectives of each line.
+# The program below answers both questions. It also computes the MLP of lesson 07 with DTensors: *x* times columns of
+# *a*, then times rows of *b*. `CommDebugMode` counts the collectives of each line.
 
 # %% id="dtensor-file"
 # %%writefile "{lab.work}/look_at_mesh.py"
@@ -157,16 +157,14 @@ claim("of the six lines, so many call no collective", len(silent), least=4, most
 # same half. If you guessed 12, you divided by the number of ranks. A tensor is divided only over the dimensions that
 # have a `Shard`.
 #
-# Neither matmul calls a collective. The result of `h @ b` is a `Partial`, of which each tensor rank has a summand.
-# PyTorch delays the sum until an operator needs it. Twice a sum is the sum of the doubled summands, so `2 * y` needs
-# no collective. `gelu` is not linear, so PyTorch adds the summands first, with a reduce-scatter. If you ask for
-# `Replicate`, the same sum is an all-reduce.
+# Neither matmul calls a collective. The result of `h @ b` is `Partial`: each tensor rank has a summand. PyTorch delays
+# the sum until an operator needs it. `2 * y` doubles each summand and needs no sum. `gelu` is not linear, so PyTorch
+# adds the summands first, with a reduce-scatter. If you ask for `Replicate`, the sum is an all-reduce.
 
 # %% [markdown] id="plan-idea"
 # ## How many all-reduces does a plan call?
 #
-# `parallelize_module` turns the layers of a model into layers with DTensors. A **plan** says how to divide each
-# layer:
+# `parallelize_module` turns the parameters of a model into DTensors. A **plan** says how to divide each layer:
 #
 # - `ColwiseParallel()` divides the outputs of a linear layer, like the first matrix in lesson 07;
 # - `RowwiseParallel()` divides its inputs, like the second matrix, and adds the summands of the output.
@@ -178,8 +176,8 @@ claim("of the six lines, so many call no collective", len(silent), least=4, most
 lab.code("trials/mesh/model.py", "PlainAttention", "PlainMLP", "PlainBlock")
 
 # %% [markdown] id="plan-predict"
-# Each tensor rank computes its own heads, so the number of heads in the attention must be halved. The program below
-# divides one block with this plan of six lines:
+# Each tensor rank computes its own heads, so the program halves `attention.heads`. It divides one block with this plan
+# of six lines:
 #
 # ```python
 # {
@@ -214,8 +212,9 @@ guess_all_reduces = 4
 # fully_shard(model, mesh=mesh["data"])
 # ```
 #
-# Each wrapped module is gathered by one all-gather. FSDP gathers for forward and again for backward (lesson 11). Only
-# the parameters outside of all blocks stay whole in between, because backward begins with them.
+# One all-gather collects the parameters of each wrapped module. FSDP gathers for forward and again for backward
+# (lesson 11). Only the parameters outside of the blocks stay gathered in between, because backward begins with the
+# head.
 #
 # **Predict.** How many all-gathers does this model call in forward and backward?
 
@@ -343,9 +342,9 @@ claim("largest difference from the serial model, also of a gradient", off, most=
 
 # %% [markdown] id="count-explain"
 # **Explain.** The plan of six lines calls six all-reduces. The two `RowwiseParallel` layers call one each in forward.
-# In backward, the four `ColwiseParallel` layers call one each. Query, key and value share their input, but each of
-# them adds up the gradient of this input separately. If you guessed 4, you counted as in lesson 07. A seventh line
-# makes it four:
+# In backward, the four `ColwiseParallel` layers call one each. Query, key and value share their input, but each layer
+# adds up the gradient of this input separately. If you guessed 4, you counted as in lesson 07. A seventh line brings
+# the count down to four:
 #
 # ```python
 # "attention": PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Replicate())
@@ -354,14 +353,14 @@ claim("largest difference from the serial model, also of a gradient", off, most=
 # The input of the attention is then *one* DTensor. Its three gradients stay `Partial`, autograd adds them, and one
 # all-reduce follows. The results are right in both cases, so only a count shows the difference.
 #
-# The sharded model calls five all-gathers: three in forward, and two in backward for the blocks. If you guessed 6,
-# you gathered the rest of the model twice. The gradients need three reduce-scatters.
+# The sharded model calls five all-gathers: three in forward, and two in backward for the blocks. If you guessed 6, you
+# gathered the rest of the model twice. The gradients take three reduce-scatters.
 #
 # ## How do both tools share one mesh?
 #
-# First `parallelize_module` divides the layers over `mesh["tensor"]`. Then `fully_shard` divides each rank's part
-# over `mesh["data"]`. The order matters, because each tensor rank computes with its part of a layer, and FSDP must
-# gather exactly this part. The next cell shows the parts of a block on rank 0.
+# First `parallelize_module` divides the layers over `mesh["tensor"]`. Then `fully_shard` divides each rank's part over
+# `mesh["data"]`. The order matters, because FSDP must gather exactly the part of a layer with which a tensor rank
+# computes. The next cell shows the parts of a block on rank 0.
 
 # %% id="parts"
 parts = re.findall(r"^(\S+) \((.+)\) is \((.+)\) here", counted.text, re.MULTILINE)
@@ -456,9 +455,9 @@ check.ex11b_parallelize(parallelize_trial)
 # %% [markdown] id="stages-idea"
 # ## A pipeline is a stage and a schedule
 #
-# In `torch.distributed.pipelining`, a **PipelineStage** is this rank's part of the model, and a **schedule** runs
-# it. The schedule splits the batch into micro-batches and sends activations and gradients. The program below runs
-# four stages with eight micro-batches. It counts for how many micro-batches a stage holds activations at once.
+# In `torch.distributed.pipelining`, a **PipelineStage** is a rank's part of the model. A **schedule** splits the batch
+# into micro-batches, runs the stage, and sends activations and gradients. The program below runs four stages with
+# eight micro-batches. It counts for how many micro-batches a stage holds activations at once.
 
 # %% id="stages-file"
 # %%writefile "{lab.work}/run_stages.py"
@@ -532,9 +531,8 @@ claim(
 # ## Which layouts can read a checkpoint?
 #
 # `torch.distributed.checkpoint` saves what each rank holds. For a DTensor, it also writes where this part lies in the
-# whole tensor. The program below saves a model that is divided over 2 × 2 ranks. Then the same program reads the
-# files with a mesh of 4 × 1, which divides no layer over `tensor`, and on a single rank. The models that read start
-# from different weights.
+# whole tensor. The program below saves a model that is divided over 2 × 2 ranks. Then it loads the files into a model
+# with different weights, on a mesh of 4 × 1 and on a single rank.
 #
 # **Predict.** Which of the two layouts gets exactly the saved weights: `"4 x 1"`, `"1 rank"`, `"both"` or
 # `"neither"`?
@@ -615,21 +613,20 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 
 # %% [markdown] id="saved-explain"
 # **Explain.** Both layouts get every bit. If you guessed neither, you assumed that each file belongs to one rank of
-# one layout. But these files contain parts of whole tensors, with names and positions. A rank that reads them looks
-# up which parts overlap its own part, and copies them. On four ranks, a rank has 24 of the 96 rows of `mlp.up` in
-# both layouts, but not the same rows. On 2 × 2, rank 1 has the first half of the second half, rows 48 to 71. On 4 ×
-# 1, it has rows 24 to 47.
+# one layout. But the files contain parts of whole tensors, with names and positions. A rank looks up which parts
+# overlap its own part, and copies them. In both layouts of four ranks, a rank has 24 of the 96 rows of `mlp.up`, but
+# not the same rows. On 2 × 2, rank 1 has the first half of the second half, rows 48 to 71. On 4 × 1, it has rows 24 to
+# 47.
 #
-# The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this whenever the number
-# of devices changes, for example when a node is lost (lesson 16b).
+# The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this when the number of
+# devices changes, for example after a node is lost (lesson 16b).
 
 # %% [markdown] id="names"
 # ## One idea, four names
 #
-# **torchtitan** ([Liang and others, 2024](https://arxiv.org/abs/2410.06511)) is a training program built from exactly
-# these tools. It divides a model with a longer `parallelize` in the same order, first the plan and then
-# `fully_shard`. Its options are sizes of the mesh. Megatron-LM has its own layers, like the layers that you write in
-# lesson 13.
+# **torchtitan** ([Liang and others, 2024](https://arxiv.org/abs/2410.06511)) is a training program built from these
+# tools. It divides a model in the same order, first the plan and then `fully_shard`. Its options are sizes of the
+# mesh. Megatron-LM has its own layers, like the layers that you write in lesson 13.
 #
 # | kind | by hand in this course | torch | [torchtitan](https://github.com/pytorch/torchtitan)'s option | Megatron-LM's option |
 # |---|---|---|---|---|
@@ -640,23 +637,24 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 # | sequence | `GatherTokens` (13) | `SequenceParallel` | `enable_sequence_parallel` | `--sequence-parallel` |
 # | pipeline | schedules (07b, 13) | `PipelineStage`, `Schedule1F1B` | `pipeline_parallel_degree` | `--pipeline-model-parallel-size` |
 # | context | `ContextAttention` (13b) | `context_parallel` | `context_parallel_degree` | `--context-parallel-size` |
+# | experts | `AllToAll` (13c) | `all_to_all_single` | `expert_parallel_degree` | `--expert-model-parallel-size` |
 # | accumulation | `no_sync` (10) | `set_requires_gradient_sync` | by batch sizes | by batch sizes |
 # | checkpoint | slices (16b) | `torch.distributed.checkpoint` | the same | `--ckpt-format torch_dist` |
 #
 # `code/twins/` contains tensor, sharded, pipeline and context parallelism and a checkpoint twice, by hand and with
-# torch's tools. The tests of the course compare both. On GPUs, only `"cpu"` and `"gloo"` change to `"cuda"` and
-# `"nccl"`. The counts and shapes of this lesson stay the same; times do not transfer. PyTorch 2.13 calls the names
-# for tensor parallelism [experimental](https://docs.pytorch.org/docs/2.13/distributed.tensor.parallel.html), and
-# `context_parallel` is in `torch.distributed.tensor.experimental`.
+# torch's tools. On GPUs, `"cpu"` and `"gloo"` change to `"cuda"` and `"nccl"`, and each rank puts its data on its own
+# GPU. Counts and shapes stay the same, and times do not transfer. PyTorch 2.13 calls its tensor parallelism
+# [experimental](https://docs.pytorch.org/docs/2.13/distributed.tensor.parallel.html), and `context_parallel` is in
+# `torch.distributed.tensor.experimental`.
 
 # %% [markdown] id="home"
 # ## To take home
 #
-# - A mesh gives each dimension a name. Each tool gets one dimension.
+# - A mesh names its dimensions, and each tool gets one of them.
 # - A DTensor is divided only over the dimensions with a `Shard`. `Partial` is a sum that PyTorch has not computed
 #   yet.
 # - First `parallelize_module`, then `fully_shard` on each block, then on the model.
-# - A plan can call superfluous collectives although its results are right. Count them with `CommDebugMode`.
+# - A plan with right results can still call superfluous collectives. Count them with `CommDebugMode`.
 # - Divide the number of heads, and keep the norms in the plan.
 # - A checkpoint of DTensors can be read in any layout.
 

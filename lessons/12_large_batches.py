@@ -2,9 +2,9 @@
 # # 12 Large batches
 #
 # With sixteen times the devices, a batch is sixteen times as large, and the same samples make a sixteenth of the
-# steps. Is the model as good afterwards? It can be if the learning rate changes with the batch, but not beyond the
-# **critical batch size**. In this lesson you find both on a model that trains in seconds, and predict from two
-# gradients what a larger batch saves.
+# steps. The model can be as good afterwards if the learning rate changes with the batch, but not beyond the **critical
+# batch size**. In this lesson you find both on a model that trains in seconds, and predict from two gradients what a
+# larger batch saves.
 #
 # | | |
 # |---|---|
@@ -61,8 +61,9 @@ def lines(runs):
 #
 # `code/scale_batch.py` trains the model of lesson 02 with Adam. It sees sixteen letters of a Python program and
 # guesses the next. A run takes 65,536 samples. The rate grows from 0 during the first 4,096 samples (the **warm-up**)
-# and then decays linearly to 0. The **validation loss** is the loss on 2,048 samples of text that is not used for
-# training. A loss of *x* **nats** equals guessing among e<sup>*x*</sup> equally likely letters.
+# and then decays linearly to 0, as [Bergsma and others (2025)](https://arxiv.org/abs/2502.15938) recommend. The
+# **validation loss** is the loss on 2,048 samples that are not used for training. A loss of *x* **nats** equals
+# guessing among e<sup>*x*</sup> equally likely letters.
 #
 # With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, twice as
 # much is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But the mean of
@@ -132,19 +133,19 @@ claim(
 # *Validation loss at the end, mean of three seeds. Initial weights and the order of samples are random.*
 #
 # **Explain.** The best of the three is 4 times the rate. Adam divides each step by the size of past gradients. If
-# gradients are mostly noise, the larger batch has 4 times smaller gradients, so this division alone lets it move 4
-# times as far per step. The steps must go 16 times as far, so a factor of 4 is left for the rate.
+# gradients are mostly noise, the larger batch has 4 times smaller gradients. So this division alone moves the weights
+# 4 times as far along the true gradient. The steps must go 16 times as far, so a factor of 4 is left for the rate.
 #
 # So the rule for Adam is the **root**, rate ∝ √batch, which [Malladi and others
 # (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD does not divide, so its rule is *linear*. With
 # Adam, the linear rule gives the row of 16 times the rate.
 #
-# **Tune the small batch first.** The rule relates the best rates of two batches. Suppose that the small batch trains
-# with half its best rate. In the table, the linear rule then leads to 8 times the rate and the root to 2 times, and
-# the linear rule ends lower.
+# **Tune the small batch first.** The rule relates the *best* rates of two batches. If the small batch trains with half
+# its best rate, the linear rule leads to 8 times the rate and the root to 2 times. In the table, 8 times ends lower
+# than 2 times, so the wrong rule seems right.
 #
 # The root is disputed, too. [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best rate first
-# rises with the batch and then falls. So begin with a rule, and then tune the rate for your batch and schedule.
+# rises with the batch and then falls. So begin with a rule, then tune the rate for your batch and schedule.
 #
 # At the beginning, Adam has seen few gradients and divides by a poor estimate. What does it cost to leave out the
 # warm-up, at 8 times the rate?
@@ -171,11 +172,11 @@ cold = by_seed["no warm-up"].mean() - by_seed["warm-up"].mean()
 claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="nats")
 
 # %% [markdown] id="warm-explain"
-# Without a warm-up the mean loss is higher, but the difference varies much between seeds. So do not compare two
-# trainings by one seed each.
+# Without a warm-up the mean loss is higher, but the difference varies much between seeds. One seed each is not enough
+# to compare two trainings.
 #
 # Even with their best rate, batches of 256 end higher than batches of 16. Both rules assume gradients that are mostly
-# noise, so they fail when the batch has averaged the noise away. The lesson measures below where this happens.
+# noise, so they fail when the batch has averaged the noise away. You measure below where this happens.
 
 # %% [markdown] id="only-idea"
 # ## Does a larger rate help without a larger batch?
@@ -184,8 +185,8 @@ claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="n
 # constant rate for batches of 16 is about 0.002.
 #
 # **Predict.** You train with batches of 16 again, but with 16 times this rate. After 65,536 samples, has the model
-# learned `"more"` than with the rate of 0.002, `"less"`, or `"nothing but frequencies"`, that is, how often each
-# letter occurs?
+# learned `"more"` than with the rate of 0.002, `"less"`, or only how often each letter occurs,
+# `"nothing but frequencies"`?
 
 # %% id="only-guess"
 ### BEGIN SOLUTION
@@ -240,14 +241,13 @@ claim(
 )
 
 # %% [markdown] id="only-explain"
-# **Explain.** A small batch has as much noise as before, and each step now follows the noise further. With 4 times
-# the rate, the weights stay further from the optimum. With 16 times the rate, they move so far that unit after unit
-# dies: its `ReLU` outputs zero for every text, so it gets no gradient and never recovers. In the end a whole layer is
-# dead, and only the biases behind it can learn how frequent each letter is.
+# **Explain.** A small batch has as much noise as before, and each step now follows the noise further. With 4 times the
+# rate, the weights stay further from the optimum. With 16 times the rate, they move so far that unit after unit dies:
+# its `ReLU` outputs zero for every text, so it gets no gradient and never recovers. In the end a whole layer is dead,
+# and only the biases behind it still learn.
 #
-# Adam's steps are hardly longer than the rate, so the loss stays finite. A step of plain SGD is as long as the rate
-# times the gradient, and the gradient grows with the weights. If the rate is too high, a training with SGD
-# **diverges**:
+# Adam changes a weight by hardly more than the rate, so the loss stays finite. A step of plain SGD is the rate times
+# the gradient, and the gradient grows with the weights. If the rate is too high, SGD **diverges**:
 
 # %% id="only-sgd"
 diverged = lab.submit(constant("sgd", optimizer="sgd", lr=64))
@@ -264,9 +264,8 @@ claim("steps that SGD completes before it diverges", 100 * completed, most=50, u
 # %% [markdown] id="same-idea"
 # ## How many samples does a larger batch need for the same loss?
 #
-# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the root of the batch. The loss to reach is
-# the loss of batches of 16 after half of their samples. The run with 1,024 takes twice as many samples, because
-# otherwise it would not reach this loss.
+# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the root of the batch. The loss to reach is the
+# loss of batches of 16 after half of their samples. The run with 1,024 takes twice as many samples to reach it.
 #
 # **Predict.** By what factor does the batch of 1,024 need more **samples** than the batch of 16? The factor is 1 if
 # each sample is worth the same in both.
@@ -333,7 +332,7 @@ claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, u
 #
 # Let *G* be the true gradient, over all possible samples. The gradient *g* of a batch is a mean over *B* random
 # samples, so it is *G* plus noise. The variance of a single sample, summed over all parameters, is tr(Σ), and the
-# variance of *g* is tr(Σ)/*B*. Noise points in random directions, so on average it makes the gradient *longer*:
+# variance of *g* is tr(Σ)/*B*. Noise has random directions, so on average it makes the gradient *longer*:
 #
 # $$\text{mean of } |g_B|^2 = |G|^2 + \frac{\operatorname{tr}\Sigma}{B}$$
 #
@@ -341,12 +340,12 @@ claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, u
 #
 # $$\operatorname{tr}\Sigma = \frac{|g_b|^2 - |g_B|^2}{1/b - 1/B} \qquad\qquad |G|^2 = \frac{B\,|g_B|^2 - b\,|g_b|^2}{B - b}$$
 #
-# With several devices, a rank's gradient belongs to a small batch before the all-reduce and to a large batch after
-# it. With accumulation, use one micro-batch and the sum of all. The run with batches of 256 had micro-batches of 64,
-# and logged the mean of both squared lengths.
+# With several devices, a rank's gradient belongs to a small batch before the all-reduce and to a large batch after it.
+# With accumulation, use one micro-batch and the sum of all. The run with batches of 256 had micro-batches of 64, and
+# logged both mean squared lengths.
 #
-# The ratio **tr(Σ) / |G|²** is the **simple noise scale**. It is a number of samples: in a batch of this size, the
-# noise is as long as the gradient.
+# The ratio **tr(Σ) / |G|²** is the **simple noise scale**, a number of samples. In a batch of this size, the noise is
+# as long as the gradient.
 #
 # **Predict.** Is the noise scale larger at the beginning of a training or at the end, and how many samples is it at
 # the end? Batches of 256 ended slightly higher than batches of 16.
@@ -397,16 +396,16 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 # *Dotted: a batch of 256. While the curve is below this line, the true gradient of such a batch is longer than its
 # noise.*
 #
-# **Explain.** The noise scale is larger at the end. In the first steps all samples agree that blanks and `e` are
-# frequent and most signs are rare. Later, samples disagree about what is left to learn. So |*G*|² falls steeply at
-# first, while the noise hardly changes. After that, both numbers only fluctuate.
+# **Explain.** The noise scale is larger at the end. In the first steps all samples teach the same: blanks and `e` are
+# frequent and most signs are rare. Later, the gradients of different samples point in different directions. So |*G*|²
+# falls steeply at first, while the noise hardly changes. After that, both numbers only fluctuate.
 #
 # Other tasks have larger noise scales: about a thousand samples for handwritten digits, tens of thousands for
 # ImageNet, millions for a game of strategy ([McCandlish and others, 2018](https://arxiv.org/abs/1812.06162)).
 #
 # Whether the noise scale predicts the critical batch is disputed, so take it as a first estimate. [Merrill and others
-# (2025)](https://arxiv.org/abs/2505.23971) criticise its strong assumptions. They measure that the critical batch of
-# language models is near 0 at first, grows fast and then levels off, alike for 1 and 7 billion parameters. Their
+# (2025)](https://arxiv.org/abs/2505.23971) criticise its strong assumptions. In their measurements, the critical batch
+# of language models is near 0 at first, grows fast and then levels off, alike for 1 and 7 billion parameters. Their
 # **batch-size warm-up** begins with small batches and saves 43 % of the steps. [Zhang and others
 # (2024)](https://arxiv.org/abs/2410.21676) find that the critical batch grows with the amount of data and hardly with
 # the model.
@@ -421,14 +420,14 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 #
 # Here *S* is the number of steps to a loss, and *B*<sub>c</sub> = tr(Σ)/|*G*|² is the **critical batch**. The number
 # of samples is *S B* = *S*<sub>min</sub> (*B* + *B*<sub>c</sub>). Far below *B*<sub>c</sub>, twice the batch halves
-# the steps and costs no more samples. Far above it, twice the batch costs twice the samples and saves no steps. At
-# *B*<sub>c</sub>, steps and samples are twice their minimum.
+# the steps and costs no more samples. Far above it, twice the batch costs twice the samples and saves hardly any
+# steps. At *B*<sub>c</sub>, steps and samples are twice their minimum.
 #
 # The derivation assumes SGD, equal curvature in all directions, and the best rate for each batch. Measurements with
 # Adam have the same shape and a similar *B*<sub>c</sub>.
 #
-# The next cell takes the noise of the run with batches of 256. For each part of this run, the law says how many steps
-# another batch takes.
+# The next cell takes the noise of the run with batches of 256. For each part of this run, the law gives the steps of
+# another batch.
 #
 # **Predict.** By what factor do batches of 16 need more steps than batches of 256 to the same loss? Use the law with
 # *B*<sub>c</sub> = 300, roughly the mean of the noise scale over the run.
@@ -477,8 +476,8 @@ for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
 # %% [markdown] id="cost-explain"
 # **Explain.** The noise of one run predicted the steps of three other runs to within about 40 %. If you guessed 16,
 # you assumed that every sample is worth the same. On the left of the figure, a larger batch saves time, and on the
-# right it only costs samples. The bend between them is at the critical batch, here a few hundred samples. Batches of
-# 256 are near it, so no rule for the rate could have helped.
+# right it only costs samples. The bend is at the critical batch, here a few hundred samples. Batches of 256 are near
+# it, so not even their best rate makes up for the missing steps.
 #
 # If you have more devices than the critical batch can use, do not enlarge the batch. Use them to share layers
 # (lessons 07 and 07b) or to train another model.
@@ -486,8 +485,8 @@ for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
 # %% [markdown] id="over-idea"
 # ## When the samples run out
 #
-# So far, samples never ran out. **Predict.** A training with batches of 64 learns only from the first 6,000 letters,
-# so it sees each letter about ten times. What happens to its *validation* loss?
+# **Predict.** A training with batches of 64 learns only from the first 6,000 letters, so it sees each letter about ten
+# times. What happens to its *validation* loss?
 
 # %% id="over-guess"
 ### BEGIN SOLUTION
@@ -632,8 +631,8 @@ sixteen_run.watch()
 check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# The batch size counts the samples of all ranks, so each rank has 64. More devices do not change what is learned: but
-# for rounding, one device with batches of 256 has the same loss. The log also contains what the noise scale needs,
+# The batch size counts the samples of all ranks, so each rank has 64. More devices do not change what is learned: one
+# device with batches of 256 has the same loss, except for rounding. The log also contains what the noise scale needs,
 # gradients of 64 samples before the all-reduce and of 256 samples after it.
 
 # %% [markdown] id="challenge" tags=["exercise"]
@@ -645,8 +644,7 @@ check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 #
 # - With *k* times the batch, use √*k* times the best rate for Adam and *k* times for SGD, both with a warm-up. Tune
 #   the small batch first, and the schedule together with the rate.
-# - This holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it, a larger batch costs samples and saves few
-#   steps.
+# - This holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it, a larger batch saves few steps.
 # - To measure the noise scale, average the squared gradient lengths of two batch sizes first, then divide. It grows
 #   steeply at first and estimates the critical batch.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): steps and samples cannot both be minimal.

@@ -2,7 +2,7 @@
 # # 13c Experts
 #
 # Most of today's large models are **mixtures of experts**. Each layer has many MLPs, the experts, and each token uses
-# only a few of them. Such a model has many parameters but needs little arithmetic. Its cost is a new kind of
+# only a few of them. Such a model has many parameters but needs little arithmetic. The price is a new kind of
 # communication, because every token must be sent to its experts. In this lesson you train a small mixture, keep its
 # experts equally busy, and write the exchange of tokens over four ranks.
 #
@@ -33,13 +33,12 @@ text.write_text("".join(map(inspect.getsource, (argparse, ast, difflib, inspect,
 # ## How many parameters does a token use?
 #
 # A mixture replaces the MLP of a layer. Its **router** is a small matrix that gives each token a score for every
-# expert. The token goes to the *k* experts with the highest scores, which is called **top-k** routing. The results of
-# these experts are added up, weighted by the scores. Attention, norms and embeddings stay as they are, and every
-# token uses them.
+# expert. In **top-k** routing, the token goes to the *k* experts with the highest scores. Their results are added up,
+# weighted by the scores. Attention, norms and embeddings stay as they are, and every token uses them.
 #
-# The **total** parameters must be in memory. The **active** parameters are those that one token uses, and they
-# determine the FLOPs. Mixtral 8×7B has 46.7 billion parameters. Each layer has 8 experts, and a token uses 2 of them
-# ([Mistral AI, 2024](https://arxiv.org/abs/2401.04088)). The experts have 45.1 billion parameters together.
+# The **total** parameters must be in memory. One token uses the **active** parameters, and they determine the FLOPs.
+# Mixtral 8×7B has 46.7 billion parameters. Each layer has 8 experts, and a token uses 2 of them ([Mistral AI,
+# 2024](https://arxiv.org/abs/2401.04088)). All experts together have 45.1 billion parameters.
 #
 # **Predict.** What percentage of all parameters is active?
 
@@ -85,9 +84,9 @@ claim(
 )
 
 # %% [markdown] id="active-explain"
-# **Explain.** A token uses a quarter of the experts, 11.3 billion parameters, and all 1.6 billion other parameters.
-# So 12.9 billion parameters are active, which is more than a quarter of all. Newer models have more and smaller
-# experts. A token of DeepSeek-V3 uses 8 of 256 experts and a **shared expert**, which every token uses ([DeepSeek,
+# **Explain.** A token uses a quarter of the experts, 11.3 billion parameters, and all 1.6 billion other parameters. So
+# 12.9 billion are active, more than a quarter. Newer models have more and smaller experts. A token of DeepSeek-V3 uses
+# 8 of 256 experts and a **shared expert**, which every token uses ([DeepSeek,
 # 2024](https://arxiv.org/abs/2412.19437)).
 #
 # The rule 6 × parameters × tokens for training FLOPs holds for the active parameters. The memory for weights,
@@ -97,13 +96,13 @@ claim(
 # ## Does the router keep its experts busy?
 #
 # The program below trains a mixture of 8 experts of width 64, with top-2 routing, to guess the next letter of a text.
-# For comparison it trains two dense models: one with the arithmetic of two experts (width 128), and one with the
-# parameters of all eight (width 512). The weights are random at first, so all experts are chosen about equally often.
+# For comparison it trains two dense models: width 128 has the arithmetic of two experts, and width 512 the parameters
+# of all eight. The weights are random at first, so all experts are chosen about equally often.
 #
-# Only the loss of the model trains the router. There are two remedies if the experts become unequally busy.
+# Only the loss of the model trains the router. If the experts become unequally busy, there are two remedies.
 #
-# - **A balancing loss** multiplies the share of choices of each expert by its mean score and adds up the products.
-#   The sum is smallest if all shares are equal. It is added to the loss of the model, times a coefficient.
+# - **A balancing loss** multiplies the share of choices of each expert by its mean score and adds up the products. The
+#   sum is smallest if all shares are equal. Times a coefficient, it is added to the loss.
 # - **A balancing bias** is added to the scores only when experts are chosen. After each step, the bias of an expert
 #   with too few tokens rises by a fixed amount, and the bias of an expert with too many tokens falls.
 #
@@ -281,18 +280,21 @@ claim(
 # *A value of 1 is an equal share. The first point is the first step. Each other point is the mean of the steps since
 # the previous point.*
 #
-# **Explain.** In the first steps, an expert that is chosen often learns more. Its results become better, so the
-# router chooses it even more often. Later the other experts partly catch up. After 240 steps the busiest expert still
-# gets about twice its share, and the idlest expert gets less than half. An expert without tokens **starves**: its
-# parameters fill memory and do not learn. Both remedies keep the shares close to equal, and the loss does not suffer.
+# **Explain.** In the first steps, an expert that is chosen often learns more. Its results improve, so the router
+# chooses it even more often. Later the other experts partly catch up. After 240 steps the busiest expert still gets
+# about twice its share, and the idlest gets less than half. An expert without tokens **starves**: its parameters fill
+# memory and do not learn. Both remedies keep the shares close to equal, and the loss does not suffer.
 #
 # With the same arithmetic, the mixture reaches a lower loss than the dense model of width 128. The dense model of
-# width 512 does four times the arithmetic and reaches a lower loss still. The loss of the mixture lies between the
-# losses of these two models. The bias is the main remedy of DeepSeek-V3, because the gradients of a balancing loss
-# also change the other weights of the model ([Wang and others, 2024](https://arxiv.org/abs/2408.15664)).
+# width 512 does four times the arithmetic and reaches a lower loss still. The bias is the main remedy of DeepSeek-V3,
+# because the gradients of a balancing loss also change the other weights of the model ([Wang and others,
+# 2024](https://arxiv.org/abs/2408.15664)).
 #
 # Balance also determines the time of a step. If experts are on different devices, every device waits for the busiest
-# expert. If this expert has twice the mean number of tokens, the experts take twice as long.
+# expert. If it has twice the mean number of tokens, the experts take twice as long. Early mixtures gave each expert a
+# fixed **capacity** and dropped the tokens above it ([Fedus and others, 2021](https://arxiv.org/abs/2101.03961)).
+# Today most layers are **drop-less**, like those of this lesson: each expert takes all of its tokens ([Gale and
+# others, 2022](https://arxiv.org/abs/2211.15841)).
 #
 # > **Exercise 13c.1** — Write `new_bias(bias, tokens, rate)`, which returns the bias for the next step. `bias` and
 # > `tokens` are lists with one number for each expert. The check applies your function to a router that strongly
@@ -321,15 +323,15 @@ check.ex13c_bias(new_bias)
 # 1. **Dispatch**: each rank sends a copy of each token to the rank of every expert that the token chose.
 # 2. **Combine**: each expert sends its results back, and the token's rank adds them up.
 #
-# Both are an **all-to-all**: each rank sends a different piece to every other rank. The pieces have different sizes,
-# so the ranks first tell each other the numbers of tokens.
+# Both are an **all-to-all**: each rank sends a different piece to every other rank. The sizes of the pieces differ, so
+# the ranks first exchange the numbers of tokens.
 
 # %% id="exchange-moves"
 show.moving.collective("all-to-all", ranks=4)
 
 # %% [markdown] id="exchange-predict"
-# In a forward pass, a token with top-2 routing has two copies. A copy stays on its rank if the chosen expert is
-# there. Let the unit be the bytes of one token, that is hidden size × bytes per number.
+# In a forward pass, a token with top-2 routing has two copies. A copy stays on its rank if the chosen expert is there.
+# The unit is the bytes of one token, hidden size × bytes per number.
 #
 # **Predict.** With 8 experts on four ranks, how many units does a token send over links in one layer, in dispatch and
 # combine together? Assume that all experts are chosen equally often.
@@ -378,8 +380,8 @@ claim(
 # %% [markdown] id="exchange-explain"
 # **Explain.** If both copies were sent to another rank and back, this would be four units. In one of four cases the
 # chosen expert is on the token's own rank. So 2 × 2 × 3/4 = 3 units are sent. The backward pass sends three more,
-# because gradients travel the same routes in the opposite direction. With many expert ranks nearly all copies leave
-# their rank, and a token sends 4 × *k* units in a step.
+# because gradients travel the same routes backwards. With many expert ranks nearly all copies leave their rank, and a
+# token sends 4 × *k* units in a step.
 #
 # ## Do more tokens per device hide the exchange?
 #
@@ -417,16 +419,15 @@ claim(
 )
 
 # %% [markdown] id="width-explain"
-# **Explain.** Each token must be sent, so the exchange per token stays the same. The arithmetic per token stays the
-# same, too, so more tokens per device do not hide the exchange. A larger **width of an expert** does. Compare the
-# FLOPs and the bytes of one copy, with hidden size *h*, expert width *f* and SwiGLU's three matrices:
+# **Explain.** Exchange and arithmetic per token both stay the same, so more tokens per device do not hide the
+# exchange. A larger **width of an expert** does. Compare the FLOPs and the bytes of one copy, with hidden size *h*,
+# expert width *f* and SwiGLU's three matrices:
 #
 # - arithmetic, forward and backward: 3 passes × 3 matrices × 2*hf* = 18*hf* FLOPs
 # - exchange in bf16, there and back, forward and backward: 4 × 2*h* = 8*h* bytes
 #
 # That is 18*hf* / 8*h* = 2.25 *f* FLOPs for each byte that a rank sends. Compare this number with the device's FLOP/s
 # divided by the bytes per second of its link. If 2.25 *f* is larger, the exchange takes less time than the experts.
-# If it is smaller, the exchange takes longer.
 #
 # The next cell compares models with an H100 that does 400 TFLOP/s, as good training runs do. Its NVLink carries 450
 # GB/s in each direction ([NVIDIA, 2023](https://www.nvidia.com/en-us/data-center/h100/)). A network adapter of 400
@@ -475,8 +476,9 @@ claim(
 # *b* = 2 and *q* = 3 this is the rule above.
 #
 # The program below measures both in forward on four ranks. Each rank exchanges 1,024 copies there and back, and
-# computes as many copies with experts of three widths. They have two matrices, and a number has 4 bytes. Half of the
-# copies cross to the other node. As two ranks share the link, *W* is the whole link for *all* copies of a rank.
+# computes as many copies with experts of three widths. They have two matrices, and a number has 4 bytes. Half of a
+# rank's copies cross to the other node, over a link that two ranks share. So the link carries as many copies as one
+# rank has, and *W* is the whole link.
 
 # %% id="hide-file"
 # %%writefile "{lab.work}/time_experts.py"
@@ -569,13 +571,12 @@ if lab.site.box:
 
 # %% [markdown] id="hide-explain"
 # **Explain.** Experts of width 128 take less time than the exchange, and experts of width 2,048 take more. The rule
-# lies near the measured width. It leaves out latency, and it counts the first 128 KiB that the link of the box sends
-# without delay.
+# lies near the measured width. It leaves out latency, and ignores that the box sends the first 128 KiB without delay.
 #
 # ## Six rules, one number
 #
 # Each kind of parallelism sends something while a device computes. *C* / *W*, the FLOPs for each byte of the link,
-# limits all six. The table lists how much each kind needs, so that the message takes no longer than the computing that
+# limits all six. The table lists what each kind needs, so that the message takes no longer than the computation that
 # can hide it. A number has *b* bytes.
 #
 # | kind | lesson | at least | of |
@@ -631,12 +632,11 @@ claim(
 # %% [markdown] id="link-idea"
 # ## Inside a node or across nodes?
 #
-# A group of two expert ranks can lie inside a node or across two nodes. The program below exchanges 4 MiB between two
-# ranks, in both ways. In lesson 04 you measured the two kinds of links.
+# The program below exchanges 4 MiB between two ranks, inside a node and across two nodes.
 #
-# The program also compares gradients. It computes a mixture in the simplest way. An all-gather gives all tokens to
-# every rank, and each rank computes the copies for its own experts. A sum over the ranks combines the results. Then
-# the program compares the gradients on each rank with the gradients on a single device that has all tokens.
+# It also computes a mixture in the simplest way. An all-gather gives all tokens to every rank, each rank computes the
+# copies for its own experts, and a sum over the ranks combines the results. Then the program compares the gradients on
+# each rank with the gradients on a single device that has all tokens.
 #
 # **Predict.** After `backward()`, which gradients are incomplete on a rank: those of the `"router"`, of the
 # `"experts"`, of `"both"`, or of `"none"`?
@@ -746,13 +746,12 @@ claim(
 # %% [markdown] id="link-explain"
 # **Explain.** All copies for an expert are computed on its rank, whichever rank they come from. So its gradient is
 # complete after the backward pass. A sum over the ranks would add up the gradients of *different* experts. The router
-# is on all ranks, and each rank has seen only its own tokens, so the router's gradient needs the all-reduce of data
+# is on all ranks, and each rank has seen only its own tokens, so its gradient needs the all-reduce of data
 # parallelism. If an expert is on several ranks, its gradient is summed over these ranks.
 #
 # The exchange across nodes takes several times as long as inside a node. Expert parallelism therefore stays inside a
-# node or an NVL72 rack if possible, like tensor parallelism. Its size is independent of the tensor-parallel size. In
-# Megatron-LM, `--expert-model-parallel-size` sets how many ranks share the experts, and
-# `--expert-tensor-parallel-size` splits each expert.
+# node or an NVL72 rack if possible, like tensor parallelism. In Megatron-LM, `--expert-model-parallel-size` sets how
+# many ranks share the experts, and `--expert-tensor-parallel-size` splits each expert.
 #
 # ## Write dispatch and combine
 #
@@ -868,6 +867,8 @@ check.ex13c_experts(experts_trial)
 # - Mistral AI, 2024, Mixtral: [arXiv 2401.04088](https://arxiv.org/abs/2401.04088)
 # - DeepSeek, 2024, DeepSeek-V3: [arXiv 2412.19437](https://arxiv.org/abs/2412.19437)
 # - Wang and others, 2024, balancing without a loss: [arXiv 2408.15664](https://arxiv.org/abs/2408.15664)
+# - Fedus and others, 2021, Switch Transformers: [arXiv 2101.03961](https://arxiv.org/abs/2101.03961)
+# - Gale and others, 2022, MegaBlocks: [arXiv 2211.15841](https://arxiv.org/abs/2211.15841)
 # - NVIDIA, 2023, H100: [data sheet](https://www.nvidia.com/en-us/data-center/h100/)
 
 # %% id="clean"

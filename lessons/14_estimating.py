@@ -2,9 +2,9 @@
 # # 14 Estimating
 #
 # Large trainings are planned on paper before anyone pays for a device-hour. One page of arithmetic gives the
-# parameters, the FLOPs, the days and the memory. In this lesson you estimate published models and find the mistakes
-# in somebody else's estimate. Then you predict a run on your own cluster, run it, and explain the difference. At the
-# end you see how accurate your guesses were throughout the course.
+# parameters, the FLOPs, the days and the memory. In this lesson you estimate published models and find the mistakes in
+# another person's estimate. Then you predict a run on your own cluster, run it, and explain the difference. At the end
+# you see how accurate your guesses were throughout the course.
 #
 # | | |
 # |---|---|
@@ -57,7 +57,7 @@ else:
 #
 # $$P = 12\,l\,h^2 \left(1 + \frac{13}{12\,h} + \frac{V + s}{12\,l\,h}\right)$$
 #
-# **Predict.** A model has 40 layers of width 6144, a vocabulary of 50 257 tokens and sequences of 1024 tokens. How
+# **Predict.** A model has 40 layers of width 6144, a vocabulary of 50,257 tokens and sequences of 1024 tokens. How
 # many billion parameters does it have? Use only the largest term, 12 *l h*².
 
 # %% id="parameters-guess"
@@ -112,7 +112,7 @@ claim("parameters that the formula leaves out, twice the width", missing, least=
 # %% [markdown] id="count-explain"
 # **Explain.** Counting is exact, so the difference of 256 is not rounding. It is twice the width of this model:
 # the norm after the last layer has a factor and a shift, and the usual formula leaves it out. Many programs also
-# round the vocabulary up to a multiple of 128, for example from 50 257 to 50 304, because matrices of such sizes
+# round the vocabulary up to a multiple of 128, for example from 50,257 to 50,304, because matrices of such sizes
 # are multiplied faster.
 
 # %% [markdown] id="flops-idea"
@@ -225,10 +225,10 @@ print(
 )
 
 # %% [markdown] id="achieved-explain"
-# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and nobody reaches 80 %. An H100
+# **Explain.** The run reached 49 % of the peak. On an A100, half is a good result, and no run reaches 80 %. An H100
 # multiplies matrices three times as fast, but its memory and links are not three times as fast, so 40 % is a good
-# result. Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on up to
-# 16,384 H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
+# result. Meta reports 38 to 43 % for [Llama 3 405B](https://arxiv.org/abs/2407.21783), trained in 2024 on up to 16,384
+# H100 GPUs. Use the **dense** peak of an H100, 989 TFLOP/s. [NVIDIA's
 # page](https://www.nvidia.com/en-us/data-center/h100/) prints twice as much, which holds only for matrices that are
 # half zeros.
 #

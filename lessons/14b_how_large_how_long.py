@@ -2,14 +2,14 @@
 # # 14b How large, how long
 #
 # Lesson 14 computes how long a training takes if you know the model and the number of tokens. But how do you choose
-# the model and the tokens? You cannot try out trainings of a month, so the choice rests on experiments of a day. In
-# this lesson you find a learning rate on a narrow model and use it for a wide model. You find the best model for five
-# small budgets and predict the loss of a sixth. Then you learn what to do if there are too few tokens, and how to
-# pack short documents into rows.
+# the two? You cannot try out trainings of a month, so the choice rests on experiments of a day. In this lesson you
+# find a learning rate on a narrow model and use it for a wide model. You fit a **scaling law** to five small budgets
+# and predict the loss of a sixth. Then you learn what to do if there are too few tokens, and how to pack short
+# documents into rows.
 #
 # | | |
 # |---|---|
-# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss from smaller trainings, with its error; carry a learning rate over to a wider model; say how often a training sees each token; pack documents with the right positions, mask and loss |
+# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss from smaller trainings by a scaling law, with its error; carry a learning rate over to a wider model; say how often a training sees each token; pack documents with the right positions, mask and loss |
 # | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 12 and 14 |
@@ -129,9 +129,9 @@ claim(
 )
 
 # %% [markdown] id="rate-explain"
-# **Explain.** In the **standard** parametrisation, the best rate falls with the width. It does not fall by the whole
-# factor of 16, because only the hidden matrices have *w* inputs. If you guessed 1, you assumed that the best rate
-# does not depend on the model.
+# **Explain.** In the **standard** parametrisation, the best rate falls with the width. It may fall by less than 16,
+# because the first matmul has the same number of inputs at every width. If you guessed 1, you assumed that the best
+# rate does not depend on the model.
 #
 # The **maximal update parametrisation**, muP or µP ([Yang and others, 2022](https://arxiv.org/abs/2203.03466)), builds
 # this dependence into the model. The class `Copies` of the program makes these choices:
@@ -143,22 +143,21 @@ claim(
 # | scores | sum over *w* | sum over *w*, times 16 / *w* |
 #
 # With muP a step changes every output by about the same amount at any width, so the best rate stays the same. You can
-# find it on a narrow model, which costs a fraction of a wide model. The authors tuned a model of 40 million
-# parameters and used the result for 6.7 billion. muP covers only the *width*. Depth, batch size and the number of
-# steps need other rules (lesson 12).
+# find it on a narrow model, at a fraction of the cost. The authors tuned a model of 40 million parameters and used the
+# result for 6.7 billion. muP covers only the *width*. Depth, batch size (lesson 12) and the number of steps need other
+# rules.
 
 # %% [markdown] id="size-idea"
 # ## How much larger is the best model if the budget is 16 times larger?
 #
 # From here on, all models use muP and one rate of 0.032. It is lower than the best rate above, because longer
-# trainings prefer lower rates. Lesson 14 counted 6 FLOPs for each parameter and token, so a
-# training of *N* parameters and *D* tokens costs
+# trainings prefer lower rates. By lesson 14, a training of *N* parameters and *D* tokens costs
 #
 # $$C = 6\,N\,D$$
 #
 # A budget of *C* FLOPs is enough for a large model that sees few tokens or for a small model that sees many. Here *N*
-# counts the weights of the matmuls, 256 *w* + 3 *w*². The next cell tries several widths for each of five budgets.
-# Each training has its own warm-up and decay.
+# counts the weights of the matmuls, 256 *w* + 3 *w*². The next cell tries several widths for each of five budgets,
+# each with its own warm-up and decay.
 #
 # **Predict.** The largest budget is 16 times the smallest. By what factor is its best model larger?
 
@@ -228,8 +227,7 @@ times_the_size = found["parameters"].iloc[-1] / found["parameters"].iloc[0]
 claim("best size with 16 times the budget", times_the_size, least=1.6, most=10, unit="times")
 
 # %% [markdown] id="size-explain"
-# *Each curve is one budget. On the left are small models with many tokens, and on the right are large models with
-# few.*
+# *Each curve is one budget. On the left are small models with many tokens.*
 #
 # **Explain.** If you guessed 16, you spent the whole budget on size, and the model sees no more tokens than before.
 # If you guessed 1, you spent everything on tokens. The loss is high at both ends of a curve: a small model cannot
@@ -245,13 +243,13 @@ claim("best size with 16 times the budget", times_the_size, least=1.6, most=10, 
 # %% [markdown] id="loss-idea"
 # ## Which loss will four times the largest budget reach?
 #
-# The best losses fall with every doubling of the budget, and each doubling gains a little less than the one before. A
-# **power law** above a floor *E* describes such a curve well. No model of this kind can reach a loss below *E*:
+# The best losses fall with every doubling of the budget, but by less and less. A **scaling law** describes this curve.
+# It is a **power law** above a floor *E*, and no model of this kind can reach a loss below *E*:
 #
 # $$L(C) = E + A\,C^{-\alpha}$$
 #
 # **Predict.** The sixth budget is 16 × 10<sup>9</sup> FLOPs, four times the largest. Which loss will its best model
-# reach? The next cell prints the best losses and what each doubling gained.
+# reach? The next cell prints the best losses and the gain of each doubling.
 
 # %% id="loss-table"
 pd.DataFrame({"best loss": found["loss"], "gain": -found["loss"].diff()}).round(3)
@@ -353,15 +351,16 @@ claim(
 )
 
 # %% [markdown] id="loss-explain"
-# **Explain.** The power law predicts the sixth loss well. The straight line through the last two budgets predicts far
-# too low a loss, because each *doubling* of compute gains less than the previous doubling. So an improvement at a
-# small budget proves little until you know how it changes with the budget.
+# **Explain.** The power law comes close to the sixth loss. The straight line through the last two budgets predicts far
+# too low a loss, because it assumes that every FLOP gains as much as the last. But each doubling adds twice as many
+# FLOPs as the previous one and gains less. So an improvement at a small budget proves little until you know how it
+# changes with the budget.
 
 # %% [markdown] id="day-idea"
 # ## What does an experiment of a day say about a run of a month?
 #
 # The sixth budget is only 4 times the largest of the five. Two things make a prediction uncertain. **Seeds** are
-# noise: the same training ends at a different loss if the initial weights or the order of the samples change. And the
+# noise: the same training ends at a different loss with other initial weights or another order of samples. And the
 # **law** is fitted to few points. The next cell leaves out each of the five budgets in turn and fits again. It
 # predicts the loss for the sixth budget, and for budgets 1000 and 1,000,000 times as large.
 
@@ -386,13 +385,13 @@ claim(
 )
 
 # %% [markdown] id="day-explain"
-# All these laws fit the points that you measured, and they nearly agree about the sixth budget. For larger budgets
-# they disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine.
-# Real laboratories extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs
-# and extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55
-# trillion tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To reduce the error, use budgets that are
-# far apart, several seeds, the same tokenizer, and the best rate at every width. If two recipes differ by less than
-# two seeds of one recipe, you cannot say which recipe is better.
+# All these laws fit the measured points, and they nearly agree about the sixth budget. For larger budgets they
+# disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine. Large
+# trainings extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
+# extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55 trillion
+# tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To reduce the error, use budgets that are far apart,
+# several seeds, the same tokenizer, and the best rate at every width. If two recipes differ by less than two seeds of
+# one recipe, you cannot say which recipe is better.
 #
 # **Why are today's models trained on more tokens?** You pay for training once, but you pay for **inference** with
 # every answer: 2 *N* FLOPs for each token that is read or written. A smaller model that sees more tokens than the
@@ -404,8 +403,8 @@ claim(
 # ## What happens if the tokens run out?
 #
 # If you have fewer tokens than the budget allows, the training reads them several times, and each time is an
-# **epoch**. The next cell trains the same model four times with the same number of tokens. Only the length of the
-# text differs, so that the trainings read it 1, 4, 16 or 64 times.
+# **epoch**. The next cell trains the same model four times with equally many tokens. Only the length of the text
+# differs: the trainings read it 1, 4, 16 or 64 times.
 #
 # A model that knew only how frequent each letter is would reach a loss of about 3.2 nats here.
 #
@@ -441,15 +440,15 @@ claim("4 epochs minus one", after[4] - after[1], least=0.03, most=0.4, unit="nat
 claim("64 epochs minus frequencies", after[64] - frequencies, least=0.5, unit="nats")
 
 # %% [markdown] id="again-explain"
-# **Explain.** With 64 epochs the model memorises its 938 letters. On other text it makes wrong predictions with high
-# confidence. So its validation loss is higher than the loss of a model that knows only frequencies. Four epochs of
-# 15,000 letters raise the loss a little. For models of up to 9 billion parameters, Muennighoff and others
-# ([2023](https://arxiv.org/abs/2305.16264)) find that up to four epochs are nearly as good as new tokens. Each
-# further repetition is worth less, until more repetitions bring nothing.
+# **Explain.** With 64 epochs the model memorises its 938 letters and predicts other text wrongly with high confidence.
+# So its validation loss is higher than the loss of a model that knows only frequencies. Four epochs of 15,000 letters
+# raise the loss a little. For models of up to 9 billion parameters, Muennighoff and others
+# ([2023](https://arxiv.org/abs/2305.16264)) find that up to four epochs are nearly as good as new tokens. Each further
+# repetition is worth less, until more repetitions bring nothing.
 #
 # Tokens are also repeated in a **mixture** of sources. The training draws each sample from one of several sources,
-# with a weight for each source. A small source often has the best text and gets a large weight. The number of epochs
-# of a source is its weight, times the tokens of the training, divided by its own tokens:
+# each with a weight. A small source often has the best text and gets a large weight. The number of epochs of a source
+# is its weight, times the tokens of the training, divided by its own tokens. The sources below are invented:
 
 # %% id="mixture"
 TRAINING = 2_000e9  # tokens
@@ -462,15 +461,15 @@ mixture["share of all text (%)"] = 100 * mixture["tokens"] / mixture["tokens"].s
 mixture.round(2)
 
 # %% [markdown] id="mixture-explain"
-# Web pages are read less than once, and each textbook is read 20 times, although textbooks are only 5 % of the tokens
-# that the model sees. Before you raise a weight, count the epochs.
+# Web pages are read less than once and each textbook 20 times, although textbooks are only 5 % of the tokens that the
+# model sees. Before you raise a weight, count the epochs.
 
 # %% [markdown] id="pack-idea"
 # ## How much attention crosses document boundaries?
 #
-# Documents have different lengths, but all rows of a batch have the same length. With one document in each row, the
-# rest of the row is **padding**. Padding costs as many FLOPs as tokens, and the model learns nothing from it. The
-# next cell counts the padding for this text in rows of 512 places. Longer documents are cut.
+# Documents differ in length, but the rows of a batch do not. With one document in each row, the rest of the row is
+# **padding**. It costs as many FLOPs as tokens and teaches nothing. The next cell counts the padding for this text in
+# rows of 512 places. Longer documents are cut.
 
 # %% id="pack-count"
 PLACES = 512
@@ -517,10 +516,9 @@ claim(
 # %% [markdown] id="pack-explain"
 # **Explain.** A document of a quarter of the row has a sixteenth of the pairs. Four documents together have a quarter
 # of the pairs, so the other three quarters cross from one document to another. A **document mask** forbids these
-# pairs. Llama 3 uses one ([Meta, 2024, section 3.2](https://arxiv.org/abs/2407.21783)). Its authors saw little effect
-# at ordinary lengths, and found the mask important for very long sequences. Kernels such as FlashAttention do not
-# read a mask. They get the positions at which documents begin, often called `cu_seqlens`, and never compute the
-# forbidden pairs.
+# pairs. Llama 3 uses one ([Meta, 2024, section 3.2](https://arxiv.org/abs/2407.21783)). It had little effect at
+# ordinary lengths, but was important for very long sequences. Kernels such as FlashAttention do not read a mask. They
+# get the positions at which documents begin, often called `cu_seqlens`, and never compute the forbidden pairs.
 #
 # > **Exercise 14b.2** — Pack documents so that the loss and the gradients are those of each document alone.
 # > `documents` are vectors of tokens, none longer than `length`. Keep them in order, and begin a new row if a
@@ -589,7 +587,7 @@ check.ex14b_packed(packing_trial)
 # - The best learning rate of a standard model falls with its width. With muP it stays, so search it on a narrow
 #   model.
 # - A training costs 6 *N D* FLOPs. With a larger budget, size and tokens both grow.
-# - Losses follow a power law above a floor. Predict a budget before you run it, and compare.
+# - A scaling law is a power law above a floor. Predict a budget before you run it, and compare.
 # - Several laws fit the same points, and they disagree far from them. Budgets that are far apart reduce this error.
 # - Count the epochs of every source. A few are harmless, and many are not.
 # - Packed documents need positions from 0, a document mask, and a loss that counts targets.

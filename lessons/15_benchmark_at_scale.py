@@ -43,7 +43,7 @@ bench.rules()
 # model for a few dozen iterations and read the seconds per iteration from the log. Two divisions give the result:
 #
 # - tokens per second = global batch × sequence ÷ seconds per iteration,
-# - **time to report** = 20 000 000 ÷ tokens per second.
+# - **time to report** = 20,000,000 ÷ tokens per second.
 #
 # No model is trained on only 20 million tokens. The number only turns a rate into a time, because the other
 # benchmarks of the suite report times. A machine passes if the 175 B model needs 560 s or less.
@@ -343,8 +343,8 @@ claim("rate on 192 nodes, planned over published", errors[768], least=1.15, most
 # %% [markdown] id="newer-idea"
 # ## A newer and larger run
 #
-# The next test of the planner is a run of 2024. Llama 3 with 405 billion parameters was trained on H100 devices with
-# a peak of 989 TFLOP/s. It reached 430 TFLOP/s per device on 8192 devices and 400 on 16 384 ([Llama
+# The next test of the planner is a run of 2024. Llama 3 with 405 billion parameters was trained on H100 devices with a
+# peak of 989 TFLOP/s. It reached 430 TFLOP/s per device on 8192 devices and 400 on 16,384 ([Llama
 # 3](https://arxiv.org/abs/2407.21783), Table 4). Both runs used batches of 16 million tokens, which are 2048
 # sequences. The next cell searches for the best layout of both:
 
@@ -450,10 +450,10 @@ print(f"{sequences} documents with {lengths.sum():,} tokens, {len(numbers):,} in
 print("the first:", *[words[number] for number in numbers[:12].tolist()])
 
 # %% [markdown] id="data-explain"
-# Two bytes per token are enough, because the vocabulary has fewer than 65 536 entries. (A byte-level tokenizer writes
-# a space as `Ġ`.) Documents are stored one after another, with a special token between them, and the whole file is
-# cut into samples of 2048 tokens. A sample may therefore cross from one document to the next. The loader needs no
-# text and no tokenizer, because each sample is a contiguous part of this file.
+# Two bytes per token are enough, because the vocabulary has fewer than 65,536 entries. (A byte-level tokenizer writes
+# a space as `Ġ`.) Documents are stored one after another, with a special token between them, and the whole file is cut
+# into samples of 2048 tokens. A sample may therefore cross from one document to the next. The loader needs no text and
+# no tokenizer, because each sample is a contiguous part of this file.
 
 # %% [markdown] id="run-idea"
 # ## Run it on your devices
@@ -464,7 +464,7 @@ print("the first:", *[words[number] for number in numbers[:12].tolist()])
 #
 # **Predict.** The model has 1.9 million parameters, a hundred thousandth of 175 billion. How many tokens per second
 # will your four devices reach? Use 6 FLOPs per parameter and token. A device of the box achieves a few GFLOP/s. For
-# comparison, the 96 nodes reached 36 055.
+# comparison, the 96 nodes reached 36,055.
 
 # %% id="run-guess"
 ### BEGIN SOLUTION

@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 16 When it breaks
 #
-# Large jobs fail often. One run on 16 384 H100 GPUs had 419 unplanned interruptions in 54 days ([Llama 3,
-# 2024](https://arxiv.org/abs/2407.21783)). Most failures look alike from outside. The log goes silent, or hundreds
-# of ranks report an error that started on another rank. Here you break runs on purpose and learn which tool finds
-# each fault. At the end you diagnose unknown faults.
+# Large jobs fail often. One run on 16,384 H100 GPUs had 419 unplanned interruptions in 54 days ([Llama 3,
+# 2024](https://arxiv.org/abs/2407.21783)). Most failures look alike from outside: the log goes silent, or hundreds of
+# ranks report an error that started on another rank. Here you break runs on purpose and learn which tool finds each
+# fault. At the end you diagnose unknown faults.
 #
 # | | |
 # |---|---|
@@ -25,9 +25,9 @@ lab = Lab()
 # %% [markdown] id="diary-idea"
 # ## What does a healthy run look like?
 #
-# `fault.recipe` makes a very small training run with two layers and ten steps. It is healthy unless you name a
-# fault. The recipe sets `diary=True`, so each rank writes **one line per step** into its own file. These files are
-# the **diary** of the run.
+# `fault.recipe` makes a very small training run with two layers and ten steps. It is healthy unless you name a fault.
+# With `diary=True`, each rank writes **one line per step** into its own file. These files are the **diary** of the
+# run.
 
 # %% id="diary"
 healthy = lab.submit(fault.recipe("healthy"))
@@ -67,7 +67,7 @@ guess_speaker = "rank 2"
 
 # %% id="hang"
 speaker = predict(
-    "16: whose error is in the log of a hang",
+    "16: ranks with an error in the log of a hang",
     guess_speaker,
     choices=("rank 2", "the other ranks", "all ranks"),
 )
@@ -76,7 +76,7 @@ hang = lab.submit(fault.recipe("hang", "stuck", rank=2, distributed_timeout_seco
 
 # %% id="hang-wait"
 def steps_seen(run):
-    """Lines in the diary of rank 2, without the first one, which says who it is."""
+    """Steps in the diary of rank 2, whose first line is not a step."""
     file = run.folder / "diary" / "rank2.jsonl"
     return file.read_text().count("\n") - 1 if file.exists() else 0
 
@@ -111,11 +111,10 @@ claim("the rank that is not in the collective", odd[0] if odd else -1, least=2, 
 #
 # When the signal arrives, Python writes the stacks of all its threads, even if no thread can run. With
 # `srun --overlap --jobid=…`, `lab.stacks` starts a small job step beside the hanging one, which sends the signal on
-# each node. A rank answers only after it has started. For a program without this call, use `py-spy dump --pid …` in
-# the job step, if your site allows it.
+# each node. For a program without this call, use `py-spy dump --pid …` in the job step, if your site allows it.
 #
-# Without stacks you pay for all devices until the time-out. The default is 10 minutes with NCCL and 30 minutes with
-# gloo. In the next run it is six seconds:
+# Without stacks you pay for all devices until the time-out, by default 10 minutes with NCCL and 30 minutes with gloo.
+# In the next run it is six seconds:
 
 # %% id="timeout"
 short = lab.submit(fault.recipe("timeout", "stuck", rank=2))
@@ -141,14 +140,14 @@ claim("the rank that caused the hang", short.failure.rank, least=2, most=2)
 # %% [markdown] id="timeout-explain"
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and prints no message.](../images/hang.svg)
 #
-# **Explain.** Only ranks that waited report `Timed out`, and `srun` may end some of them before they can. The lines
-# with `note:` come from this program. A note lists further ranks with the same error, or the place of a rank outside
-# the collective. The verdict of `run.failure` uses the whole log and lists the other errors as consequences. **The
-# rank that reports an error is rarely the rank that failed.**
+# **Explain.** Only ranks that waited report `Timed out`, and `srun` may end some of them before they can. A line with
+# `note:` lists further ranks with the same error, or the place of a rank outside the collective. The verdict of
+# `run.failure` uses the whole log and lists the other errors as consequences. **The rank that reports an error is
+# rarely the rank that failed.**
 #
-# PyTorch's **flight recorder** stores the last collectives of each rank, so it also helps when the ranks are in
-# different collectives. `TORCH_FR_BUFFER_SIZE` sets how many it stores. With NCCL and `TORCH_NCCL_DUMP_ON_TIMEOUT`,
-# PyTorch writes the record at a time-out. In this run, each rank writes its record when it gives up:
+# PyTorch's **flight recorder** stores the last collectives of each rank, so it also helps when ranks are in different
+# collectives. `TORCH_FR_BUFFER_SIZE` sets how many. With NCCL and `TORCH_NCCL_DUMP_ON_TIMEOUT`, PyTorch writes the
+# record at a time-out. In this run, each rank writes its record when it gives up:
 
 # %% id="flight"
 print(short.flight)
@@ -156,9 +155,9 @@ print(short.flight)
 # %% [markdown] id="watchdog-idea"
 # ## How can a job name the missing rank early?
 #
-# On 96 nodes with four devices each, a time-out of ten minutes costs 64 device-hours. A **watchdog** names the
-# missing rank within seconds. It is a thread on each rank, and it runs while the main thread waits in a collective.
-# Its messages must not need a collective, so the ranks use a **key-value store**:
+# On 96 nodes with four devices each, a time-out of ten minutes costs 64 device-hours. A **watchdog** names the missing
+# rank within seconds. It is a thread on each rank that runs while the main thread waits in a collective. Its messages
+# must not need a collective, so the ranks use a **key-value store**:
 #
 # | call | what it does |
 # |---|---|
@@ -237,9 +236,9 @@ check.ex16_watchdog(watchdog_trial)
 # %% [markdown] id="mismatch-idea"
 # ## What happens if ranks call different collectives?
 #
-# In the next run, rank 2 brings half as many gradients as the others. This happens when a layer is frozen on one
-# rank only. The run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With
-# `DETAIL`, the ranks compare their calls *before* each collective.
+# In the next run, rank 2 brings half as many gradients as the others, as when a layer is frozen on one rank only. The
+# run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With `DETAIL`, the ranks
+# compare their calls *before* each collective.
 
 # %% id="mismatch"
 shape = fault.recipe("shape", "shape", rank=2)
@@ -258,8 +257,8 @@ claim("DETAIL names two sizes, and the larger is", max(sizes) / min(sizes),
 
 # %% [markdown] id="mismatch-explain"
 # **Explain.** With `DETAIL`, the error names the rank, the operation and the shape. With the default settings, the
-# result depends on luck. If the sizes do not match, one process fails in the middle of the transfer. If two
-# *different* collectives have equal sizes, they may even succeed and add unrelated numbers.
+# result depends on luck. If the sizes do not match, a process with gloo fails in the middle of the transfer, and NCCL
+# usually hangs. If two *different* collectives have equal sizes, they may even succeed and add unrelated numbers.
 #
 # `DETAIL` adds a small message to each collective, which takes some milliseconds here. A step of this run has two
 # collectives, and the first table shows how long a step is.
@@ -293,10 +292,10 @@ claim(
 )
 
 # %% [markdown] id="detail-explain"
-# **Explain.** The extra cost is fixed *per collective*. A step of this run has only two, so the cost hardly shows.
-# With tensor parallelism a step has hundreds, and many take about as long as the comparison. On GPUs, `DETAIL` also
-# makes the processes wait for each other on the CPU. The GPU then runs out of queued work, and less communication
-# overlaps with computation. So switch `DETAIL` on only to find a fault.
+# **Explain.** The cost is fixed *per collective*. A step of this run has only two, so the cost hardly shows. With
+# tensor parallelism a step has hundreds, and many take about as long as the comparison. On GPUs, `DETAIL` also makes
+# the processes wait for each other on the CPU. The GPU then runs out of queued work, and less communication overlaps
+# with computation. So use `DETAIL` only to find a fault.
 
 # %% [markdown] id="meeting-idea"
 # ## Which faults come before the first step?
@@ -362,10 +361,9 @@ print(*[line[:260] for line in lines], port.failure.title, f"rank {port.failure.
 claim("the rank that did not come to the rendezvous", port.failure.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
-# **Explain.** The network library on rank 2 prints the address and port that it tried. A waiting rank prints the
-# right address and *which* rank did not come, because each rank first writes its name to the rendezvous. Torch
-# retries a refused port silently and reports only its time-out. Test the port by hand, as above, to see
-# `Connection refused`.
+# **Explain.** The network library on rank 2 prints the address and port that it tried. A waiting rank prints the right
+# address and the missing rank, because each rank first writes its name to the rendezvous. Torch retries a refused port
+# silently and reports only its time-out. Test the port by hand, as above, to see `Connection refused`.
 
 # %% [markdown] id="gone-idea"
 # ## What is left of a killed process?
@@ -388,9 +386,9 @@ claim("the first killed rank", min(gone.failure.ranks), least=2, most=2)
 # exit code −9, which is minus the number of the signal.
 #
 # To find the cause, count the killed tasks. If one task was killed, the node most often ran out of memory, and the
-# kernel killed the largest process. Then `sacct` shows `OUT_OF_MEMORY`, or the node's own log says so. If all tasks
-# of a node are gone, the node failed. If Slurm notices, the state is `NODE_FAIL`. All other errors in the log come
-# from ranks that lost their peers.
+# kernel killed a large process. Then `sacct` shows `OUT_OF_MEMORY`, or the node's own log says so. If all tasks of a
+# node are gone, the node failed. If Slurm notices, the state is `NODE_FAIL`. All other errors in the log come from
+# ranks that lost their peers.
 #
 # `ExitCode` holds an exit code and a signal, and neither is the cause. The step shows `0:15`, because `srun` sent
 # SIGTERM (signal 15) to the remaining tasks. The script ended with 143 = 128 + 15, and `sacct` shows this as `15:0`.
@@ -423,16 +421,16 @@ claim("the step of the last good checkpoint", int(newest.read_text()), least=3, 
 # `[Errno 28] No space left on device`, or `Disk quota exceeded` for a quota.
 #
 # This program continues because a later checkpoint may find room, and it ends with an error only if the last one
-# fails. Many programs end at the first failure. `df -h` and your site's quota command show how much space is left.
+# fails. Many programs end at the first failure. `df -h` and your site's quota command show the space that is left.
 # Keep only the last few checkpoints, or write to a scratch file system.
 
 # %% [markdown] id="leak-idea"
 # ## Why does memory grow on one rank?
 #
-# A run is out of memory because one allocation is too large, or because of a **leak**. A program with a leak keeps
-# something that it should free, and its memory grows until it fails. In the next run, rank 2 keeps a copy of its
-# weights and gradients "for a plot", which adds 5 MB in every step. Each device has 205 MiB, and `memory_mib` in the
-# first table shows how much a healthy run uses.
+# A run is out of memory because one allocation is too large, or because of a **leak**: the program keeps something
+# that it should free, and its memory grows until it fails. In the next run, rank 2 keeps a copy of its weights and
+# gradients "for a plot", which adds 5 MB in every step. Each device has 205 MiB, and `memory_mib` in the first table
+# shows how much a healthy run uses.
 #
 # **Predict.** The run may make 40 steps. At which step does it end?
 
@@ -465,10 +463,9 @@ claim(
 )
 
 # %% [markdown] id="leak-explain"
-# **Explain.** The **slope** of the memory curve shows the rank and what it keeps in each step, one copy of its
-# weights and gradients. The error message names only the tensor that did not fit, and it can be any tensor. If you
-# divided the free memory by 5 MB, you came within a few steps. The memory of a process can be counted in several
-# ways.
+# **Explain.** The **slope** of the memory curve shows the rank and what it keeps in each step, one copy of its weights
+# and gradients. The error message names only the tensor that did not fit, which can be any tensor. If you divided the
+# free memory by 5 MB, you came within a few steps.
 #
 # A curve that stays level and then jumps shows the other cause, a long sample or an uneven pipeline stage as in
 # lesson 06. The most common leak in PyTorch is `total += loss`. It keeps the loss *with its whole graph*, while
@@ -478,8 +475,7 @@ claim(
 # ## Which device is slow?
 #
 # A device that is too hot lowers its clock. In the next run, everything that rank 2 computes takes three times as
-# long. The other ranks wait for it in every step. The first table shows `own_ms`, the rank's own computing, and
-# `step_ms`, the whole step.
+# long. The first table shows `own_ms`, the rank's own computing, and `step_ms`, the whole step.
 #
 # **Predict.** By what factor is a step of the whole job slower?
 
@@ -522,18 +518,17 @@ claim("step time of the slowest rank, compared with the fastest",
 # **Explain.** All ranks lose most of the time that rank 2 loses, because they wait for the last rank in every step.
 # The factor is less than 3, because messages and Python take as long as before.
 #
-# The column `own_ms`, without messages, shows the slow rank, the **straggler**. `step_ms` is similar on all four
-# ranks and does not show it. Lesson 05 found a straggler with a profile, but this column costs nothing.
+# The column `own_ms` shows the slow rank, the **straggler**. `step_ms` is similar on all four ranks. Lesson 05 found a
+# straggler with a profile, but this column costs nothing.
 #
 # A straggler causes no error and no exit code, and `sinfo` shows its node as usual. Leave the node out with
-# `--exclude=<node>`, and tell the people who run the cluster.
+# `--exclude=<node>`, and tell the administrators of the cluster.
 
 # %% [markdown] id="nan-idea"
 # ## Which rank did a NaN come from?
 #
-# One sample in the data of this run has no token that counts. Its mean loss is 0 / 0, which is NaN, and one NaN
-# makes a whole sum NaN. One step later every weight on every rank would be NaN. Training therefore stops at the
-# first NaN.
+# One sample in the data of this run has no token that counts. Its mean loss is 0 / 0, which is NaN, and one NaN makes
+# a whole sum NaN. One step later every weight on every rank would be NaN, so training stops at the first NaN.
 
 # %% id="nan"
 bad = fault.recipe("bad-sample", "bad-sample", rank=2, save=True, save_interval=2)
@@ -546,11 +541,10 @@ for found in nan.diary.findings:
     print(found)
 
 # %% [markdown] id="nan-explain"
-# **Explain.** Before the sum, the loss of only **one** rank is NaN, and the diary has the samples that this rank had
-# read. To tell a bad sample from a bad device, **bisect**. Go back to the last good checkpoint, and run the same
-# steps with the same data **on other devices**. If the same *sample* fails again, the data are bad. If the same
-# *device* fails with different samples, the device is bad. On the box, use the same devices, because all are
-# processors of one machine.
+# **Explain.** Before the sum, the loss of only **one** rank is NaN, and the diary lists the samples of this rank. To
+# tell a bad sample from a bad device, **bisect**. Go back to the last good checkpoint, and run the same steps with the
+# same data **on other devices**. If the same *sample* fails again, the data are bad. If the same *device* fails with
+# different samples, the device is bad. On the box all devices are processors of one machine, so use the same devices.
 #
 # The next run repeats the steps with `detect_anomaly`. Autograd then checks every gradient, and stops at the
 # operation that produced the first NaN:
@@ -573,10 +567,10 @@ claim("steps that were repeated to find the NaN", from_checkpoint, least=2, most
 claim("the rank of the NaN in the repeated run", again.failure.rank, least=2, most=2)
 
 # %% [markdown] id="anomaly-explain"
-# **Explain.** The message names an operation. The log above it shows its line in the forward pass, the division by
-# the number of tokens. Autograd may stop one operation later, because 0 / 0 becomes infinity times zero in the
-# backward pass. The cure is `clamp(min=1)` on the number of tokens, or a filter on the data. Check every gradient
-# only between the checkpoint and the NaN, because it takes time.
+# **Explain.** The message names an operation. The log above it shows its line in the forward pass, the division by the
+# number of tokens. Autograd may stop one operation later, because 0 / 0 becomes infinity times zero in the backward
+# pass. The cure is `clamp(min=1)` on the number of tokens, or a filter on the data. Anomaly detection is slow, so use
+# it only between the checkpoint and the NaN.
 
 # %% [markdown] id="explode-idea"
 # A learning rate that is too high also leads to NaN, but then no single sample is the cause. In the next run the
@@ -654,8 +648,8 @@ claim("faults that it finds in the healthy run", len(healthy.diary.findings), mo
 
 # %% [markdown] id="silent-explain"
 # **Explain.** The loss falls in every run. Different weights on rank 2 change the loss less than another seed does.
-# Equal samples slow the training, because four devices learn no more than one would, at four times the cost. You can
-# see this only beside a healthy curve, and you seldom have one.
+# Equal samples slow the training, because four devices learn no more than one, at four times the cost. You can see
+# this only beside a healthy curve, and you seldom have one.
 #
 # **Invariants** show these faults. An invariant is a statement that must hold at every step of any training:
 #
@@ -695,12 +689,12 @@ pd.DataFrame(LINES.items(), columns=["what happened", "the line in the log"]).st
 
 # %% [markdown] id="real-explain"
 # The first four lines are in the *node's* log (`dmesg`, `nvidia-smi -q`), which you may have to ask for. `sinfo -R`
-# shows why nodes are drained. The last two lines are in your own log. In the last one, rank 0 *waited*, as in the
+# shows why nodes are drained. The last two lines are in your own log. In the last line, rank 0 *waited*, as in the
 # hang above. `SeqNum=2` means its second collective, so the job failed at start-up.
 #
 # In the next log, rank 1 reports its own error ten minutes before the other ranks time out. This delay occurs if the
-# failed rank cannot exit, or if nothing ends the job when it does. With `--kill-on-bad-exit` or torchrun, the other
-# ranks end within seconds.
+# failed rank cannot exit, or if its exit does not end the job. With `--kill-on-bad-exit` or torchrun, the other ranks
+# end within seconds.
 
 # %% id="real-read"
 log = [
@@ -799,7 +793,7 @@ check.ex16_mystery(case, cause, rank, node, cure)
 #   yourself.
 # - For a mismatch, use `TORCH_DISTRIBUTED_DEBUG=DETAIL` in one run.
 # - For a failed rendezvous, test name, route and port with three lines of `srun`.
-# - A slope shows a leak, and each rank's own time shows a straggler. For a NaN, find the rank and the sample.
+# - A slope shows a leak, and each rank's own time a straggler. For a NaN, find the rank and the sample.
 # - A run that looks healthy may be wrong, so write down checksums of weights and samples.
 #
 # **Reference.** The Llama 3 Herd of Models, 2024: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783).

@@ -255,9 +255,8 @@ recipes = [
 print(*str(lab.script(recipes[0])).splitlines()[-14:], sep="\n")
 
 # %% [markdown] id="interval-predict"
-# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average.
-# Then Python and torch start again, the ranks meet, and the program loads. This is most of the time of the runs
-# above.
+# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average. Then
+# Python and torch start again, the ranks meet, and the program loads. On the box this takes about a second.
 #
 # **Predict.** What percentage of the total time goes into steps that are kept?
 
@@ -373,16 +372,16 @@ def times(run):
     lines = run.log.iterations
     between_ms = 1e3 * lines["timestamp"].diff().dt.total_seconds() - lines["elapsed_ms"]
     after_a_save = lines["iteration"] % 5 == 1
-    stands = between_ms[after_a_save].median() - between_ms[~after_a_save].median()
+    waits = between_ms[after_a_save].median() - between_ms[~after_a_save].median()
     took_ms = lines["elapsed_ms"]
-    return {"stands still at a checkpoint (ms)": stands,
+    return {"waits at a checkpoint (ms)": waits,
             "the step after it (ms)": took_ms[after_a_save].median(),
             "other steps (ms)": took_ms[~after_a_save].median()}  # fmt: skip
 
 
 took = pd.DataFrame({run.name: times(run) for run in (standing, behind)}).T
-stands = took["stands still at a checkpoint (ms)"]
-share = stands["behind"] / stands["standing"]
+waits = took["waits at a checkpoint (ms)"]
+share = waits["behind"] / waits["standing"]
 left.compare(100 * share)
 took.round(1)
 

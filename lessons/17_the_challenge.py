@@ -4,10 +4,10 @@
 # In this lesson you plan a whole training. **Train a small GPT until its loss on unseen text is 4.8 nats per token or
 # less. Do it as fast as you can, and predict the time in advance.** All your jobs together may use 24 device-minutes.
 #
-# You choose the model, the layout, the batch, the learning rate and the length, and one bad choice can spoil the
-# whole run. First you see a common plan that misses the target. Four small probes then show what a good plan needs,
-# and a rehearsal shows how accurate the plan is. Then you run your own plan, and it gets a score. At the end you plan
-# two large models for a machine of a thousand devices.
+# You choose the model, the layout, the batch, the learning rate and the length, and one bad choice can spoil the run.
+# First you see a common plan that misses the target. Four small probes then show what a good plan needs, and a
+# rehearsal shows how accurate the plan is. Then you run your own plan, and it gets a score. At the end you plan two
+# large models for a thousand devices.
 #
 # | | |
 # |---|---|
@@ -30,12 +30,12 @@ task = challenge.task(lab)
 task.rules()
 
 # %% [markdown] id="task-idea"
-# The **held-out loss** is the loss on a tenth of the text that the run did not see. It is measured after the run,
-# with the weights that the run saved and on samples that are drawn only then. An untrained model has a loss of ln
-# 1024 = 6.93. A model that knows only how frequent each token is has a loss of about 6.
+# The **held-out loss** is the loss on a tenth of the text that the run did not see. It is measured after the run, with
+# the saved weights and on samples that are drawn only then. An untrained model has a loss of ln 1024 = 6.93, and a
+# model that knows only how frequent each token is about 6.
 #
-# The budget covers every job that you submit, including probes and mistakes. The lab reserves the time limit of a job
-# on all its devices, so do not ask for ten minutes if two are enough.
+# The budget covers every job that you submit, including mistakes. The lab reserves the time limit of a job on all its
+# devices, so do not ask for ten minutes if two are enough.
 
 # %% id="task-budget"
 limit_before = lab.budget.limit
@@ -44,9 +44,9 @@ lab.set_budget(lab.budget.used + task.device_minutes / 60)
 # %% [markdown] id="habit-idea"
 # ## A plan by habit
 #
-# Many plans are made by habit, like the following plan. It uses all four devices. It takes a large model, 4 layers of
-# width 128, because large models learn more per token. It takes a batch of 64 samples, 16 per device, to keep the
-# devices busy. The learning rate is the program's default, 0.001. The number of iterations fills about half a minute.
+# Many plans are made by habit, like the following. It uses all four devices. The model is large, 4 layers of width
+# 128, because large models learn more per token. A batch has 64 samples, 16 per device, to keep the devices busy. The
+# learning rate is the program's default, 0.001. The number of iterations should fill about half a minute.
 #
 # **Predict.** The plan makes 60 iterations with 245,760 tokens. The loss starts at 6.93, and the target is 4.8. What
 # is the held-out loss at the end?
@@ -83,8 +83,8 @@ claim("the plan by habit misses the target by", habit.loss - task.target, least=
 
 # %% [markdown] id="habit-explain"
 # **Explain.** The run ends when the model has learned which tokens are frequent and has begun to learn which tokens
-# follow each other. Nothing in this plan is *wrong*: the job runs, all devices are busy, and the loss falls. You see
-# its weakness only if you compare it with another plan.
+# follow each other. Nothing in this plan looks *wrong*: the job runs, all devices are busy, and the loss falls. You
+# see its weakness only beside another plan.
 #
 # Three questions would have revealed the problem. How many tokens does this *model* need? How few *steps* are enough
 # (lesson 12)? How long does an *iteration* take, and why (lesson 14)?
@@ -93,8 +93,7 @@ claim("the plan by habit misses the target by", habit.loss - task.target, least=
 # ## Four probes at once
 #
 # A **probe** is a short run that answers one question. These four use one device each and run at the same time.
-# Together they cost less than the run above. Each probe shows how much a model learns and how long an iteration
-# takes.
+# Together they cost less than the run above. Each shows how much a model learns and how long an iteration takes.
 #
 # | probe | model | batch | learning rate | iterations | tokens |
 # |---|---|---|---|---|---|
@@ -185,14 +184,13 @@ claim(
 # *The dotted line is the target loss.*
 #
 # **Explain.** The **batch** of `wide-batch` is too large. Early in training, all samples give nearly the same
-# gradient, so a few are enough for a step (lesson 12). A batch of 64 samples, 4,096 tokens, is above the model's
-# critical batch during the whole challenge. A quarter of these samples would reduce the loss almost as much per step.
+# gradient, so a few are enough for a step (lesson 12). A batch of 64 samples is above the critical batch during the
+# whole challenge: a quarter of these samples reduces the loss almost as much per step.
 #
-# The **model** of `large` is too large. It learns more from its first tokens than the small model, and about as much
-# from later tokens. But each token costs several times the arithmetic, so it sees too few tokens in this time. The
-# best model for a budget is a model that gets enough tokens. For large trainings, a rule of thumb is about 20 tokens
-# per parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got more than one
-# token per parameter, and the plan by habit got a quarter:
+# The **model** of `large` is too large. Each token costs several times the arithmetic, so it sees too few tokens in
+# this time. The best model for a budget is a model that gets enough tokens. For large trainings, a rule of thumb is
+# about 20 tokens per parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got
+# more than one token per parameter, and the plan by habit got a quarter:
 
 # %% id="feed-see"
 tokens_seen = {"habit": habit.tokens} | learned["tokens"].to_dict()
@@ -208,8 +206,7 @@ pd.DataFrame(
 # ## How many tokens does the target need?
 #
 # `short` and `long` are two complete trainings. Each lowers its learning rate to zero at the end, so you can compare
-# their final losses. For a while, the loss falls roughly along a straight line if the axis of the tokens is
-# logarithmic.
+# their final losses. For a while, the loss falls roughly along a straight line over a logarithmic axis of tokens.
 #
 # Two points define a line, but they cannot show whether the loss follows it. The next cell extends the line from 200
 # thousand tokens to about twice as many. Do not extend it to two million.
@@ -242,15 +239,14 @@ show.lines(
 )
 
 # %% [markdown] id="tokens-explain"
-# Use the number with a margin for your plan, because the line is not exact and the score draws its own samples. A run
-# that misses the target by 0.01 does not count, while a margin of 0.1 costs only a few seconds. Your own run will add
-# a third point.
+# Plan with a margin, because the line is not exact and the score draws its own samples. A run that misses the target
+# by 0.01 does not count, while a margin of 0.1 costs only a few seconds. Your own run will add a third point.
 
 # %% [markdown] id="layout-idea"
 # ## How many devices should share the batch?
 #
-# The probes measured the speed of one device. Now a job measures the links between the devices, as in lesson 14, and
-# the planner combines both.
+# The probes measured the speed of one device. Now a job measures the links, as in lesson 14, and the planner combines
+# both.
 #
 # An iteration has three kinds of work. Arithmetic is proportional to the samples, so devices share it. Starting
 # operations takes the same time for 4 samples as for 16. With several devices there is also the all-reduce.
@@ -338,9 +334,9 @@ claim("tensor × pipeline of the fastest layout", cuts, least=1, most=1)
 # %% [markdown] id="rehearsal-idea"
 # ## A rehearsal of the plan
 #
-# The plan rests on the speed of the probes, the speed of the links, and formulas that combine them. Each can be
-# wrong. So before a long run, run the plan itself for a short time. This is a **rehearsal**, here 40 iterations with
-# the same model, batch and layout. Compared with a training of days it costs almost nothing.
+# The plan rests on the speed of the probes, the speed of the links, and formulas. Each can be wrong. So before a long
+# run, run the plan itself for a short time. This is a **rehearsal**, here 40 iterations with the same model, batch and
+# layout. Compared with a training of days it costs almost nothing.
 #
 # A rehearsal also shows how much time a job takes **around** its iterations, from start to end. The probes could not
 # show this, because they started at the same time.
@@ -394,7 +390,7 @@ pd.DataFrame(seconds).T.round(1)
 
 # %% [markdown] id="rehearsal-explain"
 # **Explain.** If the rehearsal and the plan agree, you can also trust the plan for other layouts and longer runs. If
-# they disagree, trust the rehearsal, and find out what the plan did not include.
+# they disagree, trust the rehearsal, and look for what the plan leaves out.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Your own plan
@@ -453,7 +449,7 @@ pd.DataFrame(
             "tokens": score.tokens,
             "seconds": score.seconds,
             "device-minutes": score.device_minutes,
-            "foreseen (s)": score.foreseen,
+            "predicted (s)": score.foreseen,
         }
         for score in (habit, mine)
     }
@@ -563,9 +559,9 @@ check.ex17_dense(least_days, dense_plan)
 # the experts that the **router** chooses for a token. With **expert parallelism**, each layer needs two all-to-alls in
 # forward and two in backward. Here you plan a large mixture.
 #
-# Mixtral 8×22B has 56 layers of width 6,144. Its 48 heads of size 128 share 8 heads of keys and values. Each layer
-# has 8 experts, and a token uses 2 of them. Each expert has three matrices of size 6,144 × 16,384. Two tables have a
-# row for each of 32,768 tokens.
+# Mixtral 8×22B has 56 layers of width 6,144. Its 48 heads of size 128 share 8 heads of keys and values. Each layer has
+# 8 experts, and a token uses 2 of them. Each expert has three matrices of size 6,144 × 16,384. Embedding and head have
+# a row for each of 32,768 tokens.
 #
 # **Predict.** How many billion parameters does it have? (Its name suggests an answer.)
 
@@ -588,8 +584,8 @@ print(f"a token passes {100 * active / total:.0f} % of them")
 # constants were fitted to published runs of Grok-1 and Qwen3 on H100 and Blackwell devices. The last words of the
 # estimate say how many runs were used.
 #
-# The next cell plans Mixtral 8×22B on 128 H100 with 1 to 8 expert ranks. If tensor 2 also split the experts, eight
-# expert ranks would need 16 devices. So that they fit into a node of eight devices, `expert_tensor` is 1.
+# The next cell plans Mixtral 8×22B on 128 H100 with 1 to 8 expert ranks. If two tensor ranks also split each expert,
+# eight expert ranks would need 16 devices. With `expert_tensor=1` they fit into a node of eight.
 
 # %% id="mixture-try"
 hundred = plan.cluster("dgx-h100", devices=128)
@@ -634,12 +630,11 @@ claim(
 # %% [markdown] id="mixture-explain"
 # **Explain.** With more expert ranks, each rank holds fewer experts, and memory falls. This is the purpose of expert
 # parallelism, and its cost is the exchange. Eight expert ranks in one node of eight devices keep the exchange on the
-# fast links. On nodes of four devices, the same group spans two nodes. A token then crosses the network once if any
-# of its experts is on the other node, and the exchange takes several times as long.
+# fast links. On nodes of four devices, the same group spans two nodes, and the exchange takes several times as long.
+# The planner assumes that a token crosses the network once, even if both of its experts are on the other node.
 #
-# You can compare the estimate with a run that was not used for the constants. For this model on H100, up to 49.3 % of
-# the peak was published in 2025 ([arXiv 2504.14960](https://arxiv.org/abs/2504.14960)), with a slightly different
-# layout.
+# Compare the last column with a run that was not used for the constants. For this model, NVIDIA published up to 49.3 %
+# of the peak of H100s ([2025](https://arxiv.org/abs/2504.14960)), with a slightly different layout.
 
 # %% [markdown] id="real-idea"
 # ## A real mixture beside its estimate
@@ -722,8 +717,9 @@ claim(
 # %% [markdown] id="real-explain"
 # **Explain.** The mixture takes longer, although a token uses as many parameters. If you guessed 1, you counted FLOPs.
 # The table shows where the time goes: tokens travel to their experts and back, each layer starts more operations, and
-# all ranks must come together at every exchange. The planner's constants come from dense probes, and only the sizes of
-# the exchanges are new.
+# all ranks wait for each other at every exchange. The planner assumes almost equal numbers of tokens per expert, and
+# its constants come from dense probes. So its estimate can be further off than for the dense twin, and a rehearsal
+# matters more.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 17.3** — Compute by hand, in billions, all parameters of Mixtral 8×22B and the parameters that a token

@@ -49,8 +49,8 @@ def pytest_report_header() -> str | None:
 
 
 def sampled(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Those that run, and those left out: with `many(every)` each so many-th case runs, and each
-    second of the learners' notebooks, whose cells are also in the solutions."""
+    """Return the tests that run and the tests that do not. With `many(n)`, every n-th case runs.
+    Every second notebook of learners runs, because the solutions contain the same cells."""
     seen: Counter[str] = Counter()
     files = dict.fromkeys(item.nodeid.partition("::")[0] for item in items)
     left_out = [file for file in files if file.startswith("notebooks/")][1::2]
@@ -167,7 +167,7 @@ def browser(need):
 
 @pytest.fixture(scope="session")
 def private_mounts() -> list[str]:
-    """Words before a command that may then mount small disks which nobody else sees."""
+    """Words before a command, so that it may mount small disks that other processes do not see."""
     maps = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
     words = ["unshare", *maps, "--mount"]
     try:

@@ -79,7 +79,7 @@ def help_me(raised: bool = True) -> None:
     now = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "learner": account(), "raised": raised}
     jsonl.append(workspace.folder / snapshot.HELP, now, _("the call for help"))
     if place is None or not (agreed := agreement(workspace, place)):
-        print(_("nobody sees it: {why}", why=_standing(workspace, place)))
+        print(_("instructors cannot see it: {why}", why=_standing(workspace, place)))
         return
     _refresh(workspace, place, agreed.details)
     who = folder.readers(place).words

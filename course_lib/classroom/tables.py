@@ -209,7 +209,7 @@ def words_below(roster: Roster, place: Path) -> list[str]:
 def summary(roster: Roster, now_unix_s: float) -> str:
     count = len(roster.members)
     if not count:
-        return "nobody shares progress here yet (a line in lesson 00 asks each learner)"
+        return "no learner shares progress here yet (a line in lesson 00 asks each learner)"
     stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
     asking = sum(help_minutes(one.shared, now_unix_s) > 0 for one in roster.members)
     learners = "1 learner shares" if count == 1 else f"{count} learners share"
@@ -245,7 +245,7 @@ Rows = tuple[list[str], list[dict[str, Any]]]
 
 
 def _grades(roster: Roster, now_unix_s: float) -> Rows:
-    """Return a row for each learner and each lesson that somebody has tried."""
+    """Return a row for each learner and each lesson with a try."""
     solved: Counter[tuple[str, str]] = Counter()
     for one in roster.members:
         for name, exercise in one.shared.exercises.items():

@@ -111,7 +111,8 @@ class Box:
         return lines[0] if lines else ""
 
     def wait(self, job: str) -> str:
-        """The final state of a job, once the queue shows it no more as running or completing."""
+        """Return the final state of a job, after the queue no longer shows it as running or
+        completing."""
 
         def over() -> str:
             queued = self.run("squeue", "-h", "-j", job, "-o", "%T", check=False).stdout.strip()
@@ -229,7 +230,7 @@ def namespaces():
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A state folder without any supervisor: what is tested there is only the record."""
+    """State folder without a supervisor, for tests of the record alone."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path))
     monkeypatch.delenv("COURSE_BOX_JOB", raising=False)
     return tmp_path

@@ -57,7 +57,7 @@ def test_a_gpu_of_amd_that_the_container_may_not_use_does_not_count(tmp_path):
     assert devices.find(root, {}).names == ("0",)
 
 
-def test_slots_share_gpus_where_there_are_fewer():
+def test_slots_share_gpus_if_gpus_are_too_few():
     three = Gpus(maker=NVIDIA, names=("5", "6", "7"))
     assert [three.of_slots([slot]) for slot in range(4)] == [["5"], ["6"], ["7"], ["5"]]
     assert three.of_slots([2, 3]) == ["7", "5"]
@@ -71,9 +71,7 @@ def test_slots_share_gpus_where_there_are_fewer():
     + [("share", count, count) for count in (0, 1, 3, 8)]
     + [("none", count, 0) for count in (0, 1, 8)],
 )
-def test_slots_get_gpus_of_their_own_or_those_that_somebody_lets_them_share(
-    maker, way, count, lent
-):
+def test_slots_get_their_own_gpus_or_the_gpus_that_may_be_shared(maker, way, count, lent):
     found = Gpus(maker=maker, names=tuple(map(str, range(count))))
     given = devices.usable(found, way, slots=4)
     assert (given.maker, given.names) == (maker, found.names[:lent])
@@ -89,7 +87,7 @@ def test_every_library_of_nvidia_s_machine_is_told_the_same_names():
 
 
 def test_hip_counts_in_what_rocr_leaves_it():
-    """Were both given 5 and 6, the second list would find nothing in the first one's two."""
+    """If both lists were 5 and 6, the second would select none of the two GPUs of the first."""
     assert devices.visible(AMD, ["5", "6"]) == {
         "ROCR_VISIBLE_DEVICES": "5,6",
         "HIP_VISIBLE_DEVICES": "0,1",

@@ -1,4 +1,4 @@
-"""A notebook in JupyterLab, driven as a learner drives it: by keys, menus and what is seen."""
+"""A notebook in JupyterLab, controlled by keys and menus, as by a learner."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_settings(folder: Path) -> None:
 
 
 def pictures(otherwise: Path) -> Path:
-    """Folder for pictures, so that somebody can look at them."""
+    """Folder for screenshots."""
     return Path(os.environ.get("COURSE_TEST_PICTURES", otherwise))
 
 
@@ -68,7 +68,7 @@ class LabPage:
         return "".join(next(cell["source"] for cell in cells if cell["id"] == gap))
 
     def gaps(self, repository: Path) -> list[str]:
-        """The cells in which the solution has something else; guesses are no gaps."""
+        """Return the cells in which the solution differs, without guesses."""
         return [
             name
             for name, source in self.source.items()
@@ -109,11 +109,12 @@ class LabPage:
         self.page.get_by_text(entry, exact=True).click()
 
     def wait_until_idle(self) -> None:
-        """Nothing runs and nothing waits to run."""
+        """Wait until no cell runs or waits to run."""
         self.wait_for(f"document.querySelector('{READY}') && !prompts.includes('[*]')")
 
     def wait_for(self, condition: str) -> None:
-        """`prompts`: what stands beside the cells, `[3]:` or `[*]:`."""
+        """Wait for a JavaScript condition. `prompts` is the text beside the cells, such as
+        `[3]:`."""
         prompts = (
             "[...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]"
             ".map(prompt => prompt.textContent).join(' ')"

@@ -1,6 +1,6 @@
 """axe-core finds nothing critical or serious in the book, the slides, the class page and outputs.
 
-COURSE_TEST_ALL=1 looks at all pages of the book instead of ten.
+COURSE_TEST_ALL=1 checks all pages of the book instead of ten.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def book(sphinx, repository, tmp_path_factory):
 
 @pytest.fixture
 def open_page(browser, book):
-    """A page of the book in a window of that size; what it asks the web for is an error."""
+    """Open a page of the book in a window of this size. A request to the web is an error."""
     contexts, asked = [], []
 
     def opened(name, size=DESK, scheme="light"):

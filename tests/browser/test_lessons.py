@@ -61,7 +61,8 @@ def box_home(tmp_path_factory):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """Instead of the box, where it comes before `open_lesson`, which starts Jupyter."""
+    """Use recorded runs instead of the box, if this fixture precedes `open_lesson`, which starts
+    Jupyter."""
     monkeypatch.setenv("COURSE_SITE", "recorded")
 
 

@@ -112,7 +112,7 @@ def in_korean(reveal, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def deck(reveal, repository, tmp_path_factory):
-    """One lesson that was run, and printed what nobody would wish for."""
+    """Deck of one executed lesson with awkward outputs."""
     clone = tmp_path_factory.mktemp("clone")
     (clone / "lessons").mkdir()
     (clone / "lessons" / "00_first.py").write_text(LESSON)
@@ -139,7 +139,7 @@ def deck(reveal, repository, tmp_path_factory):
 
 @pytest.fixture
 def open_deck(browser):
-    """A deck in a window of that shape; what it asks the web for is an error."""
+    """Open a deck in a window of this shape. A request to the web is an error."""
     contexts, asked = [], []
 
     def opened(file, shape="16:9", query=""):
@@ -176,7 +176,7 @@ def test_nothing_sticks_out_of_any_slide_of_the_course(open_deck, without_result
 
 @pytest.mark.many(2)
 @pytest.mark.parametrize("part", range(1, 5))
-def test_nothing_sticks_out_in_korean_either_where_slides_are_narrow(open_deck, in_korean, part):
+def test_nothing_sticks_out_of_narrow_korean_slides(open_deck, in_korean, part):
     page = open_deck(in_korean.folder / f"part{part}.html", "4:3")
     assert page.evaluate(MEASURE) == []
 

@@ -16,7 +16,7 @@ from . import learners
 
 @pytest.fixture
 def open_place():
-    """Learners' accounts may enter it, as they may not where pytest has its folders."""
+    """Folder that learners' accounts may enter, unlike the folders of pytest."""
     place = Path(tempfile.mkdtemp(prefix="course-class-"))
     place.chmod(0o755)
     yield place

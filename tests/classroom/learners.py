@@ -48,7 +48,7 @@ class Learner:
         os.chown(file, self.uid, self.uid)
 
     def does(self, action: Callable[[], object]) -> str:
-        """Runs it as this account; what it raised, in one line."""
+        """Run a function as this account, and return its error in one line."""
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""`course lessons update`: new versions come in, and nothing of the learner's is ever lost."""
+"""`course lessons update` copies new versions and never loses a learner's work."""
 
 from __future__ import annotations
 

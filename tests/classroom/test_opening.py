@@ -1,4 +1,4 @@
-"""Solutions are brought as instructors open them; nobody else opens or closes any."""
+"""Learners get the solutions that instructors open, and only instructors open or close them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in the browser: the same rows, and nothing that a learner wrote becomes HTML."""
+"""The page in the browser has the same rows, and no learner's text becomes HTML."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_who_may_not_look_reads_why():
     assert "No such file" in page.html(Path("/nowhere"))
 
 
-def test_the_launcher_offers_it_to_those_who_may_look(tmp_path, monkeypatch):
+def test_the_launcher_offers_the_page_only_to_instructors(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_CLASS", str(tmp_path))
     assert page.proxy_entry()["launcher_entry"]["enabled"] is True
     monkeypatch.setattr(page.os, "access", lambda *_: False)

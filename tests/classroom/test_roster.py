@@ -34,7 +34,7 @@ def accounts(place):
     return [one.uid for one in read(place).members]
 
 
-def test_members_are_those_who_share_with_what_they_share(classroom, ada, eve):
+def test_members_are_the_learners_that_share(classroom, ada, eve):
     ada.tries("00.1", 20, HINT)
     ada.shares()
     eve.tries("00.1", 5)

@@ -1,4 +1,4 @@
-"""Nothing is shared without an agreement; what is shared, instructors alone can read."""
+"""Progress is shared only with an agreement, and only instructors can read it."""
 
 from __future__ import annotations
 
@@ -147,10 +147,12 @@ def test_a_flag_is_up_until_it_is_lowered_or_an_exercise_is_solved(classroom, ad
     assert shared(classroom, ada)["help_unix_s"] == 0
 
 
-def test_nobody_sees_the_flag_of_a_learner_who_shares_nothing(classroom, ada, capfd):
+def test_the_flag_of_a_learner_that_shares_nothing_is_hidden(classroom, ada, capfd):
     assert ada.does(help_me) == ""
     said = capfd.readouterr().out
-    assert said.startswith("nobody sees it: your progress is not shared; share_progress(True)")
+    assert said.startswith(
+        "instructors cannot see it: your progress is not shared; share_progress(True)"
+    )
     assert files(classroom) == []
     ada.shares()
     assert shared(classroom, ada)["help_unix_s"] > 0
@@ -280,7 +282,7 @@ def test_without_a_class_a_learner_is_told_so(monkeypatch, capsys, tmp_path):
         share_progress("yes")
 
 
-def test_stuck_is_who_has_missed_the_same_exercise_since(tmp_path):
+def test_a_learner_is_stuck_after_missing_the_same_exercise(tmp_path):
     def stuck(*tried):
         return snapshot._stuck([{"exercise": e, "passed": p, "time": t} for e, p, t in tried])
 

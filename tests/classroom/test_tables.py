@@ -1,4 +1,4 @@
-"""Tables of the instructor: places of learners, solved exercises, and who is stuck how long."""
+"""Tables of the instructor: places of learners, solved exercises, and stuck learners."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_many_different_guesses_are_grouped_by_their_first_figure():
     assert bars(*made) == [("10 ms", 4, "", ""), ("20 ms", 6, "21 ms", "")]
 
 
-def test_choices_are_counted_and_a_number_among_them_harms_nobody():
+def test_choices_are_counted_even_with_a_number_among_them():
     made = [guessing("a", "yes", "no", ""), guessing("b", "no", "no", ""), guessing("c", 1.0, 1.0)]
     assert bars(*made) == [("1", 1, "", ""), ("no", 1, "no", ""), ("yes", 1, "", "")]
 
@@ -114,7 +114,7 @@ def test_exercises_show_what_a_class_fails_at():
 def test_the_text_says_how_many_share_and_how_many_are_stuck(tmp_path):
     said = tables.text(CLASS, tmp_path, NOW_S)
     assert said.startswith("5 learners share their progress; 0 asking for help, 2 stuck for")
-    assert "nobody shares progress here yet" in tables.text(Roster(), tmp_path, NOW_S)
+    assert "no learner shares progress here yet" in tables.text(Roster(), tmp_path, NOW_S)
 
 
 def test_a_spreadsheet_takes_no_hint_for_a_formula():
@@ -126,7 +126,7 @@ def test_a_spreadsheet_takes_no_hint_for_a_formula():
     assert (rows[1]["learner"], rows[1]["exercise"]) == ("y", "")
 
 
-def test_grades_count_the_solved_exercises_of_each_lesson_that_somebody_tried():
+def test_grades_count_the_solved_exercises_of_each_tried_lesson():
     there = Roster((member("ada", solved=("00.1", "00.2")), member("bob", stuck=3)))
     most = {n: sum(x.startswith(f"{n}.") for x in known_exercises()) for n in ("00", "03")}
     rows = list(csv.DictReader(io.StringIO(tables.as_csv(there, "grades"))))

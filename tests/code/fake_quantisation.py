@@ -1,5 +1,5 @@
-"""A linear layer in eight bits as one would write it for one device: it rounds its matrices to
-what eight bits can hold, and multiplies them as usual."""
+"""A linear layer in eight bits for one device. It rounds its matrices to eight-bit numbers, and
+multiplies them as usual."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ def make(argv: list[str]) -> Any:
 
 
 def device_of_rank() -> torch.device:
-    """A processor in the tests; a GPU in benchmarks/gpu_acceptance.py, where NCCL is used."""
+    """Return a processor in the tests, and a GPU in benchmarks/gpu_acceptance.py, which uses
+    NCCL."""
     if dist.get_backend() != "nccl":
         return torch.device("cpu")
     return torch.device("cuda", torch.cuda.current_device())
@@ -149,7 +150,7 @@ def graph_breaks(argv: list[str]) -> int:
 
 
 def program(argv: list[str], environment: dict[str, str] | None = None) -> tuple[int, str]:
-    """The whole program in this rank: its exit code and what it printed."""
+    """Run the whole program in this rank, and return its exit code and output."""
     import pretrain_gpt
 
     printed = io.StringIO()
@@ -199,7 +200,7 @@ def refusal(argv: list[str]) -> str:
 
 
 def run_with_a_group_each_way(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
-    """As under NCCL, where messages one way have a group of their own and neighbours are joined
+    """Run as with NCCL: messages in each direction have their own group, and neighbours connect
     before the first step."""
     from parallel import layout, routes
 

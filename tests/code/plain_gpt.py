@@ -1,4 +1,4 @@
-"""A GPT as one would write it for one device, with nothing but PyTorch's own layers.
+"""A GPT for one device, written with PyTorch's own layers.
 
 The training program must compute what it computes (test_equality.py) and is measured against it
 (engine.py and gpu.py of benchmarks/). Parameter names and shapes are the program's, so that weights

@@ -1,4 +1,4 @@
-"""Ranks without a launcher: nobody ends the others when one has gone."""
+"""Ranks without a launcher, so that no process ends the others if one rank fails."""
 
 from __future__ import annotations
 

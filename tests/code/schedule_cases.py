@@ -1,4 +1,4 @@
-"""The schedules that tests ask about: name, stages, micro-batches, chunks per stage."""
+"""Schedules for tests: name, stages, micro-batches, chunks per stage."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def loss_of(model, samples, first, args):
 
 
 def difference(got, wanted):
-    """Largest deviation, relative to the size of what is wanted."""
+    """Return the largest deviation, relative to the size of the right values."""
     got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
     largest = np.abs(got - wanted).max() / np.abs(wanted).max()
     return max(largest, np.linalg.norm(got - wanted) / np.linalg.norm(wanted))

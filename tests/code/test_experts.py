@@ -122,7 +122,7 @@ def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
     assert len(whole) == 8
 
 
-def test_the_log_and_the_diaries_say_where_rows_went(worlds, tmp_path):
+def test_the_log_and_the_diaries_name_the_experts_of_rows(worlds, tmp_path):
     from course_lib.read import training_log
 
     flags = f"{MIXTRAL} {experts(2)} --log-interval 1 --train-iters 1 --diary"

@@ -1,4 +1,4 @@
-"""Functions and what they say that they do: the same data everywhere, and a model that learns."""
+"""Functions and their docstrings: the data are the same everywhere, and the model learns."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ FOLDERS = [str(ROOT / name) for name in ("code", "tests/code")]
 
 
 def leave_groups() -> None:
-    """Ends all groups but the world. Those of gloo have threads that wake many times a second, also
-    when nobody uses the group any more: hundreds of them slowed all that ran beside."""
+    """End all groups except the world. Threads of unused gloo groups still wake many times a
+    second, and hundreds of them slowed other tests."""
     import torch.distributed as dist
 
     for group in list(dist.distributed_c10d._world.pg_map):
@@ -44,7 +44,7 @@ def join_by_gloo(rank: int, size: int, store: str) -> None:
 def serve(
     rank: int, size: int, store: str, keep_groups: bool, join: Join, pipe: Connection
 ) -> None:
-    """A rank: joins the world, then calls what it is sent until the pipe closes."""
+    """Run a rank: join the world, then call the received functions until the pipe closes."""
     sys.path[:0] = FOLDERS
     gc.freeze()  # torch's hundred thousands of objects stay; every collection would visit them
     import torch

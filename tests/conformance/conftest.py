@@ -1,4 +1,4 @@
-"""Makes the harness importable, and what it needs from the machine known."""
+"""Make the harness importable, and list its needs."""
 
 from __future__ import annotations
 

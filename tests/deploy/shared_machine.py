@@ -1,4 +1,4 @@
-"""A machine as an admin of a hub has it: the course where everybody may read it, and accounts.
+"""A machine of a hub: accounts, and a course that all accounts may read.
 
 The checkout and its interpreter may lie in a folder that only root may enter. Then the hub runs in
 a mount namespace in which the folders on the way are open; nothing of the machine is changed.

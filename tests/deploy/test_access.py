@@ -17,7 +17,7 @@ A_GROUP = "daemon"
 
 @pytest.fixture
 def shelf(lacking):
-    """A folder that all accounts may enter, as they may not where pytest has its own."""
+    """Folder that all accounts may enter, unlike the folders of pytest."""
     if os.getuid() != 0:
         lacking("only root can be another account")
     folder = Path(tempfile.mkdtemp(prefix="course-access-"))
@@ -134,7 +134,7 @@ def test_a_class_folder_that_learners_cannot_reach_or_write_is_named(checkout, s
     assert (f"chmod o+x {shared.parent}" in said) == (outer == 0o700)
 
 
-def test_where_only_some_may_come_in_they_are_who_tries_it(checkout):
+def test_a_checkout_of_one_group_is_tried_by_its_member(checkout):
     shutil.chown(checkout, group=A_GROUP)
     checkout.chmod(0o750)
     assert tried(checkout, A_GROUP, "no-such-account") == (0, "")

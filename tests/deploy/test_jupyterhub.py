@@ -172,7 +172,7 @@ def test_each_user_runs_the_first_lesson_and_sees_only_their_own(hub, log_in, re
             assert looked.returncode != 0, f"{user} could look into {private}: {looked.stdout}"
 
 
-def test_nobody_reaches_the_other_s_server_by_the_hub_by_its_port_or_by_its_process(hub, log_in):
+def test_no_learner_reaches_the_server_of_another(hub, log_in):
     pages = {user: log_in(user) for user in USERS}
     for user, other in (USERS, USERS[::-1]):
         server = _server(user)
@@ -189,7 +189,7 @@ def test_nobody_reaches_the_other_s_server_by_the_hub_by_its_port_or_by_its_proc
 
 
 def _server(user: str) -> psutil.Process:
-    """The newest: that of another hub may still run."""
+    """Return the newest server, because a server of another hub may still run."""
     found = [one for one in _processes(user, "jupyterhub-singleuser") if ports(one)]
     return max(found, key=psutil.Process.create_time)
 
@@ -219,7 +219,7 @@ def test_the_limits_hold_in_the_user_s_server(hub, log_in):
     assert servers[0].nice() == 5
 
 
-def test_what_the_hub_keeps_can_be_read_by_nobody_else(hub):
+def test_other_users_cannot_read_the_files_of_the_hub(hub):
     for name in ("jupyterhub.sqlite", "jupyterhub_cookie_secret"):
         assert (hub / name).stat().st_mode & 0o777 == 0o600, name
 
@@ -292,7 +292,7 @@ c.JupyterHub.load_roles.append({"name": "test2", "services": ["test"], "scopes":
 )
 
 
-def test_a_server_that_nobody_uses_is_ended(machine, tmp_path, repository):
+def test_an_idle_server_is_ended(machine, tmp_path, repository):
     user = USERS[0]
     with running_hub(tmp_path, repository, CULL_SOON) as hub:
 

@@ -1,4 +1,5 @@
-"""`make setup`: says what it downloads, what is missing, and does not wait for what never answers.
+"""`make setup` lists downloads and missing programs, and does not wait for a server that never
+answers.
 
 A stand-in for Python says what pip says; the script, awk and npm are the real ones.
 """

@@ -16,7 +16,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.fixture
 def acceptance(monkeypatch):
-    """The program as a module; its own ones are found beside it."""
+    """Return the program as a module; it imports modules from its own folder."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     before = set(sys.modules)
     import gpu_acceptance
@@ -96,9 +96,7 @@ def fails_half_way(notes):
         (fails_half_way, False, "failed"),
     ],
 )
-def test_a_part_passes_where_it_checked_something_and_all_of_it_held(
-    acceptance, tmp_path, work, rehearse, status
-):
+def test_a_part_passes_if_it_has_checks_and_all_hold(acceptance, tmp_path, work, rehearse, status):
     good, result = noted(acceptance, tmp_path, work, rehearse)
     assert (result.status, good) == (status, status != "failed")
 

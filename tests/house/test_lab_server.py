@@ -111,7 +111,7 @@ def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
         ("@jupyter-widgets/jupyterlab-manager:plugin", "saveState", True),
     ],
 )
-def test_jupyterlab_shows_texts_as_texts_and_asks_nobody_for_news(served, plugin, name, wanted):
+def test_jupyterlab_opens_texts_as_texts_and_fetches_no_news(served, plugin, name, wanted):
     """Unless the learner has chosen otherwise: these are what a setting has by itself."""
     settings = json.loads(served.ask(f"/lab/api/settings/{plugin}"))
     assert settings["schema"]["properties"][name]["default"] == wanted

@@ -1,4 +1,4 @@
-"""`make lint` finds nothing: as tests, so that the other processor works meanwhile."""
+"""`make lint` finds no problem. These are tests so that they run on several processors."""
 
 from __future__ import annotations
 

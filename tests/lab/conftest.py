@@ -33,7 +33,7 @@ def box_home(tmp_path_factory) -> Path:
 def cluster(box_home, monkeypatch):
     """The name of the site that the test runs on, with its commands on the PATH.
 
-    For the test only: whatever else this process runs, such as notebooks, has a box of its own.
+    Only this test uses it; notebooks in this process have their own box.
     """
     if os.environ.get("COURSE_TEST_CLUSTER") == "slurm":
         return "slurm"
@@ -45,7 +45,7 @@ def cluster(box_home, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch):
-    """What is watched ends in one line, as in notebooks under test; 0 gives the other views."""
+    """End a watched run in one line, as in notebooks under test; 0 shows the other views."""
     monkeypatch.setenv("COURSE_PLAIN", "1")
 
 
@@ -86,8 +86,8 @@ def fake(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fake_slurm(fake):
-    """A scheduler that says what a test writes into it, for states that no cluster shows on
-    demand: `fake_slurm(queue=[…], accounts=[…])` with the fields of the client's formats."""
+    """Scheduler that answers what a test writes, for states that no cluster shows on demand:
+    `fake_slurm(queue=[…], accounts=[…])` with the fields of the client's formats."""
 
     def make(queue=(), accounts=(), sbatch="cat >/dev/null; echo 7"):
         calls = fake("sbatch", sbatch)

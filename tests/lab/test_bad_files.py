@@ -1,4 +1,4 @@
-"""Files of recipes and sites that hold anything: a sentence with the name of the key, never a
+"""Recipe and site files with any content lead to a sentence that names the key, never to a
 traceback."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A learner's own program belongs to its run: copied, part of what is compared, never run twice."""
+"""A learner's own program belongs to its run: it is copied, compared, and never run twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each planted fault looks like itself, is named with rank and node, and leaves nothing behind."""
+"""Each planted fault is recognised, named with rank and node, and leaves no processes or files."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_all_have_alike(broken, name):
     assert (run.failure.cause, run.failure.ranks) == (OF_NOBODY[name], EVERYBODY), run.text[-3000:]
 
 
-def test_losses_that_explode_are_nobodys_in_the_diary(broken):
+def test_losses_that_explode_have_no_rank_in_the_diary(broken):
     assert [(one.kind, one.rank) for one in broken("exploding").diary.findings] == [
         ("diverged", None)
     ]
@@ -149,7 +149,7 @@ def test_of_a_healthy_run_there_is_nothing_to_say(broken):
     assert (run.failure, run.diary.findings) == (None, [])
 
 
-def test_detail_names_who_calls_what(broken):
+def test_detail_names_each_rank_with_its_call(broken):
     run = broken("extra", environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
     assert run.failure.cause == "collective_mismatch"
     assert run.failure.details["odd_rank"] == 2

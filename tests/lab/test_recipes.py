@@ -77,7 +77,7 @@ def test_flags_of_the_model_change_the_model_and_those_of_the_layout_are_refused
 
 @pytest.fixture
 def arguments(monkeypatch):
-    """The program's own module of flags, wherever it lies among the programs."""
+    """Return the program's own module of flags."""
     folder = programs_folder()
     (file,) = folder.rglob("arguments.py")
     monkeypatch.syspath_prepend(str(folder))
@@ -241,9 +241,7 @@ def test_megatron_s_program_is_told_what_it_wants_to_be_told(asked, wanted):
         ({"tensor": 2, "zero": 3, "untie_embeddings_and_output_weights": True}, None),
     ],
 )  # fmt: skip
-def test_megatron_s_program_gets_one_queue_per_device_where_tensor_or_context_ranks_talk(
-    asked, queues
-):
+def test_megatron_gets_one_queue_per_device_with_tensor_or_context_ranks(asked, queues):
     recipe = gpt.recipe("x", nodes=2, gpus_per_node=2, program=MEGATRON, **asked)
     assert recipe.environment.get("CUDA_DEVICE_MAX_CONNECTIONS") == queues
 

@@ -102,7 +102,7 @@ def test_rendering_is_pure():
 
 
 def run_script(text, folder, getent=":"):
-    """Runs the script as Slurm would, with an `srun` that writes down what it is given."""
+    """Run the script like Slurm, with an `srun` that records its arguments."""
     (folder / "bin").mkdir(exist_ok=True)
     commands = {
         "srun": 'printf "%s\\0" "$@" >"$REPORT/words"; env -0 >"$REPORT/variables"',
@@ -190,7 +190,7 @@ def test_the_trap_keeps_the_exit_code_and_a_cancel_is_143(tmp_path):
 
 
 @pytest.mark.parametrize("getent", ["exit 2", "exec /no/such/getent"])
-def test_processes_meet_on_the_machine_itself_where_nodes_have_no_names(tmp_path, getent):
+def test_processes_meet_on_loopback_if_nodes_have_no_names(tmp_path, getent):
     (tmp_path / "runs" / "dp4-20012").mkdir(parents=True)
     where = placed("box").but(workspace=str(tmp_path), path="", container=())
     done = run_script(render(training(), where).text, tmp_path, getent)

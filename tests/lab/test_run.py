@@ -109,13 +109,13 @@ def test_the_table_of_runs_has_one_row_each_the_newest_first(lab, done):
 
 @pytest.fixture
 def forgotten(tmp_path, fake_slurm):
-    """A run of a scheduler that answers and does not know it (any more)."""
+    """Run that its scheduler no longer knows."""
     fake_slurm()
     lab = Lab(tmp_path / "w", site="slurm", quiet=True)
     return lab.submit(shell.recipe("lost", "true"))
 
 
-def test_a_job_that_nobody_knows_is_unknown_and_no_crash(forgotten, monkeypatch):
+def test_an_unknown_job_has_an_unknown_state(forgotten, monkeypatch):
     monkeypatch.setattr("course_lib.lab.watching.watch.PATIENCE_WITH_UNKNOWN_S", 0.2)
     assert forgotten.wait() == "UNKNOWN"
     assert "Slurm no longer lists the job" in forgotten.error

@@ -50,7 +50,7 @@ def test_a_training_run_says_its_iteration(lab, live, monkeypatch):
     assert "left)" in screen.getvalue()
 
 
-def test_one_who_waits_in_the_queue_is_told_why(lab, live, monkeypatch):
+def test_a_waiting_job_prints_its_reason(lab, live, monkeypatch):
     screen = Screen()
     monkeypatch.setattr("sys.stderr", screen)
     first = lab.submit(shell.recipe("first", "sleep 4", nodes=2, gpus_per_node=2))

@@ -115,7 +115,7 @@ def test_no_reason_needs_no_words(reason):
     assert explain(reason) == ""
 
 
-def test_a_state_that_nobody_has_heard_of_is_a_state():
+def test_an_unknown_state_is_a_state():
     status = Status(state="MELTED")
     assert "MELTED" in status.words
     assert not status.ended

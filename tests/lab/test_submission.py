@@ -1,4 +1,4 @@
-"""Submitting: once, whoever calls how often, and whenever somebody is killed."""
+"""A recipe is submitted once, from any number of processes, and even if one of them is killed."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_a_notebook_killed_while_submitting_leaves_one_job_that_runs(lab, die_at
 
 
 def test_a_box_made_anew_may_give_the_same_number_twice(lab, done):
-    """The older run steps aside, and stays what it was."""
+    """The older run gets another folder and keeps its content."""
     folder = lab.workspace.runs / "hello-12345678"
     folder.mkdir()
     (folder / "out.log").write_text("of another life\n")

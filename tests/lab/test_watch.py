@@ -70,7 +70,7 @@ def test_an_interrupt_ends_the_watching_and_not_the_job(lab, capsys, monkeypatch
 
 
 def test_a_notebook_ends_with_plain_text_in_place_of_the_panel(cluster, tmp_path, monkeypatch):
-    """Without a front end: the widgets talk to nobody, and the cell works all the same."""
+    """There is no front end here, so no program shows the widgets, and the cell still works."""
     monkeypatch.setenv("COURSE_PLAIN", "0")
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
     cells = [

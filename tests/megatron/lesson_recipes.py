@@ -1,7 +1,7 @@
 """All recipes of training runs that the lessons make, without running any job.
 
-A lesson's statements are run one by one with a lab that only pretends. Those that need the results
-of a run fail and are passed over; what they would have defined is missing to later ones.
+The statements of a lesson run one by one with a fake lab. Statements that need the results of a
+run fail and are skipped; what they would have defined is missing to later ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lets Megatron-LM's modules be imported where there is no GPU: nothing of what stands in is run.
+"""Make Megatron-LM's modules importable without a GPU. No replacement is ever called.
 
 Only its command line and its data sets are asked something; what they import on the way wants a
 device's kernels to be compiled.
@@ -46,7 +46,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return StandIn(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing to run."""
+        """Do nothing."""
 
 
 def install(checkout: str) -> None:

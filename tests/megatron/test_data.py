@@ -44,7 +44,8 @@ def test_it_reads_large_vocabularies_too(asked, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("vocabulary", "kind"), [(300, "uint16"), (100_000, "int32")])
 def test_the_course_reads_what_megatrons_builder_wrote(asked, tmp_path, vocabulary, kind):
-    """Documents of several sequences, as it writes them where text is split into sentences."""
+    """Documents of several sequences, as Megatron-LM writes them if text is split into
+    sentences."""
     documents = [[[1, 2, 3], [4]], [[vocabulary - 1]], [[7, 8], [9], [10, 11]], [[12]]]
     question = {"write": str(tmp_path / "t"), "documents": documents, "vocabulary": vocabulary}
     assert asked("indexed.py", question) == kind

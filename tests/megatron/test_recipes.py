@@ -116,7 +116,7 @@ def test_it_takes_recipes_of_all_layouts_but_those_that_the_course_refuses_with_
 
 @pytest.mark.slow
 def test_what_the_course_refuses_megatron_refuses_too(asked):
-    """Else the refusal would be the course's alone, and some day no longer true."""
+    """Otherwise the course could refuse a recipe that Megatron-LM accepts."""
     ours = {"untie_embeddings_and_output_weights": True}
     good = made({"zero": 3, "precision": "bf16", **ours})
     spoilt = [  # the words themselves are changed: `but` would make the recipe anew, and refuse

@@ -29,7 +29,7 @@ def workspace(tmp_path_factory):
 
 @pytest.fixture
 def run(workspace, monkeypatch):
-    """A run that lies there and has ended, without any cluster."""
+    """Folder of a finished run, without a cluster."""
     import tomli_w
 
     monkeypatch.setenv("COURSE_PLAIN", "1")
@@ -45,7 +45,7 @@ def run(workspace, monkeypatch):
 
 
 def complaint(error):
-    """What is wrong with the way in which a wrong call was answered; empty for a sentence."""
+    """Return the problem with the answer to a wrong call; empty for a proper sentence."""
     if not isinstance(error, CourseError):
         return f"{type(error).__name__} of Python: {error}"
     text = str(error)

@@ -163,7 +163,7 @@ def test_a_link_has_the_latency_of_its_fastest_message_and_not_of_a_busy_process
     assert (within.latency_us, within.gb_per_s) == (70, pytest.approx(2))
 
 
-def test_each_step_of_a_collective_waits_for_a_turn_where_no_processor_is_left_over():
+def test_each_step_of_a_collective_waits_if_all_processors_are_busy():
     crowd, calm = (box(processors=2).but(turn_us=turn) for turn in (500, 0))
     two, four = Group(2, 2), Group(4, 2)
     assert crowd.crowded(1).turn_us == 0

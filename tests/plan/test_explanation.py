@@ -1,4 +1,4 @@
-"""An explanation accounts for all of the time, and what it promises to gain is gained."""
+"""An explanation accounts for all of the time, and each promised gain is real."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_six_flops_per_parameter_and_token_become_eight_only_with_full_recomputa
 
 
 class Reference(nn.Module):
-    """The model's matrix products and nothing else, in torch's own operations."""
+    """The matmuls of the model alone, in torch's own operations."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()

@@ -120,7 +120,7 @@ def test_the_difference_is_explained(tmp_path):
     assert lost.table().set_index("part").measured["peak memory"] == 10.0
 
 
-def test_timers_of_the_program_say_where_the_difference_is(tmp_path):
+def test_timers_of_the_program_show_the_difference(tmp_path):
     ms = predicted_ms(plan.from_log(log(tmp_path, ARGUMENTS), "H100"))
     timers = {"forward-compute": 0.2 * ms, "backward-compute": 0.4 * ms, "optimizer": ms}
     found = plan.from_log(log(tmp_path, ARGUMENTS, [2 * ms] * 4, timers), "H100")

@@ -57,7 +57,7 @@ def test_full_recomputation_keeps_the_entry_of_each_layer():
     assert memory_of_stage(model, layout, stack, 0).activations == 12 * entry
 
 
-def test_a_recomputed_layer_counts_only_where_it_needs_more_than_the_logits_did():
+def test_a_recomputed_layer_counts_only_if_it_needs_more_than_the_logits():
     layout = Layout(micro_batch=2, flash=False)
     again = layout.but(recompute="full")
     for rows, expects_more in ((50257, False), (128, True)):

@@ -1,4 +1,5 @@
-"""A kept log of NCCL says what it was asked for, in NCCL's words, and that it is simulated."""
+"""A kept NCCL log describes the requested cluster in NCCL's words, and says that it is
+simulated."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_what_is_beyond_arithmetic_is_refused_and_all_else_has_finite_answers(ca
 
 
 def answers(made: Any) -> str:
-    """What the planner says where this takes part in a run."""
+    """Return the planner's answer if this value is part of a run."""
     if isinstance(made, plan.Device):
         made = WHERE.but(device=made)
     elif isinstance(made, plan.Link):

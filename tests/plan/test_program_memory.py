@@ -204,7 +204,7 @@ def test_the_kept_values_are_those_that_a_run_of_today_traces(traced_now):
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b", "interleaved", "zero-bubble"])
 @pytest.mark.parametrize("micro_batches", [4, 8, 12])
 @pytest.mark.parametrize("stages", [2, 4])
-def test_messages_are_counted_where_most_micro_batches_are_alive(schedule, micro_batches, stages):
+def test_messages_are_counted_on_the_stage_with_most_micro_batches(schedule, micro_batches, stages):
     chunks = 2 if schedule == "interleaved" else 1
     layout = Layout(pipeline=stages, virtual=chunks, schedule=schedule, global_batch=micro_batches)
     for stage in range(stages):

@@ -106,7 +106,7 @@ def benchmark(folder):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_benchmark_exits_with_1_where_a_goal_is_missed(tmp_path):
+def test_the_benchmark_exits_with_1_if_a_goal_is_missed(tmp_path):
     layouts = [RUN | {"data": 32 // t // p, "tensor": t, "pipeline": p, "source": "jubench"}
                for t, p in ((2, 4), (4, 2), (2, 2), (4, 4))]  # fmt: skip
     told = [_told(tmp_path, row) for row in layouts]
@@ -118,7 +118,7 @@ def test_the_benchmark_exits_with_1_where_a_goal_is_missed(tmp_path):
 
 
 def _told(folder, row):
-    """The run as if it had taken what is predicted."""
+    """Return the run with the predicted time as its measured time."""
     (run,) = read_runs(write(folder / "one.csv", row))
     (folder / "one.csv").unlink()
     seconds = Estimate(run.model, run.layout, run.cluster, run.stack).seconds

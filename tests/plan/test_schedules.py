@@ -102,7 +102,7 @@ def test_gpipe_holds_all_micro_batches_and_1f1b_only_as_many_as_stages():
 
 @settings(max_examples=20, deadline=None)
 @given(stages=some.integers(1, 5), micro_batches=some.integers(1, 5))
-def test_somebody_is_at_work_at_every_moment(stages, micro_batches):
+def test_at_every_moment_some_rank_computes(stages, micro_batches):
     table = timed(orders("gpipe", stages, micro_batches))
     assert all(any(moment.busy) for moment in moments(table))
 

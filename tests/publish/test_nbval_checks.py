@@ -1,4 +1,5 @@
-"""Under nbval a learner's check cells must fail, for the right reason; nothing else may."""
+"""Under nbval, a learner's check cells must fail for the right reason, and no other cell may
+fail."""
 
 from __future__ import annotations
 
@@ -108,7 +109,7 @@ def test_a_learner_s_notebook_leaves_its_runs_to_its_solution(tmp_path):
 
 
 @pytest.mark.parametrize(("asked", "found"), [("", 0), ("ko", 2), ("ko/99_test.ipynb", 2)])
-def test_a_translation_runs_only_where_it_is_asked_for(tmp_path, asked, found):
+def test_a_translation_runs_only_on_request(tmp_path, asked, found):
     folder = tmp_path / "notebooks"
     folder.mkdir()
     write_notebook(folder / "ko", [("1", [])])

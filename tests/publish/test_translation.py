@@ -1,4 +1,4 @@
-"""Lessons in another language: the same code, the whole prose, and nothing that a gap hides."""
+"""Translated lessons have the same code and the whole prose, and reveal no answer."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_update_repeated_changes_nothing_and_a_line_in_a_lesson_moves_nothing
     assert command.update(house, "ko") == []
 
 
-def test_a_language_that_nobody_has_begun_is_refused_with_those_that_are(house):
+def test_an_unknown_language_is_refused_with_a_list_of_languages(house):
     with pytest.raises(LabError, match="there are: ko"):
         build.outputs(house, "fr")
 
@@ -239,7 +239,7 @@ def test_every_picture_that_a_korean_notebook_shows_is_there(repository):
 
 
 def left_over_stars(text: str) -> int:
-    """Stars that a page shows, since they stand where Markdown takes them for no emphasis."""
+    """Return stars that a page shows, because Markdown does not read them as emphasis."""
     page = MarkdownIt("commonmark").enable("table").render(rules.FORMULA.sub("", text))
     return re.sub(r"<code.*?</code>", "", page, flags=re.DOTALL).count("*")
 

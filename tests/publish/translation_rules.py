@@ -52,9 +52,8 @@ class Term:
 
 
 def new_exercises(repository: Path, code: str = "ko") -> dict[str, dict[str, str]]:
-    """Cells of exercises and solutions that nobody has translated yet, by lesson and cell.
-
-    A new exercise may be in English: readers see it with a mark, and `course translate status`
+    """Return untranslated cells of exercises and solutions, by lesson and cell. A new exercise
+    may be in English: readers see it with a mark, and `course translate status`
     names it.
     """
     found = {}
@@ -105,7 +104,7 @@ def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
 
 
 def prose(text: str) -> str:
-    """Without what is the same in all languages."""
+    """Return the text without the parts that are the same in all languages."""
     for form in (FENCED, INDENTED, SPAN, FORMULA, TARGET, CALL):
         text = form.sub(" | ", text)
     return text

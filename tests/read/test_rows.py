@@ -5,7 +5,7 @@ from __future__ import annotations
 from course_lib.read.rows import Rows
 
 
-def test_an_empty_table_has_its_types_and_belongs_to_who_asked():
+def test_an_empty_table_has_its_types_and_is_not_shared():
     rows = Rows(["iteration", "loss", "text"], ["iteration"])
     table = rows.table()
     assert list(table.columns) == ["iteration", "loss", "text"]

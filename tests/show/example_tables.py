@@ -78,7 +78,7 @@ def timeline(rank: int = 0, height: float = 1.0, points: int = 500) -> SimpleNam
 
 
 def transports(world: int, per_node: int, mesh: bool = False) -> pd.DataFrame:
-    """A ring over all ranks; with `mesh`, everybody with everybody inside a node."""
+    """Return a ring over all ranks; with `mesh`, all pairs inside a node."""
     matrix = pd.DataFrame("", index=range(world), columns=range(world))
     for rank in range(world):
         for other in (rank + 1) % world, (rank - 1) % world:

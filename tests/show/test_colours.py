@@ -100,7 +100,7 @@ def delta_e(one, other):
 
 
 def confused(paints):
-    """Pairs of colours too near for somebody."""
+    """Return pairs of colours that some people cannot tell apart."""
     return {
         (one, other): round(delta_e(one, other), 1)
         for one, other in combinations(dict.fromkeys(paints), 2)
@@ -122,13 +122,13 @@ def test_differences_agree_with_the_published_pairs(one, other, expected):
     assert ciede2000(one, other) == pytest.approx(expected, abs=1e-4)
 
 
-def test_fills_that_somebody_may_confuse_have_different_hatching():
+def test_similar_fills_have_different_hatching():
     pairs = confused([*SERIES, *CATEGORY.values()])
     assert pairs, "without such pairs no figure would need a hatching"
     assert [pair for pair in pairs if HATCHES.get(pair[0]) == HATCHES.get(pair[1])] == []
 
 
-def test_lines_that_somebody_may_confuse_have_different_dashes():
+def test_similar_lines_have_different_dashes():
     dashes = {paint: DASHES[n % len(DASHES)] for n, paint in enumerate(SERIES)}
     assert [(a, b) for a, b in confused(SERIES) if dashes[a] == dashes[b]] == []
 
@@ -141,7 +141,7 @@ def test_links_between_nodes_differ_by_colour_or_dashes():
 
 
 def test_steps_of_a_pipeline_differ_by_their_colours_alone():
-    """Numbers stand on them, which a hatching would cover."""
+    """A hatching would cover the numbers on them."""
     assert confused([*(CATEGORY[phase] for phase in LIGHT), FAINT]) == {}
     chunks = [paints[phase] for paints in (CATEGORY, LIGHT) for phase in ("forward", "backward")]
     assert confused(chunks) == {}

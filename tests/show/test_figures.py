@@ -273,7 +273,7 @@ def test_of_a_thousand_ranks_the_first_are_drawn_and_all_links_are_counted():
     assert "Between nodes: 256 links by NET/Socket" in picture.alt
 
 
-def test_links_are_counted_by_where_they_run():
+def test_links_are_counted_inside_and_between_nodes():
     alt = show.topology(example.nccl(4, 2)).alt
     assert "4 ranks on 2 nodes" in alt
     assert "Inside nodes: 2 links by P2P/IPC" in alt
@@ -405,7 +405,7 @@ def test_a_format_ends_at_its_largest_number_and_rounds_most_below_its_smallest(
         show.number_formats({})
 
 
-def test_a_phase_is_named_where_no_other_is_drawn_over_it():
+def test_a_phase_is_named_in_its_visible_part():
     """Communication fills nearly all of the optimizer's phase, whose name would stand above it."""
     line = example.timeline()
     rows = [("forward", 0.0, 4e5), ("optimizer", 4e5, 9e5), ("communication", 4.1e5, 8.9e5)]

@@ -15,7 +15,7 @@ def words_of(picture) -> set[str]:
     return {text.get_text() for text in picture.figure.findobj(Text)} - {""}
 
 
-def test_a_figure_is_korean_where_korean_is_spoken(monkeypatch):
+def test_a_figure_is_korean_if_the_language_is_korean(monkeypatch):
     assert {"you guessed", "time (ms)"} <= words_of(show.guess(2, 5.2, unit="ms", what="time"))
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     korean = words_of(show.guess(2, 5.2, unit="ms", what="time"))

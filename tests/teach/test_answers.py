@@ -74,7 +74,7 @@ def test_a_written_unit_is_converted():
     assert wanted.in_unit(5.0) == 5
 
 
-def test_a_count_of_parameters_is_one_of_millions_where_it_is_large():
+def test_a_large_count_of_parameters_is_shown_in_millions():
     wanted = Amount(right=124.4, unit="millions")
     for text in ("124,400,000 parameters", "124.4e6 parameters", "124.4 parameters", "124.4 M"):
         assert wanted.is_met_by(wanted.in_unit(number_written(text))), text

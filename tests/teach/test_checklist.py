@@ -1,4 +1,5 @@
-"""A check prints what is met, stops at the first that is not, and keeps the progress."""
+"""A check prints the requirements that are met, stops at the first that is not, and keeps the
+progress."""
 
 from __future__ import annotations
 
@@ -170,7 +171,7 @@ def test_a_run_that_is_none_or_not_over_or_failed_or_deleted_is_told_apart(works
 
 
 @pytest.mark.parametrize("answer", ["7 or 8", None, True, [6], (6,), "[6]"])
-def test_an_answer_must_be_a_number_where_one_is_asked(workspace, answer):
+def test_an_answer_must_be_a_number_if_the_exercise_asks_for_one(workspace, answer):
     with pytest.raises(NotYet, match="is a number"), Checklist("00.1", workspace) as check:
         check.number(answer, "your answer")
 

@@ -44,7 +44,7 @@ def trace(rank, calls, steps=2):
 
 @pytest.fixture
 def recorded(finished):
-    """A run of the lesson, as it lies in its folder."""
+    """Folder of a run of the lesson."""
 
     def make(calls=CALLS, ranks=(0, 1, 2, 3), exit_code=0, **values):
         values = {

@@ -22,7 +22,7 @@ def wall(name, micro_batch, **more):
 
 @pytest.fixture
 def pair(finished):
-    """The two runs of the exercise, each with how it ended and what is special about it."""
+    """Return the two runs of the exercise, with their ends and their special flags."""
 
     def make(fits=4, breaks=6, fits_log="", breaks_log=OUT_OF_MEMORY, **more):
         return (

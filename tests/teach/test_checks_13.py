@@ -184,7 +184,7 @@ def test_right_schedules_pass_in_every_form(tried, capsys):
     ],
 )
 def test_the_order_that_ranks_carried_out_is_the_one_that_is_checked(tried, old, new):
-    """The notebook may still hold the function as it was before the file was changed."""
+    """The notebook may still hold an older version of the function than the file."""
     hint = hint_of(lesson13.ex13_schedule, schedule(lambda p, r: p - r - 1),
                    tried("schedule", (old, new)))  # fmt: skip
     assert "✗ equal to the serial result" in hint or "✗ no error" in hint

@@ -1,4 +1,4 @@
-"""The checks of lesson 15 pass right answers and tell wrong ones what is wrong with them."""
+"""The checks of lesson 15 accept right answers and name the mistake in wrong answers."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_what_is_no_search_is_refused(answer, hint):
 
 
 class Finished:
-    """A run whose log is the given text: what the check looks at, without the seconds of a job."""
+    """Run with the given text as its log, so that no job is needed."""
 
     recipe, ended, ok, state, error = object(), True, True, "COMPLETED", ""
     site = {"name": "box"}  # noqa: RUF012

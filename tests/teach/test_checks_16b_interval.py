@@ -171,7 +171,7 @@ def test_young_is_right_for_failures_at_random(workspace):
     assert "✗ the best interval: starts that often fail soon" in said
 
 
-def test_the_simulator_agrees_with_daly_where_failures_come_at_random():
+def test_the_simulator_agrees_with_daly_for_random_failures():
     draw = np.random.default_rng(0)
     lives, rate = draw.exponential(5000, 20_000), plan.Failures(5000 / 3600, 60, 300)
     for interval_s in (200, 700, 2500):

@@ -45,7 +45,8 @@ def dgx(devices):
 
 @pytest.fixture
 def tried(finished):
-    """A run and its score; `of_run` changes the recipe, all else the score."""
+    """Return a run and its score. `of_run` changes the recipe, and all other arguments change the
+    score."""
 
     def make(steps=300, batch=16, lr=3e-3, **changes):
         from course_lib.lab.job.recipes import gpt

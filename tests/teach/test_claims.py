@@ -37,9 +37,7 @@ def workspace(tmp_path, monkeypatch):
         (np.bool_(False), {}, False),
     ],
 )
-def test_a_claim_holds_where_its_value_lies_within_the_bounds(
-    workspace, capsys, value, bounds, holds
-):
+def test_a_claim_holds_if_its_value_lies_within_the_bounds(workspace, capsys, value, bounds, holds):
     claim("four devices are faster than two", value, **bounds)
     (kept,) = claims.kept(workspace)
     assert kept.holds == holds

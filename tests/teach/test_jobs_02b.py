@@ -1,4 +1,4 @@
-"""Lesson 02b: the last three edits, those of the job, by what torchrun is called with."""
+"""Lesson 02b: the last three edits concern the job and are judged by the arguments of torchrun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a notebook of another language, what the learner has made is shown as it is."""
+"""A notebook in another language shows the learner's own results unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sentences of the course are shown in the reader's language; what nobody translated is English."""
+"""Sentences of the course are shown in the reader's language, and in English if there is no
+translation."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from course_lib.lab.queue.slurm import Slurm, job_environment
 from course_lib.lab.workspace import Workspace
 from course_lib.shipped import SHIPPED
 
-ONE_BOX = "these jobs waited for one box; of your learners each has one, and waits for nobody"
+ONE_BOX = "these jobs waited for one box. Each learner has a separate box and does not wait"
 WELL = "Nothing of this stops the class."
 LOG_IN = SHIPPED / "deploy/jupyterhub/log_in.py"
 GIB = 1 << 30
@@ -160,7 +160,7 @@ def to_book(lessons: Lessons, users: int, site: Site) -> str:
     hours = users * sum(job.device_hours for jobs in lessons.values() for job in jobs)
     return (
         f"to book: {users * largest.nodes} nodes with {largest.devices_per_node} devices each, so "
-        f"that nobody waits; half of it where learners work in pairs. The lessons use about "
+        f"that no learner waits; half of it if learners work in pairs. The lessons use about "
         f"{hours:.1f} device-hours in all (by seconds of the box); the longest time limit is "
         f"{max(shape.minutes for shape in (largest, *rest))} min"
     )

@@ -29,7 +29,7 @@ SLIDES = "slides"
 README = "readme"
 # Files whose texts are shown to learners.
 TABLES = ("lab/job/sites/*.toml", "read/first_causes/causes.toml")
-SHOWN_FIELDS = ("title", "meaning", "remedy")
+SHOWN_FIELDS = ("title", "meaning", "meaning_of_several", "remedy")
 MAGIC = re.compile(r"^\s*[!%].*$", re.MULTILINE)
 
 

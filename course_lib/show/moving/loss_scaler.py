@@ -31,7 +31,7 @@ class ScalerState:
     lost_percent: float
     good_in_a_row: int
     # Overflows left before the scale halves, after this iteration.
-    patience_left: int
+    hysteresis_left: int
     # Factor applied to the scale after this iteration: 1, ½ or 2.
     factor: float
 
@@ -41,15 +41,15 @@ def simulate(
     start_power: int = 23,
     window: int = 1000,
     bursts: Sequence[int] = (),
-    patience: int = 1,
+    hysteresis: int = 1,
 ) -> list[ScalerState]:
     """Simulate a loss scaler. An iteration that overflows is skipped.
 
-    After `patience` overflows, the scale halves with each overflow. After `window` good iterations
-    in a row, the scale doubles and the patience is reset. In `bursts`, the largest gradient is 64
-    times its usual size.
+    After `hysteresis` overflows, the scale halves with each overflow. After `window` good
+    iterations in a row, the scale doubles and the hysteresis is reset. In `bursts`, the largest
+    gradient is 64 times its usual size.
     """
-    scale, skipped, good, left = 2.0**start_power, 0, 0, patience
+    scale, skipped, good, left = 2.0**start_power, 0, 0, hysteresis
     states = []
     for iteration in range(1, iterations + 1):
         largest = 2.0 ** max(GRADIENTS) * (64 if iteration in bursts else 1)
@@ -66,25 +66,25 @@ def simulate(
         )
         scale = max(scale * factor, 1.0)
         if good == window:
-            good, left = 0, patience
+            good, left = 0, hysteresis
     return states
 
 
 def loss_scaling(
-    iterations: int = 14, start_power: int = 23, window: int = 1000, patience: int = 2
+    iterations: int = 14, start_power: int = 23, window: int = 1000, hysteresis: int = 2
 ) -> Story:
     """Return dynamic loss scaling as a story.
 
-    `patience` is --hysteresis, and `window` is --loss-scale-window.
+    `hysteresis` is --hysteresis, and `window` is --loss-scale-window.
     """
-    states = simulate(iterations, start_power, window, patience=patience)
-    frames = tuple(_frame(state, window, patience) for state in states)
+    states = simulate(iterations, start_power, window, hysteresis=hysteresis)
+    frames = tuple(_frame(state, window, hysteresis) for state in states)
     return Story(_("Dynamic loss scaling in 16 bits"), frames)
 
 
-def _frame(state: ScalerState, window: int, patience: int) -> Frame:
+def _frame(state: ScalerState, window: int, hysteresis: int) -> Frame:
     power = round(math.log2(state.scale))
-    title, happened = _words(state, power, window, patience)
+    title, happened = _words(state, power, window, hysteresis)
     unscaled = sum(share for p, share in GRADIENTS.items() if p < SMALLEST_POWER)
     lost = _(
         "{lost_percent:.0f} % of the gradients are too small and become zero, "
@@ -93,13 +93,13 @@ def _frame(state: ScalerState, window: int, patience: int) -> Frame:
         unscaled=unscaled,
         skipped=state.skipped,
     )
-    counters = _counters(state, window, patience)
+    counters = _counters(state, window, hysteresis)
     scene = _scene(state, power)
     whole = Scene((*scene.things, *counters), scene.width, scene.height + 0.75)
     return Frame(title, " ".join((*happened, lost)), whole)
 
 
-def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[str, list[str]]:
+def _words(state: ScalerState, power: int, window: int, hysteresis: int) -> tuple[str, list[str]]:
     """Return title and text. Each sentence is complete, because translators see them one by one."""
     scaled = raised(2, power)
     if not state.overflow:
@@ -113,7 +113,7 @@ def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[
             said += [
                 _(
                     "This is good step {window} in a row, so the scale doubles and the "
-                    "patience is reset.",
+                    "hysteresis is reset.",
                     window=window,
                 )
             ]
@@ -132,23 +132,23 @@ def _words(state: ScalerState, power: int, window: int, patience: int) -> tuple[
             _(
                 "Scaled by {scaled}, the largest gradients exceed {largest:.0f} and "
                 "become infinite. The program skips the iteration, but keeps the "
-                "scale. The remaining patience is {patience_left} of {patience}.",
+                "scale. The remaining hysteresis is {hysteresis_left} of {hysteresis}.",
                 scaled=scaled,
                 largest=LARGEST,
-                patience_left=state.patience_left,
-                patience=patience,
+                hysteresis_left=state.hysteresis_left,
+                hysteresis=hysteresis,
             )
         ]
     return _("iteration {iteration}: overflow, skipped", iteration=state.iteration), said
 
 
-def _counters(state: ScalerState, window: int, patience: int) -> tuple[Cell | Words, ...]:
+def _counters(state: ScalerState, window: int, hysteresis: int) -> tuple[Cell | Words, ...]:
     """Draw the counters that the scaler keeps between iterations, as two rows of marks."""
     up = " → ×2" if state.factor > 1 else ""
     down = " → ÷2" if state.factor < 1 else ""
     return (
         *_marks(0.5, _("good in a row"), state.good_in_a_row, window, GREEN, up),
-        *_marks(6.6, _("patience left"), state.patience_left, patience, ORANGE, down),
+        *_marks(6.6, _("hysteresis left"), state.hysteresis_left, hysteresis, ORANGE, down),
     )
 
 

@@ -110,7 +110,7 @@ class Task:
             )
         if decided := [flag for flag in FIXED if flag in more]:
             raise RecipeError(
-                _("{decided}: the task fixes this for everybody", decided=", ".join(decided))
+                _("{decided}: the task fixes this for all learners", decided=", ".join(decided))
             )
         if (model.sequence, model.vocabulary) != (SEQUENCE, VOCABULARY):
             raise RecipeError(

@@ -43,7 +43,7 @@ def ex08_started_at(answer: object) -> None:
                     (
                         PRINTED_SCALE * 2 ** (SKIPPED // 2),
                         _(
-                            "With a patience of 2, every overflow from the second one on halves "
+                            "With a hysteresis of 2, every overflow from the second one on halves "
                             "the scale."
                         ),
                     ),
@@ -54,7 +54,7 @@ def ex08_started_at(answer: object) -> None:
             if given < PRINTED_SCALE
             else _(
                 "Go backwards from {printed_scale:,}: each halving undone doubles it. "
-                "How many halvings do ten overflows with a patience of 2 make?",
+                "How many halvings do ten overflows with a hysteresis of 2 make?",
                 printed_scale=PRINTED_SCALE,
             ),
         )

@@ -160,7 +160,7 @@ def is_1f1b(check: Checklist, function: Any) -> None:
         _("✓ every micro-batch goes forward once and back once, in order"),
         _("✓ stage r of p never holds more than p − r micro-batches"),
         _(
-            "✓ nobody waits for ever, and a step is as short as it can be: {most_stages} "
+            "✓ no stage waits for ever, and a step is as short as it can be: {most_stages} "
             "× {most_micro_batches} pipelines tried",
             most_stages=MOST_STAGES,
             most_micro_batches=MOST_MICRO_BATCHES,

@@ -154,7 +154,7 @@ def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
 
 
 def _on_paper(check: Checklist, estimate: Estimate) -> None:
-    """Refuse plans that the planner accepts but nobody could buy or would train."""
+    """Refuse plans that the planner accepts but that are unrealistic."""
     device = estimate.cluster.device
     check.that(
         plan.DEVICES.get(device.name) == device,

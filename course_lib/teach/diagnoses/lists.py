@@ -152,7 +152,7 @@ def cures() -> dict[str, str]:
         "exclude": _("leave that node out (--exclude), and report it to the administrators"),
         "same-port": _("set MASTER_PORT in one place, from which all ranks have it"),
         "first-node": _("set MASTER_ADDR for all ranks to the first node that scontrol lists"),
-        "free-port": _("move the job to a port that nobody else uses, computed from its job id"),
+        "free-port": _("move the job to a port that no other job uses, computed from its job id"),
         "filter-samples": _("filter out samples without tokens, or divide by at least 1"),
         "lower-rate": _("lower the learning rate, warm up for longer, or clip the gradients"),
         "sampler-rank": _("tell the sampler its rank and the number of ranks"),

@@ -568,8 +568,8 @@ HINTS: dict[str, Hints] = {
     },
     "watchdog": {
         ("named", "nobody"): N_(
-            "rank {absent} was missing, and this rank named nobody within {limit} s. Does its "
-            "thread run? An error in it is in the log. store.get of a key that nobody has written "
+            "rank {absent} was missing, and this rank named no rank within {limit} s. Does its "
+            "thread run? An error in it is in the log. store.get of a key that no rank has written "
             "is one."
         ),
         ("named", "others"): N_(

@@ -156,7 +156,7 @@ def _hint(exercise: str, what: str, mistake: str) -> str:
 
 
 def _unwaited(trial: Trial, size: int, case: str) -> str:
-    """Explain a call that a rank started and ended without waiting for; "" if none was found."""
+    """Explain a call for which a rank did not wait; "" if none was found."""
     seen = (trial.at(size, case, kind) for kind in ("call", "waited", "result"))
     for calls, waited, through in zip(*seen, strict=True):
         # An unfinished rank may still be inside its last call.
@@ -164,8 +164,9 @@ def _unwaited(trial: Trial, size: int, case: str) -> str:
             sync = {one["number"] for one in waited if one["sync"]}
             names = dict.fromkeys(called(one) for n, one in enumerate(calls) if n not in sync)
             return _(
-                "nobody waited for one of these calls: {calls}. isend, irecv, and collectives with "
-                "async_op=True return a work at once. The numbers are there after work.wait().",
+                "this rank did not wait for one of these calls: {calls}. isend, irecv, and "
+                "collectives with async_op=True return a work at once. The numbers are there "
+                "after work.wait().",
                 calls=", ".join([*names][:SHOWN_CALLS]),
             )  # fmt: skip
     return ""

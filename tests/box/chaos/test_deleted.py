@@ -1,4 +1,4 @@
-"""Whoever deletes a box, or the course with it, is rid of all its processes."""
+"""If a box is deleted, alone or with the course, all its processes end."""
 
 from __future__ import annotations
 

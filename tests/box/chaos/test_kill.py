@@ -71,8 +71,8 @@ def _lives(pid: int) -> bool:
 
 
 def _truth(box, job: str, state: str, supervisor: int) -> None:
-    """Once the supervisor is gone, the very next answer is true; nothing is left of the job, and
-    later jobs run."""
+    """After the end of the supervisor, the next answer is true, the job has left no processes,
+    and later jobs run."""
     box.until("the end of the supervisor", lambda: not _lives(supervisor))
     assert box.state(job) == state
     box.until("nothing of the job is left", lambda: not box.job_processes())

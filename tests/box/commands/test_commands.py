@@ -153,8 +153,8 @@ def test_a_command_starts_however_it_is_called(box, tmp_path, how):
 
 
 def test_a_clone_is_not_started_with_a_python_that_lies_six_folders_above_it(box, tmp_path):
-    """Where an installed package has its environment's, ~/course has /bin/python3: no torch in it,
-    so no job started warm."""
+    """Six folders above ~/course is /bin/python3, which has no torch, so no job could start
+    warm."""
     clone = tmp_path / "home" / "me" / "course"
     shutil.copytree(Path(box_room.bin_dir()).parents[1], clone / "course_lib", symlinks=True)
     wrong = tmp_path / "bin" / "python3"

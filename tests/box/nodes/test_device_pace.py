@@ -27,7 +27,7 @@ def cores(tmp_path, monkeypatch):
     ("slots", "cores", "factor"),
     [(4, 2, 3.0), (4, 1.5, 4.0), (4, 3, 2.0), (4, 4, 1.0), (2, 8, 1.0), (8, 6, 2.0), (0, 2, 1.0)],
 )
-def test_slots_share_the_cores_with_a_margin_where_there_are_too_few(slots, cores, factor):
+def test_slots_share_the_cores_with_a_margin_if_cores_are_too_few(slots, cores, factor):
     assert devices.factor_for(slots, cores) == factor
 
 

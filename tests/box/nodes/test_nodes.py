@@ -80,7 +80,7 @@ def test_each_node_has_its_name_its_address_and_no_way_out(box, tmp_path):
 
 @pytest.mark.parametrize("gbit", [0.1, 0.3])
 def test_the_link_between_nodes_has_the_set_speed(box, gbit, need):
-    """The rate that the kernel gets for both nodes; nothing passes faster. benchmarks/link.py
+    """The kernel gets this rate for both nodes, and no traffic exceeds it. benchmarks/link.py
     measures how close to it real traffic comes."""
     need("tc")
     rate, told = _transfer(box, gbit, 6)

@@ -43,7 +43,7 @@ def test_a_job_without_supervisor_is_started_again_for_a_while(
     assert started == [job_id] * starts
 
 
-def test_a_time_limit_is_no_longer_where_the_clock_is_set_back():
+def test_a_time_limit_is_not_longer_if_the_clock_is_set_back():
     class Context:
         class job:
             time_limit_min, signal_number, start_s = 1, 0, time.time() + HOUR_S

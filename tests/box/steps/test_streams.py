@@ -11,7 +11,8 @@ from course_lib.box.steps import streams
 
 @pytest.fixture
 def unheard():
-    """A task's end of its pipe, and what passes on its lines to nobody."""
+    """Return a task's end of its pipe, and the object that forwards its lines, without a
+    reader."""
     nobody, target = os.pipe()
     os.close(nobody)
     source, task = os.pipe()
@@ -28,7 +29,7 @@ def test_a_reader_that_left_leaves_a_task_time_to_end_by_itself(unheard):
     assert not output.pump()
 
 
-def test_a_task_that_writes_without_end_is_told_that_nobody_reads(unheard, monkeypatch):
+def test_an_endless_writer_gets_a_broken_pipe(unheard, monkeypatch):
     monkeypatch.setattr(streams, "NO_READER_S", 0.0)
     task, output = unheard
     os.write(task, b"line\n")

@@ -1,4 +1,4 @@
-"""The surroundings of a batch job, and what it leaves, on nodes and in flat mode."""
+"""Environment and remains of a batch job, on nodes and in flat mode."""
 
 from __future__ import annotations
 

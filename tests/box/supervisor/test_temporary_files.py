@@ -1,4 +1,5 @@
-"""Temporary files of a job lie where no other account can be first, and are gone with the job."""
+"""Temporary files of a job are in a folder that no other account can create first, and are
+removed with the job."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def test_every_job_has_a_private_folder_that_goes_with_it(any_box):
     (any_box.work / "go").unlink()
 
 
-def test_the_files_of_a_killed_job_are_removed_by_whoever_finds_it(any_box):
+def test_the_next_command_removes_the_files_of_a_killed_job(any_box):
     job = any_box.submit("echo $TMPDIR; touch $TMPDIR/left begun; sleep 600", "-n1")
     any_box.until_exists("begun")
     folder = Path(any_box.output(job).strip())

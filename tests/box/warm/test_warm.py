@@ -224,8 +224,8 @@ def test_the_warm_process_ends_with_its_state_folder(make_box):
 
 
 def test_a_course_that_was_changed_has_a_warm_process_of_its_own(tmp_path, monkeypatch):
-    """Bytecode, an editor's mark and whatever lies in a folder are no change, nor is the name of
-    the interpreter."""
+    """Bytecode, files of an editor, files in folders and the name of the interpreter are not
+    changes."""
     inner = tmp_path / "box" / "inner"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     libraries = tmp_path / "lib" / version / "site-packages"

@@ -1,4 +1,5 @@
-"""The text of the challenge is the same whoever makes it, and weights are judged as they are."""
+"""The text of the challenge is the same on every machine, and saved weights are judged
+unchanged."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def sample(tmp_path_factory):
 
 
 def document(chance):
-    """Of sentences of its own, so that who has read it finds it easier than another."""
+    """Document with its own sentences, which a model that has read it predicts better than
+    others."""
     sentences = [" ".join(chance.choices(WORDS, k=8)) for _ in range(3)]
     return " ".join(chance.choices(sentences, k=50))
 

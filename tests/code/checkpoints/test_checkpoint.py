@@ -137,7 +137,7 @@ FP16 = "--fp16 --initial-loss-scale 4096"
         ("--bf16", FP16, "4096.0"),
     ],
 )
-def test_the_loss_scale_goes_on_where_both_runs_look_for_it(worlds, tmp_path, first, then, scale):
+def test_the_loss_scale_continues_if_both_runs_use_one(worlds, tmp_path, first, then, scale):
     run(worlds, 1, tmp_path, first, steps=2)
     assert SCALE.findall(run(worlds, 1, tmp_path, then, steps=3)) == [scale]
 

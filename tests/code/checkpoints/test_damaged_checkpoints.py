@@ -183,7 +183,7 @@ class Hostile:
 
 
 def changed(**values):
-    """Of a JSON file: each value of what it says, or of the first tensor in it."""
+    """Change each value of a JSON file, or of its first tensor."""
 
     def change(file):
         content = json.loads(file.read_text())

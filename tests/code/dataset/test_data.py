@@ -111,7 +111,7 @@ def at(file, place, value, whence=0):
     ],
 )
 def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):
-    """A copy that was broken off would train on less text, and nobody would know."""
+    """With an incomplete copy, a training would silently use less text."""
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])] * 2, np.uint16)
     damage(tmp_path / "t")
     with pytest.raises(DataError, match=told):

@@ -1,4 +1,4 @@
-"""A planted bottleneck changes how long a step takes, and nothing that is learned."""
+"""A planted bottleneck changes the time of a step, but not the training."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_value_outside_its_range_is_refused_with_the_range(flag):
 
 
 @pytest.mark.parametrize("flag", sorted(ZERO_MEANS))
-def test_zero_is_taken_where_it_means_something(flag):
+def test_zero_is_accepted_if_it_has_a_meaning(flag):
     parse_arguments([f"{flag}=0"])
 
 
@@ -142,7 +142,7 @@ def test_an_unknown_flag_is_answered_once_with_what_was_meant(flags, told):
 
 
 def test_what_is_told_of_other_programs_flags_is_true():
-    """No flag of ours is among them, and what they are answered with exists."""
+    """None of them is a flag of the course, and the flags that the answers suggest exist."""
     known = {row[0] for row in ROWS}
     assert not {f"--{name}" for name in CURES} & known
     named = {word for cure in CURES.values() for word in re.findall(r"--[a-z][\w-]*", cure)}
@@ -172,7 +172,7 @@ def test_the_layout_is_told_on_the_same_screen_as_the_flags():
     assert "must be a multiple of pipeline 2" in told[1]
 
 
-def test_what_is_said_of_a_default_is_left_out_where_the_value_is_wrong():
+def test_the_remark_on_a_default_is_left_out_if_the_value_is_wrong():
     assert len(refusal(["--hidden-size", "130", "--num-attention-heads", "-4"])) == 1
 
 

@@ -1,4 +1,4 @@
-"""All-reduces written out leave the same sum on every rank, wherever the ranks are."""
+"""Written-out all-reduces leave the same sum on every rank, on any node."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_what_was_sent_does_not_pile_up_as_gradients(worlds, tmp_path, flags):
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
 def test_more_micro_batches_take_no_more_memory(worlds, tmp_path, schedule):
-    """A stage frees what it sent after the arrival, not at the end of the step."""
+    """A stage frees a sent tensor after its arrival, not at the end of the step."""
     wide = "--hidden-size 128 --pipeline-model-parallel-size 2 --pipeline-schedule"
     peaks = {}
     for micro_batches in (4, 32):

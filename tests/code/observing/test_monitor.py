@@ -1,4 +1,4 @@
-"""The monitor as a job runs it: what it records of a process that works, and how it ends."""
+"""The monitor as a job runs it: its records of a busy process, and its end."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def test_it_records_the_ranks_of_its_own_job_and_ends_when_told(tmp_path, rank, 
 
 
 def test_a_small_process_that_stands_in_for_a_rank_is_not_taken_for_it(tmp_path, rank, monitor):
-    """The box starts Python programs so: `python` only waits for the one that works."""
+    """The box starts Python programs in this way: `python` only waits for the process that
+    works."""
     waits = subprocess.Popen(["sleep", "100"], env=environment(tmp_path, RANK="2"))
     seen = len(lines(tmp_path))
     wait_for(lambda: len(lines(tmp_path)) > seen + 6)  # all processes are gone through once in 5
@@ -106,7 +107,7 @@ def test_a_share_of_time_needs_two_looks_and_a_rank_that_ends_is_gone(tmp_path, 
     assert received == sorted(received)
 
 
-def test_it_ends_with_whoever_started_it(tmp_path):
+def test_it_ends_with_its_parent(tmp_path):
     starter = (
         "import subprocess, sys\n"
         f"p = subprocess.Popen([sys.executable, {str(PROGRAM)!r}, '--interval-s', '0.1'])\n"

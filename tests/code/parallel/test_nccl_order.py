@@ -24,7 +24,7 @@ from parallel.schedules import steps_of
 
 @dataclass
 class Talk:
-    """Takes the place of torch.distributed for one rank, and writes down what is asked."""
+    """Replacement for torch.distributed on one rank. It records the calls."""
 
     rank: int
     calls: list = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Ranks that share GPUs, and what they agree on before they talk through them."""
+"""Ranks that share GPUs, and their agreement before they communicate through them."""
 
 from __future__ import annotations
 

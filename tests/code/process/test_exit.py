@@ -128,7 +128,7 @@ def test_a_rank_that_is_slow_or_stopped_is_not_dead(case):
 
 
 @pytest.mark.slow
-def test_what_nobody_foresaw_is_told_with_its_traceback_by_the_rank_that_met_it():
+def test_a_rank_prints_the_traceback_of_an_unexpected_error():
     codes, text = plain_ranks(PROGRAM, "bug", size=3)
     assert codes == [1, 1, 1]
     assert set(re.findall(r"^\[rank(\d)\]: ", text, re.MULTILINE)) == {"1"}

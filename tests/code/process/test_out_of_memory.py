@@ -1,4 +1,5 @@
-"""A rank without memory ends the whole job at once, and the log says what it asked for."""
+"""A rank that is out of memory ends the whole job at once, and the log has the size of its
+request."""
 
 from __future__ import annotations
 

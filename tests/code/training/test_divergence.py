@@ -1,4 +1,4 @@
-"""Training that has left its range of numbers ends with an error, and nothing of it is kept."""
+"""A training with numbers out of range ends with an error, and saves no checkpoint of them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ STUCK = "--fp16 --initial-loss-scale 1e15 --min-loss-scale 2.5e14 --hysteresis 1
 
 
 def test_a_scale_that_cannot_fall_any_further_ends_the_run(worlds):
-    """Two steps halve the scale, and ten more find that it is no use."""
+    """Two steps halve the scale, and ten more overflow with the smallest scale."""
     flags = [*PLAIN, *STUCK.split(), "--train-iters", "20"]
     [(told, text)] = worlds(1).run(attempt, flags)
     assert told.startswith("DivergedError: iteration 12: loss scale already at minimum (2.5e+14)")

@@ -73,7 +73,7 @@ def test_ranks_share_each_batch_between_them(ranks):
 
 
 def test_files_of_the_whole_planet_need_no_latitudes(tmp_path):
-    """As the reanalysis has them: 721 rows from pole to pole, nothing but `fields`."""
+    """Files like the reanalysis: 721 rows from pole to pole, and `fields` alone."""
     for part, year in (("train", 1990), ("valid", 2017)):
         (tmp_path / part).mkdir()
         with h5py.File(tmp_path / part / f"{year}.h5", "w") as file:

@@ -13,7 +13,7 @@ TABLE = HERE / "differences.toml"
 
 @dataclass(frozen=True)
 class Change:
-    """Lines of the real Slurm in whose place the box prints others; either list may be empty."""
+    """Lines of the real Slurm, and different lines of the box; either list may be empty."""
 
     slurm: tuple[str, ...]
     box: tuple[str, ...]
@@ -57,7 +57,7 @@ def changes(slurm: str, box: str) -> list[Change]:
 
 
 def judge(case: str, slurm: str, box: str) -> tuple[list[Change], list[Difference]]:
-    """Changes that the table does not know, and entries of the table that are not so (any more)."""
+    """Return changes that the table does not list, and outdated entries of the table."""
     listed = [difference for difference in read_table() if case in difference.cases]
     found = changes(slurm, box)
     unknown = [change for change in found if change not in [entry.change for entry in listed]]

@@ -125,7 +125,7 @@ def run_case(cluster: Cluster, case: Case) -> str:
 def run_session(
     argv: list[str], folder: Path, environment: dict[str, str], timeout_s: int = CASE_TIMEOUT_S
 ) -> str:
-    """What it prints; nothing of its session is left when it had to be ended."""
+    """Return the output of a command. If it must be ended, all processes of its session end."""
     with tempfile.TemporaryFile() as transcript:
         process = subprocess.Popen(
             argv,

@@ -72,7 +72,7 @@ def test_every_formula_of_the_lessons_can_be_drawn(repository):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("panel", ["saved with its state", "unknown"])
-def test_a_page_loads_nothing_and_shows_words_where_a_widget_was(repository, theme, panel):
+def test_a_page_loads_nothing_and_replaces_widgets_by_text(repository, theme, panel):
     view = {WIDGET: {"model_id": "x"}, "text/plain": "said", "text/html": "<p>said so</p>"}
     shown = nbformat.v4.new_output("display_data", data=view)
     cells = [

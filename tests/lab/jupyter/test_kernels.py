@@ -80,7 +80,7 @@ def test_a_restarted_kernel_answers_at_the_same_place(kernel):
     assert printed_by(client, "print('again')") == "again\n"
 
 
-def test_no_debugger_is_offered_as_it_would_listen_for_everybody(kernel):
+def test_no_debugger_is_offered_because_all_users_could_connect(kernel):
     _, client = kernel
     client.kernel_info()
     about = client.get_shell_msg(timeout=PATIENCE_S)["content"]
@@ -124,7 +124,8 @@ def test_where_no_folder_can_be_private_no_kernel_starts_and_the_reason_is_said(
 
 
 def test_what_torch_makes_at_its_import_has_no_name_that_others_guess(kernel):
-    """Nor where whoever started the kernel has imported torch, which then names one in /tmp."""
+    """This also holds if the parent process has imported torch, which then uses a folder in
+    /tmp."""
     _, client = kernel
     folder = printed_by(client, "import os; print(os.environ['TORCHINDUCTOR_CACHE_DIR'])").strip()
     assert "/course/torchinductor_" in folder

@@ -1,4 +1,4 @@
-"""`python cancel_each.py NOTEBOOK WORKSPACE`: what a lesson says of runs that were cancelled.
+"""`python cancel_each.py NOTEBOOK WORKSPACE`: print what a lesson says about cancelled runs.
 
 The lesson is run on its recorded runs. Each cell that submits is run once more, with jobs that
 are submitted to the box, held there, and cancelled; after it all later cells that use what it
@@ -79,7 +79,7 @@ class Lesson:
     said: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self) -> None:
-        """Each cell as it is; then, of those that submitted, what follows if it is cancelled."""
+        """Run each cell. Then run each submitting cell once more, with its jobs cancelled."""
         befores = []
         for cell in self.cells:
             before, submitted = copied(self.shell.user_ns), self.cancelling.submitted
@@ -136,7 +136,7 @@ class Lesson:
 
 
 def copied(value: Any) -> Any:
-    """Containers anew, what is in them as it is: a later cell may append to a list."""
+    """Copy containers but not their elements, because a later cell may append to a list."""
     if type(value) is dict:
         return {key: copied(one) for key, one in value.items()}
     return [copied(one) for one in value] if type(value) is list else value

@@ -1,5 +1,5 @@
-"""No lesson takes a cancelled run for a result: every cell stops with a sentence of the course, or
-says nothing that it would not have said of the whole run."""
+"""No lesson uses a cancelled run as a result. Every cell stops with a sentence of the course, or
+prints only what it also prints for a complete run."""
 
 from __future__ import annotations
 

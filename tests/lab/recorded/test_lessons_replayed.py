@@ -46,7 +46,7 @@ def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("lesson", ["02b_fifteen_edits", "13_parallel_layers_by_hand"])
 def test_files_with_empty_gaps_are_recorded_too(lesson, nowhere_to_run, tmp_path):
-    """A lesson that hands in what a learner has not written yet goes on below."""
+    """A lesson continues below a submission with empty gaps."""
     words = ["-q", "-p", "course_lib.publish.nbval_checks", "-p", "no:cacheprovider", "--nbval-lax"]
     notebook = LEARNERS / f"{lesson}.ipynb"
     command = [sys.executable, "-m", "pytest", *words, "--nbval-cell-timeout=120", str(notebook)]
@@ -68,7 +68,7 @@ def written_by_the_template(recipe):
 
 
 def test_scripts_in_recordings_are_those_that_the_lab_writes_today():
-    """Else a lesson that changes such a script asks for a run that nobody has recorded."""
+    """Otherwise a changed script would ask for a run without a recording."""
     runs = [run for recording in RECORDINGS for run in recording.manifest.runs]
     remarks = {run.name: written_by_the_template(run.recipe) for run in runs}
     assert {name for name, lines in remarks.items() if lines} >= {"one-too-few"}

@@ -61,7 +61,7 @@ def test_the_same_recipe_gets_the_recorded_run_with_its_banner(lab, made, capsys
     assert lab.device_pace == 3.0
 
 
-def test_a_recipe_with_a_secret_is_found_by_who_has_another_one(made, here):
+def test_a_recipe_is_found_with_a_different_secret(made, here):
     made.recipes["dp4"] = made.recipes["dp4"].but(environment={"HF_TOKEN": "hf_abcdef123"})
     made.add("dp4", 19, LOG)
     made.pack().rename(here / "recordings" / "part.runs")

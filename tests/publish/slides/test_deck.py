@@ -1,4 +1,4 @@
-"""A lesson as slides: what becomes one, what its title is, what is said to it."""
+"""A lesson as slides: cells, titles and spoken sentences."""
 
 from __future__ import annotations
 

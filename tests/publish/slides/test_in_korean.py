@@ -1,4 +1,4 @@
-"""The slides in another language: the same ones, and nothing of them in English."""
+"""Translated slides are the same slides, with no English text."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_no_english_sentence_is_left_on_any_slide_or_in_its_notes(korean, reposi
     assert left == set()
 
 
-def test_a_title_that_somebody_wrote_is_short_enough_to_be_read_from_afar(repository):
+def test_written_titles_are_short_enough_to_read_from_afar(repository):
     known = dict(wanted.everything(repository))["slides"]
     read = command.read(repository / "locale" / "ko" / "slides.po")
     titles = [read.of(one) for one in known if re.match(r"\d\d\w? (?!terms)", one.cell)]

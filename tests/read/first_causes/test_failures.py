@@ -121,7 +121,7 @@ def test_all_killed_ranks_of_the_launchers_table(logs):
     assert read.failure(logs / "oom/host-ram-sigkill-8ranks.log").ranks == tuple(range(8))
 
 
-def test_who_waited_and_who_did_not(logs):
+def test_waiting_ranks_are_told_apart_from_the_others(logs):
     found = read.failure(logs / "failure/watchdog-2330335.log").details
     assert (found["op"], found["sequence"], found["timeout_s"]) == ("BROADCAST", 8085827, 600)
     assert found["waiting_ranks"] == tuple(range(1, 56, 2))

@@ -54,13 +54,13 @@ def test_a_warning_before_the_last_traceback_does_not_hide_it(write, warning, be
 
 @pytest.mark.parametrize("warning", WARNINGS)
 @pytest.mark.parametrize("form", PROGRESS)
-def test_a_warned_traceback_is_harmless_where_steps_follow(write, warning, form):
+def test_a_warned_traceback_is_harmless_if_steps_follow(write, warning, form):
     text = run(form, 1, 3) + WARNINGS[warning] + traceback("KeyError: 'x'") + run(form, 4, 8)
     assert read.failure(write("a.log", text)) is None
 
 
 @pytest.mark.parametrize("end", [SUMMARY, "training finished after 40 steps\n"])
-def test_a_traceback_is_harmless_where_the_end_was_reached(write, end):
+def test_a_traceback_is_harmless_if_the_run_ended(write, end):
     text = run("hugging_face", 1, 3) + traceback("OSError: [Errno 5] Input/output error")
     assert read.failure(write("a.log", text + end)) is None
     assert read.failure(write("a.log", text)).cause == "file_system"

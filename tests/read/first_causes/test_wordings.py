@@ -26,7 +26,7 @@ def test_a_rule_takes_its_example_and_not_the_line_with_similar_words(rule):
 @pytest.mark.parametrize(
     "rule", [rule for rule in RULES if rule.tier == ROOT], ids=lambda r: r.cause
 )
-def test_the_example_of_a_root_is_a_cause_whoever_printed_it(write, rule, before):
+def test_the_example_of_a_root_is_a_cause_on_any_rank(write, rule, before):
     end = "srun: Force Terminated job 7\n"
     found = read.failure(write("a.log", f"hello\n{before}{rule.example}\n{end}"))
     assert (found.cause, found.line) == (rule.cause, 2)

@@ -209,7 +209,7 @@ def test_load_and_rates(write, tmp_path):
     assert found.start_unix_s == 100
 
 
-def test_the_load_of_a_slot_is_that_of_its_core_where_it_keeps_no_pace(write, tmp_path):
+def test_the_load_of_a_slot_without_a_pace_is_the_load_of_its_core(write, tmp_path):
     rank = {"rank": 4, "pid": 10, "cpu_percent": 30.0, "slot_percent": 90.0}
     write("run/monitor/n1.jsonl", look(100) + "\n" + look(101, ranks=[rank]))
     found = read.monitor(tmp_path / "run").ranks

@@ -1,4 +1,4 @@
-"""The time of a job that was started again and again, by what it was spent on."""
+"""Use of the time of a job that was started several times."""
 
 from __future__ import annotations
 

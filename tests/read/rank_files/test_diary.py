@@ -150,7 +150,7 @@ def test_the_first_nan_is_that_of_one_rank(write):
     assert f"{100 * STEPS + 2:08x}" in found.text
 
 
-def test_a_nan_of_all_ranks_is_nobody_s(write):
+def test_a_nan_on_all_ranks_has_no_single_rank(write):
     def change(row, rank, step):
         if step == STEPS:
             row["grad_norm"] = row["loss"] = "nan"

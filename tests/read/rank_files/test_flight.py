@@ -42,7 +42,7 @@ def test_who_is_behind(write):
     assert "rank 2: 3 collectives, the last all_reduce [[8]]" in str(flight)
 
 
-def test_two_against_two_is_nobody_s_fault(write):
+def test_two_against_two_blames_no_rank(write):
     assert recorded(write, [[SUM], [MEAN], [SUM], [MEAN]]).odd == []
 
 

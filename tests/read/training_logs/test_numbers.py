@@ -1,4 +1,4 @@
-"""A number is read as it is written, or not at all: never its first digits alone."""
+"""A number is read completely or not at all, never only its first digits."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def mine(task, finish, judged):
 
 @pytest.fixture
 def put(task):
-    """Puts the entry of somebody else's workspace there, as that one would."""
+    """Enter a score from the workspace of another learner."""
 
     def make(score, name, *, job_id=3, **changes):
         other = Entry(name=name, score=replace(score, job=f"{job_id:016x}", **changes))
@@ -44,7 +44,7 @@ def test_who_is_entered_stands_there_with_the_figures_and_nothing_else(task, min
     assert str(task.lab.workspace.folder) not in text
 
 
-def test_the_best_stand_above_and_who_missed_the_target_below(task, mine, put):
+def test_the_best_runs_stand_above_and_missed_targets_below(task, mine, put):
     put(mine, "slow", seconds=40.0, foreseen=40.0, job_id=1)
     put(mine, "missed", loss=5.2, job_id=2)
     put(mine, "vague", seconds=15.0, foreseen=60.0, job_id=4)
@@ -91,7 +91,7 @@ def test_a_name_belongs_to_the_learner_who_came_first(task, mine, put):
 
 
 def test_a_file_in_the_way_is_not_followed(task, mine, tmp_path):
-    """Whoever may write to the folder may lay a link there, to a file of the learner's."""
+    """A person with write permission may put a link to a learner's file into the folder."""
     private = tmp_path / "private"
     private.write_text("mine alone")
     private.chmod(0o600)
@@ -125,7 +125,7 @@ def test_a_name_is_shown_and_never_taken_for_a_path_or_for_html(task, mine, name
 
 
 def spoilt(folder):
-    """Whatever may lie in a folder that many can write to."""
+    """Add files that a folder with many writers may contain."""
     empty, several, deep, large, binary, gone, zero, inner, pipe, wide = (
         folder / f"{number:016x}.json" for number in range(10)
     )
@@ -176,7 +176,7 @@ def test_an_entry_with_senseless_values_is_passed_over(task, mine, change):
     assert task.board().passed_over == 1
 
 
-def test_many_who_write_at_once_lose_nothing(task, mine, put):
+def test_simultaneous_entries_are_all_kept(task, mine, put):
     def write(number):
         put(mine, f"learner {number}", job_id=number)
 

@@ -26,7 +26,7 @@ def test_an_honest_run_counts_and_says_all_figures(task, finish, judged):
     assert "20 s  (predicted: 25 s, off by a factor of 1.25)" in repr(found)
 
 
-def test_who_foresees_too_little_pays_as_much_as_who_foresees_too_much(task, finish, judged):
+def test_too_short_a_prediction_costs_as_much_as_too_long_a_prediction(task, finish, judged):
     assert task.score(finish(seconds=16)).off_by == pytest.approx(1.25)
 
 
@@ -140,7 +140,7 @@ def test_a_recorded_run_has_the_score_of_its_judgement_and_stays_off_the_board(
     assert not task.board().entries
 
 
-def test_a_recording_of_a_run_that_nobody_judged_says_so(task, judged, finish, monkeypatch):
+def test_a_recording_says_if_its_run_has_no_score(task, judged, finish, monkeypatch):
     run = finish()
     monkeypatch.setattr(type(run), "origin", "recorded on 1 May 2026 on a node")
     with pytest.raises(LabError, match="without its weights and before it was scored"):

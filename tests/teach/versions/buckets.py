@@ -1,4 +1,5 @@
-"""Buckets of exercise 02.4 to try: the lesson's, other right ones, wrong ones with their hint."""
+"""Buckets of exercise 02.4: the lesson's solution, other right solutions, and wrong ones with
+their hints."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ WRONG = {
         [(">= self.MOST:", ">= self.MOST + 50 * dist.get_rank():")],
         "in the same order",
     ),
-    "no wait": ([(WORK, "")], "nobody waited for one of these calls: all_reduce(90 numbers"),
+    "no wait": ([(WORK, "")], "did not wait for one of these calls: all_reduce(90 numbers"),
     "no work": ([(ASYNC, "dist.all_reduce(flat)")],
                 "returns None, except with async_op=True"),
     "hook before": (

@@ -1,4 +1,5 @@
-"""DDP of exercise 02.3 to try: the lesson's, other right ones, wrong ones with hints."""
+"""DDP of exercise 02.3: the lesson's solution, other right solutions, and wrong ones with their
+hints."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ WRONG = {
     "the last work alone": (
         [(SUMS + DIVIDES, "                work = dist.all_reduce(parameter.grad, async_op=True)\n"
           "        work.wait()\n" + LOOP + IF_THERE + DIVIDES)],
-        "nobody waited for one of these calls: all_reduce(",
+        "this rank did not wait for one of these calls: all_reduce(",
     ),
     "summed over steps": (
         [("self.model = model\n", "self.model, self.kept = model, {}\n"),

@@ -1,4 +1,5 @@
-"""Layers of 13.2 to 13.4 to try: the lesson's, other right ones, wrong ones with hints."""
+"""Layers of 13.2 to 13.4: the lesson's solutions, other right solutions, and wrong ones with
+hints."""
 
 from __future__ import annotations
 

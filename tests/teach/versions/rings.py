@@ -1,4 +1,5 @@
-"""Rings of exercise 02.2 to try: the lesson's, other right ones, wrong ones with their hint."""
+"""Rings of exercise 02.2: the lesson's solution, other right solutions, and wrong ones with their
+hints."""
 
 from __future__ import annotations
 

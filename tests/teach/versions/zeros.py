@@ -1,4 +1,5 @@
-"""ZeRO-1 of exercise 11 to try: the lesson's, other right ones, wrong ones with their hint."""
+"""ZeRO-1 of lesson 11: the lesson's solution, other right solutions, and wrong ones with their
+hints."""
 
 from __future__ import annotations
 
