@@ -42,6 +42,7 @@ from trials.layers import (
     packing,
     recomputed,
     ring_attention,
+    vocabulary,
 )
 from trials.program import cure, missing_rank, resume
 from trials.program.fewer import fewer_ranks
@@ -54,6 +55,7 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "ring": (ring.NAME, ring.test),
     "ddp": (ddp.NAME, ddp.test),
     "buckets": (ddp.NAME, ddp.test_buckets),
+    "vocabulary": (vocabulary.NAME, vocabulary.test),
     "zero1": (zero1.NAME, zero1.test),
     "fsdp": (fsdp.NAME, fsdp.test),
     "column": ("ColumnParallel", linear.test_column),

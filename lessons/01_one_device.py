@@ -336,8 +336,8 @@ check.ex01_chunks(fitted, first)
 # > for a loop such as `for batch in ahead(batches, depth=2):`.
 #
 # - `batches` takes long to give a batch. `ahead` gives the same batches in the same order.
-# - While the loop's body computes, a **thread** reads up to `depth` batches ahead, and no more. A thread is enough if
-#   reading waits for a disk, because Python lets other threads run meanwhile.
+# - While the loop's body computes, a **thread** reads `depth` batches ahead. It may hold one more, for which the queue
+#   has no room yet. A thread is enough if reading waits for a disk, because Python lets other threads run meanwhile.
 # - If reading fails, the loop gets the error after the batches before it.
 # - If the loop is left early, the thread ends too. Python then closes the generator, and its `finally` runs.
 #

@@ -9,7 +9,7 @@
 # | | |
 # |---|---|
 # | You will be able to | split the matrices of a layer so that one all-reduce is enough; count the messages and bytes of tensor parallelism; separate transfer, waiting and slower arithmetic; say why tensor parallelism stays on the fastest links |
-# | Minutes | 45 |
+# | Minutes | 60 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03, 04 and 06 |
 
@@ -17,7 +17,7 @@
 import numpy as np
 import pandas as pd
 
-from course_lib import Lab, check, claim, gpt, links, plan, predict, show
+from course_lib import Lab, check, claim, gpt, links, plan, predict, show, trial
 
 lab = Lab()
 
@@ -572,6 +572,81 @@ check.ex07_sent(gigabytes_sent, given)
 # s. The arithmetic of the sample is 6 × 70 billion parameters × 4096 tokens, which takes eight devices with 150
 # TFLOP/s each about 1.4 s. So communication is a tenth of the arithmetic inside a node, and exceeds it between nodes.
 # The latency of 320 messages, 20 µs each, is only 6 ms.
+
+# %% [markdown] id="ex3" tags=["exercise"]
+# ## The loss needs three numbers for each token
+#
+# The last matrix of the model, the **head**, gives a **logit** for each token of the vocabulary. Split by columns,
+# each rank has the logits of a part of the vocabulary. To gather them would send 128,256 numbers for each token of
+# Llama 3, and a sum of activations sends 4,096. But the loss of a token needs only three numbers from the logits:
+# the largest, *m*; the sum *s* of all e^(logit − *m*); and the logit of the target, *t*.
+#
+# $$\text{loss} = m + \ln s - t$$
+#
+# The gradient of a logit is its probability, e^(logit − *m*) / *s*, minus 1 in the column of the target.
+#
+# > **Exercise 07.3** — Write both passes of `VocabularyLoss`. Rank *r* has the columns *r* · *n* to (*r* + 1) · *n* − 1
+# > of the logits, and all ranks have all targets. Each of the three numbers takes one `all_reduce`. The trial compares
+# > losses and gradients with a serial cross entropy, and counts the numbers that are exchanged. Some logits exceed
+# > 1000, and e^1000 overflows.
+#
+# In a `torch.autograd.Function` you write both passes. PyTorch calls `backward` with the gradients of the results,
+# and `backward` returns one gradient for each argument of `forward`.
+
+# %% id="ex3-own" tags=["exercise"]
+# %%writefile "{lab.work}/my_vocabulary.py"
+import torch
+import torch.distributed as dist
+
+
+class VocabularyLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, targets):
+        """[tokens, columns of this rank] and [tokens] → the loss of each token."""
+        ### BEGIN SOLUTION
+        ### GAP ...  # m, s and t, each of all ranks
+        ### GAP ctx.save_for_backward(...)  # what backward needs
+        ### GAP return ...
+        largest = logits.amax(1)
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+        powers = (logits - largest[:, None]).exp()
+        total = powers.sum(1)
+        dist.all_reduce(total)
+        columns = logits.shape[1]
+        column = targets - dist.get_rank() * columns
+        is_here = (column >= 0) & (column < columns)
+        column = column.clamp(0, columns - 1)[:, None]  # any column, if the target is elsewhere
+        wanted = logits.gather(1, column)[:, 0] * is_here
+        dist.all_reduce(wanted)
+        ctx.save_for_backward(powers / total[:, None], column, is_here)
+        return largest + total.log() - wanted
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx, grad):
+        """One number for each token → the gradient of this rank's logits."""
+        ### BEGIN SOLUTION
+        ### GAP return ..., None
+        probabilities, column, is_here = ctx.saved_tensors
+        one = is_here.to(grad.dtype)[:, None]
+        return probabilities.scatter_add(1, column, -one) * grad[:, None], None
+        ### END SOLUTION
+
+
+# %% id="ex3-trial" tags=["exercise"]
+vocabulary_trial = lab.submit(
+    trial.recipe("vocabulary-trial", "work/my_vocabulary.py", "vocabulary")
+)
+vocabulary_trial.watch()
+
+# %% id="ex3-check" tags=["check"]
+check.ex07_loss(vocabulary_trial)
+
+# %% [markdown] id="ex3-why" tags=["solution"]
+# Each `all_reduce` has one number for each token, so the ranks exchange three numbers in place of a row of the
+# vocabulary. The backward pass exchanges nothing, because the gradient of a logit needs only *m* and *s*, which all
+# ranks have. Without *m*, e^logit overflows. With each rank's *own* largest logit, the sums of two ranks have
+# different units and cannot be added. Megatron-LM computes its loss in the same way.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)` and compare it with

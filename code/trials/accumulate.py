@@ -2,7 +2,7 @@
 
 `model` is in DistributedDataParallel. A micro-batch is a pair of tokens and targets; a target of
 -100 has no loss. The ranks have other numbers of micro-batches and of targets. In the second step,
-one micro-batch has no target at all."""
+the last micro-batch of the last rank has no target at all."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def micro_batches(ranks: Ranks, rank: int, step: int) -> Pairs:
         text = (100 * one.abs()).long() % KINDS
         targets = text[:, 1:].clone()
         targets[:, : (3 * number + 2 * rank + step) % LENGTH] = NOTHING
-        if (step, number, rank) == (2, 1, ranks.size - 1):
+        if (step, number, rank) == (2, len(drawn) - 1, ranks.size - 1):
             targets[:] = NOTHING
         pairs.append((text[:, :-1], targets))
     return pairs
@@ -93,6 +93,7 @@ def likely_losses(model: CountedModel, batch: list[Pairs], rank: int) -> dict[st
         "right": total / tokens, "micro-batches": total_of(means) / ranks,
         "rank": total_of(of_ranks) / ranks, "averaged": total / tokens / ranks,
         "not divided": total / ranks, "padding": total / places,
+        "last": total_of(one[-1] for one in sums) / tokens,
         "own": share * ranks, "own share": share, "own mean": of_ranks[rank],
     }  # fmt: skip
 

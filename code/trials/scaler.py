@@ -5,7 +5,7 @@ own.step()           divides the gradients, makes or skips the step, and changes
 
 Each rank has other weights, and a hook rounds their gradients to float16. In each step, one rank
 has the largest gradient, 1, which overflows from a scale of 2^16 on. Once, it is NaN on the last
-rank. One parameter never has a gradient."""
+rank. Each parameter has a group of its own, and one never has a gradient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from trials.ranks import Ranks
 NAME = "Scaler"
 START, WINDOW, HYSTERESIS, STEPS, NAN_AT = 2.0**17, 3, 2, 20, 10
 NUMBERS, SMALL = 6, 2.0**-5
-MISTAKES = ("hysteresis", "still counted", "alone", "nan", "zeros")
+MISTAKES = (
+    "hysteresis", "at once", "refilled", "too late", "still counted", "alone", "nan", "zeros",
+)  # fmt: skip
 
 
 def test(Scaler: Any, ranks: Ranks) -> None:
@@ -78,10 +80,11 @@ def search(
         if overflows:
             good = good if mistake == "still counted" else 0
             patience -= 1
-            scale /= 2 if patience <= 0 else 1
+            scale /= 2 if patience <= 0 or mistake == "at once" else 1
         else:
             good += 1
-            if good == WINDOW:
+            patience = HYSTERESIS if mistake == "refilled" else patience
+            if good == WINDOW + (mistake == "too late"):
                 scale, good = scale * 2, 0
                 patience = patience if mistake == "hysteresis" else HYSTERESIS
         weight.grad = 0 * weight.detach() if overflows else rounded / before
@@ -91,4 +94,5 @@ def search(
 
 
 def sgd(parameters: list[Tensor]) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    groups = [{"params": [one]} for one in parameters]
+    return torch.optim.SGD(groups, lr=0.1, momentum=0.9)

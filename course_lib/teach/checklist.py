@@ -9,9 +9,9 @@ a mistake and prints nothing for learners who did not make it. `check.amount(…
 number. `check.needs(…)` refuses what cannot be judged yet. An unmet requirement raises `NotYet`:
 the cell fails in an automatic run, and a person sees the list instead of a traceback.
 
-A hint has three strengths, one for each try: where to look, what kind of mistake it is, and what
-to do. The first is `where`, the second adds the first sentence of `hint`, and the third the rest.
-From the third try on, the check offers the solution.
+A hint has three strengths, one for each try with the same mistake: where to look, what kind of
+mistake it is, and what to do. The first is `where`, the second adds the first sentence of `hint`,
+and the third the rest. From the third try on, the check offers the solution.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from course_lib.teach.answers import (
     what_it_is,
     why_no_number,
 )
-from course_lib.teach.progress import FILE, strength_of
+from course_lib.teach.progress import FILE, hints_met
 from course_lib.words import N_, _
 
 MET, UNMET = "✓", "✗"
@@ -72,6 +72,7 @@ class Checklist:
     workspace: Path = field(default_factory=lambda: find().folder)
     lines: list[str] = field(default_factory=list)
     unmet: str = ""
+    mistake: str = ""
     strength: int = 0
 
     def that(self, is_met: bool, requirement: str, *, hint: str, where: str = "") -> None:
@@ -90,16 +91,20 @@ class Checklist:
         if not is_there:
             self.stop(requirement, hint)
 
-    def refuse(self, requirement: str, hint: str, where: str = "") -> NoReturn:
-        """End the check with an unmet requirement and a hint as strong as this try allows."""
-        self.strength = min(strength_of(self.workspace, self.exercise) + 1, STRENGTHS)
+    def refuse(self, requirement: str, hint: str, where: str = "", mistake: str = "") -> NoReturn:
+        """End the check with an unmet requirement and a hint as strong as this try allows.
+
+        `mistake` tells apart the mistakes that leave one requirement unmet."""
+        met = hints_met(self.workspace, self.exercise)
+        self.mistake = mistake or requirement
+        self.strength = min(met.count(self.mistake) + 1, STRENGTHS)
         if os.environ.get(SETTING) == "all":
             self.stop(requirement, where + hint)
         said = (where, where + SENTENCE_END.split(hint, maxsplit=1)[0], where + hint)
-        self.stop(requirement, said[self.strength - 1].rstrip(" :\n"), self._next())
+        self.stop(requirement, said[self.strength - 1].rstrip(" :\n"), self._next(len(met) + 1))
 
-    def _next(self) -> str:
-        if self.strength == STRENGTHS:
+    def _next(self, number: int) -> str:
+        if number >= STRENGTHS:
             return _(
                 '(The solution is open: check.solution("{exercise}") shows it.)',
                 exercise=self.exercise,
@@ -107,7 +112,7 @@ class Checklist:
         return _(
             "(Try {number}. Each try makes the hint clearer, and after try {last} the solution "
             "opens.)",
-            number=self.strength,
+            number=number,
             last=STRENGTHS,
         )
 
@@ -279,6 +284,7 @@ class Checklist:
             "exercise": self.exercise,
             "passed": passed,
             "unmet": self.unmet,
+            "mistake": self.mistake,
             "strength": self.strength,
         }
         jsonl.append(Path(self.workspace) / FILE, entry, "progress")

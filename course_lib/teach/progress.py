@@ -50,13 +50,15 @@ def tries(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, A
     return dict(sorted(tried.items()))
 
 
-def strength_of(workspace: Path, exercise: str) -> int:
-    """Return the strength of the strongest hint that the learner has met in this exercise."""
+def hints_met(workspace: Path, exercise: str) -> list[str]:
+    """Return the mistake of each hint that the learner has met in this exercise."""
     entries = jsonl.entries(Path(workspace) / FILE)
-    own = [
-        one for one in entries if (one.get("learner"), one.get("exercise")) == (account(), exercise)
+    return [
+        str(one.get("mistake"))
+        for one in entries
+        if (one.get("learner"), one.get("exercise")) == (account(), exercise)
+        and one.get("strength")
     ]
-    return max((met for one in own if isinstance(met := one.get("strength"), int)), default=0)
 
 
 def exercises() -> list[str]:

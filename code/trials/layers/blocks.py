@@ -19,7 +19,7 @@ from trials.ranks import Ranks
 NAME = "BlockMatmul"
 BLOCK, ROWS, OUTPUTS, K = 32, 64, 96, 384
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
-LARGEST = {E4M3: 448.0, E5M2: 57344.0}
+LARGEST = 448.0
 
 
 def test(BlockMatmul: Any, ranks: Ranks) -> None:
@@ -68,7 +68,8 @@ def same(
 
 
 MISTAKES = (
-    "per tensor", "per row", "other axis", "inverted", "too large", "no power of two", "e5m2",
+    "per tensor", "per row", "other axis", "inverted", "too large", "nearest", "signed",
+    "no power of two", "e5m2",
 )  # fmt: skip
 
 
@@ -79,9 +80,11 @@ def quantised(matrix: Tensor, mistake: str = "") -> Tensor:
     dtype = E5M2 if mistake == "e5m2" else E4M3
     size = {"per tensor": matrix.numel(), "per row": matrix.shape[1]}.get(mistake, BLOCK)
     blocks = matrix.reshape(-1, size)
-    largest = blocks.abs().amax(1, keepdim=True)
-    scale = LARGEST[dtype] / torch.where(largest == 0, 1, largest)
-    if mistake != "no power of two":
+    largest = (blocks if mistake == "signed" else blocks.abs()).amax(1, keepdim=True)
+    scale = LARGEST / torch.where(largest == 0, 1, largest)
+    if mistake == "nearest":
+        scale = scale.log2().round().exp2()
+    elif mistake != "no power of two":
         scale = scale.log2().floor().exp2() * (2 if mistake == "too large" else 1)
     scale = 1 / scale if mistake == "inverted" else scale
     return ((blocks * scale).to(dtype).to(matrix.dtype) / scale).view_as(matrix)

@@ -36,6 +36,8 @@ def test(noise_scale: Any, ranks: Ranks) -> None:
     ranks.holds("three numbers", is_three, has=type(found).__name__)
     mine = torch.stack([torch.as_tensor(one, dtype=every.dtype).reshape(()) for one in found])
     right, slips = estimate(every), wrong_estimates(every, ranks.rank)
+    if torch.isclose(mine[2], right[2] * (1 - 1 / STEPS) ** 0.5, rtol=1e-9):
+        mine[2] = right[2]  # a deviation that divides by all steps is as good
     for number, what in enumerate(("tr(Σ)", "|G|²", "the standard error")):
         ranks.same(what, mine[number], right[number],
                    mistakes={name: one[number] for name, one in slips.items()})  # fmt: skip
@@ -62,6 +64,7 @@ def wrong_estimates(every: Tensor, rank: int) -> dict[str, Tensor]:
     return {
         "own": estimate(every, small=lengths[rank]),
         "sum": estimate(every, mean=every.sum(0)),
+        "in place": estimate(every, small=every.mean(0).square().sum(1)),
         "biased": torch.stack([biased, of_large, right[2]]),
         "of one step": right * torch.tensor([1, 1, STEPS**0.5]),
         "exchanged": right[[1, 0, 2]],

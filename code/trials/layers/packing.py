@@ -19,8 +19,8 @@ from trials.ranks import Ranks
 NAME, NAMES = "Packed", ("table", "places", "queries", "keys", "values", "head")
 PLACES, KINDS, WIDTH, NOTHING = 12, 11, 6, -100
 SHAPES = ((KINDS, WIDTH), (PLACES, WIDTH), *[(WIDTH, WIDTH)] * 3, (WIDTH, KINDS))
-# Lengths of a rank's documents: one fills a row, and one has no target. Rank r has 6 + r.
-LENGTHS, ROWS = (5, 6, 3, 1, 4, PLACES, 2, 7, 8), (3, 4, 4, 5)
+# Lengths of a rank's documents: one or two fill a row, and one has no target. Rank r has 6 + r.
+LENGTHS, ROWS = (5, 7, 3, 1, 4, PLACES, 2, 7, 8), (3, 4, 4, 5)
 
 
 def test(Packed: Any, ranks: Ranks) -> None:
@@ -45,6 +45,8 @@ def test(Packed: Any, ranks: Ranks) -> None:
         across = targets[here] if torch.equal(targets[here][:-1], following[:-1]) else None
         mistakes = {"itself": document, "across": across}  # across: only the last one is wrong
         ranks.same("targets", targets[here], following, mistakes=mistakes)
+    in_order = owners[owners >= 0].diff().ge(0).all()
+    ranks.holds("in order", bool(in_order))
     ranks.holds("padding", bool((targets[owners < 0] == NOTHING).all()))
     ranks.holds("rows", len(tokens) <= ROWS[ranks.rank], has=len(tokens), most=ROWS[ranks.rank])
     with ranks.phase("mask"):
@@ -52,7 +54,8 @@ def test(Packed: Any, ranks: Ranks) -> None:
     same, real = owners[:, :, None] == owners[:, None], owners >= 0
     causal = torch.ones(PLACES, PLACES).tril().bool().expand_as(same)
     ranks.holds("bools", getattr(mask, "shape", 0) == same.shape and mask.dtype == torch.bool)
-    right, wrong = same & causal, {"earlier": causal, "ahead": same, "inverted": ~(same & causal)}
+    right = same & causal
+    wrong = {"earlier": causal, "ahead": same, "inverted": ~right, "transposed": right.mT}
     mistakes = {name: one[real].double() for name, one in wrong.items()}  # padding has no effect
     ranks.same("the mask", mask[real].double(), right[real].double(), mistakes=mistakes)
     given = [one.clone().requires_grad_() for one in weights]
@@ -65,7 +68,8 @@ def test(Packed: Any, ranks: Ranks) -> None:
     of_rows = (by_row / (targets != NOTHING).sum(1).clamp(min=1)).mean()
     of_rank = alone / sum(len(one) - 1 for one in documents)
     mistakes = {"own targets": of_rank, "mean of ranks": of_rank / ranks.size, "sum": alone,
-                "rows": of_rows, "all places": alone / tokens.numel()}  # fmt: skip
+                "rows": of_rows, "all places": alone / tokens.numel(),
+                "of all": alone / of_all * ranks.size}  # fmt: skip
     ranks.same("the loss", loss, alone / of_all, mistakes=mistakes)
     loss.backward()
     whole = gradients(lambda *own: sum_of_losses(documents, *own) / of_all, weights, 0 * alone + 1)

@@ -154,10 +154,12 @@ def test(train: Any, ranks: Ranks) -> None:
         return
     ranks.begin("the bottleneck")
     mistake, measured = counted[place]
-    if mistake == "naive":  # the others count only then
-        cured = [name for name, (how, _) in counted.items() if not how]
-        measured |= {"cured": " and ".join(cured)}
+    cured = [name for name, (how, _) in counted.items() if name != place and not how]
+    measured |= {"cured": " and ".join(cured)}
+    if mistake == "naive":
         mistake = "elsewhere" if cured else "nothing"
+    elif not mistake and len(cured) > 1:  # one cure may bring another along
+        mistake = "everywhere"
     ranks.holds("the bottleneck", not mistake, mistake=mistake, **measured)
 
 

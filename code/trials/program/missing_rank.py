@@ -56,10 +56,11 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
     absent = -1 if case == LATE else size - 1
     stalls_in = 0 if case == NEVER else STALLS_IN
     store = dist.PrefixStore(f"watch/{size}/{case}", ranks.store)
-    waits_since, named = [0.0], []
+    waits_since, returned, named = [0.0], [True], []
 
     def accuse(accused: Any) -> None:
-        named.append((sorted({int(one) for one in accused}), time.monotonic() - waits_since[0]))
+        after_s = time.monotonic() - waits_since[0]
+        named.append((sorted({int(one) for one in accused}), after_s, returned[0]))
         told.set(f"{rank}", "")
 
     told = dist.PrefixStore("told", own_connection(store))
@@ -76,8 +77,10 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
         if case == LATE and rank == size - 1:
             time.sleep(LATE_S)
         waits_since[0] = time.monotonic()
+        returned[0] = False
         if dog is not None:
             dog.arrive(number)
+        returned[0] = True
         dist.all_reduce(torch.zeros(1))
         if rank != absent and number == stalls_in and absent >= 0:
             judge(ranks, named, absent, "named" + " by other clocks" * (case == CLOCKS))
@@ -86,14 +89,14 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
     before = len(named)
     if case == LATE:
         time.sleep(TIMEOUT_S * 1.5)
-    accused = sorted({one for each, _ in named for one in each} - {absent})
+    accused = sorted({one for each, *_ in named for one in each} - {absent})
     ranks.holds("healthy", not accused, mistake="after the end" if not before else "",
                 accused=accused, late=LATE_S, timeout=TIMEOUT_S)  # fmt: skip
 
 
-def judge(ranks: Ranks, named: list[tuple[list[int], float]], absent: int, what: str) -> None:
+def judge(ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int, what: str) -> None:
     """Judge the first name that this rank gave while it waited."""
-    accused, after_s = named[0] if named else ([], 0.0)
+    accused, after_s, returned = named[0] if named else ([], 0.0, True)
     mistake = ""
     if not named or not accused:
         mistake = "nobody"
@@ -101,6 +104,8 @@ def judge(ranks: Ranks, named: list[tuple[list[int], float]], absent: int, what:
         mistake = "others" if absent in accused else "another"
     elif after_s < EARLY * TIMEOUT_S:
         mistake = "early"
+    elif not returned:
+        mistake = "in arrive"
     ranks.holds(what, not mistake, mistake=mistake, accused=accused, absent=absent,
                 after=after_s, timeout=TIMEOUT_S, limit=LIMIT.seconds)  # fmt: skip
 

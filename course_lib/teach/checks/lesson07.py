@@ -12,6 +12,7 @@ import numpy as np
 from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.functions import Watched, called, guarded, is_function, returned
+from course_lib.teach.trials.judge import tried
 from course_lib.words import _
 
 TENSOR, CHANNELS, BYTES_EACH, A_LAYER = 8, 8192, 2, 4
@@ -212,3 +213,6 @@ def ex07_sent(answer: object, given: Any) -> None:
                 "what factor does the ring multiply it?"
             ),
         )
+
+
+ex07_loss = tried("07.3", "vocabulary")

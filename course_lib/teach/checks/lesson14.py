@@ -22,7 +22,11 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 COUNTED = ((N_("parameters"), 1e-9), (N_("FLOPs per token"), 3e-4))
 # Mistakes in a count, each with its hint.
 MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"narrow": False}, N_("Keys and values have fewer heads than the queries.")),
+    ({"narrow": 0}, N_("Keys and values have fewer heads than the queries.")),
+    ({"narrow": -1}, N_("Keys and values are narrower than the queries, and not wider.")),
+    ({"queries": 1}, N_("A fourth matrix of attention leads back to the width.")),
+    ({"keys": 1}, N_("Keys and values have a matrix each.")),
+    ({"few": 1}, N_("Each head of the queries has scores of its own.")),
     ({"matrices": 2}, N_("The MLP has three matrices: two from the width, and one back to it.")),
     ({"tables": 1}, N_("The scores come from a table of their own.")),
     ({"norms": 0}, N_("The norms are missing. Each has one factor for each column.")),
@@ -105,15 +109,18 @@ def _drawn(check: Checklist) -> dict[str, Any]:
 
 def _count(
     layers: int, hidden: int, heads: int, kv_heads: int, mlp: int, vocabulary: int, sequence: int,
-    *, narrow: bool = True, matrices: int = 3, norms: int = 1, last_norm: int = 1, tables: int = 2,
+    *, narrow: int = 1, queries: int = 2, keys: int = 2, few: int = 0, matrices: int = 3,
+    norms: int = 1, last_norm: int = 1, tables: int = 2,
     lookups: int = 0, head: int = 1, flops: int = 6, scores: int = 12,
 ) -> tuple[float, float]:  # fmt: skip
     """Return parameters, and FLOPs per token. The keywords make the mistakes of learners."""
-    attention = 2 * hidden**2 * (1 + (kv_heads / heads if narrow else 1))
+    share = kv_heads / heads
+    attention = hidden**2 * (queries + keys * share**narrow)
     weights, table = layers * (attention + matrices * hidden * mlp), vocabulary * hidden
     parameters = weights + tables * table + (2 * layers + last_norm) * norms * hidden
     in_matmuls = weights + (head + lookups) * table
-    return parameters, flops * in_matmuls + scores * layers * hidden * sequence
+    of_scores = scores * share**few * layers * hidden * sequence
+    return parameters, flops * in_matmuls + of_scores
 
 
 def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:

@@ -61,6 +61,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent backward": N_("backward sends no more than one all-reduce"),
     },
     "context": {"sent": N_("keys and values are sent, queries are not")},
+    "vocabulary": {"sent": N_("three numbers are exchanged for each token, and no logits")},
     "ring-attention": {
         "piece by piece": N_("no rank computes with all keys at once"),
         "held": N_("no rank keeps keys or values of other ranks"),
@@ -512,6 +513,10 @@ HINTS: dict[str, Hints] = {
             "the scale is twice too large, so the largest numbers are cut off at 448. Round the "
             "exponent of 448 / largest down."
         ),
+        ("", "nearest"): N_(
+            "some scales are twice too large. Round the exponent down, not to the nearest number."
+        ),
+        ("", "signed"): N_("the largest number of a block may be negative. Take abs() first."),
         ("", "no power of two"): N_("the scales are no powers of two. Round their exponents down."),
         ("", "e5m2"): N_("the numbers have 2 mantissa bits (E5M2) in place of the 3 of E4M3."),
         ("", "plain"): N_("neither factor is quantised."),
@@ -530,6 +535,36 @@ HINTS: dict[str, Hints] = {
             "for dW?"
         ),
     },
+    "vocabulary": {
+        ("the loss", "not finite"): N_(
+            "an exponential overflows, or all of them are 0. Subtract the largest logit of all "
+            "ranks first."
+        ),
+        ("the loss", "own sum"): N_("each rank has its own sum. Add up those of all ranks."),
+        ("the loss", "own largest"): N_(
+            "each rank subtracts its own largest logit, so the sums have different units. Take the "
+            "largest of all ranks: ReduceOp.MAX."
+        ),
+        ("the loss", "own target"): N_(
+            "a target on another rank counts as 0 here. Add up what all ranks have."
+        ),
+        ("", "all targets"): N_("ranks without the target use another column. They add 0."),
+        ("the loss", "values"): N_(
+            "the loss is m + ln s − t, for each token. Print the three for one token on all ranks."
+        ),
+        ("sent", ""): N_(
+            "{numbers:.0f} numbers are exchanged for each token, and a rank has {columns} logits "
+            "of it. Reduce them to one number first: for the largest, the sum and the target."
+        ),
+        ("the gradient", "no target"): N_("the target is missing. Subtract 1 in its column."),
+        ("the gradient", "without dy"): N_("grad is missing. It has one factor for each token."),
+        ("the gradient", "own softmax"): N_(
+            "the probabilities on each rank add up to 1. Divide by the sum over all ranks."
+        ),
+        ("the gradient", "values"): N_(
+            "it is the probabilities, minus 1 in the column of the target, times grad."
+        ),
+    },
     "packing": {
         ("shapes", ""): N_("their shapes are {has}. Each is a tensor of [rows, length]."),
         ("whole documents", ""): N_("document {number} is not whole, in one row, with its owner."),
@@ -540,6 +575,8 @@ HINTS: dict[str, Hints] = {
         ("rows", ""): N_("{has} rows, and {most} are enough. Fill a row before the next one."),
         ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
         ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
+        ("in order", ""): N_("the documents come in another order. Keep the given one."),
+        ("the mask", "transposed"): N_("queries and keys are exchanged. Each row is a query."),
         ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
         ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
         ("the loss", "own targets"): N_(
@@ -548,6 +585,7 @@ HINTS: dict[str, Hints] = {
         ("the loss", "mean of ranks"): N_("it is a mean of the ranks' means. Targets count alike."),
         ("the loss", "rows"): N_("it is a mean over rows. Every target counts the same."),
         ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
+        ("the loss", "of all"): N_("it is multiplied by the ranks. The parts are added up."),
         ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
         ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
     },
@@ -558,7 +596,19 @@ HINTS: dict[str, Hints] = {
         ),
         ("", "sum"): N_("the large gradient is a sum over the ranks. Divide it by their number."),
         ("", "biased"): N_(
-            "it is biased. The gradient of the large batch has noise too: |g_B|² is |G|² + tr(Σ)/B."
+            "it is biased. The gradient of the large batch has noise too: |g_B|² is |G|² + "
+            "tr(Σ)/B. B counts the samples of all ranks, and b those of one."
+        ),
+        ("", "in place"): N_(
+            "|g_b|² is that of the large batch. all_reduce changes its argument: give it a copy."
+        ),
+        ("the standard error", "values"): N_(
+            "take tr(Σ) of each step. The error is their standard deviation, divided by the root "
+            "of the number of steps."
+        ),
+        ("", "values"): N_(
+            "the numbers are wrong. Each row of `gradients` is one gradient: add up the squares "
+            "along it, and use the number of ranks that there are."
         ),
         ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
         ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
@@ -578,6 +628,9 @@ HINTS: dict[str, Hints] = {
         ),
         ("named", "another"): N_("it named {accused}, not rank {absent}. Which rank is behind?"),
         ("named", "early"): N_("it named rank {absent} after {after:.1f} s, before the time-out."),
+        ("named", "in arrive"): N_(
+            "arrive had not returned then. It only notes the number, and the thread waits."
+        ),
         ("named by other clocks", ""): N_(
             "right if all clocks agree, and clocks of nodes do not. Compare times of your own "
             "clock alone: when did you see another rank's number change?"
@@ -600,7 +653,7 @@ HINTS: dict[str, Hints] = {
             "it ended after step {ended}, and should end after step {wanted}. The handler only "
             "sets a flag. Finish the step first, and then save."
         ),
-        ("last step", ""): N_("it went on after the signal. Look at the flag after each step."),
+        ("last step", ""): N_("it went on after the signal. Ask all ranks after each step."),
         ("random state", ""): N_(
             "the random numbers of step {step} are others, and so is dropout. Each rank saves its "
             "own torch.get_rng_state(), and sets it after it has made the model."
@@ -633,6 +686,10 @@ HINTS: dict[str, Hints] = {
             "the second run set other numbers to zero. Read the random state before the first run "
             "of each layer, and set it before the second run."
         ),
+        ("y", "values"): N_("y differs. Set no seed in forward: only read the random state."),
+        ("the gradients", "values"): N_(
+            "does backward return the gradient of x, for the layers before? Does grad go into it?"
+        ),
         ("the gradients", "none"): N_(
             "it is None. backward returns one gradient for each argument of forward. The second "
             "run needs an x that requires a gradient: x.detach().requires_grad_()."
@@ -655,6 +712,7 @@ HINTS: dict[str, Hints] = {
         ("", "averaged"): N_("it is 1/{size} of the right one. DDP takes the mean over the ranks."),
         ("", "not divided"): N_("it is not divided by the tokens of the global batch."),
         ("", "padding"): N_("it is divided by all targets. Those of -100 do not count."),
+        ("", "last"): N_("only the last micro-batches count. Nothing may set their sum to zero."),
         ("one at a time", ""): N_(
             "{most} micro-batches wait for their backward pass at once, and all keep their "
             "activations. Call backward for each before the next one begins."
@@ -677,6 +735,11 @@ HINTS: dict[str, Hints] = {
         ("the scale", "hysteresis"): N_(
             "step {step}: after a doubling, the first overflow must not halve it again."
         ),
+        ("the scale", "at once"): N_("step {step}: the first overflow halves the scale already."),
+        ("the scale", "refilled"): N_(
+            "step {step}: a good step may not refill the hysteresis. Only a doubling does."
+        ),
+        ("the scale", "too late"): N_("step {step}: the scale doubles one good step too late."),
         ("the scale", "still counted"): N_(
             "step {step}: an overflow does not set the count of good steps back to 0."
         ),
@@ -745,6 +808,10 @@ HINTS: dict[str, Hints] = {
         ("the bottleneck", "elsewhere"): N_(
             "you cured {cured}, which costs little time here. Another place costs the time of "
             "`slow`: 05.1 asks for its name."
+        ),
+        ("the bottleneck", "everywhere"): N_(
+            "you also cured {cured}, which cost little time here. Find the one place that costs "
+            "the time of `slow`, and leave the others as they were."
         ),
         ("the bottleneck", "all first"): N_(
             "all samples are read before the first step. Then no step waits, but nothing is hidden "

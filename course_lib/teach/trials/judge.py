@@ -73,7 +73,8 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
         wanted = _requirements(exercise)
         requirement = wanted.get(event["what"], wanted[""])
         where = f"{place(event)}, rank {rank}: {event['what']}: "
-        check.refuse(requirement, explain(trial, rank, event, exercise), where)
+        told = explain(trial, rank, event, exercise)
+        check.refuse(requirement, told, where, f"{event['what']}: {event.get('mistake', '')}")
     _not_stuck(check, trial)
     through = {rank for rank, _event in trial.all("end")}
     if missing := set(range(len(trial.ranks))) - through:
@@ -150,7 +151,7 @@ def _hint(exercise: str, what: str, mistake: str) -> str:
     """Return the hint with the most specific key."""
     table = HINTS[exercise]
     general = GENERAL.get(mistake, "")
-    of_any_part = general if mistake in ("dtype", "rounded") else ""
+    of_any_part = general if mistake in ("none", "dtype", "rounded") else ""
     special = table.get((what, mistake)) or table.get(("", mistake)) or of_any_part
     return special or table.get((what, ""), "") or general
 
@@ -311,8 +312,8 @@ def _messages(trial: Trial, size: int, case: str) -> str:
         for call in made[-2:]:
             if call.get("peer", -1) == rank or not 0 <= call.get("peer", 0) < size:
                 return _(
-                    "Rank {rank} of {size} calls {call}. The next rank is (rank + 1) % size, and "
-                    "the rank before is (rank - 1) % size. On one rank there is nothing to send.",
+                    "Rank {rank} of {size} calls {call}. Ranks count from 0 to size - 1, and in a "
+                    "ring (rank + 1) % size is the next. On one rank there is nothing to send.",
                     rank=rank, size=size, call=called(call),
                 )  # fmt: skip
     for source, target in permutations(range(size), 2):
