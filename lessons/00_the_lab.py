@@ -365,8 +365,8 @@ else:
 # ## Exercises
 #
 # The cell below an exercise checks your answer. A wrong answer gets a hint, which becomes clearer with each try: where
-# to look, what kind of mistake it is, and what to do. After the third try the solution opens, and
-# `check.solution("00.1")` shows it. You may also ask for it earlier.
+# to look, what kind of mistake it is, and what to do. `check.solution("00.1")` shows the solution at any time. In a
+# class, your instructor first opens it.
 #
 # > **Exercise 00.1** — Write a job that starts **three** tasks on each of two nodes. Every task prints its number
 # > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps. Also replace the variable

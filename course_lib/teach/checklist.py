@@ -11,7 +11,8 @@ the cell fails in an automatic run, and a person sees the list instead of a trac
 
 A hint has three strengths, one for each try with the same mistake: where to look, what kind of
 mistake it is, and what to do. The first is `where`, the second adds the first sentence of `hint`,
-and the third the rest. From the third try on, the check offers the solution.
+and the third the rest. From the third try on, the check offers the solution, or says how a class
+opens it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from course_lib.teach.answers import (
     why_no_number,
 )
 from course_lib.teach.progress import FILE, hints_met
+from course_lib.teach.solution import answer, why_none
 from course_lib.words import N_, _
 
 MET, UNMET = "✓", "✗"
@@ -105,13 +107,10 @@ class Checklist:
 
     def _next(self, number: int) -> str:
         if number >= STRENGTHS:
-            return _(
-                '(The solution is open: check.solution("{exercise}") shows it.)',
-                exercise=self.exercise,
-            )
+            offer = _('check.solution("{exercise}") shows the solution.', exercise=self.exercise)
+            return f"({offer if answer(self.exercise) else why_none(self.exercise)})"
         return _(
-            "(Try {number}. Each try makes the hint clearer, and after try {last} the solution "
-            "opens.)",
+            "(Try {number}. Each try makes the hint clearer, up to try {last}.)",
             number=number,
             last=STRENGTHS,
         )

@@ -20,11 +20,24 @@ COPIES = ("my_notebooks/solutions", "notebooks/solutions")
 
 def solution(exercise: str) -> None:
     """Print the answer to an exercise, such as "02.2"."""
+    print(answer(exercise) or why_none(exercise))
+
+
+def answer(exercise: str) -> str:
+    """Return the answer if this learner may see it, else ""."""
     lesson = str(exercise).partition(".")[0]
-    found = next((text for folder in _folders() for text in _answers(folder, lesson, exercise)), "")
-    closed = _("The solution of lesson {lesson} is not open. Ask your instructor.", lesson=lesson)
-    none = _("There is no exercise {exercise}.", exercise=exercise)
-    print(found or (closed if os.environ.get(CLASS) else none))
+    found = (text for folder in _folders() for text in _answers(folder, lesson, exercise))
+    return next(found, "")
+
+
+def why_none(exercise: str) -> str:
+    if not os.environ.get(CLASS):
+        return _("There is no exercise {exercise}.", exercise=exercise)
+    return _(
+        "You do not have the solution of lesson {lesson}. Ask your instructor to open it, then "
+        "run !course lessons update.",
+        lesson=str(exercise).partition(".")[0],
+    )
 
 
 def test(exercise: str) -> None:

@@ -22,7 +22,7 @@ build() { # FOLDER
         jupyter nbconvert --log-level WARN --to html --output-dir "$folder/solutions" "$executed"/*.ipynb
         sed -i -E 's/href="([0-9]{2}[a-z]?_\w+)\.ipynb"/href="\1.html"/g' "$folder"/solutions/*.html
     done
-    cp deploy/pages/index.html "$1/"
+    cp deploy/pages/index.html images/lesson.png "$1/"
 }
 
 if [ -z "${RUN:-}" ]; then

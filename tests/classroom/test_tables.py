@@ -113,7 +113,7 @@ def test_exercises_show_what_a_class_fails_at():
 
 def test_the_text_says_how_many_share_and_how_many_are_stuck(tmp_path):
     said = tables.text(CLASS, tmp_path, NOW_S)
-    assert said.startswith("5 learners share their progress; 0 asking for help, 2 stuck for")
+    assert said.startswith("learners who share their progress: 5; asking for help: 0; stuck")
     assert "no learner shares progress here yet" in tables.text(Roster(), tmp_path, NOW_S)
 
 

@@ -120,7 +120,7 @@ def test_a_class_sees_the_solutions_that_its_instructor_opened(workspace, monkey
     monkeypatch.setenv("COURSE_CLASS", str(workspace / "class"))
     monkeypatch.setenv("COURSE_WORKSPACE", str(workspace))
     solution("02.2")
-    assert "not open" in capsys.readouterr().out
+    assert "Ask your instructor to open it" in capsys.readouterr().out
     opened = workspace / "my_notebooks" / "solutions"
     opened.mkdir(parents=True)
     (opened / "02_many_processes.ipynb").write_bytes(
@@ -128,6 +128,15 @@ def test_a_class_sees_the_solutions_that_its_instructor_opened(workspace, monkey
     )
     solution("02.2")
     assert "def ring_all_reduce" in capsys.readouterr().out
+
+
+def test_a_check_offers_only_a_solution_that_its_learner_has(workspace, monkeypatch):
+    monkeypatch.delenv("COURSE_HINTS")
+    monkeypatch.setenv("COURSE_CLASS", str(workspace / "class"))
+    monkeypatch.setenv("COURSE_WORKSPACE", str(workspace))
+    tries = [told(workspace, lambda check: check.refuse("the sum", "")) for _ in range(3)]
+    assert ["Ask your instructor" in one for one in tries] == [False, False, True]
+    assert "check.solution" not in "".join(tries)
 
 
 def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
