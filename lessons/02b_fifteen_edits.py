@@ -338,7 +338,8 @@ check.ex02b_program(edited)
 #     and at some sites its name on the fast network has a suffix. At the Jülich Supercomputing Centre the suffix is
 #     `i`, as in `jwb0001i`. Take the first node name of the job, add the suffix, and look up its *address*, which is
 #     the same on every node. Compute the port from the job's number, so that two jobs on one node use different
-#     ports.
+#     ports. A busy cluster starts thousands of jobs a day, and each may run for days. Jobs whose numbers are up to
+#     10,000 apart must therefore never share a port.
 # 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` the launchers count
 #     themselves, `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher on the
 #     first node, whose `SLURM_NODEID` is 0, opens the meeting point and gets `--rdzv-conf=is_host=1`. The others get
@@ -357,8 +358,8 @@ guess_place = "a name"
 # %% [markdown] id="job-exercise"
 # > **Exercise 02b.2** — Fill in the gaps. `$SUFFIX` is your site's suffix, and is empty on the box. Each process has
 # > to run `$START` with `$PROGRAM`. The check runs your commands once more, in an empty folder and with stand-ins for
-# > `getent`, `scontrol`, `srun` and `torchrun`. It tries several job numbers, and nodes with a second name that ends
-# > in `i`. Then it looks at the arguments of torchrun on each node.
+# > `getent`, `scontrol`, `srun` and `torchrun`. It tries hundreds of job numbers, and nodes with a second name that
+# > ends in `i`. Then it looks at the arguments of torchrun on each node.
 
 # %% id="job-commands" tags=["exercise"]
 commands = r"""

@@ -48,6 +48,29 @@ WRONG_JOBS = {
     "two models": ({}, [], LOG + LOG, "reports epoch 1 2 times"),
 }  # fmt: skip
 FIRST, PORT = "getent hosts", "$((10000 + SLURM_JOB_ID % 20000))"
+# Formulas with which some ids have the same or no port, and what the hint says of these ids.
+WRONG_PORTS = {
+    "10000 + SLURM_JOB_ID % 3000": "jobs 100 and 3100 would both take port 10100",
+    "10000 + SLURM_JOB_ID % 9000": "jobs 100 and 9100 would both take port 10100",
+    "10000 + SLURM_JOB_ID % 9973": "jobs 27 and 10000 would both take port 10027",
+    "10000 + SLURM_JOB_ID % 10000": "jobs 1000 and 11000 would both take port 11000",
+    "20000 + (SLURM_JOB_ID & 8191)": "jobs 8 and 8200 would both take port 20008",
+    "10000 + SLURM_JOB_ID / 8 % 20000": "jobs 1 and 2 would both take port 10000",
+    "10000 + (2 * SLURM_JOB_ID) % 20000": "jobs 1000 and 11000 would both take port 12000",
+    "2000 + SLURM_JOB_ID % 65000": "the port of job 63999 would be 65999",
+    "10000 + SLURM_JOB_ID % 60000": "the port of job 55999 would be 65999",
+    "10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)": "as job 10999, torchrun gets ''",
+}
+RIGHT_PORTS = (
+    "$((10000 + SLURM_JOB_ID % 10001))",
+    "$((2000 + SLURM_JOB_ID % 63000))",
+    "$((10000 + SLURM_JOB_ID * 7919 % 20000))",
+    "$(expr 10000 + $SLURM_JOB_ID % 20000)",
+    "$((10000 + 10#${SLURM_JOB_ID} % 20000))",
+    "; number=$SLURM_JOBID; let MASTER_PORT=10000+number%20000",
+    "; port() { ((MASTER_PORT = 10000 + $1 % 20000)); }; port $SLURM_JOB_ID",
+    "; printf -v MASTER_PORT %s $((10000 + SLURM_JOB_ID % 30000))",
+)
 HOST, ID = "is_host=$((SLURM_NODEID == 0))", '--rdzv-id="$SLURM_JOB_ID"'
 WHOLE = (
     ("srun bash -c 'torchrun", 'srun bash -c "torchrun'),
@@ -57,21 +80,6 @@ MORE_WRONG_JOBS = {
     "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto, and each node has 2 devices"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
     "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 7 would be 7"),
-    "14 the last four digits": (
-        [(PORT, "$((10000 + SLURM_JOB_ID % 10000))")], "jobs 500 and 10500 would both take",
-    ),
-    "14 by a power of two": (
-        [(PORT, "$((20000 + SLURM_JOB_ID % 8192))")], "jobs 10500 and 18692 would both take",
-    ),
-    "14 of 7000": ([(PORT, "$((9000 + SLURM_JOB_ID % 7000))")], "jobs 3500 and 10500 would both"),
-    "14 of 8000": ([(PORT, "$((9000 + SLURM_JOB_ID % 8000))")], "jobs 2500 and 10500 would both"),
-    "14 up to 66999": ([(PORT, "$((2000 + SLURM_JOB_ID % 65000))")], "job 64999 would be 66999"),
-    "14 up to 69999": ([(PORT, "$((10000 + SLURM_JOB_ID % 60000))")], "job 55536 would be 65536"),
-    "14 four digits, octal": (
-        [(PORT, "$((10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)))")],
-        "as job 10509, torchrun gets '' instead of a port",
-    ),
-    "14 by eights": ([(PORT, "$((10000 + SLURM_JOB_ID / 8 % 20000))")], "jobs 8 and 9 would both"),
     "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or another one by chance"),
     "14 not exported": ([("export MASTER_ADDR MASTER_PORT", "export")], "Is MASTER_ADDR exported?"),
     "15 host everywhere": ([(HOST, "is_host=1")], "is_host is 1 (node1), 1 (node2)"),
@@ -130,6 +138,25 @@ def test_a_wrong_line_of_the_job_is_named(finished, name):
 def test_what_torchrun_is_called_with_on_each_node_is_judged(finished, name):
     pairs, words = MORE_WRONG_JOBS[name]
     assert words in hint_of(lesson02b.ex02b_script, job(finished, *pairs))
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("formula", WRONG_PORTS)
+def test_a_port_that_two_jobs_may_take_at_the_same_time_is_refused(finished, formula):
+    hint = hint_of(lesson02b.ex02b_script, job(finished, (PORT, f"$(({formula}))")))
+    assert WRONG_PORTS[formula] in hint
+
+
+def test_a_hint_says_how_far_apart_ids_need_different_ports_and_why(finished):
+    hint = hint_of(lesson02b.ex02b_script, job(finished, (PORT, "$((9000 + SLURM_JOB_ID % 7000))")))
+    assert "up to 10,000 apart" in hint
+    assert "thousands of jobs a day" in hint
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("formula", RIGHT_PORTS)
+def test_ports_by_other_formulas_pass(finished, formula):
+    lesson02b.ex02b_script(job(finished, (PORT, formula)))
 
 
 @pytest.mark.many(3)

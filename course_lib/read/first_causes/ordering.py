@@ -59,9 +59,9 @@ def _without_cleaning_up(events: list[FailureLine]) -> Iterator[FailureLine]:
 def _lasting(events: list[FailureLine], scanner: Scanner) -> Iterator[FailureLine]:
     """Yield errors after which the run made no further steps.
 
-    If a run reports its end, only two kinds remain: what Slurm did to it, and errors in its
-    remaining work, such as saving. Messages without a traceback then count only if a launcher saw a
-    process fail, because ranks lose their peers at a normal end too."""
+    If a run reports its end, only what Slurm itself did to it remains, and errors in its remaining
+    work, such as saving. Messages without a traceback then count only if a launcher saw a process
+    fail, because ranks lose their peers at a normal end too."""
     stopped = any(event.cause in BY_SCHEDULER and event.tier == ROOT for event in events)
     failed_after = {
         event.source.name
@@ -80,7 +80,7 @@ def _lasting(events: list[FailureLine], scanner: Scanner) -> Iterator[FailureLin
     for event in events:
         name = event.source.name
         survived = scanner.steps[name].after(event.line) >= after or event.line <= ends[name]
-        usual = event.cause in BY_SCHEDULER
+        usual = event.cause in BY_SCHEDULER - {"cancelled"}
         usual = usual or (event.tier == ROOT and (event.ends_traceback or failed))
         last = reports.get(name, scanner.lines[name] if event.ends_traceback else math.inf)
         harmless = event.tier == WARNED and abs(last - event.line) > _FEW_LINES

@@ -7,6 +7,25 @@ srun --cpu-bind=cores --mem-bind=local -l echo bound | sort
 E
 tell
 
+#: how tasks are not bound
+job -n2 <<'E'
+for bind in nonsense cores,nonsense no off yes '' q quiet v verbose,cores rank rank_ldom ldoms sockets threads \
+    map_cpu:0,1 map_cpu map_cpu: map_cpu:x mask_cpu:0x1,0x2 mask_cpu: mask_cpu:zz map_ldom:0 mask_ldom: none,v \
+    NONE core boards cores,sockets; do
+    echo "$bind"
+    srun --cpu-bind="$bind" true || echo $?
+done
+srun --cpu_bind=nonsense true || echo $?
+SLURM_CPU_BIND=nonsense srun true || echo $?
+E
+tell
+
+#: values that options without effect do not take
+for option in mem-bind=nonsense hint=nonsense gres-flags=nonsense mail-type=nonsense switches=x \
+    threads-per-core=x threads-per-core=0; do
+    t sbatch --hold --$option --wrap true
+done
+
 #: where nodes lie
 job -N2 --contiguous --switches=1 <<'E'
 echo $SLURM_JOB_NODELIST

@@ -43,6 +43,19 @@ def test_a_warning_with_a_traceback_is_no_cause(write, warning, before):
     assert real.details["message"] == "'real'"
 
 
+CANCELLED = LIMIT.replace(" DUE TO TIME LIMIT", "")
+
+
+@pytest.mark.parametrize("what", ["JOB 7", "STEP 7.0"])
+@pytest.mark.parametrize("end", ["training finished\n", "INFO: training done in 7 s\n"])
+def test_a_finished_run_that_was_cancelled_has_no_cause(write, end, what):
+    run, cancelled = steps(1, 2), CANCELLED.replace("JOB 7", what)
+    assert read.failure(write("a.log", run + cancelled)).cause == "cancelled"
+    assert read.failure(write("a.log", run + end + cancelled)) is None
+    assert read.failure(write("a.log", cancelled + run + end)) is None
+    assert read.failure(write("a.log", run + end + LIMIT)).cause == "time_limit"
+
+
 def test_one_raised_while_a_warning_was_handled_is_none_either(write):
     text = "WARNING: x\n" + traceback("KeyError: 1")
     text += "\nDuring handling of the above exception, another exception occurred:\n\n"

@@ -163,6 +163,59 @@ def _signal(value: str, fields: Fields) -> None:
     fields["signal_number"], fields["signal_before_s"], fields["signal_to"] = signal_wanted(value)
 
 
+BINDS = {
+    "cpu": "no(ne)?|q(uiet)?|v(erbose)?|rank(_ldom)?|(socket|core|thread|ldom)s?|one_thread",
+    "mem": "no(ne)?|q(uiet)?|v(erbose)?|rank|local|(no)?sort|p(refer)?",
+}
+WORDS = {
+    "gres-flags": "disable-binding enforce-binding",
+    "hint": "compute_bound memory_bound multithread nomultithread",
+    "mail-type": "none begin end fail requeue all stage_out invalid_depend array_tasks "
+    "time_limit time_limit_50 time_limit_80 time_limit_90",
+}
+
+
+def cpu_bind(text: str, option: str) -> str:
+    """Check a binding. The box ignores it in the words of a Slurm without a plugin for it."""
+    print("srun: cluster configuration lacks support for cpu binding", file=sys.stderr)
+    if said := _misread(text, "cpu"):
+        print(f"srun: error: {said}", file=sys.stderr)
+        raise Failure("Failed to parse --cpu-bind= values.", fatal=True)
+    return text
+
+
+def mem_bind(text: str, option: str) -> str:
+    if said := _misread(text, "mem"):
+        raise Failure(said, code=BAD_OPTION_CODE)
+    return text
+
+
+def _misread(text: str, what: str) -> str:
+    """Return Slurm's words about the first wrong part of a binding."""
+    import re
+
+    for word in re.split(r",(?![0-9])", text):
+        kind, colon, numbers = word.lower().partition(":")
+        if not re.fullmatch(f"(map|mask)_({what}|ldom)", kind):
+            if colon or not re.fullmatch(BINDS[what], kind):
+                return f'unrecognized --{what}-bind argument "{word}"'
+        elif not numbers:
+            return f'missing list for "--{what}-bind={kind}:<list>"'
+        for one in numbers.split(",") if numbers else ():
+            if rest := re.sub(r"^(0x[0-9a-f]+|[0-9]+)(\*[0-9]+)?", "", one):
+                return f"Failed to validate number: {one}, the offending character is {rest[0]}"
+    return ""
+
+
+def words(text: str, option: str) -> str:
+    """Fail if no word is one that this option without effect takes."""
+    if {*text.lower().split(",")} & {*WORDS[option].split()}:
+        return text
+    if option == "hint":
+        raise Failure(f'unrecognized --hint argument "{text}", see --hint=help')
+    raise invalid(option)
+
+
 # Functions that convert an option's text to a field value. They also get the option's name.
 READERS: dict[str, Callable[[str, str], object]] = {
     "0": lambda text, option: 0,
@@ -170,14 +223,18 @@ READERS: dict[str, Callable[[str, str], object]] = {
     "begin": begin,
     "bytes": lambda text, option: text.encode("utf-8", "surrogateescape"),
     "count": number,
+    "cpu-bind": cpu_bind,
     "devices": devices,
     "hosts": hosts,
     "layout": layout,
+    "mem-bind": mem_bind,
     "memory": memory,
     "open-mode": open_mode,
+    "switches": lambda text, option: number(text.partition("@")[0], option),
     "text": lambda text, option: text,
     "time": time_limit,
     "user": lambda text, option: "user",
+    "words": words,
 }
 # Options that set several fields.
 SETTERS: dict[str, Callable[[str, Fields], None]] = {
@@ -190,7 +247,6 @@ SETTERS: dict[str, Callable[[str, Fields], None]] = {
 }
 # Values that switch off an option that has no effect here.
 HARMLESS = ("none", "no", "off", "n")
-CPU_BIND = "cpu-bind"
 
 
 class Gathered:
@@ -218,15 +274,17 @@ class Gathered:
             return
         if option.fate == "no":
             raise Unsupported(f"--{name}")
-        if option.fate == "note" and (value not in HARMLESS or name == CPU_BIND):
+        if option.fate == "note" and value not in HARMLESS:
             self.notes.append(name)
         count = int(self.given.get("verbose", "0")) + 1
         self.given[name] = str(count) if name in ("verbose", "quiet") else value
         self.sources[name] = source
         if name in SETTERS:
             SETTERS[name](value, self.fields)
-        elif option.field != "-":
-            self.fields[option.field] = READERS[option.kind](value, name)
+        elif option.kind != "-":
+            read = READERS[option.kind](value, name)
+            if option.field != "-":
+                self.fields[option.field] = read
 
     def apply_environment(self, skip: tuple[str, ...] = ()) -> None:
         """Apply SBATCH_* or SLURM_* variables. "", `yes` and nonzero numbers set a flag."""
@@ -248,10 +306,7 @@ class Gathered:
 
     def say_notes(self) -> None:
         for name in dict.fromkeys(self.notes):
-            said = f"note: the box accepts --{name} but ignores it"
-            if name == CPU_BIND:
-                said = "cluster configuration lacks support for cpu binding"  # Slurm's own words
-            print(f"{self.command}: {said}", file=sys.stderr)
+            print(f"{self.command}: note: the box accepts --{name} but ignores it", file=sys.stderr)
 
 
 def _is_on(value: str) -> bool:
@@ -285,7 +340,7 @@ chdir,D= abr do - work_dir bytes
 comment= abr do - comment text
 constraint,C= abr note CONSTRAINT - -
 contiguous abr note - - -
-cpu-bind|cpu_bind= r note CPU_BIND - -
+cpu-bind|cpu_bind= r do CPU_BIND - cpu-bind
 cpus-per-task,c= ab do - cpus_per_task count
 cpus-per-task,c= r do CPUS_PER_TASK cpus_per_task count
 dependency,d= ab do - dependency text
@@ -300,9 +355,9 @@ gpus,G= abr do GPUS gpus devices
 gpus-per-node= abr do GPUS_PER_NODE gpus_per_node devices
 gpus-per-task= abr do GPUS_PER_TASK gpus_per_task devices
 gres= abr do GRES gres devices
-gres-flags= abr note GRES_FLAGS - -
+gres-flags= abr note GRES_FLAGS - words
 help,h abr do - - -
-hint= abr note HINT - -
+hint= abr note HINT - words
 hold,H abr do - hold user
 input,i= br do INPUT stdin bytes
 job-name,J= a do - name text
@@ -310,10 +365,10 @@ job-name,J= br do JOB_NAME name text
 jobid= r do JOB_ID - -
 kill-on-bad-exit,K? r do KILL_BAD_EXIT - -
 label,l r do LABELIO - -
-mail-type= abr note - - -
+mail-type= abr note - - words
 mail-user= abr note - - -
 mem= abr do MEM_PER_NODE memory memory
-mem-bind= abr note MEM_BIND - -
+mem-bind= abr note MEM_BIND - mem-bind
 mem-per-cpu= abr do MEM_PER_CPU memory_per_cpu memory
 mpi= r do MPI_TYPE - -
 no-kill,k? abr note NO_KILL - -
@@ -335,9 +390,9 @@ requeue b do REQUEUE requeue 1
 reservation= abr note RESERVATION - -
 signal= abr do SIGNAL * signal
 spread-job abr note SPREAD_JOB - -
-switches= abr note REQ_SWITCH - -
+switches= abr note REQ_SWITCH - switches
 test-only b do - - -
-threads-per-core= abr note THREADS_PER_CORE - -
+threads-per-core= abr note THREADS_PER_CORE - count
 time,t= abr do TIMELIMIT time_limit_min time
 unbuffered,u r do UNBUFFEREDIO - -
 usage abr do - - -

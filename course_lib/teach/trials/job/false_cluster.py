@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -25,15 +26,42 @@ from typing import Any, NoReturn
 from course_lib.teach.trials.job import false_commands
 from course_lib.teach.trials.job.false_commands import COMMANDS, NODES, NOTES, QUIET, SUFFIX
 
-# Job ids, which a script may use to compute ports: small ones of a new cluster, neighbours, ids
-# 6000 to 8192 and 10000 apart, and ids with which common formulas leave the range of ports.
-NUMBERS = (8, 9, 500, 2500, 3500, 4500, 10500, 10509, 18692, 55536, 60000, 64999, 65535, 4000000)
-JOBS = ((7, "i"), (7, ""), *((number, "i") for number in NUMBERS))
+# Job ids and suffixes of the fast network's names.
+JOBS = ((7, "i"), (7, ""), (8, "i"), (4000000, "i"))
+# Jobs whose ids differ by at most this may run at the same time, even on one node.
+NEIGHBOURS = 10_000
+# Job ids for which the port is computed. Each number up to NEIGHBOURS is the difference of two of
+# the ids up to NEIGHBOURS. The others show where a port leaves its range.
+_HUNDREDS, _THOUSANDS = range(100, NEIGHBOURS + 1, 100), range(NEIGHBOURS + 1000, 66_000, 1000)
+IDS = (*range(1, 100), *_HUNDREDS, *(number + less for number in _THOUSANDS for less in (-1, 0)))
+MEETING = re.compile(r"^meeting at (\S*):(\d*)$", re.MULTILINE)
 # Import the commands instead of running a file, so that Python compiles them only once.
 START = (
     f"import sys; sys.path.insert(0, {str(Path(false_commands.__file__).parent)!r}); "
     "import false_commands; false_commands.main()"
 )
+# Collects the commands in which the job id takes part, until the script announces its port. Repeats
+# them for each job id, which takes thousands of times less than to run the script again.
+FOR_EACH_ID = r"""
+names='SLURM_JOB_?ID'
+look() {
+    if [[ $1 == *'meeting at'* ]]; then
+        trap - DEBUG
+        for id in $IDS; do
+            SLURM_JOB_ID=$id SLURM_JOBID=$id
+            echo "job $id"
+            eval "{ $chain$1; }"  # an error ends the whole group
+        done
+        exit
+    elif [[ $1 =~ (^|[^A-Za-z0-9_])($names)([^A-Za-z0-9_]|$) ]]; then
+        chain+=$1$'\n'
+        for name in ${1//[^A-Za-z0-9_]/ }; do
+            if [[ $name =~ ^[A-Za-z_] ]]; then names+="|$name"; fi
+        done
+    fi
+}
+trap 'look "$BASH_COMMAND"' DEBUG
+"""
 AT_ONCE = 4
 LONGEST_S = 20.0
 SHOWN_LINES = 6
@@ -91,9 +119,38 @@ def rehearse(script: str, environment: Mapping[str, str], tasks_per_node: str) -
         return [first, *pool.map(one, *zip(*JOBS[1:], strict=True))]
 
 
+def ports(script: str, environment: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """Return the port that the script announces for each job id, and what it printed."""
+    values = dict(environment) | _job_variables(7, "1") | {"SUFFIX": ""}
+    values["IDS"] = " ".join(map(str, IDS))
+    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
+        in_time, log, _notes = _ran(FOR_EACH_ID + script, values, Path(folder))
+    said = re.split(r"^job (\d+)$", log, flags=re.MULTILINE)[1 : None if in_time else -2]
+    met = [MEETING.search(lines) for lines in said[1::2]]
+    return [
+        (int(job), found[2] if found else "", lines.strip())
+        for job, found, lines in zip(said[::2], met, said[1::2], strict=True)
+    ]
+
+
 def _as_job(
     script: str, variables: Mapping[str, str], folder: Path, job: int, suffix: str
 ) -> Rehearsed:
+    in_time, log, lines = _ran(script, variables, folder)
+    launches = sorted((line for line in lines if "node" in line), key=lambda line: line["node"])
+    return Rehearsed(
+        job, suffix, in_time,
+        tuple(_launch(**line) for line in launches),
+        tuple(line["srun"] for line in lines if "srun" in line),
+        tuple(line["unknown"] for line in lines if "unknown" in line),
+        "\n".join(log.splitlines()[-SHOWN_LINES:]),
+    )  # fmt: skip
+
+
+def _ran(
+    script: str, variables: Mapping[str, str], folder: Path
+) -> tuple[bool, str, list[dict[str, Any]]]:
+    """Run a script; return whether it ended in time, what it printed, and the commands' notes."""
     own = folder / "bin"
     notes, log, text = own / "notes", own / "log", own / "script"
     _write_commands(notes)
@@ -103,15 +160,8 @@ def _as_job(
     values |= dict.fromkeys(("HOME", "TMPDIR", "COURSE_RUN_DIR", "SLURM_SUBMIT_DIR"), str(folder))
     in_time = _ends_in_time(["bash", str(text)], values, folder, log)
     lines = [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()]
-    said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-SHOWN_LINES:]
-    launches = sorted((line for line in lines if "node" in line), key=lambda line: line["node"])
-    return Rehearsed(
-        job, suffix, in_time,
-        tuple(_launch(**line) for line in launches),
-        tuple(line["srun"] for line in lines if "srun" in line),
-        tuple(line["unknown"] for line in lines if "unknown" in line),
-        "\n".join(said).replace(f"{text}: ", ""),
-    )  # fmt: skip
+    said = log.read_text(encoding="utf-8", errors="replace").replace(f"{text}: ", "")
+    return in_time, said, lines
 
 
 def _launch(node: str, by_srun: bool, words: list[str]) -> Launch:

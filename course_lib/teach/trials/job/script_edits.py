@@ -14,19 +14,23 @@ from itertools import combinations
 from typing import Any
 
 from course_lib.lab.job.recipes.shell import directives
-from course_lib.teach.trials.job.false_cluster import Launch, Rehearsed, rehearse
+from course_lib.teach.trials.job.false_cluster import (
+    MEETING,
+    NEIGHBOURS,
+    Launch,
+    Rehearsed,
+    ports,
+    rehearse,
+)
 from course_lib.teach.trials.job.false_commands import FAST, NODES, SLOW
 from course_lib.words import N_, _
 
 DEVICES = 2
-MEETING = re.compile(r"^meeting at (\S*):(\d*)$", re.MULTILINE)
 EPOCH_1 = re.compile(r"^.*\bepoch 1\b.*$", re.MULTILINE)
 # Words that torchrun accepts as truth values.
 YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
 # Ports below the least are reserved for the system; ports above the most do not exist.
 LEAST_PORT, MOST_PORT = 1024, 65535
-# Jobs whose ids differ by at most this may run at the same time, even on one node.
-NEIGHBOURS = 10_000
 FROM_JOB = N_("Compute it from the whole job id: 10000 + SLURM_JOB_ID % 20000.")
 
 
@@ -100,7 +104,12 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     yield from _met(run)
     if places and jobs[0].launches:
         yield from (_not_come(job) for job in jobs if not job.launches)
-    yield from _ports([(job, port) for job, (_host, port) in places])
+    found = [(job.job, port, job.said) for job, (_host, port) in places]
+    announced = ports(text_of(run), run.recipe.environment)
+    same = {job: port for job, port, _said in announced}
+    if any(same.get(job, port) != port for job, port, _said in found):
+        announced = []  # the commands were not understood
+    yield from _ports(found + announced)
 
 
 def _met(run: Any) -> Iterator[str]:
@@ -126,35 +135,37 @@ def _place(job: Rehearsed) -> tuple[str, str] | None:
     return (host.strip("[]"), port) if colon else None
 
 
-def _ports(found: Sequence[tuple[Rehearsed, str]]) -> Iterator[str]:
-    """Check the ports of all jobs.
+def _ports(found: Sequence[tuple[int, str, str]]) -> Iterator[str]:
+    """Check the port of each job id, given with the last lines that the script printed.
 
     A port has to depend on the job id, lie in the allowed range, and be the same for the same id.
-    Jobs with neighbouring ids need different ports.
+    Jobs whose ids are close need different ports.
     """
-    taken = {job.job: port for job, port in found}
+    taken = {job: port for job, port, _said in found}
     if len(taken) > 1 and len(set(taken.values())) == 1 and found[0][1]:
         yield _(
             "the port is always the same, {port}. Two jobs on one node would both take it. {how}",
             port=found[0][1], how=_(FROM_JOB),
         )  # fmt: skip
-    for job, port in found:
+    for job, port, said in found:
         if not re.fullmatch(r"-?\d+", port):
             yield _(
                 "as job {job}, torchrun gets {port} instead of a port. Is it exported? The "
-                "script printed:\n{said}", job=job.job, port=repr(port), said=job.said,
+                "script printed:\n{said}", job=job, port=repr(port), said=said,
             )  # fmt: skip
-        if not LEAST_PORT <= int(port) <= MOST_PORT or taken[job.job] != port:
+        elif not LEAST_PORT <= int(port) <= MOST_PORT or taken[job] != port:
             yield _(
                 "the port of job {job} would be {port}, or another one by chance. Ports of "
                 "programs lie between {least} and {most}. {how}",
-                job=job.job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
+                job=job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
             )  # fmt: skip
     for (one, port), (other, same) in combinations(taken.items(), 2):
         if port == same and abs(one - other) <= NEIGHBOURS:
             yield _(
-                "jobs {one} and {other} would both take port {port}, and they may run at the same "
-                "time on one node. {how}", one=one, other=other, port=port, how=_(FROM_JOB),
+                "jobs {one} and {other} would both take port {port}. Jobs whose ids are up to "
+                "{neighbours:,} apart may run at the same time on one node: a busy cluster starts "
+                "thousands of jobs a day. {how}",
+                one=one, other=other, port=port, neighbours=NEIGHBOURS, how=_(FROM_JOB),
             )  # fmt: skip
 
 
