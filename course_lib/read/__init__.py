@@ -10,6 +10,7 @@ from typing import Any
 
 # Module -> its public names.
 _MODULES = {
+    "file_contents": "Contents contents",
     "first_causes.causes": "Failure",
     "first_causes.reader": "failure failures",
     "measurements.link_times": "Links links",

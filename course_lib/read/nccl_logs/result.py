@@ -85,9 +85,13 @@ class NcclLog:
     lines: int = 0
     files: tuple[str, ...] = field(default=())
 
-    def __str__(self) -> str:
+    @property
+    def is_understood(self) -> bool:
         tables = (self.communicators, self.ranks, self.channels, self.warnings, self.tests)
-        if not self.versions and not self.network and all(table.empty for table in tables):
+        return bool(self.versions or self.network) or any(len(table) for table in tables)
+
+    def __str__(self) -> str:
+        if not self.is_understood:
             return _(
                 "nothing in these {lines} lines was understood, because NCCL or RCCL printed "
                 "none of them; set NCCL_DEBUG=INFO for the job",
