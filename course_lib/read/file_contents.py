@@ -38,8 +38,7 @@ _RECORDS = (
 )
 _LOG_TABLES = ("iterations", "repeated", "evaluations", "memory", "parameters", "epochs", "timers",
                "overflows", "notes")  # fmt: skip
-_NCCL_TABLES = ("communicators", "ranks", "channels", "rings", "trees", "warnings", "operations",
-                "tests")  # fmt: skip
+_NCCL_TABLES = ("communicators", "ranks", "channels", "rings", "warnings")
 
 
 @dataclass(frozen=True)
