@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "runs": ("lab.commands.jobs:runs", N_("lists the runs of this workspace")),
     "log": ("lab.commands.jobs:log", N_("prints the log of a run; -f follows it")),
+    "read": (
+        "read.file_contents",
+        N_("shows what a log or trace holds, of your runs or of others"),
+    ),
     "cancel": ("lab.commands.jobs:cancel", N_("ends runs of this workspace")),
     "clean": ("lab.commands.jobs:clean", N_("lists runs to delete, and deletes them with --yes")),
     "budget": ("lab.commands.jobs:budget", N_("shows or sets the limit of device-hours")),

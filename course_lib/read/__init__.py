@@ -10,6 +10,7 @@ from typing import Any
 
 # Module -> its public names.
 _MODULES = {
+    "file_contents": "Contents contents",
     "first_causes.causes": "Failure",
     "first_causes.reader": "failure failures",
     "measurements.link_times": "Links links",
@@ -25,9 +26,6 @@ _MODULES = {
     "rank_files.diary": "Diary DiaryFinding diary",
     "rank_files.flight": "Flight flight",
     "rank_files.stacks": "Stacks stacks",
-    "slurm_output.field_values": "expand_hosts",
-    "slurm_output.reader": "slurm",
-    "slurm_output.result": "SlurmTable SlurmText",
     "training_logs.reader": "TrainingReader training_log",
     "training_logs.result": "TrainingLog World",
 }

@@ -12,6 +12,7 @@ from course_lib import read
 from course_lib.lab import mysteries
 from course_lib.lab.job.recipes import fault
 from course_lib.lab.lab import Lab
+from course_lib.lab.queue.field_values import expand_hosts
 
 PATIENCE_S = 150
 NODE_OF = ("first", "first", "second", "second")
@@ -86,7 +87,7 @@ def open_jobs(lab):
 
 
 def node_of(run, rank):
-    names = [str(name) for name in read.expand_hosts(run.status.nodes)]
+    names = [str(name) for name in expand_hosts(run.status.nodes)]
     return names[rank // 2] if len(names) == 2 else None
 
 

@@ -78,13 +78,6 @@ FAILURE = "\n".join(
         "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks",
     ]
 )  # fmt: skip
-SLURM = (
-    "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n"
-    "12_[1-5] gpu train me PD 0:00 2 (Priority)\n13 gpu train me R 1-02:03:04 2 n[01-02,07]\n",
-    "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu* up 1-00:00:00 3 mix~ n[1-3]\n",
-    "JobId=5 JobName=a b=c\n   UserId=me(1) GroupId=me(1)\n   TRES=cpu=4,gres/gpu=2\n\nJobId=6\n",
-    "JobID|State|ExitCode|MaxRSS|Elapsed\n5|FAILED|1:0|20K|00:01:02\n5.batch|CANCELLED by 7|0:9|\n",
-)
 COURSE_MEMORY: list[Any] = [
     {"format": "course-memory-1", "rank": 0, "world_size": 2, "node": "n1", "device": "cpu",
      "limit_bytes": 10**9, "start_unix_ns": 17 * 10**17, "categories": ["parameters", "temporary"],

@@ -169,21 +169,12 @@ def use_monitor(path: Path) -> None:
     ask(read.monitor(path), "load ranks devices")
 
 
-def use_slurm(path: Path) -> None:
-    found = read.slurm(path)
-    ask(found, "kind rows table")
-    read.slurm(path.read_text(errors="replace"))
-    for row in found.rows[:20]:
-        read.expand_hosts(str(row.get("NODELIST") or row.get("NodeList") or ""))
-
-
 Kind = tuple[str, Callable[[random.Random, Any], bytes], tuple[Any, ...], Callable[[Path], object]]
 # The name of the file, how its content is damaged, that content, and what is done with the file.
 KINDS: dict[str, Kind] = {
     "training_log": ("rank3.out", text, (small.TRAINING.encode(),), use_training),
     "nccl": ("a.log", text, (small.NCCL.encode(),), use_nccl),
     "failure": ("a.log", text, (small.FAILURE.encode(), small.TRAINING.encode()), use_failure),
-    "slurm": ("a.txt", text, tuple(part.encode() for part in small.SLURM), use_slurm),
     "memory": ("rank0.jsonl", json_lines, (small.COURSE_MEMORY,), use_memory),
     "memory_profile": ("rank0.pt.trace.json", json_text, (small.TRACE,), use_memory),
     "timeline": ("a.raw.json", json_text, (small.TIMELINE,), use_memory),

@@ -25,12 +25,6 @@ def test_it_says_so(write, text):
         assert str(reader(path)).startswith(f"nothing in these {lines} lines was understood")
 
 
-def test_text_of_no_command_of_slurm_says_so_too():
-    assert "was understood" in str(read.slurm("Dear all!\n\nThe cluster is down (again).\n"))
-    assert str(read.slurm("Submitted batch job 7\n")) == "submitted job 7"
-    assert str(read.slurm("JobID|State|\n7|FAILED|\n")) == "sacct: 1 rows"
-
-
 @pytest.mark.parametrize("before", ["", "noise\n" * 200])
 def test_one_line_that_is_understood_is_enough(write, before):
     assert "was understood" not in str(read.training_log(write("a.log", before + ITERATION)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.lab.errors import SlurmError
-from course_lib.read.slurm_output.field_values import job_state, seconds
+from course_lib.lab.queue.field_values import seconds
 from course_lib.words import N_, _
 
 UNIT = "\x1f"
@@ -333,7 +333,8 @@ def explain(reason: str) -> str:
 
 def normal(state: str) -> str:
     """Normalize a state: `CANCELLED by 1000` and `CANCELLED+` → CANCELLED, `` → UNKNOWN."""
-    return job_state(state) or UNKNOWN
+    found = re.match(r"[A-Z_]+", state.strip())
+    return found[0] if found else UNKNOWN
 
 
 PACE = re.compile(r"Comment=device_pace=(?P<factor>[\d.]+) \((?P<why>.*)\)")

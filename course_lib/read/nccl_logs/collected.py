@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from course_lib.read import prefix
 from course_lib.read.nccl_logs import line_patterns
 from course_lib.read.nccl_logs.line_patterns import Comm, Link
-from course_lib.read.nccl_logs.result import (
-    RING_COLUMNS,
-    TEST_COLUMNS,
-    TREE_COLUMNS,
-    WARNING_COLUMNS,
-)
+from course_lib.read.nccl_logs.result import RING_COLUMNS, WARNING_COLUMNS
 from course_lib.read.rows import Rows
 
 MOST_THREADS = 1_000_000
@@ -143,16 +136,11 @@ class Collected:
     rows: ChannelRows = field(default_factory=ChannelRows)
     links: list[Link] = field(default_factory=list)
     rings: Rows = field(default_factory=lambda: Rows(RING_COLUMNS))
-    trees: Rows = field(default_factory=lambda: Rows(TREE_COLUMNS))
     warnings: Rows = field(default_factory=lambda: Rows(WARNING_COLUMNS, ["rank"]))
-    tests: Rows = field(default_factory=lambda: Rows(TEST_COLUMNS))
-    operations: Counter[tuple[str, int, str, str]] = field(default_factory=Counter)
     versions: list[str] = field(default_factory=list)
     library: str = "NCCL"
     network: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    test_ranks: list[dict[str, Any]] = field(default_factory=list)
-    average: float | None = None
     simulated: str = ""
     files: list[str] = field(default_factory=list)
     lines: int = 0

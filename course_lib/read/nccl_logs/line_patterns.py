@@ -1,9 +1,8 @@
-"""Patterns of single lines of NCCL's log, from 2.2 to today, and of nccl-tests."""
+"""Patterns of single lines of NCCL's log, from 2.2 to today."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,32 +20,13 @@ COMM = re.compile(rb"comm (0x\w{1,20}) rank (\d{1,7}) n[rR]anks (\d{1,7})(.{0,30
 _COMM_PART = re.compile(
     r"(?<!\S)(cudaDev|nvmlDev|busId|commId|nNodes|localRanks|localRank)\s+(\S{1,20})"
 )
-TREE_PART = re.compile(
-    rb"\[(\d{1,4})\] (-?\d{1,7}(?:/-?\d{1,7}){0,3})->(-?\d{1,7})->(-?\d{1,7}(?:/-?\d{1,7}){0,3})"
-)
-TREE_STEP = re.compile(
-    rb"Tree 0*(\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7}(?:/-?\d{1,7}){0,3})"
-)
-CHOSEN = re.compile(rb"(\w{1,40}): (\d{1,20}) Bytes -> Algo (\w{1,20}) proto (\w{1,20})")
 CHANNEL_COUNTS = re.compile(
     rb"(\d{1,6}) coll channels, (?:\d{1,6} collnet channels, )?(?:(\d{1,6}) nvls channels, )?"
     rb"(\d{1,6}) p2p channels"
 )
 NETWORK = re.compile(rb"NET/(Socket|IB)\s{0,3}: Using ")
 SETTING = re.compile(rb"\b(N?R?CCL_[A-Z0-9_]{1,60}) set (?:by environment )?to:? ?(.{0,200})")
-TEST_RANK = re.compile(
-    rb"# +Rank +(\d{1,7})(?: Group +\d{1,7})? Pid +(\d{1,9}) on +(\S{1,100}) device +(\d{1,5}) "
-    rb"\[(?:0000:)?([0-9a-fx:.]{1,20})\] ?(.{0,80})"
-)
-AVERAGE = re.compile(rb"# Avg bus bandwidth +: +([\d.]{1,20})")
-TEST_TOKEN = re.compile(
-    rb"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|N/A|none|float|double|half|bfloat16|u?int\d{0,2}|sum|prod|"
-    rb"max|min|avg|mulsum"
-)
 _NIC = re.compile(r"(\d{1,4})(?:\((\d{1,7})\))?$")
-
-ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
-PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
 class Link(NamedTuple):
@@ -130,32 +110,6 @@ def comm_of(text: bytes) -> Comm | None:
     found = dict(_COMM_PART.findall(rest.decode("ascii", "replace")))
     state = "START" if b"Init START" in rest else "COMPLETE" if b"Init COMPLETE" in rest else None
     return Comm(pointer.decode(), int(rank), int(size), found, state)
-
-
-@dataclass(frozen=True)
-class TreeNode:
-    channel: int
-    rank: int
-    parent: int | None
-    children: tuple[int, ...]
-
-
-def trees_of(text: bytes) -> list[TreeNode]:
-    """Parse `Trees [0] children->rank->parent`; before 2.7 the order was reversed."""
-    if match := TREE_STEP.search(text):
-        return [_node(int(match[1]), int(match[3]), match[2], match[4])]
-    nodes = []
-    for match in TREE_PART.finditer(text):
-        down_first = b"/" in match[2]
-        up, down = (match[4], match[2]) if down_first else (match[2], match[4])
-        nodes.append(_node(int(match[1]), int(match[3]), up, down))
-    return nodes
-
-
-def _node(channel: int, rank: int, up: bytes, down: bytes) -> TreeNode:
-    parent = int(up.split(b"/")[0])
-    children = tuple(int(part) for part in down.split(b"/") if not part.startswith(b"-"))
-    return TreeNode(channel, rank, parent if parent >= 0 else None, children)
 
 
 MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(

@@ -1,100 +1,17 @@
-"""Reader of NCCL's log (NCCL_DEBUG=INFO), version 2.2 to today, for any number of ranks, and of
-nccl-tests' table.
+"""Reader of NCCL's log (NCCL_DEBUG=INFO), version 2.2 to today, for any number of ranks.
 
 Most lines of a large log are channel lines, which differ only in their channel number. So the text
 after the number is parsed once and looked up afterwards."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from course_lib.read import files, lines, prefix
 from course_lib.read.files import PathLike, Source
 from course_lib.read.nccl_logs import line_patterns
 from course_lib.read.nccl_logs.collected import Collected
-from course_lib.read.nccl_logs.result import TEST_COLUMNS, NcclLog
-
-# A row has five columns about the message, then four each for out-of-place and in-place.
-_COLUMNS = TEST_COLUMNS[:-1]
-_FEWEST_COLUMNS = 5 + 3
-
-
-class TestTable:
-    """Collector of nccl-tests' table; a row may continue over several lines."""
-
-    def __init__(self, collected: Collected) -> None:
-        self._collected = collected
-        self.inside = False
-        self.tokens: list[bytes] = []
-
-    def add(self, text: bytes) -> None:
-        if b"#" in text:
-            self._comment(text)
-        elif self.inside or b" float " in text:
-            self._row(text)
-
-    def _comment(self, text: bytes) -> None:
-        if match := line_patterns.TEST_RANK.search(text):
-            host = match[3].decode("utf-8", "replace")
-            self._collected.hosts.setdefault(host)
-            bus = match[5].decode().removeprefix("0x").replace(":", "").split(".")[0] + "0"
-            names = ("rank", "pid", "cuda_device")
-            numbers = dict(zip(names, map(int, match.group(1, 2, 4)), strict=True))
-            row = {"communicator": 0, "host": host, "bus_id": bus, **numbers}
-            if len(self._collected.test_ranks) < 100_000:
-                self._collected.test_ranks.append(row)
-        elif match := line_patterns.AVERAGE.search(text):
-            self._collected.average = float(match[1]) if match[1].count(b".") <= 1 else None
-            self.inside = False
-        elif b"busbw" in text:
-            self.inside = True
-            self.tokens = []
-
-    def _row(self, text: bytes) -> None:
-        text = text[prefix.parse(text[:60]).length :] if text[:1] in b"[0123456789" else text
-        thread = next(
-            (
-                match
-                for match in line_patterns.THREAD.finditer(text)
-                if match[1].lstrip(b"-0123456789.").decode("ascii", "replace")
-                in self._collected.hosts
-            ),
-            None,
-        )
-        if thread is not None:
-            glued = len(thread[1]) - len(thread[1].lstrip(b"-0123456789."))
-            text = text[: thread.start() + glued]
-        words = text.split()
-        if not words or not all(line_patterns.TEST_TOKEN.fullmatch(word) for word in words):
-            return
-        if len(self.tokens) + len(words) > len(_COLUMNS) or _starts_row(words):
-            self._finish()
-        self.tokens += words
-        if len(self.tokens) == len(_COLUMNS):
-            self._finish()
-
-    def _finish(self) -> None:
-        tokens, self.tokens = self.tokens, []
-        if len(tokens) < _FEWEST_COLUMNS or not tokens[0].isdigit():
-            return
-        row: dict[str, object] = {}
-        for name, token in zip(_COLUMNS, tokens, strict=False):
-            text = token.decode()
-            row[name] = text if name in ("dtype", "redop") else _number(text)
-        self._collected.tests.add(line=self._collected.line, **row)
-
-
-def _starts_row(words: list[bytes]) -> bool:
-    return len(words) >= 4 and words[0].isdigit() and words[2].isalpha()
-
-
-def _number(text: str) -> float | int | None:
-    try:
-        return int(text) if text.lstrip("-").isdecimal() else float(text)
-    except ValueError:
-        return None
-
+from course_lib.read.nccl_logs.result import NcclLog
 
 NEEDLE = b" NCCL INFO Channel "
 MOST_CHANNEL_LINES = 50_000_000
@@ -150,7 +67,7 @@ _INFO = b" NCCL INFO "
 # These lines are frequent and have no other content.
 _COMM = (b"comm 0x", b"ncclCommInitRank comm 0x")
 _LONGEST_LINE_BYTES = 20_000
-_OF_A_PLAIN_LINE = (b"#", b" float ", b"version", b"nccl")
+_OF_A_PLAIN_LINE = (b"#", b"version", b"nccl")
 # The first line of a log that the course has generated.
 MARK = "# SIMULATED by the course, not printed by NCCL: "
 _MARK = MARK.encode()
@@ -162,7 +79,6 @@ class NcclReader:
     def __init__(self) -> None:
         self._collected = Collected()
         self._channel_lines = ChannelLines(self._collected)
-        self._tests = TestTable(self._collected)
 
     def read(self, source: Source) -> None:
         said = self._collected
@@ -185,7 +101,7 @@ class NcclReader:
     def _any(self, text: bytes) -> None:
         if b"NCCL" in text or b" INFO " in text or b" WARN " in text:
             self._other(text)
-        elif self._tests.inside or any(word in text for word in _OF_A_PLAIN_LINE):
+        elif any(word in text for word in _OF_A_PLAIN_LINE):
             self._plain(text)
 
     def _other(self, text: bytes) -> None:
@@ -205,8 +121,6 @@ class NcclReader:
         handler = _HANDLERS.get(message.split(b" ", 1)[0].rstrip(b":"))
         if handler is not None:
             handler(self, slot, head, message)
-        elif b"Bytes -> " in message and (match := line_patterns.CHOSEN.match(message)):
-            self._chosen(match)
         elif b" channels" in message and (match := line_patterns.CHANNEL_COUNTS.match(message)):
             names = ("collective_channels", "nvls_channels", "p2p_channels")
             pairs = zip(names, match.groups(), strict=True)
@@ -237,28 +151,9 @@ class NcclReader:
         if message.startswith((b"Connected NVLS", b"NVLS comm", b"NVLS Trees")):
             self._collected.slots[slot].counts["nvls"] = 1
 
-    def tree(self, slot: int, _: bytes, message: bytes) -> None:
-        for node in line_patterns.trees_of(message):
-            self._collected.trees.add(
-                communicator=slot,
-                channel=node.channel,
-                rank=node.rank,
-                parent=node.parent,
-                children=node.children,
-                line=self._collected.line,
-            )
-
     def using(self, _: int, __: bytes, message: bytes) -> None:
         if message.startswith(b"Using network "):
             self._collected.network = message[14:100].decode("utf-8", "replace").strip()
-
-    def _chosen(self, match: re.Match[bytes]) -> None:
-        algorithm, protocol = match[3].decode(), match[4].decode()
-        algorithm = _named(algorithm, line_patterns.ALGORITHMS)
-        protocol = _named(protocol, line_patterns.PROTOCOLS)
-        key = (match[1].decode(), int(match[2]), algorithm, protocol)
-        if key in self._collected.operations or len(self._collected.operations) < 100_000:
-            self._collected.operations[key] += 1
 
     def _warning(self, text: bytes) -> None:
         head, _, message = text.partition(b" WARN ")
@@ -290,7 +185,7 @@ class NcclReader:
         )
 
     def _plain(self, text: bytes) -> None:
-        """Read versions, settings, nccl-tests' table, and the mark of a simulated log."""
+        """Read versions, settings, and the mark of a simulated log."""
         if text.startswith(_MARK) and not self._collected.simulated:
             self._collected.simulated = text[len(_MARK) :].decode("utf-8", "replace").strip()
         if b"version" in text and (match := line_patterns.VERSION.search(text)):
@@ -304,19 +199,11 @@ class NcclReader:
                 self._collected.environment[match[1].decode()] = value
         if b"neither AF_INET" in text and b" WARN " not in text:
             self.add_warning(text.decode("utf-8", "replace").strip())
-        self._tests.add(text)
 
     def result(self) -> NcclLog:
         from course_lib.read.nccl_logs.tables import build
 
         return build(self._collected)
-
-
-def _named(text: str, names: tuple[str, ...]) -> str:
-    """Return the name; older versions print a number."""
-    if text.isdecimal():
-        return names[int(text)] if int(text) < len(names) else text
-    return text.upper()
 
 
 Handler = Callable[[NcclReader, int, bytes, bytes], None]
@@ -327,8 +214,6 @@ _HANDLERS: dict[bytes, Handler] = {
     b"ncclCommInitAll": NcclReader.comm,
     b"ncclCommSplit": NcclReader.comm,
     b"ncclCommInitRankScalable": NcclReader.comm,
-    b"Trees": NcclReader.tree,
-    b"Tree": NcclReader.tree,
     b"Ring": NcclReader.channel,
     b"Channel": NcclReader.channel,
     b"CollNet": NcclReader.collnet,

@@ -17,7 +17,6 @@ COMMUNICATOR_COLUMNS = (
     "ranks_seen",
     "nodes",
     "channels",
-    "algorithm",
     "init",
 )
 RANK_COLUMNS = ("communicator", "rank", "host", "pid", "cuda_device", "nvml_device", "bus_id")
@@ -38,25 +37,7 @@ CHANNEL_COLUMNS = (
     "line",
 )
 RING_COLUMNS = ("communicator", "channel", "order", "truncated", "line")
-TREE_COLUMNS = ("communicator", "channel", "rank", "parent", "children", "line")
 WARNING_COLUMNS = ("host", "rank", "text", "where", "severity", "meaning", "line", "file")
-OPERATION_COLUMNS = ("operation", "size_bytes", "algorithm", "protocol", "count")
-TEST_COLUMNS = (
-    "size_bytes",
-    "count",
-    "dtype",
-    "redop",
-    "root",
-    "out_time_us",
-    "out_algbw_gb_s",
-    "out_busbw_gb_s",
-    "out_wrong",
-    "in_time_us",
-    "in_algbw_gb_s",
-    "in_busbw_gb_s",
-    "in_wrong",
-    "line",
-)
 
 
 @dataclass(frozen=True)
@@ -76,18 +57,18 @@ class NcclLog:
     ranks: pd.DataFrame
     channels: pd.DataFrame
     rings: pd.DataFrame
-    trees: pd.DataFrame
     warnings: pd.DataFrame
-    operations: pd.DataFrame
-    tests: pd.DataFrame
-    average_bus_bandwidth_gb_s: float | None = None
     simulated: str = ""
     lines: int = 0
     files: tuple[str, ...] = field(default=())
 
+    @property
+    def is_understood(self) -> bool:
+        tables = (self.communicators, self.ranks, self.channels, self.warnings)
+        return bool(self.versions or self.network) or any(len(table) for table in tables)
+
     def __str__(self) -> str:
-        tables = (self.communicators, self.ranks, self.channels, self.warnings, self.tests)
-        if not self.versions and not self.network and all(table.empty for table in tables):
+        if not self.is_understood:
             return _(
                 "nothing in these {lines} lines was understood, because NCCL or RCCL printed "
                 "none of them; set NCCL_DEBUG=INFO for the job",

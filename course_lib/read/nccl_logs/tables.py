@@ -13,7 +13,6 @@ from course_lib.read.nccl_logs.line_patterns import Link
 from course_lib.read.nccl_logs.result import (
     CHANNEL_COLUMNS,
     COMMUNICATOR_COLUMNS,
-    OPERATION_COLUMNS,
     RANK_COLUMNS,
     NcclLog,
 )
@@ -81,7 +80,7 @@ def _matched(slot: Slot, members: dict[Key, dict[int, Key]], joined: dict[Key, i
 def renumbered(rows: Rows, number: list[int]) -> pd.DataFrame:
     table = rows.table()
     table["communicator"] = [number[slot] for slot in table["communicator"]]
-    for name in ("communicator", "channel", "rank", "parent", "line"):
+    for name in ("communicator", "channel", "line"):
         if name in table:
             table[name] = as_integers(table[name])
     return table
@@ -116,13 +115,12 @@ def communicators(
     most: Any = channels.groupby("communicator")[["channel", "source", "destination"]].max()
     most = most.reindex(range(len(set(number))), fill_value=-1)  # -1: no channel
     used: set[Any] = {*most.index[most["channel"] >= 0], *ring_table["communicator"]}
-    algorithms = "+".join(sorted({name for _, _, name, _ in collected.operations})) or None
     rows = []
     for key, members in sorted(slots.items()):
         if key in used or any(slot.comm for slot in members):
             my_rings = ring_table[ring_table["communicator"] == key]
             row = _communicator(members, most.loc[key].tolist(), my_rings)
-            rows.append({"communicator": key, "algorithm": algorithms, **row})
+            rows.append({"communicator": key, **row})
     whole = ["communicator", "size", "ranks_seen", "nodes", "channels"]
     return Rows(COMMUNICATOR_COLUMNS, whole, rows).table()
 
@@ -155,8 +153,6 @@ def build(collected: Collected) -> NcclLog:
     channels = _channels(collected, number)
     ranks = _ranks(collected, number, channels)
     ring_table = rings(collected, number)
-    trees = renumbered(collected.trees, number)
-    operations = [(*key, count) for key, count in sorted(collected.operations.items())]
     return NcclLog(
         library=collected.library,
         versions=tuple(collected.versions),
@@ -167,11 +163,7 @@ def build(collected: Collected) -> NcclLog:
         ranks=ranks,
         channels=channels,
         rings=ring_table.drop(columns="total", errors="ignore"),
-        trees=trees,
         warnings=collected.warnings.table(),
-        operations=pd.DataFrame(operations, columns=list(OPERATION_COLUMNS)),
-        tests=collected.tests.table(),
-        average_bus_bandwidth_gb_s=collected.average,
         simulated=collected.simulated,
         lines=collected.lines,
         files=tuple(collected.files),
@@ -245,7 +237,7 @@ def _ranks(collected: Collected, number: list[int], channels: pd.DataFrame) -> p
         if slot.comm is not None
     ]
     if not rows:
-        rows = collected.test_ranks or _from_channels(collected, channels)
+        rows = _from_channels(collected, channels)
     whole = ["communicator", "rank", "pid", "cuda_device", "nvml_device"]
     table = Rows(RANK_COLUMNS, whole, rows).table()
     table = table.drop_duplicates(["communicator", "rank"])

@@ -7,6 +7,7 @@ and a growing one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -15,10 +16,12 @@ from course_lib.read.files import PathLike, Source
 from course_lib.read.training_logs import iteration_lines
 from course_lib.read.training_logs.iteration_lines import HEAD
 from course_lib.read.training_logs.result import LONGEST_LINE_BYTES, Line, Tables, TrainingLog
-from course_lib.read.training_logs.trainer_lines import RULES, LineRule
+from course_lib.read.training_logs.trainer_lines import RULES, UNREAD_LOSS, LineRule
 
 _DIGITS_AND_BLANKS = b"0123456789 \t\r"
 _MOST_SHAPES, _LONGEST_SHAPE_BYTES = 10_000, 1000
+# Loss with its value. A line that states one in an unknown form is kept as a note.
+_LOSS = re.compile(rb"(?i)loss(?![a-z_])\W{1,4}[-+]?\d")
 # Most consecutive lines of other processes within the table of arguments; more end it.
 _MOST_FOREIGN_LINES = 40
 
@@ -37,6 +40,7 @@ class Kind:
 
     is_iteration: bool
     rules: tuple[LineRule, ...]
+    may_state_loss: bool
 
 
 class TrainingReader:
@@ -106,10 +110,14 @@ class TrainingReader:
         texts.pop()
         for number, shape in enumerate(_shape(block).split(b"\n")[:-1]):
             kind = kinds[shape] if shape in kinds else self._kind_of(shape)
-            if kind is not None and kind.is_iteration:
-                self._iteration_line(texts, number)
+            if kind is None and not self._arguments_left:
+                continue
+            understood = kind is not None and kind.is_iteration and self._iterations(texts, number)
             if self._arguments_left or (kind is not None and kind.rules):
-                self._other_line(kind.rules if kind is not None else (), texts, number)
+                rules = kind.rules if kind is not None else ()
+                understood |= self._other_line(rules, texts, number)
+            if kind is not None and kind.may_state_loss and not understood:
+                self._unread_loss(texts[number], number)
         self._line += len(texts)
 
     def _kind_of(self, shape: bytes) -> Kind | None:
@@ -119,31 +127,47 @@ class TrainingReader:
             for rule, words in _WORD_SHAPES
             if any(word in shape for word in words) and not (rule.short and is_iteration)
         )
-        found = Kind(is_iteration, rules) if is_iteration or rules else None
+        may_state_loss = b"loss" in shape.lower()
+        matters = is_iteration or rules or may_state_loss
+        found = Kind(is_iteration, rules, may_state_loss) if matters else None
         if len(shape) <= _LONGEST_SHAPE_BYTES:
             if len(self._kinds) >= _MOST_SHAPES:
                 self._kinds.clear()
             self._kinds[shape] = found
         return found
 
-    def _iteration_line(self, texts: Sequence[bytes], number: int) -> None:
-        text = texts[number]
+    def _iterations(self, texts: Sequence[bytes], number: int) -> bool:
+        """Read a line of iterations, and tell whether it has one."""
+        text, found = texts[number], False
         if any(needle in text for needle in iteration_lines.NEEDLES):
             for values, head in iteration_lines.rows_of(text, _following(texts, number)):
                 self._tables.iterations.add(values, head, self._line + number + 1)
+                found = True
+        return found
 
-    def _other_line(self, rules: Sequence[LineRule], texts: Sequence[bytes], number: int) -> None:
-        text = prefix.without_colours(texts[number][:LONGEST_LINE_BYTES])
-        place = Line(text, self._sources[-1], len(self._sources) - 1, self._line + number + 1)
+    def _place(self, text: bytes, number: int) -> Line:
+        text = prefix.without_colours(text[:LONGEST_LINE_BYTES])
+        return Line(text, self._sources[-1], len(self._sources) - 1, self._line + number + 1)
+
+    def _unread_loss(self, text: bytes, number: int) -> None:
+        if _LOSS.search(text[:LONGEST_LINE_BYTES]):
+            self._tables.add(UNREAD_LOSS, {}, self._place(text, number))
+
+    def _other_line(self, rules: Sequence[LineRule], texts: Sequence[bytes], number: int) -> bool:
+        """Apply rules to a line, and tell whether one of them, or the arguments, have used it."""
+        place = self._place(texts[number], number)
+        text, understood = place.text, False
         if self._arguments_left:
-            own = self._tables.argument(text)
+            own = understood = self._tables.argument(text)
             self._arguments_left = _MOST_FOREIGN_LINES if own else self._arguments_left - 1
         for rule in rules:
             found = list(rule.rows(text, _following(texts, number)))
             for row in found:
                 self._tables.add(rule, row, place)
+            understood |= bool(found)
             if found and rule.table == "arguments":
                 self._arguments_left = _MOST_FOREIGN_LINES if rule.name == "arguments" else 0
+        return understood
 
 
 def _following(texts: Sequence[bytes], number: int) -> bytes:

@@ -16,7 +16,7 @@ from course_lib.read.training_logs.iteration_table import (
     IterationRows,
     ranks_of,
 )
-from course_lib.read.training_logs.trainer_lines import LineRule
+from course_lib.read.training_logs.trainer_lines import UNREAD_LOSS, LineRule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,11 +94,16 @@ class TrainingLog:
     files: tuple[str, ...] = ()
 
     @property
-    def _understood_nothing(self) -> bool:
+    def is_understood(self) -> bool:
         tables = (self.iterations, self.evaluations, self.memory, self.parameters, self.epochs)
-        more = (self.timers, self.overflows, self.notes)
+        more = (self.timers, self.overflows, self.notes.drop(self.unread.index))
         known = self.world != World() or self.arguments or self.total_parameters is not None
-        return not known and all(table.empty for table in (*tables, *more))
+        return bool(known) or any(len(table) for table in (*tables, *more))
+
+    @property
+    def unread(self) -> pd.DataFrame:
+        """Return the lines that state a loss in an unknown form."""
+        return self.notes[self.notes["kind"] == UNREAD_LOSS.name]
 
     @property
     def last_iteration(self) -> int | None:
@@ -160,7 +165,7 @@ class TrainingLog:
         )
 
     def __str__(self) -> str:
-        if self._understood_nothing:
+        if not self.is_understood:
             return _(
                 "nothing in these {lines} lines was understood, because neither Megatron-LM, nor "
                 "a program derived from it, nor the course prints such lines",

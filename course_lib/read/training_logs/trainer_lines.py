@@ -111,3 +111,5 @@ def _rule(name: str, entry: dict[str, Any]) -> LineRule:
 
 _FILE = Path(__file__).with_suffix(".toml")
 RULES = tuple(_rule(*each) for each in tomllib.loads(_FILE.read_text(encoding="utf-8")).items())
+# Note about a line that states a loss in a form that neither a rule nor an iteration line has.
+UNREAD_LOSS = LineRule("unread", (), "", "")

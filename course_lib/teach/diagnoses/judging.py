@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib import read
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.mysteries import BlindCase, opened
+from course_lib.lab.queue.field_values import expand_hosts
 from course_lib.lab.workspace import account
 from course_lib.teach import jsonl
 from course_lib.teach.checklist import Checklist
@@ -181,7 +181,7 @@ def _node(answer: Any, names: list[str]) -> str | None:
 
 def node_names(run: Any) -> list[str]:
     """Return the nodes of a run in the order of their ranks."""
-    return [str(name) for name in read.expand_hosts(run.status.nodes)] or ["node1", "node2"]
+    return [str(name) for name in expand_hosts(run.status.nodes)] or ["node1", "node2"]
 
 
 def keep(workspace: Path, seed: str, *, is_solved: bool) -> None:

@@ -1,4 +1,4 @@
-"""NCCL's log of every vintage, as ranks, links, rings and trees."""
+"""NCCL's log of every vintage, as ranks, links and rings."""
 
 from __future__ import annotations
 
@@ -112,16 +112,6 @@ def test_long_rings_are_marked_as_cut(logs):
     assert whole["order"].iloc[1] == (0, 3, 10, 15, 14, 13, 12, 9, 8, 11, 2, 7, 6, 5, 4, 1)
 
 
-def test_trees_have_one_root_for_each_channel(logs):
-    for name in ("efa-2n-16xA100-libfabric-eks.log", "v278-64xV100-16n-ib.log"):
-        trees = read.nccl(logs / "nccl" / name).trees
-        roots = trees[trees["parent"].isna()].groupby("channel").size()
-        assert (roots == 1).all()
-    node = trees[(trees["channel"] == 0) & (trees["parent"].isna())].iloc[0]
-    children = trees[(trees["channel"] == 0) & (trees["parent"] == node["rank"])]["rank"]
-    assert sorted(node["children"]) == sorted(children)
-
-
 def test_interface_reached_through_another_rank(logs):
     log = read.nccl(logs / "nccl/v2234-4n-8xA100-ibext-pxn-excerpt.log")
     through = log.channels.dropna(subset=["through"])
@@ -131,22 +121,12 @@ def test_interface_reached_through_another_rank(logs):
         (7, 1, 6),
     }
     assert log.channels[log.channels["transport"] != "P2P/CUMEM"]["gdrdma"].all()
-    assert log.average_bus_bandwidth_gb_s == 8.69534
     assert log.hosts == ("gpu34", "gpu36", "gpu40", "gpu41")
 
 
-def test_rows_of_nccl_tests_into_which_log_lines_ran(logs):
-    good = read.nccl(logs / "nccl/v2277-2xA100PCIe-1n.log")
-    slow = read.nccl(logs / "nccl/v2277-2xA100PCIe-fault.log")
-    assert (good.average_bus_bandwidth_gb_s, slow.average_bus_bandwidth_gb_s) == (178.078, 28.2632)
-    for log in (good, slow):
-        assert log.hosts == ("mew0",)
-        assert log.tests["size_bytes"].tolist() == [2**n for n in range(23, 34)]
-        busbw = log.tests[["out_busbw_gb_s", "in_busbw_gb_s"]].to_numpy().mean()
-        assert busbw == pytest.approx(log.average_bus_bandwidth_gb_s, rel=1e-3)
-        assert log.tests[["out_wrong", "in_wrong"]].to_numpy().sum() == 0
-    assert slow.environment["NCCL_TOPO_FILE"].endswith("topo_fail.xml")
-    assert set(slow.operations["algorithm"]) == {"RING"}
+def test_settings_are_read(logs):
+    log = read.nccl(logs / "nccl/v2277-2xA100PCIe-fault.log")
+    assert log.environment["NCCL_TOPO_FILE"].endswith("topo_fail.xml")
 
 
 def test_warnings_are_weighed(logs):

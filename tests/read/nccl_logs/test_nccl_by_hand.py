@@ -89,9 +89,6 @@ def test_small_log_worked_out_by_hand(write, before):
     ]
     assert log.ranks["host"].tolist() == ["n1", "n1", "n2"]
     assert log.rings["order"].tolist() == [(0, 1, 2)]
-    trees = log.trees.set_index("channel")
-    assert trees["children"].tolist() == [(1,), ()]
-    assert trees["parent"].fillna(-1).tolist() == [-1, 2]
     links = log.channels.set_index("channel")
     assert links["gdrdma"].tolist() == [False, False, False, True]
     assert log.communicators["channels"].tolist() == [2]

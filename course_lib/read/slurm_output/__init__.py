@@ -1,1 +1,0 @@
-"""`read.slurm`: output of squeue, sinfo, sacct and scontrol."""
