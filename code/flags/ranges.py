@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 LONGEST_SHOWN = 100
@@ -19,7 +20,8 @@ class Wrong:
     rule: str
 
     def sentence(self, flag: str) -> str:
-        word = self.word if self.word.strip() else repr(self.word)
+        plain = self.word.strip() and self.word.isprintable()
+        word = self.word if plain else repr(self.word)
         return f"{flag} {shortened(word)}: give {self.rule}"
 
 
@@ -137,7 +139,8 @@ def pattern_of(word: str, layers: int) -> list[int]:
         return [int(number % int(word) == 0) for number in range(layers)]
     parts = LAYER_PART.findall(word)
     each = (numbers.split(",") * int(times or 1) for numbers, times in parts)
-    return [int(digit) for digits in each for digit in digits]
+    digits = (int(digit) for some in each for digit in some)
+    return list(islice(digits, layers + 1))  # one more shows that the list is too long
 
 
 LAYER_PART = re.compile(r"\[([01](?:,[01])*)\](?:\*(\d{1,5}))?")

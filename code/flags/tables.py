@@ -171,7 +171,7 @@ OURS = [
     ("--torch-compile", ON, False, "compile the layers"),
     ("--cuda-graphs", ON, False, "with --torch-compile: replay kernels as one graph"),
     ("--fp64", ON, False, "float64, for tests of equality"),
-    ("--planted-bottleneck", OneOf(("1", "2", "3")), None, "add a bottleneck that a profile shows"),
+    ("--planted-bottleneck", OneOf(("1", "3")), None, "add a bottleneck that a profile shows"),
     ("--planted-fault", TEXT, None, "NAME:RANK:ITERATION of a fault in code/faults/"),
     ("--diary", ON, False, "each rank writes a line per step into diary/ of the run folder"),
     ("--detect-anomaly", ON, False, "stop in backward at the first NaN; slow"),

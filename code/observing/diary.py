@@ -130,7 +130,7 @@ class Diary:
             "memory_mib": round(self.memory.own_bytes() / 2**20, 2), "samples": self.read,
             "weights": checksum(holder.values) if hasattr(holder, "values") else None,
             "random": checksum(_random_state(training.device)) if dropped else None,
-            **(training.routing.here() if args.num_experts else {}),
+            **(training.routing.of_this_rank() if args.num_experts else {}),
         })  # fmt: skip
 
     def _line(self, row: dict[str, Any]) -> None:

@@ -159,7 +159,7 @@ class Report:
         counted = interval.steps - interval.skipped
         elapsed_ms = interval.elapsed_ms()
         loss_sum, nan_iterations = interval.over_ranks()
-        routing = self.routing.everywhere(args, self.layout.everyone, self.device)
+        routing = self.routing.of_all_ranks(args, self.layout.everyone, self.device)
         loss = loss_sum / counted / (args.global_batch_size * args.seq_length) if counted else None
         # per ms / 10⁹ = 10¹² per s
         tflops = flops_per_iteration(args) / elapsed_ms / 1e9 / self.layout.grid.world_size

@@ -80,7 +80,7 @@ class Replicated:
         self.parameters = sorted(
             (p for _, p in named_parameters), key=lambda p: self.KINDS.index(kinds[id(p)])
         )
-        self.shared_word = _shared_word(stages)
+        self.shared_word = None if of_experts else _shared_word(stages)
         shards = self.group.size if sharded else 1
         # Offset of each parameter, and range of each kind, in elements.
         self.offsets, size, self.stretch = {}, 0, {}

@@ -109,43 +109,49 @@ class Experts(nn.Module):
     def __init__(self, args: argparse.Namespace, groups: ExpertGroups, work: WeightWork) -> None:
         super().__init__()
         self.groups, self.work = groups, work
-        self.here = args.num_experts // groups.model.size
+        self.local = args.num_experts // groups.expert.size
         width = args.moe_ffn_hidden_size // groups.tensor.size
         # [experts, outputs, inputs]; each tensor rank has a slice of the width inside an expert.
-        self.up = self._cut(torch.empty(self.here, width, args.hidden_size), 1)
+        self.up = self._cut(torch.empty(self.local, width, args.hidden_size), 1)
         self.gate = (
-            self._cut(torch.empty(self.here, width, args.hidden_size), 1) if args.swiglu else None
+            self._cut(torch.empty(self.local, width, args.hidden_size), 1) if args.swiglu else None
         )
-        self.down = self._cut(torch.empty(self.here, args.hidden_size, width), 2)
+        self.down = self._cut(torch.empty(self.local, args.hidden_size, width), 2)
         self.owners: Tensor
         self.register_buffer("owners", torch.tensor(groups.owners), persistent=False)
-        self.sent_bytes = [0, 0]  # to experts on other ranks, and back, in this step
+        self.begin()
+
+    def begin(self) -> None:
+        self.sent_bytes = {"to": 0, "back": 0}  # to experts on other ranks, and back, in this step
 
     def _cut(self, values: Tensor, dimension: int) -> Weight:
-        parameter = sliced(nn.Parameter(values), 0, self.groups.model)
+        parameter = sliced(nn.Parameter(values), 0, self.groups.expert)
         return sliced(parameter, dimension, self.groups.tensor)
 
     def forward(self, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
         """Map [rows, hidden] to the same shape; `weights` and `chosen` are [rows, topk]."""
         group, slices = self.groups.exchange, self.groups.tensor.size
+        # Steps 1 and 2.
         copies = x.repeat_interleave(chosen.shape[1] * slices, 0)
         # Sort key of each copy: its destination rank, then the expert there.
-        to_rank = self.owners[chosen // self.here]  # [rows, topk, slices]
-        key = (to_rank * self.here + (chosen % self.here).unsqueeze(2)).flatten()
+        to_rank = self.owners[chosen // self.local]  # [rows, topk, slices]
+        key = (to_rank * self.local + (chosen % self.local).unsqueeze(2)).flatten()
         order = key.argsort(stable=True)
-        sending = key.bincount(minlength=group.size * self.here).view(group.size, self.here)
-        coming = self._told(sending)  # [ranks, experts here]
-        sent, received = sending.sum(1).tolist(), coming.sum(1).tolist()
-        arrived = self._travel(_Reorder.apply(copies, order), sent, received, 0)
+        sending = key.bincount(minlength=group.size * self.local).view(group.size, self.local)
+        arriving = self._exchanged(sending)  # [ranks, local experts]
+        sent, received = sending.sum(1).tolist(), arriving.sum(1).tolist()
+        arrived = self._send(_Reorder.apply(copies, order), sent, received, "to")
 
-        expert = torch.arange(self.here, device=x.device).repeat(group.size)
-        by_expert = expert.repeat_interleave(coming.flatten()).argsort(stable=True)
-        counts = coming.sum(0).tolist()
+        # Step 3.
+        expert = torch.arange(self.local, device=x.device).repeat(group.size)
+        by_expert = expert.repeat_interleave(arriving.flatten()).argsort(stable=True)
+        counts = arriving.sum(0).tolist()
         with named(f"experts: {' '.join(map(str, counts))} rows"):
             y = self.mlp(_Reorder.apply(arrived, by_expert), counts)
 
+        # Steps 4 and 5.
         y = _Reorder.apply(y, by_expert.argsort())
-        y = _Reorder.apply(self._travel(y, received, sent, 1), order.argsort())
+        y = _Reorder.apply(self._send(y, received, sent, "back"), order.argsort())
         returned = y.view(x.shape[0], -1, x.shape[1])  # [rows, topk · slices, hidden]
         each = weights.repeat_interleave(slices, 1).unsqueeze(1)  # [rows, 1, topk · slices]
         return (each @ returned.to(each.dtype)).squeeze(1).to(x.dtype)
@@ -160,14 +166,14 @@ class Experts(nn.Module):
             inner = nn.functional.silu(gate) * up
         return _GroupedProduct.apply(inner, self.down, counts, self.work)
 
-    def _told(self, sending: Tensor) -> Tensor:
+    def _exchanged(self, sending: Tensor) -> Tensor:
         """Return how many rows every rank will send to each expert here."""
         group = self.groups.exchange
         ones = [1] * group.size
         return sending if group.size == 1 else all_to_all(sending, ones, ones, group)
 
-    def _travel(self, rows: Tensor, sent: list[int], received: list[int], way: int) -> Tensor:
-        """Send rows to the experts (way 0) or back (1); recomputed bytes are not counted."""
+    def _send(self, rows: Tensor, sent: list[int], received: list[int], way: str) -> Tensor:
+        """Send rows to the experts or back; recomputation is not counted."""
         group = self.groups.exchange
         if group.size == 1:
             return rows

@@ -93,7 +93,7 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
         axes.append("pp")  # axis of one rank: its position does not matter
     if sorted(axes) not in (sorted(AXES), sorted(set(AXES) - {"ep"})):
         told = (
-            f"rank order {order!r} must name each of {', '.join(AXES)} once, joined by dashes; "
+            f"--rank-order {order!r} must name each of {', '.join(AXES)} once, joined by dashes; "
             f"ep may be missing, and pp without a pipeline. The usual order is {DEFAULT_ORDER}"
         )
         raise LayoutError([told])
@@ -103,8 +103,8 @@ def make_grid(world_size: int, tensor: int, context: int, pipeline: int, order: 
         told = (
             f"{world_size} device{'s' * (world_size > 1)} cannot be split into copies of tensor "
             f"{tensor} × context {context} × pipeline {pipeline} = {model_ranks} devices; start "
-            f"{', '.join(map(str, fitting))} … devices, or choose sizes whose product divides "
-            f"{world_size}"
+            f"{', '.join(map(str, fitting))} … devices, or choose --tensor-model-parallel-size and "
+            f"the other sizes so that their product divides {world_size}"
         )
         raise LayoutError([told])
     sizes = {"tp": tensor, "cp": context, "dp": world_size // model_ranks, "pp": pipeline}
@@ -129,7 +129,7 @@ def expert_grid(grid: Grid, expert: int, expert_tensor: int) -> Grid:
     found = Grid({**sizes, "pp": grid.sizes["pp"]}, order)
     if found.groups("pp") != grid.groups("pp"):
         told = (
-            f"rank order {grid.order} gives the experts other pipelines than the rest of the "
+            f"--rank-order {grid.order} gives the experts other pipelines than the rest of the "
             f"model; use an order that ends with pp, such as {DEFAULT_ORDER}"
         )
         raise LayoutError([told])
@@ -162,7 +162,7 @@ class ExpertGroups:
     """Second division, from the view of one rank."""
 
     tensor: Group  # slices of the same experts' matrices
-    model: Group  # other experts
+    expert: Group  # other experts
     exchange: Group  # both: ranks that together hold each expert of a layer once
     data: Group  # copies of the same slices; gradients are summed over them
     micro_batch: Group  # tensor × context: ranks that have rows of the same micro-batch
@@ -274,7 +274,7 @@ def _expert_groups(make: _Maker, grid: Grid) -> ExpertGroups:
     ]
     return ExpertGroups(
         tensor=make.along("tp", of=grid),
-        model=make.along("ep", of=grid),
+        expert=make.along("ep", of=grid),
         exchange=exchange,
         data=make.along("dp", of=grid),
         micro_batch=make.along("tp", "cp"),

@@ -64,7 +64,7 @@ class Router(nn.Module):
         self.softmax = args.moe_router_score_function == "softmax"
         # With one expert the sum is its own score: every weight would be 1, and the router would
         # learn nothing.
-        self.divides = not args.moe_router_pre_softmax if self.softmax else self.topk > 1
+        self.normalizes = not args.moe_router_pre_softmax if self.softmax else self.topk > 1
         self.coefficient = args.moe_aux_loss_coeff if _has_loss(args) else 0.0
         self.rate = args.moe_router_bias_update_rate
         self.weight = nn.Parameter(torch.empty(self.experts, args.hidden_size))
@@ -83,7 +83,7 @@ class Router(nn.Module):
         """Begin a step in which each token's loss has this gradient."""
         self.loss_gradient = loss_gradient
         self.tokens: Tensor | None = None  # [experts]: number of this rank's rows that chose each
-        self.balance: Tensor | float = 0.0  # this rank's part of the loss, over all micro-batches
+        self.loss: Tensor | float = 0.0  # this rank's part of the loss, over all micro-batches
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         wide = torch.promote_types(x.dtype, torch.float32)
@@ -92,21 +92,20 @@ class Router(nn.Module):
         ranked = scores if self.bias is None else scores + self.bias
         chosen = ranked.detach().topk(self.topk, 1).indices
         weights = scores.gather(1, chosen)
-        if self.divides:
+        if self.normalizes:
             weights = weights / weights.sum(1, keepdim=True)
         tokens = chosen.flatten().bincount(minlength=self.experts)
         counts = torch.is_grad_enabled() and not in_backward()  # recomputation repeats the choices
         if counts:
             self.tokens = tokens if self.tokens is None else self.tokens + tokens
         if self.coefficient and torch.is_grad_enabled():
-            balance, rows = self._balance(scores, tokens)
-            weights = _WithLoss.apply(
-                weights, balance, self.loss_gradient * self.coefficient * rows
-            )
-            self.balance += balance.detach() if counts else 0.0
+            loss, rows = self._balancing_loss(scores, tokens)
+            gradient = self.loss_gradient * self.coefficient * rows
+            weights = _WithLoss.apply(weights, loss, gradient)
+            self.loss += loss.detach() if counts else 0.0
         return weights, chosen
 
-    def _balance(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
+    def _balancing_loss(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
         """Return this rank's part of a micro-batch's loss, and the micro-batch's tokens.
 
         Tensor and context ranks have other rows, so they exchange the choices. From all choices and
@@ -157,7 +156,7 @@ class Routing:
     def begin(self, loss_gradient: Tensor | float) -> None:
         for router, experts in self.mixtures.values():
             router.begin(loss_gradient)
-            experts.sent_bytes = [0, 0]
+            experts.begin()
 
     def move_biases(self) -> None:
         for router, _ in self.mixtures.values():
@@ -171,7 +170,7 @@ class Routing:
             if router.bias is not None
         }
 
-    def here(self) -> dict[str, Any]:
+    def of_this_rank(self) -> dict[str, Any]:
         """Return this rank's last step: choices of its own rows, and bytes sent to other ranks in
         forward. Backward sends as many again in the other direction."""
         to, back = self._sent_bytes()
@@ -180,7 +179,7 @@ class Routing:
         }
         return {"tokens_per_expert": tokens, "to_experts_bytes": to, "from_experts_bytes": back}
 
-    def everywhere(
+    def of_all_ranks(
         self, args: argparse.Namespace, everyone: Group, device: torch.device
     ) -> dict[str, str]:
         """Return log fields about the last step, over all ranks, which all call this."""
@@ -192,15 +191,15 @@ class Routing:
         for number, (router, _) in self.mixtures.items():
             if router.tokens is not None:
                 tokens[number] += router.tokens
-            numbers[-3] += router.balance
+            numbers[-3] += router.loss
         numbers[-2:] += torch.tensor(self._sent_bytes(), device=device)
         numbers = summed(numbers, everyone)
         tokens = numbers[:size].view_as(tokens)
         used = tokens[tokens.sum(1) > 0]  # the layers that have experts
         busiest = (used.amax(1) / used.mean(1)).max().item()
         micro_batches = args.global_batch_size // args.micro_batch_size
-        balance = numbers[-3].item() / len(used) / micro_batches
-        fields = {"load_balancing_loss": f"{balance:.6E}"} if _has_loss(args) else {}
+        loss = numbers[-3].item() / len(used) / micro_batches
+        fields = {"load_balancing_loss": f"{loss:.6E}"} if _has_loss(args) else {}
         return {
             **fields,
             "fewest tokens per expert": f"{used.min().item():.0f}",
@@ -212,4 +211,4 @@ class Routing:
 
     def _sent_bytes(self) -> tuple[int, int]:
         sent = [experts.sent_bytes for _, experts in self.mixtures.values()]
-        return sum(to for to, _ in sent), sum(back for _, back in sent)
+        return sum(one["to"] for one in sent), sum(one["back"] for one in sent)

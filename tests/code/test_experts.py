@@ -59,6 +59,7 @@ MIXTURES = [
     (2, f"{MIXTRAL} {sizes(tensor=2)} {SP} {experts(1)}"),
     (2, f"{DEEPSEEK} {sizes(tensor=2)} {SP} {experts(2, 1)} {ZERO}"),
     (2, f"{MIXTRAL} {sizes(pipeline=2)} --pipeline-schedule zero-bubble"),
+    (2, f"{SWITCH} {sizes(pipeline=2)} {ZERO}"),  # with one word matrix at both ends
     (2, f"{DEEPSEEK} {sizes(context=2)} {experts(2)}"),
     (4, f"{MIXTRAL} {experts(4)}"),
     (4, f"{DEEPSEEK} {experts(2)} {ZERO} {EARLY} 3000"),

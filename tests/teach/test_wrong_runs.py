@@ -79,7 +79,7 @@ def wrong_runs(finished):
         finished(gpt.recipe("full", recompute="full", zero=1, **small), TRAINED.format(data=4)),
         finished(
             gpt.recipe(
-                "second", profile=(8, 10), iterations=12, planted_bottleneck=2,
+                "second", profile=(8, 10), iterations=12, planted_bottleneck=1,
                 memory=(8, 10), **small,
             ),
             TRAINED.format(data=4),

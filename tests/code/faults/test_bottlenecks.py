@@ -17,11 +17,10 @@ def losses(text):
     return [line.split(" lm loss: ")[1].split()[0] for line in lines]
 
 
-@pytest.mark.parametrize("case", ["1", "2"])
-def test_the_losses_stay_the_same(worlds, case):
+def test_the_losses_stay_the_same(worlds):
     flags = [*one_run.MODEL, *LOSSES]
     plain = worlds(2).run(one_run.program, flags)
-    slow = worlds(2).run(one_run.program, [*flags, "--planted-bottleneck", case])
+    slow = worlds(2).run(one_run.program, [*flags, "--planted-bottleneck", "1"])
     assert [code for code, _ in slow] == [0, 0]
     assert losses("".join(text for _, text in slow)) == losses("".join(text for _, text in plain))
     assert len(losses("".join(text for _, text in slow))) == 3

@@ -17,7 +17,7 @@ from parallel.layout_checks import grid_from
 from process.errors import ArgumentsError, AskedError
 
 ROWS = [row for rows in GROUPS.values() for row in rows]
-WORDS = ("-1", "0", "nan", "inf", "-inf", "1e30", "many", "", " ", "1.5", "9" * 40)
+WORDS = ("-1", "0", "nan", "inf", "-inf", "1e30", "two\nlines", "", " ", "1.5", "9" * 40)
 # Flags of numbers of which 0 is one; all others refuse it.
 ZERO_MEANS = {
     "--min-lr": "the rate decays to nothing",
@@ -108,6 +108,13 @@ def test_zero_is_accepted_if_it_has_a_meaning(flag):
         ("--attention-backend --lr 1", "--attention-backend: expected one argument"),
         ("--fp16=1", "ignored explicit argument"),
         ("--tensor-model-parallel-size 3", "2 devices cannot be split"),
+        ("--tensor-model-parallel-size 3", "choose --tensor-model-parallel-size and the other"),
+        ("--rank-order tp-dp", "--rank-order 'tp-dp' must name each of"),
+        (
+            "--num-experts 2 --disable-bias-linear --moe-layer-freq "
+            + "+".join(["[1]*99999"] * 5000),
+            "must have a 0 or 1 for each",
+        ),
         ("--profile-ranks 0 2 7", "--profile-ranks 2 7: give ranks of this run, from 0 to 1"),
         ("--data-path 0.3 a 0.7", "a weight before each file"),
         ("--lr-warmup-init 2 --lr 1 --lr-warmup-iters 1", "--lr-warmup-init 2 is above --lr 1"),
