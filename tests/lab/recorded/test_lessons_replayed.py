@@ -27,7 +27,7 @@ def nowhere_to_run(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", lessons_in(SOLUTIONS, "ipynb"), ids=lambda path: path.stem)
 def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(
