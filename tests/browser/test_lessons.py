@@ -124,7 +124,7 @@ def work_through(learner: Learner) -> None:
     assert page.too_wide() == {}
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("path", lessons_in(NOTEBOOKS, "ipynb"), ids=lambda path: path.stem)
 def test_with_all_answers_a_lesson_ends_and_nothing_is_too_wide(recorded, open_lesson, path):
     learner = open_lesson(path.stem)

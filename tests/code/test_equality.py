@@ -239,7 +239,7 @@ def test_a_layout_equals_the_plain_model(worlds, plain, ranks, flags, tmp_path):
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-10)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @each_of(SHAPES)
 def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, flags, tmp_path):
     if FSDP in flags:
@@ -251,6 +251,7 @@ def test_later_shapes_of_the_model_equal_the_plain_one(worlds, plain, ranks, fla
 PIPELINES = [one for one in LAYOUTS if re.search("pipeline-model-parallel-size [2-9]", one[1])]
 
 
+@pytest.mark.many(2)
 @each_of(PIPELINES[::3])
 def test_a_pipeline_with_a_group_each_way_equals_it(worlds, plain, ranks, flags, tmp_path):
     argv = [*one_run.MODEL, *flags.split(), "--fp64"]
@@ -258,7 +259,7 @@ def test_a_pipeline_with_a_group_each_way_equals_it(worlds, plain, ranks, flags,
     check(answers, plain(argv), 1e-10)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(6)
 @each_of(LAYOUTS[::3])
 def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
     """The same code computes in both; every third layout shows that rounding stays small too."""

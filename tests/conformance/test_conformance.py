@@ -51,7 +51,7 @@ def warm_box() -> clusters.Box:
 
 
 KINDS = {  # test: what it runs on, on how many of those, and what it has to print
-    "test_slurm_prints_what_is_recorded": (clusters.RealSlurm, 4, is_as_recorded),
+    "test_slurm_prints_what_is_recorded": (clusters.RealSlurm, 2, is_as_recorded),
     "test_the_box_prints_what_slurm_prints": (clusters.Box, 3, differs_as_listed),
     "test_flat_mode_prints_the_same": (flat_box, 2, differs_as_listed),
     "test_a_warm_box_prints_the_same": (warm_box, 1, differs_as_listed),
@@ -89,7 +89,7 @@ def why_no_slurm() -> str:
 
 
 @pytest.mark.realslurm
-@pytest.mark.many(8)
+@pytest.mark.many(16)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
 def test_slurm_prints_what_is_recorded(case: cases.Case, both, lacking) -> None:

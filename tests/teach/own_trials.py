@@ -71,7 +71,7 @@ def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([
         "torch", "torch.distributed", "torch._dynamo", "torch.distributed.tensor.parallel",
-        "torch.distributed.fsdp",
+        "torch.distributed.fsdp", "tabulate",
     ])  # fmt: skip
     first = context.Process(target=int)
     first.start()

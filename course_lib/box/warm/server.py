@@ -23,10 +23,11 @@ from course_lib.box.warm.program import Loaded
 
 IDLE_S = 15 * 60.0
 LOOK_S = 5.0
-# Modules that torchrun and a DDP program have imported after the program's first step.
+# Modules that torchrun and a DDP program have imported by the time they end.
 MODULES = (
     "torch", "torch._dynamo", "torch.distributed", "torch.distributed.run", "torch.nn.parallel",
     "torch.optim", "torch.profiler._cupti_monitor", "torch.utils.data", "torch.utils.tensorboard",
+    "tabulate",
 )  # fmt: skip
 QUESTION_S = 0.02
 # glibc's thread cache (tcache) would keep remainders of large tensors and give them to small,

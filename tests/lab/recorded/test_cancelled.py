@@ -32,7 +32,7 @@ def is_honest(said: dict) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.many(3)
+@pytest.mark.many(6)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", lessons_in(SOLUTIONS, "ipynb"), ids=lambda path: path.stem)
 def test_no_cell_takes_a_cancelled_run_for_a_result(path, cluster, tmp_path, monkeypatch):
