@@ -37,8 +37,7 @@ _MAY_BE_UNKNOWN = (
 class Device:
     """One rank's device. Peaks are dense (no sparsity) and from data sheets.
 
-    `achievable_tflops` is the best measured bf16 matmul, None if it was not measured. `units` is
-    the
+    `achievable_tflops` is the best measured bf16 matmul, None if unmeasured. `units` is the
     number of streaming multiprocessors or compute units among which tiles are distributed.
     `lasting_share` is the calibrated share of the peak that a large matmul keeps. `flash_shares`
     (per precision, processors only) is the rate of fused attention relative to large fp32 matmuls.

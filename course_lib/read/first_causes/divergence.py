@@ -43,8 +43,7 @@ def _counted(log: TrainingLog) -> Failure | None:
 
 
 def _lost(log: TrainingLog) -> Failure | None:
-    """Find a loss that is no longer finite. Without a loss scale Megatron-LM counts no NaN and
-    does not print a NaN
+    """Find a NaN loss. Without a loss scale Megatron-LM counts no NaN and does not print a NaN
     loss: from some iteration to the end, no loss is finite although no step was skipped."""
     begin, rest = _after_numbers(log, "lm_loss")
     bad = rest[(rest["skipped_iterations"].fillna(0) == 0).to_numpy()]

@@ -42,10 +42,7 @@ def ex08_started_at(answer: object) -> None:
                     ),
                     (
                         PRINTED_SCALE * 2 ** (SKIPPED // 2),
-                        _(
-                            "With a hysteresis of 2, every overflow from the second one on halves "
-                            "the scale."
-                        ),
+                        _("With a hysteresis of 2, only the first overflow keeps the scale."),
                     ),
                 ),
             ),
