@@ -159,7 +159,7 @@ def _ports(found: Sequence[tuple[int, str, str]]) -> Iterator[str]:
                 "programs lie between {least} and {most}. {how}",
                 job=job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
             )  # fmt: skip
-    for (one, port), (other, same) in combinations(taken.items(), 2):
+    for (one, port), (other, same) in combinations(sorted(taken.items()), 2):
         if port == same and abs(one - other) <= NEIGHBOURS:
             yield _(
                 "jobs {one} and {other} would both take port {port}. Jobs whose ids are up to "
