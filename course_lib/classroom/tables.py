@@ -27,7 +27,7 @@ EXERCISE_COLUMNS = [
     N_("hint met most"),
 ]  # fmt: skip
 GUESS_COLUMNS = [N_("guess"), N_("learners"), N_("measured"), N_("names")]
-TRY_COLUMNS = [N_("exercise"), N_("tried at"), N_("missing")]
+TRY_COLUMNS = [N_("exercise"), N_("tried at"), N_("what is missing")]
 CSV_COLUMNS = ["learner", "lesson", "exercise", "solved", "tries", "hint", "stuck_minutes",
                "seen_minutes"]  # fmt: skip
 # As `nbgrader export` names them.
@@ -140,7 +140,7 @@ def try_rows(member: Member) -> list[dict[str, Any]]:
         {
             "exercise": one.exercise,
             "tried at": time.strftime("%Y-%m-%d %H:%M", time.localtime(one.unix_s)),
-            "missing": one.hint or _("solved"),
+            "what is missing": one.hint or _("solved"),
             "is_marked": False,
         }
         for one in reversed(member.shared.tries)
@@ -207,14 +207,18 @@ def words_below(roster: Roster, place: Path) -> list[str]:
 
 
 def summary(roster: Roster, now_unix_s: float) -> str:
-    count = len(roster.members)
-    if not count:
-        return "nobody shares progress here yet (a line in lesson 00 asks each learner)"
+    if not roster.members:
+        return _("nobody shares progress here yet (a line in lesson 00 asks each learner)")
     stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
     asking = sum(help_minutes(one.shared, now_unix_s) > 0 for one in roster.members)
-    learners = "1 learner shares" if count == 1 else f"{count} learners share"
-    waiting = f"{asking} asking for help, {stuck} stuck for more than {STUCK_MINUTES} minutes"
-    return f"{learners} their progress; {waiting}"
+    return _(
+        "learners who share their progress: {count}; asking for help: {asking}; stuck for more "
+        "than {minutes} minutes: {stuck}",
+        count=len(roster.members),
+        asking=asking,
+        minutes=STUCK_MINUTES,
+        stuck=stuck,
+    )
 
 
 def text(roster: Roster, place: Path, now_unix_s: float) -> str:

@@ -176,7 +176,8 @@ def test_an_explanation_appears_once_its_guess_is_compared_or_when_asked_for(ope
 def test_in_a_narrow_window_a_lesson_gets_the_room(recorded, open_lesson, width):
     learner = open_lesson("00_the_lab")
     page = learner.page.page
-    page.set_viewport_size({"width": width, "height": 900})
+    page.set_viewport_size({"width": width, "height": 900})  # as a zoom does
+    page.locator("#jp-left-stack").wait_for(state="hidden")
     learner.page.open(learner.url())
     page.locator("#jp-left-stack").wait_for(state="hidden")
     assert page.locator(".jp-Notebook").bounding_box()["width"] > 0.75 * width

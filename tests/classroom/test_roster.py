@@ -123,7 +123,7 @@ def test_guesses_and_tries_of_a_stranger_are_short_printable_and_few(classroom, 
     assert guess.guess == guess.unit == "?[2J" + "x" * 116
     assert {one.exercise for one in member.shared.tries} == {"00.1"}
     [row, *_others] = tables.try_rows(member)
-    assert row["missing"].startswith("?[2Jxxx")
+    assert row["what is missing"].startswith("?[2Jxxx")
     [bar, _measured] = tables.histograms(read(classroom), "03")["3?"]
     assert bar["learners"] in (0, 1)
 

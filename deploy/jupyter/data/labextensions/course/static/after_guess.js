@@ -107,9 +107,10 @@
       app.docRegistry.addWidgetExtension("Notebook", {
         createNew: (panel, context) => watch(panel, context),
       });
-      app.restored.then(() => {
-        if (window.innerWidth < NARROW_PX) app.shell.collapseLeft();
-      });
+      const narrow = window.matchMedia(`(max-width: ${NARROW_PX}px)`);
+      const makeRoom = () => narrow.matches && app.shell.collapseLeft();
+      app.restored.then(makeRoom);
+      narrow.addEventListener("change", makeRoom); // a zoom of 200 % narrows the window, too
     },
   };
   window._JUPYTERLAB = window._JUPYTERLAB ?? {};
