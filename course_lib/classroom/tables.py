@@ -212,13 +212,9 @@ def summary(roster: Roster, now_unix_s: float) -> str:
     stuck = sum(is_stuck(one.shared, now_unix_s) for one in roster.members)
     asking = sum(help_minutes(one.shared, now_unix_s) > 0 for one in roster.members)
     return _(
-        "learners who share their progress: {count}; asking for help: {asking}; stuck for more "
-        "than {minutes} minutes: {stuck}",
-        count=len(roster.members),
-        asking=asking,
-        minutes=STUCK_MINUTES,
-        stuck=stuck,
-    )
+        "learners who share: {count}; asking for help: {asking}; stuck over {minutes} min: {stuck}",
+        count=len(roster.members), asking=asking, minutes=STUCK_MINUTES, stuck=stuck,
+    )  # fmt: skip
 
 
 def text(roster: Roster, place: Path, now_unix_s: float) -> str:

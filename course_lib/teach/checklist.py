@@ -109,11 +109,8 @@ class Checklist:
         if number >= STRENGTHS:
             offer = _('check.solution("{exercise}") shows the solution.', exercise=self.exercise)
             return f"({offer if answer(self.exercise) else why_none(self.exercise)})"
-        return _(
-            "(Try {number}. Each try makes the hint clearer, up to try {last}.)",
-            number=number,
-            last=STRENGTHS,
-        )
+        words = N_("(Try {number}. Each try makes the hint clearer, up to try {last}.)")
+        return _(words, number=number, last=STRENGTHS)
 
     def stop(self, requirement: str, *paragraphs: str) -> NoReturn:
         """End the check with an unmet requirement and all of its hint. This alone is no try."""

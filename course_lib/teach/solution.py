@@ -24,20 +24,14 @@ def solution(exercise: str) -> None:
 
 
 def answer(exercise: str) -> str:
-    """Return the answer if this learner may see it, else ""."""
-    lesson = str(exercise).partition(".")[0]
-    found = (text for folder in _folders() for text in _answers(folder, lesson, exercise))
-    return next(found, "")
+    """Return the answer, or "" if this learner does not have it."""
+    return next((text for folder in _folders() for text in _answers(folder, exercise)), "")
 
 
 def why_none(exercise: str) -> str:
-    if not os.environ.get(CLASS):
-        return _("There is no exercise {exercise}.", exercise=exercise)
-    return _(
-        "You do not have the solution of lesson {lesson}. Ask your instructor to open it, then "
-        "run !course lessons update.",
-        lesson=str(exercise).partition(".")[0],
-    )
+    none = _("There is no exercise {exercise}.", exercise=exercise)
+    closed = _("Ask your instructor to open this solution, then run !course lessons update.")
+    return closed if os.environ.get(CLASS) else none
 
 
 def test(exercise: str) -> None:
@@ -56,24 +50,20 @@ def _folders() -> list[Path]:
     return copies if os.environ.get(CLASS) else [SHIPPED / "solutions"]
 
 
-def _answers(folder: Path, lesson: str, exercise: str) -> Iterator[str]:
+def _answers(folder: Path, exercise: str) -> Iterator[str]:
     """Yield the cells of an exercise that differ from those of the learner's notebook."""
     title = re.compile(rf"\*\*[^*]*\b{re.escape(exercise)}\*\*")
-    for path in sorted(folder.rglob(f"{lesson}_*.ipynb")):
+    for path in sorted(folder.rglob(f"{exercise.partition('.')[0]}_*.ipynb")):
         empty = {
             cell["id"]: "".join(cell["source"])
             for cell in _cells(SHIPPED / "notebooks" / path.name)
         }
         inside, found = False, [f"# solutions/{path.name}"]
         for cell in _cells(path):
-            text = "".join(cell["source"])
+            text, tags = "".join(cell["source"]), cell["metadata"].get("tags", [])
             if cell["cell_type"] == "markdown" and "> **" in text:
                 inside = bool(title.search(text))
-            elif (
-                inside
-                and "exercise" in cell["metadata"].get("tags", [])
-                and text != empty[cell["id"]]
-            ):
+            elif inside and "exercise" in tags and text != empty[cell["id"]]:
                 found.append(text)
         if found[1:]:
             yield "\n\n".join(found)

@@ -113,7 +113,7 @@ def test_exercises_show_what_a_class_fails_at():
 
 def test_the_text_says_how_many_share_and_how_many_are_stuck(tmp_path):
     said = tables.text(CLASS, tmp_path, NOW_S)
-    assert said.startswith("learners who share their progress: 5; asking for help: 0; stuck")
+    assert said.startswith("learners who share: 5; asking for help: 0; stuck")
     assert "no learner shares progress here yet" in tables.text(Roster(), tmp_path, NOW_S)
 
 
@@ -154,7 +154,7 @@ def test_the_commands_for_instructor_and_learner(classroom, monkeypatch, tmp_pat
     assert said.startswith("your progress is not shared; share_progress(True) would share it with")
     assert said.count("your progress is shared in") == 2
     assert main(["class"]) == 0
-    assert "learners who share their progress: 1;" in capsys.readouterr().out
+    assert "learners who share: 1;" in capsys.readouterr().out
     assert main(["class", "--csv", str(tmp_path / "class.csv")]) == 0
     assert (tmp_path / "class.csv").read_text().startswith("learner,lesson,exercise")
     assert main(["class", "--csv", "-", "--form", "grades"]) == 0

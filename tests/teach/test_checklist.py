@@ -120,7 +120,7 @@ def test_a_class_sees_the_solutions_that_its_instructor_opened(workspace, monkey
     monkeypatch.setenv("COURSE_CLASS", str(workspace / "class"))
     monkeypatch.setenv("COURSE_WORKSPACE", str(workspace))
     solution("02.2")
-    assert "Ask your instructor to open it" in capsys.readouterr().out
+    assert "Ask your instructor to open" in capsys.readouterr().out
     opened = workspace / "my_notebooks" / "solutions"
     opened.mkdir(parents=True)
     (opened / "02_many_processes.ipynb").write_bytes(
