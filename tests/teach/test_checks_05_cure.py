@@ -85,6 +85,7 @@ BY_PARAMETER = """def check_gradients(model):
         if not parameter.grad.isfinite().all():
             raise FloatingPointError"""
 RIGHT = {
+    "all cures": ("asking", []),
     "a pool": ("reading", [(function(OWN, "batches"), POOL), WITH_POOL,
                            *naive("share", "add_up", "check_gradients")]),
     "one row": ("messages", [(function(OWN, "add_up"), IN_PLACE),
@@ -146,7 +147,6 @@ WRONG = {
     "messages, not dealing": ("dealing", naive("share", "batches", "check_gradients"),
                               "you cured messages, which costs little time here"),
     "all others": ("messages", naive("add_up"), "you cured reading and asking and dealing"),
-    "all cures": ("asking", [], "you also cured reading and messages and dealing"),
     "all first": ("reading", [*naive("batches"), FIRST], "are read before the first step"),
     "a thread for the step itself": ("reading", [(function(OWN, "batches"), AT_ONCE), WITH_POOL],
                                      "steps computed while the next one was read"),

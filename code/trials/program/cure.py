@@ -154,12 +154,10 @@ def test(train: Any, ranks: Ranks) -> None:
         return
     ranks.begin("the bottleneck")
     mistake, measured = counted[place]
-    cured = [name for name, (how, _) in counted.items() if name != place and not how]
-    measured |= {"cured": " and ".join(cured)}
-    if mistake == "naive":
+    if mistake == "naive":  # the others count only then
+        cured = [name for name, (how, _) in counted.items() if not how]
+        measured |= {"cured": " and ".join(cured)}
         mistake = "elsewhere" if cured else "nothing"
-    elif not mistake and len(cured) > 1:  # one cure may bring another along
-        mistake = "everywhere"
     ranks.holds("the bottleneck", not mistake, mistake=mistake, **measured)
 
 

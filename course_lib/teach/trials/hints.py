@@ -809,10 +809,6 @@ HINTS: dict[str, Hints] = {
             "you cured {cured}, which costs little time here. Another place costs the time of "
             "`slow`: 05.1 asks for its name."
         ),
-        ("the bottleneck", "everywhere"): N_(
-            "you also cured {cured}, which cost little time here. Find the one place that costs "
-            "the time of `slow`, and leave the others as they were."
-        ),
         ("the bottleneck", "all first"): N_(
             "all samples are read before the first step. Then no step waits, but nothing is hidden "
             "either: hand each batch over as soon as it is read."
