@@ -17,7 +17,7 @@ tried = tried_with_swaps(OWN, "scaler")
 def test_the_scale_holds_against_all_kinds_of_answers(lab):
     wrong = {
         2**23: "after ten skipped iterations", 2**33: "not every skipped step halves",
-        2**28: "every overflow from the second", 32: "That is the exponent",
+        2**28: "only the first overflow keeps", 32: "That is the exponent",
         2**14: "Was it larger or smaller", 5e8: "You answered 500,000,000",
     }  # fmt: skip
     hold("started_at", lesson08.ex08_started_at, 2**32, wrong, accepted=[4.29e9])
@@ -98,7 +98,7 @@ WRONG = {
                        ("self.good == self.window", "self.good >= self.window")],
                       "and should be 32768"),
     "never doubled": ([("            self.scale *= 2\n", "")],
-                      "the remaining hysteresis in each step"),
+                      "is due to double here"),
     "not divided": ([(DIVIDED, "")], "by the scale by which the loss"),
     "zeros": ([(RESET, f"{RESET}            for one in gradients:\n                one.zero_()\n"
                        "            self.optimizer.step()\n")], "by the momentum"),

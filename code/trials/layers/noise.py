@@ -64,9 +64,9 @@ def wrong_estimates(every: Tensor, rank: int) -> dict[str, Tensor]:
     return {
         "own": estimate(every, small=lengths[rank]),
         "sum": estimate(every, mean=every.sum(0)),
-        "in place": estimate(every, small=every.mean(0).square().sum(1)),
         "biased": torch.stack([biased, of_large, right[2]]),
         "of one step": right * torch.tensor([1, 1, STEPS**0.5]),
         "exchanged": right[[1, 0, 2]],
         "of the mean": estimate(every.mean(1, keepdim=True).expand_as(every)),
+        "in place": estimate(every, small=every.mean(0).square().sum(1)),
     }

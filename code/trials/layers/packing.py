@@ -45,8 +45,6 @@ def test(Packed: Any, ranks: Ranks) -> None:
         across = targets[here] if torch.equal(targets[here][:-1], following[:-1]) else None
         mistakes = {"itself": document, "across": across}  # across: only the last one is wrong
         ranks.same("targets", targets[here], following, mistakes=mistakes)
-    in_order = owners[owners >= 0].diff().ge(0).all()
-    ranks.holds("in order", bool(in_order))
     ranks.holds("padding", bool((targets[owners < 0] == NOTHING).all()))
     ranks.holds("rows", len(tokens) <= ROWS[ranks.rank], has=len(tokens), most=ROWS[ranks.rank])
     with ranks.phase("mask"):

@@ -575,7 +575,6 @@ HINTS: dict[str, Hints] = {
         ("rows", ""): N_("{has} rows, and {most} are enough. Fill a row before the next one."),
         ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
         ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
-        ("in order", ""): N_("the documents come in another order. Keep the given one."),
         ("the mask", "transposed"): N_("queries and keys are exchanged. Each row is a query."),
         ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
         ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
@@ -739,7 +738,9 @@ HINTS: dict[str, Hints] = {
         ("the scale", "refilled"): N_(
             "step {step}: a good step may not refill the hysteresis. Only a doubling does."
         ),
-        ("the scale", "too late"): N_("step {step}: the scale doubles one good step too late."),
+        ("the scale", "too late"): N_(
+            "step {step}: the scale is due to double here, and does not."
+        ),
         ("the scale", "still counted"): N_(
             "step {step}: an overflow does not set the count of good steps back to 0."
         ),
