@@ -124,17 +124,17 @@ def test_the_loss_scale_behaves_as_torchs_does():
     assert ours == scales
 
 
-def test_patience_forgives_the_first_overflow_until_the_scale_has_doubled():
-    states = loss_scaler.simulate(9, start_power=14, window=3, patience=2)
+def test_hysteresis_forgives_the_first_overflow_until_the_scale_has_doubled():
+    states = loss_scaler.simulate(9, start_power=14, window=3, hysteresis=2)
     assert [math.log2(state.scale) for state in states] == [14, 14, 13, 13, 13, 14, 14, 13, 13]
-    assert [state.patience_left for state in states] == [1, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert [state.hysteresis_left for state in states] == [1, 0, 0, 0, 0, 1, 0, 0, 0]
     assert [state.good_in_a_row for state in states] == [0, 0, 1, 2, 3, 0, 0, 1, 2]
     assert [state.factor for state in states] == [1, 0.5, 1, 1, 2, 1, 0.5, 1, 1]
 
 
-def test_the_frames_of_loss_scaling_say_and_count_what_patience_and_window_do():
-    frames = moving.loss_scaling(6, start_power=14, window=3, patience=2).frames
-    assert "keeps the scale. The remaining patience is 1 of 2" in frames[0].text
+def test_the_frames_of_loss_scaling_say_and_count_what_hysteresis_and_window_do():
+    frames = moving.loss_scaling(6, start_power=14, window=3, hysteresis=2).frames
+    assert "keeps the scale. The remaining hysteresis is 1 of 2" in frames[0].text
     assert "halves the scale" in frames[1].text
     assert "good step 3 in a row, so the scale doubles" in frames[4].text
     drawn = [[thing.text for thing in frame.scene.things] for frame in frames]

@@ -62,7 +62,7 @@ WRONG = {
         [("empty_like(coming)", "empty(coming.shape)")],
         "96 bytes (tag 0), and rank 1",
     ),
-    "no wait": ([("sending = ", ""), (WAITS, "")], "waited for"),
+    "no wait": ([("sending = ", ""), (WAITS, "")], "wait()"),
     "irecv dropped": ([("dist.recv(", "dist.irecv(")],
                       "recv(12 numbers, from "),
     "neighbours swapped": (
