@@ -27,7 +27,9 @@ from course_lib import Lab, check, claim, gpt, plan, predict, program, show, tri
 
 lab = Lab()
 text = lab.work / "library.txt"
-characters = text.write_text("".join(map(inspect.getsource, (argparse, ast, difflib, inspect, typing))))
+characters = text.write_text(
+    "".join(map(inspect.getsource, (argparse, ast, difflib, inspect, typing)))
+)
 
 # %% [markdown] id="active-idea"
 # ## How many parameters does a token use?
