@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shutil
 import sys
 import tempfile
 import warnings
@@ -93,7 +94,7 @@ def contents(path: PathLike) -> Contents:
         if path.is_dir() or first_byte in (b"{", b"["):
             parts += [*_of_records(path), *_of_traces(path)]
         if path.is_dir() or first_byte in (b"{", b"[", PICKLE):
-            parts += _of_memory(path, not_read)
+            parts += _of_memory(path, not_read, is_pickle=first_byte == PICKLE)
         if path.is_dir() or not parts:
             parts += _of_logs(path, not_read)
     not_read += [str(warning.message) for warning in caught]
@@ -126,13 +127,13 @@ def _of_traces(path: Path) -> Iterator[Part]:
         yield Part.of(_("profiler trace"), text, profile, names)
 
 
-def _of_memory(path: Path, not_read: list[str]) -> Iterator[Part]:
+def _of_memory(path: Path, not_read: list[str], *, is_pickle: bool) -> Iterator[Part]:
     memory = read.memory(path)
     if len(memory):
         peak = max(timeline.peak_bytes for timeline in memory) / _GIB
         text = _("the highest peak is {peak:.2f} GiB", peak=peak)
         yield Part.of(_("memory over time"), text, memory, ("peaks",))
-    elif path.is_file() and _first_byte(path) == PICKLE:
+    elif is_pickle:
         not_read += memory.notes
 
 
@@ -170,18 +171,27 @@ def main(argv: list[str] | None = None) -> int:
     return max(codes)
 
 
-def _print(file: str, with_name: bool) -> int:
+@contextlib.contextmanager
+def _file_of(given: str) -> Iterator[str]:
+    """Yield the name of a file; the readers need one, so the standard input is copied."""
+    if given != STANDARD_INPUT:
+        yield given
+        return
     with tempfile.NamedTemporaryFile() as copy:
-        if file == STANDARD_INPUT:
-            copy.write(sys.stdin.buffer.read())
-            copy.flush()
-        try:
-            found = contents(copy.name if file == STANDARD_INPUT else file)
-        except OSError as error:
-            why = f"{error.strerror}: {file}" if error.strerror else str(error)
-            print(f"course read: {visible(why)}", file=sys.stderr)
-            return REFUSED
-    text = str(found).replace(copy.name, STANDARD_INPUT)
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield copy.name
+
+
+def _print(file: str, with_name: bool) -> int:
+    try:
+        with _file_of(file) as name:
+            found = contents(name)
+            text = str(found).replace(name, file)
+    except OSError as error:
+        why = f"{error.strerror}: {file}" if error.strerror else str(error)
+        print(f"course read: {visible(why)}", file=sys.stderr)
+        return REFUSED
     print(visible(f"{file}\n{text}\n" if with_name else text))
     return 0 if found.parts else NOTHING
 
