@@ -56,7 +56,8 @@ def _bigscience_layout(row: Row, label: str) -> Layout:
 
 def bigscience(row: Row) -> MeasuredRun | None:
     """Convert runs of Megatron-LM and Megatron-DeepSpeed with pipelines on Jean Zay's V100. Other
-    code bases, offloading, and a misconfigured model (104B) are left out."""
+    code bases, offloading, and a misconfigured model (104B) are left out. Memory is
+    of the first stage: with two stages or more, the logits alone would exceed it on the last."""
     model = _bigscience_model(row)
     if model is None:
         return None
@@ -66,6 +67,7 @@ def bigscience(row: Row) -> MeasuredRun | None:
     if layout.devices != row.n_gpus:
         return None
     gib = re.match(r"[\d.]+(?=GB)", str(row.mem_note))
+    without = str(row.section) == "Megatron" or "DeepSpeed=N" in str(row.notes)
     machine = cluster("jean-zay-v100", layout.devices)
     if "16GB" in row.gpu:
         machine = machine.but(device=device("V100-16GB"))
@@ -74,9 +76,10 @@ def bigscience(row: Row) -> MeasuredRun | None:
         model,
         layout,
         machine,
-        stack_named("megatron-deepspeed"),
+        stack_named("megatron-2021" if without else "megatron-deepspeed"),
         None if pd.isna(row.iter_time_s) else float(row.iter_time_s),
         float(gib.group()) if gib else None,
+        memory_of="first",
         memory_kind="device",
         overflowed=bool(row.oom) and not gib,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from course_lib.plan import Experts, Latent, Layout, Model, preset
@@ -130,6 +132,20 @@ LLAMA_2 = {
 }
 
 
+# Layers whose activations Megatron-Bridge's recipes keep in host memory, in runs with FSDP
+# (scripts/performance/configs/llama).
+OFFLOADED = {
+    ("LLAMA3_70B", "GB300", "bf16"): 30,
+    ("LLAMA3_70B", "GB300", "fp8"): 20,
+    ("LLAMA3_70B", "GB200", "bf16"): 20,
+    ("LLAMA3_70B", "GB200", "fp8"): 40,
+    ("LLAMA3_70B", "B200", "fp8"): 5,
+    ("LLAMA3.1_405B", "GB300", "bf16"): 40,
+    ("LLAMA3.1_405B", "GB300", "fp8"): 10,
+    ("LLAMA3.1_405B", "GB200", "fp8"): 92,
+}
+
+
 def _named_model(name: str, sequence: int) -> Model | None:
     if name in SHAPES:
         return preset(SHAPES[name]).but(sequence=sequence)
@@ -173,4 +189,7 @@ def bridge(row: Row) -> MeasuredRun | None:
     seconds = layout.global_batch * model.sequence / rate
     machine = cluster(_machine(row.system), layout.devices)
     stack = stack_of_software(_program(str(row.release), model, layout), layout.flash)
+    if layout.zero == 3:
+        layers = OFFLOADED.get((str(row.model), machine.device.name, layout.precision), 0)
+        stack = replace(stack, offloaded_share=layers / model.layers)
     return MeasuredRun(_source(machine, layout), model, layout, machine, stack, seconds)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from course_lib.mistakes.errors import CourseError
 from course_lib.mistakes.kinds import shown
+from course_lib.mistakes.names import near
 from course_lib.plan.numbers import not_whole, real, unboxed, whole
 from course_lib.words import _
 
@@ -27,33 +28,17 @@ def whole_number(what: str, value: object, least: int = 1, most: int = MOST_WHOL
     """Return the value as a Python int, which does not overflow as numpy's integers do."""
     found = whole(value)
     if found is None:
-        raise PlanError(
-            _(
-                "{what} = {value} {value2}; use {least} or more",
-                what=what,
-                value=shown(value),
-                value2=not_whole(value),
-                least=max(least, 1),
-            )
-        )
+        text = _("{what} = {value} {value2}; use {least} or more", what=what, value=shown(value),
+                 value2=not_whole(value), least=max(least, 1))  # fmt: skip
+        raise PlanError(text)
     if found < least:
-        raise PlanError(
-            _(
-                "{what} {found} is too small; use {least} or more",
-                what=what,
-                found=shown(found),
-                least=least,
-            )
-        )
+        text = _("{what} {found} is too small; use {least} or more", what=what, found=shown(found),
+                 least=least)  # fmt: skip
+        raise PlanError(text)
     if found > most:
-        raise PlanError(
-            _(
-                "{what} {found} is too large; use {most:.0e} or less",
-                what=what,
-                found=shown(found),
-                most=most,
-            )
-        )
+        text = _("{what} {found} is too large; use {most:g} or less", what=what, found=shown(found),
+                 most=most)  # fmt: skip
+        raise PlanError(text)
     return found
 
 
@@ -67,13 +52,9 @@ def number(
     """Return a finite number; an int stays an int. With `above`, `least` itself is refused."""
     found = real(value)
     if found is None:
-        raise PlanError(
-            _(
-                "{what} = {value} is not a finite number; use a number such as 1 or 2.5",
-                what=what,
-                value=shown(value),
-            )
-        )
+        text = _("{what} = {value} is not a finite number; use a number such as 1 or 2.5",
+                 what=what, value=shown(value))  # fmt: skip
+        raise PlanError(text)
     if least is not None and (found <= least if above else found < least):
         works = (
             _("one above {least:g}", least=least) if above else _("{least:g} or more", least=least)
@@ -82,23 +63,13 @@ def number(
             _("{what} {value} is too small; use {works}", what=what, value=value, works=works)
         )
     if abs(found) > most:
-        raise PlanError(
-            _(
-                "{what} {value} is too large; use {most:g} or less",
-                what=what,
-                value=shown(value),
-                most=most,
-            )
-        )
+        text = _("{what} {value} is too large; use {most:g} or less", what=what, value=shown(value),
+                 most=most)  # fmt: skip
+        raise PlanError(text)
     if found and abs(found) < 1 / MOST:
-        raise PlanError(
-            _(
-                "{what} {value} is too close to 0; use {value2:.0e} or more",
-                what=what,
-                value=value,
-                value2=1 / MOST,
-            )
-        )
+        text = _("{what} {value} is too close to 0; use {value2:.0e} or more", what=what,
+                 value=value, value2=1 / MOST)  # fmt: skip
+        raise PlanError(text)
     integer = whole(value)
     return found if integer is None else integer
 
@@ -138,28 +109,18 @@ def keep_flags(holder: object, *names: str) -> None:
 def flag(what: str, value: object) -> bool:
     found = unboxed(value)
     if not isinstance(found, bool):
-        raise PlanError(
-            _(
-                "{what} = {value} is neither True nor False; use one of them",
-                what=what,
-                value=shown(value),
-            )
-        )
+        text = _("{what} = {value} is neither True nor False; use one of them", what=what,
+                 value=shown(value))  # fmt: skip
+        raise PlanError(text)
     return found
 
 
 def expect(kind: type[T], what: str, value: object, such_as: str) -> T:
     """Return the value if it has this type; otherwise raise an error."""
     if not isinstance(value, kind):
-        raise PlanError(
-            _(
-                "{what} = {value} is not a {name}; use one such as {such_as}",
-                what=what,
-                value=shown(value),
-                name=kind.__name__,
-                such_as=such_as,
-            )
-        )
+        text = _("{what} = {value} is not a {name}; use one such as {such_as}", what=what,
+                 value=shown(value), name=kind.__name__, such_as=such_as)  # fmt: skip
+        raise PlanError(text)
     return value
 
 
@@ -168,14 +129,9 @@ def expect_each(
 ) -> tuple[T, ...]:
     """Return the values as a tuple if each has this type; a str, bytes or dict does not count."""
     if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
-        raise PlanError(
-            _(
-                "{what} = {values} is not a list; use a list such as [{such_as}]",
-                what=what,
-                values=shown(values),
-                such_as=such_as,
-            )
-        )
+        text = _("{what} = {values} is not a list; use a list such as [{such_as}]", what=what,
+                 values=shown(values), such_as=such_as)  # fmt: skip
+        raise PlanError(text)
     found = tuple(expect(kind, what, value, such_as) for value in values)
     if len(found) < least:
         raise PlanError(
@@ -187,14 +143,9 @@ def expect_each(
 def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
     choices = tuple(allowed)
     if not isinstance(value, str) or value not in choices:
-        raise PlanError(
-            _(
-                "{what} {value} is unknown; use one of {choices}",
-                what=what,
-                value=shown(value),
-                choices=", ".join(choices),
-            )
-        )
+        text = _("{what} {value} is unknown; use one of {choices}", what=what, value=shown(value),
+                 choices=", ".join(choices))  # fmt: skip
+        raise PlanError(text)
 
 
 def multiple_of(what: str, value: int, divisor_text: str, divisor: int) -> None:
@@ -207,15 +158,9 @@ def multiple_of(what: str, value: int, divisor_text: str, divisor: int) -> None:
         if lower
         else _("{divisor} or {value}", divisor=divisor, value=2 * divisor)
     )
-    raise PlanError(
-        _(
-            "{what} {value} is not a multiple of {divisor_text}; use {works}",
-            what=what,
-            value=value,
-            divisor_text=divisor_text,
-            works=works,
-        )
-    )
+    text = _("{what} {value} is not a multiple of {divisor_text}; use {works}", what=what,
+             value=value, divisor_text=divisor_text, works=works)  # fmt: skip
+    raise PlanError(text)
 
 
 def divides(what: str, parts: int, whole_text: str, whole: int) -> None:
@@ -226,16 +171,9 @@ def divides(what: str, parts: int, whole_text: str, whole: int) -> None:
     below = [number for number in found if number < parts][-1:]
     above = [number for number in found if number > parts][:1]
     works = " or ".join(str(number) for number in below + above)
-    raise PlanError(
-        _(
-            "{what} {parts} does not divide {whole_text} {whole}; use {works}",
-            what=what,
-            parts=parts,
-            whole_text=whole_text,
-            whole=whole,
-            works=works,
-        )
-    )
+    text = _("{what} {parts} does not divide {whole_text} {whole}; use {works}", what=what,
+             parts=parts, whole_text=whole_text, whole=whole, works=works)  # fmt: skip
+    raise PlanError(text)
 
 
 def divisors(number: int) -> list[int]:
@@ -249,18 +187,17 @@ def letters(name: str) -> str:
 
 
 def named(what: str, name: object, table: Mapping[str, T]) -> T:
-    """Return the entry of a table; case and punctuation do not count."""
+    """Return the entry of a table; case and punctuation do not count. An error lists the names that
+    resemble the asked one first."""
+    names = list(table)
     if isinstance(name, str):
         if name in table:
             return table[name]
         for key, value in table.items():
             if letters(key) == letters(name):
                 return value
-    raise PlanError(
-        _(
-            "no {what} {name} in the table; there are: {table}",
-            what=what,
-            name=shown(name),
-            table=", ".join(table),
-        )
-    )
+        like = [*near(name, table), *(key for key in table if letters(name) in letters(key))]
+        names.sort(key=lambda key: key not in like)
+    text = _("no {what} {name} in the table; there are: {table}", what=what, name=shown(name),
+             table=", ".join(names))  # fmt: skip
+    raise PlanError(text)

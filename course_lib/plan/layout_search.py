@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_lib.plan.checks import (
     PlanError,
@@ -22,7 +22,7 @@ from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.cluster import Cluster
 from course_lib.plan.shapes.layout import PRECISIONS, RECOMPUTE, Layout
 from course_lib.plan.shapes.model import Model
-from course_lib.words import _
+from course_lib.words import N_, _
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,24 +82,15 @@ class Found:
             return self.fitting[0]
         if not self.overflowing:
             reasons = "; ".join(f"{text} ({count} ×)" for text, count in self.refused.items())
-            raise PlanError(
-                _(
-                    "no layout is possible: {reasons}; use a different batch, other devices or a "
-                    "wider choice",
-                    reasons=reasons or _("the choice is empty"),
-                )
-            )
+            text = _("no layout is possible: {reasons}; use a different batch, other devices or a "
+                     "wider choice", reasons=reasons or _("the choice is empty"))  # fmt: skip
+            raise PlanError(text)
         nearest = self.overflowing[0]
-        raise PlanError(
-            _(
-                "no layout fits: the nearest needs {device_gib:.1f} of "
-                "{capacity_gib:.1f} GiB ({layout}); use more devices, a higher zero "
-                "stage, or more context ranks",
-                device_gib=nearest.device_gib,
-                capacity_gib=nearest.capacity_gib,
-                layout=layout_text(nearest.layout),
-            )
-        )
+        text = _("no layout fits: the nearest needs {device_gib:.1f} of "
+                 "{capacity_gib:.1f} GiB ({layout}); use more devices, a higher zero "
+                 "stage, or more context ranks", device_gib=nearest.device_gib,
+                 capacity_gib=nearest.capacity_gib, layout=layout_text(nearest.layout))  # fmt: skip
+        raise PlanError(text)
 
     @cached_property
     def frontier(self) -> tuple[Estimate, ...]:
@@ -186,7 +177,7 @@ def search(
     expect(Cluster, "cluster", cluster, 'plan.cluster("juwels-booster", 32)')
     expect(Choice, "choice", choice, "plan.Choice(tensor=(1, 2))")
     global_batch = whole_number("global_batch", global_batch)
-    refused: dict[str, int] = {}
+    refused: Refused = {}
     fitting: list[Estimate] = []
     overflowing: list[Estimate] = []
     for layout in _layouts(model, cluster.devices, global_batch, choice, refused):
@@ -194,35 +185,39 @@ def search(
         (fitting if estimate.fits else overflowing).append(estimate)
     fitting.sort(key=lambda estimate: estimate.seconds)
     overflowing.sort(key=lambda estimate: estimate.device_gib)
-    return Found(tuple(fitting), tuple(overflowing), refused)
+    reasons = {_(reason, **dict(values)): count for (reason, *values), count in refused.items()}
+    return Found(tuple(fitting), tuple(overflowing), reasons)
 
 
-def _refuse(refused: dict[str, int], reason: str) -> None:
-    refused[reason] = refused.get(reason, 0) + 1
+# Number of layouts for each sentence with its values; they are translated once, at the end.
+Refused = dict[tuple[Any, ...], int]
+
+
+def _refuse(refused: Refused, reason: str, **values: int) -> None:
+    key = (reason, *values.items())
+    refused[key] = refused.get(key, 0) + 1
 
 
 def _layouts(
-    model: Model, devices: int, batch: int, choice: Choice, refused: dict[str, int]
+    model: Model, devices: int, batch: int, choice: Choice, refused: Refused
 ) -> Iterator[Layout]:
     for tensor, context in product(choice.tensor, choice.context or _contexts(model)):
         if model.heads % tensor or model.kv_groups % tensor or model.dense_ffn % tensor:
             _refuse(
-                refused, _("tensor {tensor} does not divide heads, groups or ffn", tensor=tensor)
+                refused, N_("tensor {tensor} does not divide heads, groups or ffn"), tensor=tensor
             )
             continue
         if devices % (tensor * context) or model.sequence % (2 * context * tensor):
             _refuse(
                 refused,
-                _(
-                    "tensor {tensor} × context {context} does not divide",
-                    tensor=tensor,
-                    context=context,
-                ),
+                N_("tensor {tensor} × context {context} does not divide"),
+                tensor=tensor,
+                context=context,
             )
             continue
         for pipeline in divisors(devices // (tensor * context)):
             if pipeline > model.layers:
-                _refuse(refused, _("more stages than layers"))
+                _refuse(refused, N_("more stages than layers"))
                 continue
             data = devices // (tensor * context * pipeline)
             yield from _of_grid(model, (tensor, context, pipeline, data), batch, choice, refused)
@@ -233,12 +228,12 @@ def _of_grid(
     grid: tuple[int, int, int, int],
     batch: int,
     choice: Choice,
-    refused: dict[str, int],
+    refused: Refused,
 ) -> Iterator[Layout]:
     tensor, context, pipeline, data = grid
     for micro in choice.micro_batch:
         if batch % (micro * data):
-            _refuse(refused, _("micro_batch × data does not divide the batch"))
+            _refuse(refused, N_("micro_batch × data does not divide the batch"))
             continue
         count = batch // (micro * data)
         plain = Layout(
@@ -250,15 +245,13 @@ def _of_grid(
             if not stages or (virtual > 1 and (pipeline == 1 or count % pipeline)):
                 _refuse(
                     refused,
-                    _(
-                        "virtual {virtual} does not divide the layers of a pipeline",
-                        virtual=virtual,
-                    ),
+                    N_("virtual {virtual} does not divide the layers of a pipeline"),
+                    virtual=virtual,
                 )
                 continue
             for zero, recompute in product(choice.zero, choice.recompute):
                 if zero >= 2 and pipeline > 1:
-                    _refuse(refused, _("zero 2 and 3 cannot be combined with a pipeline"))
+                    _refuse(refused, N_("zero 2 and 3 cannot be combined with a pipeline"))
                     continue
                 if recompute == "selective" and choice.flash and "none" in choice.recompute:
                     continue  # a fused kernel keeps no scores, so this equals "none"

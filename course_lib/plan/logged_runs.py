@@ -211,7 +211,9 @@ def _model(given: _Arguments) -> Model:
         frequency, per_token = given.text("moe_layer_freq") or "1", given.whole("moe_router_topk")
         first = frequency.count("0") if "[" in frequency else 0  # a list: 0 for each dense layer
         every = 1 if "[" in frequency else given.whole("moe_layer_freq", usual=1)
-        experts = Experts(count, per_token, -(-shared // max(1, own)), first, dense, every)
+        groups = given.whole("moe_router_num_groups", usual=1), given.whole("moe_router_group_topk")
+        shared = -(-shared // max(1, own))
+        experts = Experts(count, per_token, shared, first, dense, every, *groups)
         ffn = own
     if given.true("multi_latent_attention"):
         names = ("kv_lora_rank", "qk_pos_emb_head_dim", "v_head_dim")
@@ -237,6 +239,7 @@ def _model(given: _Arguments) -> Model:
         pad_vocabulary_to=1 if padded else given.whole("make_vocab_size_divisible_by", usual=1),
         window=given.whole("window_size") + 1 if windowed else 0,
         windowed=windowed,
+        mtp_layers=given.whole("mtp_num_layers"),
         dropout=any(share.strip("0.") for share in dropped) if any(dropped) else None,
     )  # fmt: skip
 

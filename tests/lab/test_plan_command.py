@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from course_lib import cli, plan
+from course_lib.lab.job.recipes import gpt
 from course_lib.plan.layout_search import layout_text
+from course_lib.plan.shapes.stages import layers_of_stages
 
 
 @pytest.fixture
@@ -94,6 +96,20 @@ def test_flags_say_the_layout_in_words_of_megatron(course):
     assert stages[0] + stages[-1] == "EL"
 
 
+@pytest.mark.parametrize("stages", ["nearly-even", (*[4] * 13, *[3] * 3)])
+def test_flags_name_the_layers_that_predict_further_tokens(stages):
+    model = plan.preset("deepseek-v3").but(mtp_layers=1)
+    layout = plan.Layout(pipeline=16, stages=stages, global_batch=64)
+    words = gpt.of_estimate("mtp", plan.predict(model, layout, plan.cluster("H100", 16)), "p.py")
+    flags = dict(zip(words.arguments, words.arguments[1:], strict=False))
+    assert flags["--mtp-num-layers"] == "1"
+    assert (flags["--moe-router-num-groups"], flags["--moe-router-group-topk"]) == ("8", "4")
+    written = flags["--pipeline-model-parallel-layout"]
+    counts = tuple(part.count("t") + part.count("m") for part in written.split("|"))
+    assert counts == layers_of_stages(model, layout)
+    assert (written.count("t"), written.endswith("mL")) == (61, True)
+
+
 def test_the_script_is_one_that_a_shell_understands(course, tmp_path):
     checker = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if checker is None:
@@ -110,7 +126,7 @@ def test_the_script_is_one_that_a_shell_understands(course, tmp_path):
     ("words", "said"),
     [
         (("--gpus", "8"), "--model and --gpus are needed"),
-        (asked("llama"), "there are: lab"),
+        (asked("llama"), "there are: llama-1b"),
         ((*asked(), "--machine", "abacus"), "no cluster 'abacus'"),
         (asked("1t", 8), "no layout fits"),
         ((*asked(), "--tokens", "nan"), "tokens"),

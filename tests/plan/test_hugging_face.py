@@ -26,6 +26,7 @@ DEEPSEEK = {
     "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1,
     "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
     "v_head_dim": 128, "vocab_size": 129280, "tie_word_embeddings": False,
+    "n_group": 8, "topk_group": 4,
 }  # fmt: skip
 GPT_2 = {
     "model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
@@ -53,11 +54,18 @@ SCOUT = {
 }  # fmt: skip
 
 
+DBRX = {
+    "model_type": "dbrx", "d_model": 6144, "n_layers": 40, "n_heads": 48, "max_seq_len": 32768,
+    "attn_config": {"kv_n_heads": 8}, "vocab_size": 100352, "tie_word_embeddings": False,
+    "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("config", "billions"),
     [
         (LLAMA, 8.03), (QWEN, 30.5), (DEEPSEEK, 671), (GPT_2, 0.1244), (GEMMA, 9.24),
-        (GPT_OSS, 20.9), (SCOUT, 107.8),
+        (GPT_OSS, 20.9), (SCOUT, 107.8), (DBRX, 131.6),
     ],
 )  # fmt: skip
 def test_a_configuration_has_the_parameters_of_its_model_card(config, billions):
@@ -80,6 +88,17 @@ def test_a_configuration_has_the_parameters_of_its_model_card(config, billions):
 def test_layers_with_a_window_are_counted(more, window):
     found = plan.from_hf(LLAMA | more)
     assert (found.window, found.windowed) == window
+
+
+def test_layers_for_multi_token_prediction_count_and_can_be_left_out():
+    """The card of DeepSeek-V3: 685 billion in all, 14 of them for the further token; of these, 1.85
+    are the embedding and the head, which the checkpoint repeats."""
+    found = plan.from_hf(DEEPSEEK | {"num_nextn_predict_layers": 1})
+    without = found.but(mtp_layers=0)
+    assert without == plan.from_hf(DEEPSEEK)
+    more = plan.parameters(found).total - plan.parameters(without).total
+    shared = 2 * found.vocabulary * found.hidden
+    assert (more + shared) / 1e9 == pytest.approx(13.5, abs=0.5)
 
 
 def test_configurations_of_models_in_the_table_are_the_models_of_the_table():
@@ -112,6 +131,10 @@ def test_sequences_are_those_asked_for_or_the_usual_ones():
         (LLAMA | {"hidden_size": -1}, "hidden_size"),
         ({"is_encoder_decoder": True, "d_model": 512}, "has is_encoder_decoder"),
         (LLAMA | {"mamba_d_state": 16}, "in every layer"),
+        (LLAMA | {"ssm_state_size": 128}, "has ssm_state_size"),
+        (LLAMA | {"layer_types": ["linear_attention"] * 32}, "has linear_attention"),
+        (DEEPSEEK | {"topk_group": 9}, "token_groups 9 is too large; use 8 or less"),
+        (DEEPSEEK | {"num_nextn_predict_layers": -1}, "num_nextn_predict_layers -1"),
         (QWEN | {"num_experts_per_tok": 200}, "more than the 128 experts"),
         ({"text_config": 3}, "has no num_attention_heads"),
         (3, "config = 3 is not a configuration"),

@@ -146,6 +146,16 @@ def test_a_model_without_dropout_keeps_no_masks():
     assert layer_activations(B22, layout, PAPER) - plain == pytest.approx(masks)
 
 
+def test_activations_of_offloaded_layers_leave_the_device():
+    model, layout = preset("llama-70b"), Layout(data=64, zero=3, micro_batch=2, precision="fp8")
+    stacks = [replace(STACKS["nemo"], offloaded_share=share) for share in (0.0, 0.5, 1.0)]
+    kept = [memory_of_stage(model, layout, stack, 0) for stack in stacks]
+    assert kept[1].activations == kept[0].activations / 2
+    assert kept[2].activations == 0
+    without = kept[0].allocated - kept[0].activations
+    assert kept[2].allocated == pytest.approx(without)
+
+
 def test_parts_add_up_and_the_fullest_stage_is_found():
     model, layout = preset("13b"), Layout(tensor=2, pipeline=4, data=2, global_batch=64, zero=1)
     stages = memory_of_stages(model, layout, STACKS["megatron-core"])

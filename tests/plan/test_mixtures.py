@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib import plan
-from course_lib.plan.shapes.stages import expert_layers_of_stages
+from course_lib.plan.shapes.stages import expert_layers_of_stages, layers_of_stages
 from course_lib.plan.time.communication import Group, exchange_s
 
 # Billions in all and for a token, as the model cards say.
@@ -140,6 +140,50 @@ def test_a_token_crosses_to_a_node_once_however_many_experts_it_has_there():
     assert many == pytest.approx(1, rel=0.01)
 
 
+def test_a_limit_of_the_nodes_of_a_token_shortens_the_exchange():
+    """With 8 of 256 experts on 8 nodes, a token reaches 5.3 nodes by chance, and 3.6 of 4."""
+    where = plan.cluster("dgx-h100", 64).but(across=plan.Link(0, 1), within=plan.Link(0, 1e6))
+    free, limited = (exchange_s(where, Group(64, 8), 1e9, 8, share) for share in (1, 0.5))
+    assert free == pytest.approx(5.25 * 7 / 8, rel=0.01)
+    assert limited == pytest.approx(3.6 * 7 / 8, rel=0.01)
+    found = plan.preset("deepseek-v3")
+    assert found.experts.group_share == 0.5
+    anywhere = found.but(experts=replace(found.experts, token_groups=0))
+    layout = plan.Layout(data=64, global_batch=64, zero=1, expert=64)
+    machine = plan.cluster("dgx-h100", 64)
+    times = [plan.predict(model, layout, machine).parts["exchange"] for model in (found, anywhere)]
+    assert 0.6 < times[0] / times[1] < 0.9
+
+
+def test_a_prediction_of_a_further_token_costs_a_layer_and_a_head_on_the_last_stage():
+    model = plan.preset("deepseek-v3")
+    longer = model.but(mtp_layers=1)
+    layout = plan.Layout(
+        pipeline=16, data=32, global_batch=1024, zero=1, expert=32, expert_tensor=1,
+        stages=(*[4] * 13, *[3] * 3),
+    )  # fmt: skip
+    machine = plan.cluster("dgx-h100", 512)
+    plain, found = (plan.predict(each, layout, machine) for each in (model, longer))
+    held = [[plan.on_rank(each, layout, s).total for s in range(16)] for each in (model, longer)]
+    assert held[0][:-1] == held[1][:-1]
+    joined = 2 * model.hidden**2 + 3 * model.hidden
+    one = plan.parameters(longer).total - plan.parameters(model).total - joined
+    assert one == plan.parameters(model.but(layers=62)).total - plan.parameters(model).total
+    work = [plan.of_sequence(each) for each in (model, longer)]
+    assert work[1].head == 2 * work[0].head
+    assert work[1].attention / work[0].attention == pytest.approx(62 / 61)
+    assert found.stages[-1].logits == 2 * plain.stages[-1].logits
+    assert found.stages[-1].allocated > plain.stages[-1].allocated
+    assert found.stages[0] == plain.stages[0]
+    assert found.seconds > plain.seconds
+
+
+def test_stages_that_need_not_be_equal_count_further_predictions_as_layers():
+    model = plan.preset("deepseek-v3").but(mtp_layers=1)
+    layout = plan.Layout(pipeline=16, stages="nearly-even")
+    assert layers_of_stages(model, layout) == (*[4] * 14, 3, 3)
+
+
 def test_published_rates_lie_within_the_interval(mixtral):
     """Up to 49.3 % of the peak for 8x22B on 128 H100 (arXiv 2504.14960)."""
     found = plan.predict(mixtral, SPREAD, plan.cluster("dgx-h100", devices=128))
@@ -205,6 +249,9 @@ def test_measured_memory_of_a_deepseek_like_model_is_met():
         ({"dense_layers": 32}, "dense_layers 32 of 32 leaves no layer with experts"),
         ({"dense_layers": 1.5}, "dense_layers"),
         ({"every": 0}, "every"),
+        ({"groups": 3}, "groups 3 does not divide experts.count 8; use 2 or 4"),
+        ({"groups": 2, "token_groups": 3}, "token_groups 3 is too large; use 2 or less"),
+        ({"groups": 8, "token_groups": 1}, "per_token 2 is more than the 1 experts"),
     ],
 )
 def test_impossible_experts_are_refused(wrong, words):

@@ -250,7 +250,7 @@ def test_what_is_divided_by_is_not_zero(zero):
         zero()
 
 
-@pytest.mark.parametrize("share", ["tensor_overlap", "exchange_overlap", "data_overlap"])
+@pytest.mark.parametrize("share", ["tensor_overlap", "data_overlap", "offloaded_share"])
 def test_no_program_hides_more_than_all_of_a_transfer(share):
     with pytest.raises(plan.PlanError, match=f"{share} 1.5 is too large; use 1 or less"):
         plan.Stack("mine", **{share: 1.5})
@@ -267,8 +267,10 @@ def test_other_names_are_found_in_any_case_too():
     assert plan.cluster("Selene") == plan.cluster("selene")
     assert plan.preset("GPT2") == plan.preset("gpt2") == plan.preset("GPT 2")
     assert plan.predict(MODEL, LAYOUT, WHERE, "Megatron-Core") == ESTIMATE
-    with pytest.raises(plan.PlanError, match="no device 'h1000' in the table; there are: V100"):
+    with pytest.raises(plan.PlanError, match="no device 'h1000' in the table; there are: H100"):
         plan.device("h1000")
+    with pytest.raises(plan.PlanError, match="there are: A100-40GB, A100-80GB, "):
+        plan.device("A100")
 
 
 @pytest.mark.parametrize("share", [0.951, 0.97, 0.99, 0.999, 1.0])

@@ -206,7 +206,8 @@ class Cluster:
     def crowded(self, ranks: int) -> Cluster:
         """Return the cluster as so many ranks see it: without waits if a processor is spare."""
         full = 0 < self.processors <= ranks
-        return self if full or self.paced else self.but(turn_us=0.0)
+        waits = self.turn_us and not full and not self.paced
+        return self.but(turn_us=0.0) if waits else self
 
     @property
     def devices(self) -> int:

@@ -90,7 +90,7 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
     )
     routed = expert_layers_of_stages(model, layout)[stage]
     kept, working = _activations(model, layout, stack, layers, routed)
-    logits = _logits(model, layout, stack, tokens) if is_last else 0.0
+    logits = model.heads_of_loss * _logits(model, layout, stack, tokens) if is_last else 0.0
     passing = stack.working_widths * tokens * model.hidden * ELEMENT_BYTES[layout.precision]
     temporary = _gathered_layers(model, layout, layers) + passing + stack.workspace_gib * 2**30
     temporary += _exchanged(model, layout) if routed else 0.0
@@ -99,7 +99,9 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
         parameters=weights,
         gradients=gradients,
         optimizer=state,
-        activations=(alive(layout, stage) + put_off(layout, stage)) * kept,
+        activations=(alive(layout, stage) + put_off(layout, stage))
+        * (1 - stack.offloaded_share)
+        * kept,
         logits=logits,
         temporary=temporary + max(0.0, working - logits),
     )
@@ -107,10 +109,11 @@ def memory_of_stage(model: Model, layout: Layout, stack: Stack, stage: int) -> S
 
 def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMemory:
     """Return the memory of the course's program, with recomputed activations as activations."""
-    if model.experts:
+    if model.experts or model.mtp_layers:
         raise PlanError(
             _(
-                "the memory of the course's program is counted for models without experts only; "
+                "the memory of the course's program is counted for models without experts and MTP "
+                "layers only; "
                 'use stack "megatron-core" for {model}',
                 model=model.name,
             )

@@ -80,7 +80,8 @@ def time_keys(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> l
     if stack.name == UNKNOWN:
         return [f"time/{UNKNOWN}", f"time/device/{cluster.device.family}"]
     nodes = -(-layout.devices // cluster.devices_per_node)
-    size = "1" if nodes == 1 else "2-8" if nodes <= 8 else "9-31" if nodes <= 31 else "32+"
+    sizes = ((1, "1"), (8, "2-8"), (31, "9-31"), (63, "32-63"))
+    size = next((name for most, name in sizes if nodes <= most), "64+")
     kind = "piped" if layout.pipeline > 1 else "flat"
     program = f"time/{_program(model, stack)}"
     own = f"{program}/{cluster.device.family}"

@@ -18,7 +18,7 @@ from course_lib.plan.shapes.model import Model
 class Flops:
     """FLOPs of one iteration on all devices or of one sequence, depending on the function."""
 
-    projections: float  # forward: queries, keys, values and the output of attention
+    projections: float  # forward: queries, keys, values, the output of attention, inputs of MTP
     attention: float  # forward: scores and their product with the values
     mlp: float  # forward, with routers
     head: float  # forward: logits, or the patches of a ViT
@@ -58,11 +58,12 @@ def of_sequence(
     hidden, routed = model.hidden, model.expert_layers
     matrices = 3 if model.activation == "swiglu" else 2
     projected = sum(inputs * outputs for inputs, outputs, _split in model.attention_matrices)
-    projections = 2.0 * tokens * projected * model.layers
+    projections = 2.0 * tokens * projected * model.all_layers
+    projections += 2.0 * tokens * 2 * hidden**2 * model.mtp_layers
     widths = model.query_width + model.context_width
     pairs = model.attended_share * tokens * tokens * (0.5 if causal else 1)
-    attention = 2.0 * pairs * widths * model.layers
-    passed = (model.layers - routed) * matrices * model.dense_ffn
+    attention = 2.0 * pairs * widths * model.all_layers
+    passed = (model.all_layers - routed) * matrices * model.dense_ffn
     if model.experts:
         passed += routed * (matrices * model.experts.passed * model.ffn + model.experts.count)
     mlp = 2.0 * tokens * hidden * passed
@@ -77,7 +78,7 @@ def of_sequence(
         projections=projections,
         attention=attention,
         mlp=mlp,
-        head=2.0 * tokens * hidden * (rows + patch_out),
+        head=2.0 * tokens * hidden * (rows + patch_out) * model.heads_of_loss,
         embedding=embedding,
         recomputed=_recomputed(model, layout, projections + mlp + attention, attention),
         skipped=embedding,

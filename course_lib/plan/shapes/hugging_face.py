@@ -16,11 +16,15 @@ from course_lib.words import _
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads")
-GROUPS = ("num_key_value_heads", "num_kv_heads", "multi_query_group_num")
+GROUPS = ("num_key_value_heads", "num_kv_heads", "kv_n_heads", "multi_query_group_num")
 FFN = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
 SEQUENCE = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
-EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
-PER_TOKEN = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "experts_per_token")
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+PER_TOKEN = (
+    *("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k"),
+    "experts_per_token",
+)
+MTP = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 EVERY = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
 # Families whose MLP has no gate, with learned positions or none in a table.
 PLAIN_MLP = ("gpt2", "gpt_neo", "gpt_neox", "opt", "bloom", "falcon", "gpt_bigcode", "phi", "gptj")
@@ -29,7 +33,13 @@ ALTERNATING = ("gemma2", "gpt_oss")
 LEARNED = ("gpt2", "gpt_neo", "opt", "gpt_bigcode")
 DROPOUT = ("resid_pdrop", "attn_pdrop", "hidden_dropout", "attention_dropout", "dropout")
 # Parts that the planner does not count; a model with one of them would be planned wrongly.
-UNLIKE_A_DECODER = ("is_encoder_decoder", "mamba_d_state", "ssm_cfg", "state_size", "d_state")
+UNLIKE_A_DECODER = (
+    *("is_encoder_decoder", "type_vocab_size", "linear_num_value_heads", "linear_conv_kernel_dim"),
+    *("mamba_d_state", "ssm_cfg", "ssm_state_size", "state_size", "d_state"),
+)
+KNOWN_LAYERS = {"full_attention", "sliding_attention", "chunked_attention"}
+# Parts of a configuration that some families nest.
+NESTED = ("text_config", "attn_config", "ffn_config")
 USUAL_SEQUENCE = 4096
 
 
@@ -37,13 +47,18 @@ def from_hf(config: str | Path | Mapping[str, Any], sequence: int = 0) -> Model:
     """Return the model that a `config.json` describes: its path, its folder, or its content.
 
     `sequence` is the length of the training sequences; 0 means 4096, or the longest that the
-    model has positions for if that is less."""
+    model has positions for if that is less. Layers for multi-token prediction count if the
+    configuration has them; `model.but(mtp_layers=0)` is the model without them."""
     sequence = whole_number("sequence", sequence, 0)
     found, name = _read(config)
-    if isinstance(inner := found.get("text_config"), Mapping):  # a model of pictures and text
-        found = inner
+    for nested in NESTED:
+        if isinstance(inner := found.get(nested), Mapping):
+            found = {**found, **inner}
     kind = str(found.get("model_type", ""))
-    if unlike := [key for key in UNLIKE_A_DECODER if found.get(key)]:
+    kinds = found.get("layer_types")
+    unlike = [key for key in UNLIKE_A_DECODER if found.get(key)]
+    unlike += sorted(set(map(str, kinds)) - KNOWN_LAYERS) if isinstance(kinds, list) else []
+    if unlike:
         raise PlanError(
             _(
                 "{name} has {unlike}, which the planner does not know; use a decoder with "
@@ -82,6 +97,7 @@ def from_hf(config: str | Path | Mapping[str, Any], sequence: int = 0) -> Model:
         latent=latent,
         window=window,
         windowed=windowed,
+        mtp_layers=_first(found, *MTP),
         dropout=any(shares)
         if (shares := [found[key] for key in DROPOUT if key in found])
         else None,
@@ -163,6 +179,8 @@ def _experts(found: Mapping[str, Any], kind: str) -> Experts | None:
         dense_layers=dense,
         dense_ffn=wide if dense or every > 1 else 0,
         every=every,
+        groups=_first(found, "n_group") or 1,
+        token_groups=_first(found, "topk_group"),
     )
 
 

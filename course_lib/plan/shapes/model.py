@@ -49,7 +49,8 @@ class Experts:
     """Experts of a mixture: `count` MLPs of the model's `ffn` in one layer. A router sends each
     token to `per_token` of them; every token also passes the `shared` ones. The first
     `dense_layers` have one MLP of width `dense_ffn` instead (0: as wide as all experts that a
-    token passes), and so do the later layers except every `every`-th one."""
+    token passes), and so do the later layers except every `every`-th one. A token's experts lie in
+    at most `token_groups` of `groups` equal groups (0: in any)."""
 
     count: int
     per_token: int
@@ -57,18 +58,25 @@ class Experts:
     dense_layers: int = 0
     dense_ffn: int = 0
     every: int = 1
+    groups: int = 1
+    token_groups: int = 0
 
     def __post_init__(self) -> None:
-        keep_whole(self, "count", "per_token", "every", of="experts.")
-        keep_whole(self, "shared", "dense_layers", "dense_ffn", least=0, of="experts.")
-        if self.per_token > self.count:
-            raise PlanError(
-                _(
-                    "per_token {per_token} is more than the {count} experts; use at most {count}",
-                    per_token=self.per_token,
-                    count=self.count,
-                )
-            )
+        keep_whole(self, "count", "per_token", "every", "groups", of="experts.")
+        unset = ("shared", "dense_layers", "dense_ffn", "token_groups")
+        keep_whole(self, *unset, least=0, of="experts.")
+        divides("experts.groups", self.groups, "experts.count", self.count)
+        keep_whole(self, "token_groups", least=0, most=self.groups, of="experts.")
+        reached = round(self.count * self.group_share)
+        if self.per_token > reached:
+            text = _("per_token {per_token} is more than the {count} experts; use at most {count}",
+                     per_token=self.per_token, count=reached)  # fmt: skip
+            raise PlanError(text)
+
+    @property
+    def group_share(self) -> float:
+        """Return the share of the groups from which a token's experts come."""
+        return self.token_groups / self.groups if self.token_groups else 1.0
 
     @property
     def passed(self) -> int:
@@ -109,7 +117,9 @@ class Model:
     `ffn` or `head_size` means the usual value: as many groups as heads, 4 × hidden (SwiGLU:
     8/3 × hidden, rounded up to a multiple of 256), hidden / heads. `ffn` is one expert's width.
     In `windowed` layers (0: all), a token attends to itself and the `window` - 1 tokens before it
-    (0: to all). None for `dropout` means only with learned positions, as in GPT-3."""
+    (0: to all). None for `dropout` means only with learned positions, as in GPT-3. The
+    `mtp_layers` follow the other layers, and each predicts one further token with the same head
+    (multi-token prediction, as in DeepSeek-V3); 0 trains without them."""
 
     name: str
     layers: int
@@ -132,20 +142,18 @@ class Model:
     dropout: bool | None = None
     window: int = 0
     windowed: int = 0
+    mtp_layers: int = 0
 
     def __post_init__(self) -> None:
         keep_whole(self, "layers", most=MOST_PARTS)
         keep_whole(self, "hidden", "heads", "sequence", "pad_vocabulary_to")
         keep_whole(self, "kv_groups", "ffn", "head_size", "vocabulary", least=0)
         keep_whole(self, "window", "windowed", least=0)
+        keep_whole(self, "mtp_layers", least=0, most=MOST_PARTS)
         if self.windowed > self.layers:
-            raise PlanError(
-                _(
-                    "windowed {windowed} is more than the {layers} layers; use at most {layers}",
-                    windowed=self.windowed,
-                    layers=self.layers,
-                )
-            )
+            text = _("windowed {windowed} is more than the {layers} layers; use at most {layers}",
+                     windowed=self.windowed, layers=self.layers)  # fmt: skip
+            raise PlanError(text)
         expect(str, "name", self.name, '"13b"')
         keep_flags(self, "tied", "bias", *(["dropout"] if self.dropout is not None else []))
         if self.patches is not None:
@@ -153,14 +161,10 @@ class Model:
         if self.experts is not None:
             expect(Experts, "experts", self.experts, "plan.Experts(8, 2)")
             if self.experts.dense_layers >= self.layers:
-                raise PlanError(
-                    _(
-                        "dense_layers {dense_layers} of {layers} leaves no layer with "
-                        "experts; use fewer",
-                        dense_layers=self.experts.dense_layers,
-                        layers=self.layers,
-                    )
-                )
+                text = _("dense_layers {dense_layers} of {layers} leaves no layer with "
+                         "experts; use fewer", dense_layers=self.experts.dense_layers,
+                         layers=self.layers)  # fmt: skip
+                raise PlanError(text)
         if self.latent is not None:
             expect(Latent, "latent", self.latent, "plan.Latent(512, 64, 128, 1536)")
         one_of("positions", self.positions, POSITIONS)
@@ -258,8 +262,17 @@ class Model:
         return (layer + 1) % experts.every == 0
 
     @property
+    def all_layers(self) -> int:
+        return self.layers + self.mtp_layers
+
+    @property
     def expert_layers(self) -> int:
-        return sum(map(self.has_experts, range(self.layers))) if self.experts else 0
+        return sum(map(self.has_experts, range(self.all_layers))) if self.experts else 0
+
+    @property
+    def heads_of_loss(self) -> int:
+        """Return how often the logits are computed: for the next token and each further one."""
+        return 1 + self.mtp_layers
 
     def padded_vocabulary(self, tensor: int = 1) -> int:
         """Return the rows of the embedding: rounded up so that each tensor rank holds a whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from course_lib.plan.checks import PlanError, expect, flag, whole_number
 from course_lib.plan.shapes.layout import Layout
@@ -52,6 +53,7 @@ def _mlp(model: Model, ffn: int) -> int:
     return (hidden + bias) * columns + ffn * hidden + bias * hidden
 
 
+@lru_cache(maxsize=4096)
 def layer(model: Model, tensor: int = 1) -> Parameters:
     """Count one transformer layer without experts on one tensor rank: norms and the bias of a
     row-parallel matrix are whole on every rank."""
@@ -66,6 +68,12 @@ def layer(model: Model, tensor: int = 1) -> Parameters:
         mlp=_mlp(model, model.dense_ffn // tensor),
         norms=2 * _norm(model) + ranks,
     )
+
+
+def _mtp(model: Model, tensor: int = 1) -> tuple[int, int]:
+    """Count what predictions of further tokens have beside their layers: the matrices that join a
+    hidden state with the next token's embedding, and three norms each."""
+    return model.mtp_layers * 2 * model.hidden**2 // tensor, model.mtp_layers * 3 * _norm(model)
 
 
 def expert_layer(model: Model, layout: Layout, held: int = 0) -> Parameters:
@@ -116,11 +124,12 @@ def parameters(model: Model, padded: bool = False, tensor: int = 1) -> Parameter
 def _whole(model: Model, padded: Model, held: int = 0) -> Parameters:
     routed, untied = model.expert_layers, model.patches is not None or not model.tied
     one, other = layer(model), expert_layer(model, Layout(), held)
+    joined, mtp_norms = _mtp(model)
     return Parameters(
         embedding=embedding(padded),
-        attention=one.attention * model.layers,
-        mlp=one.mlp * (model.layers - routed) + other.mlp * routed,
-        norms=one.norms * model.layers + _norm(model),
+        attention=one.attention * model.all_layers,
+        mlp=one.mlp * (model.all_layers - routed) + other.mlp * routed + joined,
+        norms=one.norms * model.all_layers + _norm(model) + mtp_norms,
         head=head(padded) if untied else 0,
         experts=other.experts * routed,
     )
@@ -137,7 +146,7 @@ def active_parameters(model: Model) -> int:
 
 def on_rank(model: Model, layout: Layout, stage: int) -> Parameters:
     """Count the parameters of one rank of a pipeline stage before sharding over data ranks. With a
-    pipeline, the last stage has a copy of a tied embedding."""
+    pipeline, the last stage has a copy of an embedding that is tied, or that MTP layers need."""
     expect(Model, "model", model, 'plan.preset("13b")')
     stages = expect(Layout, "layout", layout, "plan.Layout(data=4)").pipeline
     if whole_number("stage", stage, 0) >= stages:
@@ -155,11 +164,13 @@ def on_rank(model: Model, layout: Layout, stage: int) -> Parameters:
     one, other = layer(model, layout.tensor), expert_layer(model, layout)
     is_first, is_last = stage == 0, stage == last
     own_head = is_last and (not model.tied or model.patches is not None or not is_first)
+    copied = is_last and model.mtp_layers and not model.tied
+    joined, mtp_norms = _mtp(model, layout.tensor) if is_last else (0, 0)
     return Parameters(
-        embedding=embedding(model, layout.tensor) if is_first else 0,
+        embedding=embedding(model, layout.tensor) if is_first or copied else 0,
         attention=one.attention * layers,
-        mlp=one.mlp * (layers - routed) + other.mlp * routed,
-        norms=one.norms * layers + (_norm(model) if is_last else 0),
+        mlp=one.mlp * (layers - routed) + other.mlp * routed + joined,
+        norms=one.norms * layers + (_norm(model) if is_last else 0) + mtp_norms,
         head=head(model, layout.tensor) if own_head else 0,
         experts=other.experts * routed,
     )

@@ -81,7 +81,7 @@ PRESETS: dict[str, Model] = {
             "deepseek-v3",
             (61, 7168, 128, 128, 2048),
             129280,
-            Experts(256, 8, shared=1, dense_layers=3, dense_ffn=18432),
+            Experts(256, 8, 1, dense_layers=3, dense_ffn=18432, groups=8, token_groups=4),
             Latent(512, 64, 128, 1536),
         ),
         # Weather: 20 fields of 720 × 1440 points, patches of 8.

@@ -26,16 +26,21 @@ def expert_layers_of_stages(model: Model, layout: Layout) -> tuple[int, ...]:
 def _layers(
     model: Model, pipeline: int, virtual: int, stages: str | tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    last, left = -1, model.mtp_layers  # beside the head, which they share
     if stages == "by-cost":
-        each = _by_cost(model, pipeline)[0]
+        each, last = _by_cost(model, pipeline)
     elif isinstance(stages, tuple):
         each = stages
     elif stages == "ends-count":
         whole = _even(model.layers + 2, pipeline * virtual)
         each = (max(0, whole[0] - 1), *whole[1:-1], max(0, whole[-1] - 1))
+    elif stages == "nearly-even":
+        each, left = _even(model.all_layers, pipeline * virtual), 0
     else:
         each = _even(model.layers, pipeline * virtual)
-    layers = iter(range(model.layers))
+    last %= len(each)
+    each = (*each[:last], each[last] + left, *each[last + 1 :])
+    layers = iter(range(model.all_layers))
     with_experts = [sum(map(model.has_experts, islice(layers, count))) for count in each]
     ranks = range(pipeline)
     return (

@@ -87,16 +87,20 @@ def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
     return ring_latency_s(cluster, group) + share * size_bytes / bytes_per_s(cluster, group)
 
 
-def exchange_s(cluster: Cluster, group: Group, token_bytes: float, copies: int) -> float:
+def exchange_s(
+    cluster: Cluster, group: Group, token_bytes: float, copies: int, node_share: float = 1.0
+) -> float:
     """Return the seconds in which each rank sends `copies` of its tokens to ranks chosen evenly. A
-    token crosses to another node once, and the copies are made there. Bytes for other nodes cross
-    each device's own share of the network, in turn with the rest."""
+    token crosses to another node once, and the copies are made there; `node_share` limits the
+    nodes that one token reaches. Bytes for other nodes cross each device's own share of the
+    network, in turn with the rest."""
     if group.size == 1:
         return 0.0
     inside = copies * (group.per_node - 1) / group.per_node
     seconds = inside * token_bytes / bytes_per_s(cluster, Group(group.per_node, group.per_node))
     if group.nodes > 1:
-        reached = (group.nodes - 1) * (1 - (1 - 1 / group.nodes) ** copies)
+        nodes = ceil(group.nodes * node_share)
+        reached = nodes * (1 - (1 - 1 / nodes) ** copies) * (1 - 1 / group.nodes)
         one_each = Group(group.nodes, 1, group.reach)
         seconds += reached * token_bytes / bytes_per_s(cluster, one_each)
     return gather_turns_s(cluster, group) + _step_s(cluster, group) + seconds

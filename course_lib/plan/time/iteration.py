@@ -36,6 +36,7 @@ from course_lib.plan.time.layer import (
     Setting,
     expert_layer_passes,
     head_passes,
+    joining_passes,
     layer_passes,
     setting,
 )
@@ -94,21 +95,23 @@ def _stages(
             head_passes(s),
             False,
             parameter_counts.head(model, tensor),
-            [int(rank == last) for rank in range(layout.pipeline)],
+            [model.heads_of_loss * (rank == last) for rank in range(layout.pipeline)],
+        ),
+        (
+            joining_passes(s),
+            False,
+            0,
+            [model.mtp_layers * (rank == last) for rank in range(layout.pipeline)],
         ),
     )
     costs = []
+    seconds = [0.0] * layout.pipeline
     for (forward, backward), is_layer, held, each in blocks:
         again = _recompute(forward, model, layout, stack) if is_layer else 0.0
         adding = memory_s(s.cluster.device, held * stack.accumulated_bytes)
         costs.append(((forward, backward), again, adding, each))
-    seconds = [
-        sum(
-            each[rank] * (passes[0].total + passes[1].total + again + adding)
-            for passes, again, adding, each in costs
-        )
-        for rank in range(layout.pipeline)
-    ]
+        whole = forward.total + backward.total + again + adding
+        seconds = [so_far + count * whole for so_far, count in zip(seconds, each, strict=True)]
     busiest = seconds.index(max(seconds))
     for passes, again, adding, each in costs:
         times = each[busiest] * layout.micro_batches
@@ -203,7 +206,7 @@ def _data(
     gather = sum(all_gather_s(cluster, ranks, float(held * element)) for ranks, held in shared)
     if layout.zero == 3:
         # Each micro-batch gathers weights for each pass, and scatters gradients once.
-        pieces = model.layers // layout.pipeline + 1
+        pieces = model.all_layers // layout.pipeline + 1
         host = 3 * pieces * stack.host_sharded_ms / 1e3
         waits = 2 * gather_turns_s(cluster, group) + reduce_turns_s(cluster, group)
         if not cluster.processors:  # the host time of a processor includes the latency

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from course_lib.plan.code_bases import Stack
 from course_lib.plan.hardware import efficiency as c
@@ -90,10 +90,15 @@ class Setting:
         return 1.0 if self.cluster.processors else c.LAUNCH_SHARPNESS
 
 
+# Checked once for all layouts of a search that have the same layers.
+_reduced = lru_cache(maxsize=65536)(Layout)
+_one_node = lru_cache(maxsize=64)(partial(Cluster.but, nodes=1))
+
+
 def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Setting:
     """Return the layout reduced to the values that affect a single layer."""
     crosses = layout.pipeline > 1 and layout.devices > cluster.devices_per_node
-    reduced = Layout(
+    reduced = _reduced(
         tensor=layout.tensor,
         context=layout.context,
         pipeline=2 if crosses else 1,
@@ -106,7 +111,7 @@ def setting(model: Model, layout: Layout, cluster: Cluster, stack: Stack) -> Set
         expert=layout.expert,
         expert_tensor=layout.expert_tensor,
     )
-    return Setting(model, reduced, cluster.but(nodes=1), stack)
+    return Setting(model, reduced, _one_node(cluster), stack)
 
 
 # Seconds of forward and of backward.
@@ -253,7 +258,8 @@ def _experts(s: Setting, experts: Experts) -> Block:
     per_node = max(1, cluster.devices_per_node // split)
     group = Group(layout.expert, min(layout.expert, per_node))
     token_bytes = s.own_tokens * model.hidden * s.element_bytes
-    crossed = 2 * exchange_s(cluster, group, token_bytes, experts.per_token)
+    share = experts.group_share
+    crossed = 2 * exchange_s(cluster, group, token_bytes, experts.per_token, share)
     if split > 1:
         slices = Group(split, min(split, cluster.devices_per_node))
         crossed += 2 * all_gather_s(cluster, slices, sent)
@@ -350,6 +356,13 @@ def _passes(s: Setting, block: Block) -> tuple[Pass, Pass]:
         return Pass(products[i], attention[i], memory[i], *sent, host[i], s.sharpness)
 
     return one(0), one(1)
+
+
+def joining_passes(s: Setting) -> tuple[Pass, Pass]:
+    """Return the passes that join a hidden state with the next token's embedding (MTP)."""
+    columns = max(1, s.model.hidden // s.layout.tensor)
+    products = _products(s, ((2 * s.model.hidden, columns),), s.layout.precision)
+    return Pass(matmul=products[0]), Pass(matmul=products[1])
 
 
 @lru_cache(maxsize=65536)

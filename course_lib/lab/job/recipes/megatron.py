@@ -45,10 +45,13 @@ def flags_for(flags: Mapping[str, Any], layout: Layout, vocabulary: int) -> dict
 def planned_flags(layout: Layout, shape: Model) -> dict[str, Any]:
     """Return the flags of a planned layout that the course's program does not have."""
     flags: dict[str, Any] = {"use_flash_attn": layout.flash}
+    flags["mtp_num_layers"] = shape.mtp_layers or None
     if layout.precision in LINEAR_PRECISIONS:
         flags |= {"bf16": True} | NARROW[layout.precision]
     if shape.experts:
         flags |= {"moe_grouped_gemm": True, "moe_token_dispatcher_type": "alltoall"}
+        limit, groups = shape.experts.token_groups or None, shape.experts.groups
+        flags |= {"moe_router_group_topk": limit, "moe_router_num_groups": limit and groups}
     if layout.stages == "ends-count":
         flags["account_for_embedding_in_pipeline_split"] = True
         flags["account_for_loss_in_pipeline_split"] = True
@@ -61,33 +64,29 @@ def planned_flags(layout: Layout, shape: Model) -> dict[str, Any]:
 
 
 def _stages_text(layout: Layout, shape: Model) -> str:
-    """Return the stages as Megatron-LM writes them: embedding, layers and loss, such as
-    "Ettt|ttt|ttL"."""
+    """Return the stages as Megatron-LM writes them: embedding, layers, MTP layers and loss, such as
+    "Ettt|ttt|ttmL"."""
+    further = shape.mtp_layers  # a list of the user does not count them
     layers = layout.stages if isinstance(layout.stages, tuple) else layers_of_stages(shape, layout)
-    return f"E{'|'.join('t' * count for count in layers)}L"
+    text = "|".join("t" * count for count in layers)
+    text = text[: len(text) - further] if sum(layers) > shape.layers else text
+    return f"E{text}{'m' * further}L"
 
 
 def _refused(flags: Mapping[str, Any], layout: Layout) -> list[str]:
     """Return problems that no further flag could solve, each with a solution."""
     found = []
     if layout.zero == 3 and not flags.get("untie_embeddings_and_output_weights"):
-        found.append(
-            _(
-                "zero 3 with an output matrix that is also the token embedding; give "
-                "untie_embeddings_and_output_weights=True, or use zero 1"
-            )
-        )
+        text = _("zero 3 with an output matrix that is also the token embedding; give "
+                 "untie_embeddings_and_output_weights=True, or use zero 1")  # fmt: skip
+        found.append(text)
     if layout.zero == 3 and layout.precision == "fp16":
         found.append(_('zero 3 in fp16; use precision="bf16" or zero 1'))
     given = [flag_of(name) for name, value in flags.items() if value not in (None, False)]
     if strange := [flag for flag in given if flag in known_flags()["ours"]]:
-        found.append(
-            _(
-                "{strange}, which is a flag of the course's program only; leave it out "
-                "or use the course's program",
-                strange=", ".join(strange),
-            )
-        )
+        text = _("{strange}, which is a flag of the course's program only; leave it out "
+                 "or use the course's program", strange=", ".join(strange))  # fmt: skip
+        found.append(text)
     return found
 
 
