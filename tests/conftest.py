@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -138,6 +140,25 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """`once("book", make)` is a folder that `make(folder)` fills, once for all workers."""
+    top = tmp_path_factory.getbasetemp()
+    top = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        with (top / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (top / f"{name}.made").exists():
+                shutil.rmtree(top / name, ignore_errors=True)  # of a try that failed
+                (top / name).mkdir()
+                make(top / name)
+                (top / f"{name}.made").touch()
+        return top / name
+
+    return folder
 
 
 CHROMIUM_FLAGS = [

@@ -110,11 +110,23 @@ class Box:
         lines = self.run("sacct", "-n", "-P", "-X", "-j", job, "-o", "State").stdout.split()
         return lines[0] if lines else ""
 
+    def _state_files(self) -> list[tuple[str, int]]:
+        found = self.home.glob("state.sqlite*")
+        return sorted((file.name, file.stat().st_mtime_ns) for file in found if file.exists())
+
     def wait(self, job: str) -> str:
         """Return the final state of a job, after the queue no longer shows it as running or
         completing."""
 
+        asked = None
+
         def over() -> str:
+            """Ask the commands, which take longer than the look at a file, if the state file has
+            changed, and each second: a supervisor that was killed is noticed by a command."""
+            nonlocal asked
+            if asked == (now := (self._state_files(), int(time.monotonic()))):
+                return ""
+            asked = now
             queued = self.run("squeue", "-h", "-j", job, "-o", "%T", check=False).stdout.strip()
             state = self.state(job)
             return state if state in ENDED and queued not in ("RUNNING", "COMPLETING") else ""

@@ -21,8 +21,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lab" / "tensorboard")]
 from board import jupyter  # noqa: E402
 from lab_page import LabPage, write_settings  # noqa: E402
-from test_book import README, sphinx  # noqa: E402, F401
-from test_slides import reveal  # noqa: E402, F401
+from test_book import README  # noqa: E402
 
 from course_lib.classroom import page as class_page  # noqa: E402
 from course_lib.classroom.roster import Member, Roster  # noqa: E402
@@ -30,7 +29,6 @@ from course_lib.classroom.snapshot import Exercise, Snapshot  # noqa: E402
 from course_lib.publish.book import site as book_site  # noqa: E402
 from course_lib.publish.book.page import Links  # noqa: E402
 from course_lib.publish.executed import executed_in  # noqa: E402
-from course_lib.publish.slides import site as slides_site  # noqa: E402
 from course_lib.show.style import DARK_FILTER  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -147,9 +145,8 @@ def test_style_sheets_turn_pictures_round_as_the_colours_expect(repository):
 
 
 @pytest.fixture(scope="module")
-def pages(sphinx, outputs, repository, tmp_path_factory):  # noqa: F811
+def pages(whole_book, outputs, repository, tmp_path_factory):
     """All lessons without results, and a lesson with the outputs from JupyterLab."""
-    whole = book_site.write(None, tmp_path_factory.mktemp("book") / "book", Links())
     clone = tmp_path_factory.mktemp("clone")
     (clone / "lessons").mkdir()
     (clone / "images").symlink_to(repository / "images")
@@ -163,7 +160,7 @@ def pages(sphinx, outputs, repository, tmp_path_factory):  # noqa: F811
     shutil.copy(outputs.file, executed_in(clone) / "00_first.ipynb")
     ran = book_site.write(clone, clone / "out", Links(), clone)
     assert ran.ran == ["00_first"]
-    without = sorted(whole.folder.glob("*.html"))
+    without = sorted((whole_book / "made" / "book").glob("*.html"))
     every = 1 if os.environ.get("COURSE_TEST_ALL") else 3
     return [ran.folder / "00_first.html", *without[::every]]
 
@@ -180,10 +177,9 @@ def test_pages_of_the_book(pages, window, findings, scheme):
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def test_one_slide_of_each_kind(reveal, window, findings, tmp_path):  # noqa: F811
-    made = slides_site.write(None, tmp_path / "slides")
+def test_one_slide_of_each_kind(whole_slides, window, findings):
     page, found = window("light", offline=True), {}
-    for file in sorted(made.folder.glob("*.html")):
+    for file in sorted(whole_slides.glob("*.html")):
         page.goto(file.as_uri())
         if file.stem == "index":
             found[file.stem] = findings(page)

@@ -89,20 +89,6 @@ CODE = "\n".join(f"def f{n}(x): return {'x + ' * 20}{n}" for n in range(28))
 CELLS = "".join(f"<tr>{'<td>1234.5 MiB</td>' * 8}</tr>" for _ in range(8))
 
 
-@pytest.fixture(scope="session")
-def reveal(lacking):
-    if not (site.REVEAL / "dist" / "reveal.js").is_file():
-        lacking("reveal.js is not installed (bash deploy/slides/setup.sh)")
-
-
-@pytest.fixture(scope="module")
-def without_results(reveal, tmp_path_factory):
-    """All lessons of the course, none of which was run."""
-    made = site.write(None, tmp_path_factory.mktemp("unrun") / "slides")
-    assert len(made.slides) == 4
-    return made
-
-
 @pytest.fixture(scope="module")
 def in_korean(reveal, tmp_path_factory):
     made = site.write(None, tmp_path_factory.mktemp("korean") / "slides", language="ko")
@@ -169,8 +155,8 @@ def go_to(page, name):
 @pytest.mark.many(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("part", range(1, 5))
-def test_nothing_sticks_out_of_any_slide_of_the_course(open_deck, without_results, part, shape):
-    page = open_deck(without_results.folder / f"part{part}.html", shape)
+def test_nothing_sticks_out_of_any_slide_of_the_course(open_deck, whole_slides, part, shape):
+    page = open_deck(whole_slides / f"part{part}.html", shape)
     assert page.evaluate(MEASURE) == []
 
 
@@ -235,15 +221,15 @@ def test_the_pdf_has_a_page_for_every_step_of_every_slide(need, deck):
 
 
 @pytest.mark.parametrize("part", range(1, 5))
-def test_printed_slides_are_laid_out_as_on_the_screen(open_deck, without_results, part):
-    page = open_deck(without_results.folder / f"part{part}.html", "16:9", "?print-pdf")
+def test_printed_slides_are_laid_out_as_on_the_screen(open_deck, whole_slides, part):
+    page = open_deck(whole_slides / f"part{part}.html", "16:9", "?print-pdf")
     page.wait_for_selector(".pdf-page section")
     page.wait_for_timeout(500)
     assert page.evaluate(MEASURE_PRINTED) == []
 
 
-def test_links_hold_and_nothing_is_loaded_from_the_web(without_results):
-    assert check.broken_links(without_results.folder) == []
-    index = (without_results.folder / "index.html").read_text()
+def test_links_hold_and_nothing_is_loaded_from_the_web(whole_slides):
+    assert check.broken_links(whole_slides) == []
+    index = (whole_slides / "index.html").read_text()
     assert "FIVE DAYS" in index
     assert "part4.html" in index

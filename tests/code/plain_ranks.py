@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
+
+from forked_programs import Forked
 
 
 def plain_ranks(*words, size):
@@ -15,18 +15,13 @@ def plain_ranks(*words, size):
         port = free.getsockname()[1]
     place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     ranks = [
-        subprocess.Popen(
-            [sys.executable, *map(str, words)],
-            env={**place, "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        Forked(
+            *words,
+            environment={
+                **place, "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank)
+            },
         )
         for rank in range(size)
     ]  # fmt: skip
-    text = ""
-    try:
-        for rank in ranks:
-            text += rank.communicate(timeout=120)[0]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    return [rank.returncode for rank in ranks], text
+    ends = [rank.end() for rank in ranks]
+    return [code for code, _ in ends], "".join(text for _, text in ends)

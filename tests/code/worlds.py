@@ -16,9 +16,6 @@ from typing import Any
 
 LONGEST_SECONDS = 240
 ROOT = Path(__file__).resolve().parents[2]
-# What ranks use sooner or later: once for all of them.
-PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.distributed.fsdp",
-             "torch.distributed.checkpoint", "torch.utils.tensorboard"]  # fmt: skip
 # Makes this process a rank of so many, which share the file.
 Join = Callable[[int, int, str], None]
 FOLDERS = [str(ROOT / name) for name in ("code", "tests/code")]
@@ -46,7 +43,6 @@ def serve(
 ) -> None:
     """Run a rank: join the world, then call the received functions until the pipe closes."""
     sys.path[:0] = FOLDERS
-    gc.freeze()  # torch's hundred thousands of objects stay; every collection would visit them
     import torch
 
     faulthandler.register(signal.SIGUSR1, chain=True)
@@ -72,7 +68,7 @@ class World:
         self, size: int, store: Path, keep_groups: bool, join: Join, patience_s: float
     ) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(PRELOADED)
+        context.set_forkserver_preload(["tests.preloaded"])
         self.pipes, self.processes, self.broken = [], [], False
         self.patience_s = patience_s
         for rank in range(size):

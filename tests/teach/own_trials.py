@@ -69,10 +69,7 @@ def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([
-        "torch", "torch.distributed", "torch._dynamo", "torch.distributed.tensor.parallel",
-        "torch.distributed.fsdp", "tabulate",
-    ])  # fmt: skip
+    context.set_forkserver_preload(["tests.preloaded"])
     first = context.Process(target=int)
     first.start()
     first.join()  # the server has imported everything; the limit is for the trial

@@ -7,11 +7,10 @@ import json
 import math
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked_programs import Forked
 
 CODE = Path(__file__).resolve().parents[3] / "code"
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "lazy", "dogs", "while", "rain", "falls"]
@@ -22,12 +21,9 @@ MODEL = (
 
 
 def start(program, *arguments, code=0):
-    done = subprocess.run(
-        [sys.executable, CODE / program, *map(str, arguments)], capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    ended, text = Forked(CODE / program, *arguments).end()
+    assert ended == code, text
+    return text
 
 
 @pytest.fixture(scope="module")
