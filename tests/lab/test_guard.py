@@ -49,7 +49,7 @@ def test_open_jobs_count_with_all_they_may_use_and_ended_ones_with_what_they_use
     with pytest.raises(BudgetError):
         lab.submit(devices())
     lab.set_budget(1.0)
-    assert lab.submit(shell.recipe("no devices", "true")).job_id, "it costs nothing"
+    assert lab.submit(shell.recipe("no-devices", "true")).job_id, "it costs nothing"
     run.cancel()
     run.wait(PATIENCE_S)
     lab.set_budget(3.0)
