@@ -168,7 +168,7 @@ zero, error = found["zero (%)"], found["error (%)"]
 for recipe, guessed in zero_of.items():
     guessed.compare(zero["channel", 2**30, recipe])
 recipes = ["int8", "tensorwise", "rowwise", "blockwise", "mxfp8"]
-found.unstack("recipe").reindex(columns=recipes, level=1).round(1)
+found.unstack("recipe").reindex(columns=recipes, level=1).round(1).T
 
 # %% id="scales-claim" tags=["claim"]
 claim(

@@ -62,13 +62,8 @@ def _make(place: Path, given: argparse.Namespace) -> int:
     members = [name for name in (given.members or "").split(",") if name]
     made = folder.make(place, given.group, members if given.members is not None else None)
     opening.make(place)
-    print(
-        _(
-            "{place}: learners may share there, and {words} can read it",
-            place=place,
-            words=made.words,
-        )
-    )
+    who = made.words
+    print(_("{place}: learners may share there, and {words} can read it", place=place, words=who))
     print(_("now set {setting} to this folder for the whole class", setting=SETTING))
     return 0
 

@@ -34,13 +34,10 @@ def place() -> Path | None:
         return None
     path = Path(chosen)
     if not path.is_absolute():
-        raise LabError(
-            _(
-                "{setting}={chosen!r} is not an absolute path; it must begin with /",
-                setting=SETTING,
-                chosen=chosen,
-            )
-        )
+        raise LabError(_(
+            "{setting}={chosen!r} is not an absolute path; it must begin with /",
+            setting=SETTING, chosen=chosen,
+        ))  # fmt: skip
     return path
 
 
@@ -119,14 +116,11 @@ def make(folder: Path, group: str, members: list[str] | None = None) -> Readers:
         folder.chmod(MODE)  # after chown, which clears the setgid bit
     there = folder.stat()
     if problem := problem_of(there):
-        raise LabError(
-            _(
-                "{folder} {problem}, and its file system does not allow a change; use a "
-                "different folder",
-                folder=folder,
-                problem=problem,
-            )
-        )
+        raise LabError(_(
+            "{folder} {problem}, and its file system does not allow a change; use a "
+            "different folder",
+            folder=folder, problem=problem,
+        ))  # fmt: skip
     return Readers(there.st_uid, there.st_gid)
 
 

@@ -79,12 +79,8 @@ def _links(lessons: Sequence[str], asked: Mapping[str, str]) -> str:
     """Return the links to the other pages. The first one stops the page from reloading itself."""
     here = {name: value for name, value in asked.items() if name != "still"}
     still = {"still": "1"} if "still" in asked else {}
-    change = (
-        (_("update every 10 seconds"), here)
-        if still
-        else (_("stop updating"), {**here, "still": "1"})
-    )
-    pages = [change, (_("the class"), still)]
+    go_on, stop = (_("update every 10 seconds"), here), (_("stop updating"), {**here, "still": "1"})
+    pages = [go_on if still else stop, (_("the class"), still)]
     pages += [(_("guesses in {lesson}", lesson=one), {"guesses": one, **still}) for one in lessons]
     return "\n".join(_link(*page) for page in pages)
 

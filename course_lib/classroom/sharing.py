@@ -11,12 +11,13 @@ import contextlib
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from course_lib.classroom import folder, snapshot
+from course_lib.classroom import folder, snapshot, tables
 from course_lib.classroom.folder import SETTING
 from course_lib.classroom.snapshot import FORMAT, Snapshot
 from course_lib.lab.errors import LabError
@@ -33,7 +34,7 @@ from course_lib.mistakes.arguments import explained
 from course_lib.publish.building.source import number_of
 from course_lib.shipped import SHIPPED
 from course_lib.teach import jsonl
-from course_lib.words import _
+from course_lib.words import _, label
 
 NOTE = Path(".course") / "share_progress.json"
 # The administrator sets it to "yes" for a class that has agreed to share progress.
@@ -65,8 +66,26 @@ def share_progress(agree: bool | None = None, details: bool = False) -> None:
         _refresh(workspace, place, details)
     print(_standing(workspace, place))
     if place is not None and (agreed := agreement(workspace, place)):
-        seen = snapshot.of(workspace.folder, details=agreed.details).encoded().decode()
-        print(f"{_('what they see')}: {seen}")
+        seen = snapshot.of(workspace.folder, details=agreed.details)
+        print(f"{_('what they see')}:", *_sentences(seen), sep="\n  ")
+
+
+def _sentences(seen: Snapshot) -> Iterator[str]:
+    """Yield what instructors see, with one line for each exercise and each guess."""
+    lesson = seen.lesson or "-"
+    yield _("lesson {lesson}, when you last worked, and if you ask for help", lesson=lesson)
+    for name, one in sorted(seen.exercises.items()):
+        is_solved = _("solved") if one.is_solved else _("not solved")
+        hint = _("; last hint: {hint}", hint=one.hint) if one.hint else ""
+        yield _(
+            "exercise {name}: {is_solved}, tries: {tries}{hint}",
+            name=name, is_solved=is_solved, tries=one.tries, hint=hint,
+        )  # fmt: skip
+    named = _("guess, with your name") if seen.details else _("guess, without your name")
+    for question, made in seen.guesses.items():
+        yield f"{named}: {label(question)}: {tables.said(made.guess, made.unit)}"
+    if seen.details:
+        yield _("the exercise, the time and the hint of each try")
 
 
 @explained("help_me")

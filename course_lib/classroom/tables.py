@@ -78,20 +78,16 @@ def _learner_row(member: Member, now_unix_s: float) -> dict[str, Any]:
     solved = {name for name, one in shared.exercises.items() if one.is_solved}
     exercise = shared.exercises.get(shared.stuck_on, Exercise())
     stuck, asking = stuck_minutes(shared, now_unix_s), help_minutes(shared, now_unix_s)
+    asks = _("for {minutes:.0f} min {exercise}", minutes=asking, exercise=shared.stuck_on).strip()
+    waits = _("{minutes:.0f} min on {exercise}", minutes=stuck, exercise=shared.stuck_on)
     return {
         "learner": member.account,
-        "asks for help": _(
-            "for {minutes:.0f} min {exercise}", minutes=asking, exercise=shared.stuck_on
-        ).strip()
-        if asking
-        else "",
+        "asks for help": asks if asking else "",
         "lesson": shared.lesson or "-",
         "solved": len(solved),
         "here": f"{len(solved & here)}/{len(here)}" if here else "-",
         "tries": sum(one.tries for one in shared.exercises.values()),
-        "stuck": _("{minutes:.0f} min on {exercise}", minutes=stuck, exercise=shared.stuck_on)
-        if stuck >= 1
-        else "",
+        "stuck": waits if stuck >= 1 else "",
         "last hint": exercise.hint,
         "seen": _ago(shared.active_unix_s, now_unix_s),
         "is_marked": stuck > STUCK_MINUTES or asking > 0,
@@ -179,8 +175,8 @@ def _bars(made: Sequence[tuple[Guess, str]]) -> list[dict[str, Any]]:
         names.setdefault(group(one.guess), []).append(name)
     return [
         {
-            "guess": _said(value, unit), "learners": len(names[value]),
-            "measured": _said(measured, unit) if value == at else "",
+            "guess": said(value, unit), "learners": len(names[value]),
+            "measured": said(measured, unit) if value == at else "",
             "names": ", ".join(filter(None, names[value])), "is_marked": value == at,
         }
         for value in sorted(names, key=_order)
@@ -191,7 +187,7 @@ def _order(value: float | str) -> tuple[bool, float | str]:
     return isinstance(value, str), value
 
 
-def _said(value: float | str | None, unit: str) -> str:
+def said(value: float | str | None, unit: str) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:.4g} {unit}".strip()

@@ -75,6 +75,24 @@ def test_it_tells_lesson_exercises_tries_hints_times_and_nothing_else(classroom,
     assert str(ada.workspace) not in json.dumps(found)
 
 
+def test_learners_read_in_sentences_what_instructors_see_of_them(classroom, ada, capfd):
+    ada.tries("00.1", 9, "the run used 2 nodes")
+    ada.tries("00.2", 8)
+    ada.guesses("00: a time", 3, 4.5, "ms")
+    ada.shares()
+    assert capfd.readouterr().out.partition("what they see:\n")[2].splitlines() == [
+        "  lesson 00, when you last worked, and if you ask for help",
+        "  exercise 00.1: not solved, tries: 1; last hint: the run used 2 nodes",
+        "  exercise 00.2: solved, tries: 1",
+        "  guess, without your name: 00: a time: 3 ms",
+    ]
+    assert ada.does(lambda: share_progress(True, details=True)) == ""
+    assert capfd.readouterr().out.splitlines()[-2:] == [
+        "  guess, with your name: 00: a time: 3 ms",
+        "  the exercise, the time and the hint of each try",
+    ]
+
+
 def test_an_agreement_that_is_withdrawn_removes_the_file(classroom, ada):
     ada.shares()
     assert ada.does(lambda: share_progress(False)) == ""

@@ -23,6 +23,7 @@ cat /dev/zero > "$COURSE_WORKSPACE/filler" 2>/dev/null
 course "$1" runs; echo "runs $?"
 course "$1" log one; echo "log $?"
 course "$1" submit "${COURSE_WORKSPACE%/*}/two.sbatch"; echo "submit $?"
+ls -A "$COURSE_WORKSPACE/runs" | grep -v ^one; echo "left $?"
 rm "$COURSE_WORKSPACE/filler"
 course "$1" submit --watch "${COURSE_WORKSPACE%/*}/two.sbatch"; echo "again $?"
 """
@@ -37,7 +38,7 @@ def test_commands_say_that_the_disk_of_the_workspace_is_full(cluster, tmp_path, 
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
-    for line in ("runs 0", "printed before\nlog 0", "submit 2", "again 0"):
+    for line in ("runs 0", "printed before\nlog 0", "submit 2\nleft 1", "again 0"):
         assert line in done.stdout, said
     assert f"the disk of {folder}" in said
     assert "Traceback" not in said

@@ -27,6 +27,12 @@ def test_the_cost_is_said_before_anything_is_submitted(lab, capsys):
     assert "submitted" in lines[1]
 
 
+def test_a_job_without_devices_is_not_said_to_use_any(lab, capsys):
+    lab._quiet = False
+    lab.submit(shell.recipe("hello", "true", time_limit_minutes=5))
+    assert capsys.readouterr().out.splitlines()[0] == "hello: no devices, at most 5 min"
+
+
 def test_a_run_over_the_budget_is_refused_with_what_would_fit(lab):
     lab.set_budget(1.0)
     with pytest.raises(BudgetError, match=r"2\.00 device-hours.*at most 15 minutes"):
@@ -42,8 +48,11 @@ def test_open_jobs_count_with_all_they_may_use_and_ended_ones_with_what_they_use
     assert lab.budget.reserved == pytest.approx(2.0)
     with pytest.raises(BudgetError):
         lab.submit(devices())
+    lab.set_budget(1.0)
+    assert lab.submit(shell.recipe("no-devices", "true")).job_id, "it costs nothing"
     run.cancel()
     run.wait(PATIENCE_S)
+    lab.set_budget(3.0)
     assert lab.budget.reserved == 0
     assert lab.budget.left > 2.9
     lab.submit(devices()).wait(PATIENCE_S)

@@ -179,8 +179,9 @@ def ensure_dispatcher() -> None:
     try:
         if _is_absent():
             _start_dispatcher()
-    except OSError:
-        return
+    except OSError as error:
+        cure = store.cure(os.path.join(settings.state_home(), LOCK))
+        store.tell(f"box: no dispatcher can start waiting jobs: {error}. {cure}.")
 
 
 def _is_absent() -> bool:

@@ -54,14 +54,9 @@ def _compile(path: str, nodes: str, place: int) -> bool:
     made = f"{path}.{os.getpid()}"
     names = [f'-DNODES="{nodes}"', f"-DNETWORK={place}U", f"-DADDRESSES={ADDRESSES}U"]
     names.append(f'-DCALLS="{path.removesuffix("so")}calls"')
-    options = ["-shared", "-fPIC", "-O2", *names, "-o", made]
+    command = [compiler, "-shared", "-fPIC", "-O2", *names, "-o", made, SOURCE, "-ldl"]
     try:
-        subprocess.run(
-            [compiler, *options, SOURCE, "-ldl"],
-            capture_output=True,
-            timeout=COMPILING_S,
-            check=True,
-        )
+        subprocess.run(command, capture_output=True, timeout=COMPILING_S, check=True)
         os.replace(made, path)
     except (OSError, subprocess.SubprocessError):
         return False

@@ -207,14 +207,8 @@ def record_dead_supervisor(seen: Job) -> bool:
             if job.requeue_asked:
                 queue_again(db, job)
                 return True
-            store.change(
-                db,
-                job_id,
-                state=NODE_FAIL,
-                reason=REASONS[NODE_FAIL],
-                end_s=time.time(),
-                completing=0,
-            )
+            failed = {"state": NODE_FAIL, "reason": REASONS[NODE_FAIL], "completing": 0}
+            store.change(db, job_id, **failed, end_s=time.time())
         else:
             store.change(db, job_id, completing=0)
         _end_open_steps(db, job_id, CANCELLED)

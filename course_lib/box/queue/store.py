@@ -203,15 +203,23 @@ def explain(error: StateError) -> str:
             f"another process has held {path()} for {BUSY_S:.0f} s. Wait, or end this process"
             f" (`fuser {path()}` names it)"
         )
+    return f"the box cannot use its state file: {error}. {cure(lock_path())}"
+
+
+def cure(*more: str) -> str:
+    """Return what to do about a file that cannot be written, or about a folder in its place."""
+    for file in (path(), f"{path()}-wal", f"{path()}-shm", *more):
+        if os.path.isdir(file):
+            return f"Remove the folder {file}, which is in the place of a file"
+        if os.path.exists(file) and not os.access(file, os.R_OK | os.W_OK):
+            return f"`chmod u+rw {file}` makes that file writable again"
     return (
-        f"the box cannot use its state file: {error}. If you cannot write there, name another"
-        f" folder with COURSE_BOX_HOME. If no job of yours runs, you may remove {home}"
+        "If you cannot write there, name another folder with COURSE_BOX_HOME. If no job of yours"
+        f" runs, you may remove {settings.state_home()}"
     )
 
 
 def is_full(error: StateError) -> bool:
-    if isinstance(error, NotOurs):
-        return False
     if "is full" in str(error) or "No space left" in str(error):
         return True
     try:

@@ -105,11 +105,15 @@ def recipe_toml(recipe: Recipe, site: Site) -> str:
 def _prepare(jobs: Jobs, record: Record, wanted: Submission) -> None:
     """Write all files of the run to a temporary folder, renamed when the job number is known."""
     paths = RunPaths(_prepared(jobs, record))
-    write_atomically(paths.recipe, recipe_toml(wanted.recipe, wanted.site))
-    write_atomically(paths.script, wanted.script.text)
-    for name, content in wanted.files.items():
-        write_bytes_atomically(paths.program / name, content)
-    jobs.registry.save(record)
+    try:
+        write_atomically(paths.recipe, recipe_toml(wanted.recipe, wanted.site))
+        write_atomically(paths.script, wanted.script.text)
+        for name, content in wanted.files.items():
+            write_bytes_atomically(paths.program / name, content)
+        jobs.registry.save(record)
+    except BaseException:  # such as a full disk
+        _drop(jobs, record)
+        raise
 
 
 def _prepared(jobs: Jobs, record: Record) -> Path:

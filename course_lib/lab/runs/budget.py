@@ -38,16 +38,12 @@ class Budget:
         )
         if self.limit is None:
             return _("{spent}; no limit set", spent=spent)
-        return _(
-            "{spent}; {left:.2f} left of {limit:.2f}",
-            spent=spent,
-            left=max(self.left, 0),
-            limit=self.limit,
-        )
+        return _("{spent}; {left:.2f} left of {limit:.2f}",
+                 spent=spent, left=max(self.left, 0), limit=self.limit)  # fmt: skip
 
     def admit(self, recipe: Recipe) -> None:
         """Raise an error if the run could cost more than is left."""
-        if recipe.device_hours <= self.left + 1e-9:
+        if recipe.device_hours <= max(self.left, 0) + 1e-9:
             return
         minutes = int(max(self.left, 0) * 60 / recipe.devices)
         way = (
@@ -90,18 +86,18 @@ def set_limit(workspace: Workspace, device_hours: float | None) -> None:
         return
     hours = real(device_hours)
     if hours is None or hours < 0:
-        raise BudgetError(
-            _(
-                "{device_hours!r} is not a number of device-hours; use a number from "
-                "0, or None to remove the limit",
-                device_hours=device_hours,
-            )
-        )
+        raise BudgetError(_(
+            "{device_hours!r} is not a number of device-hours; use a number from "
+            "0, or None to remove the limit",
+            device_hours=device_hours,
+        ))  # fmt: skip
     write_atomically(path, f"device_hours = {hours}\n")
 
 
 def cost(recipe: Recipe) -> str:
     """Return `at most 4 devices × 10 min = 0.67 device-hours`."""
+    if not recipe.devices:
+        return _("no devices, at most {minutes} min", minutes=recipe.time_limit_minutes)
     return _(
         "at most {devices} device{s} × {minutes} min = {device_hours:.2f} device-hours",
         devices=recipe.devices,
@@ -121,10 +117,7 @@ def _limit(workspace: Workspace) -> float | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BudgetError(
-            _(
-                "{path} does not contain a limit of device-hours; it should hold one "
-                "line such as `device_hours = 20.0`",
-                path=path,
-            )
-        ) from error
+        raise BudgetError(_(
+            "{path} does not contain a limit of device-hours; it should hold one "
+            "line such as `device_hours = 20.0`", path=path,
+        )) from error  # fmt: skip

@@ -76,20 +76,53 @@ def test_an_ordinary_user_gets_separate_nodes_and_stays_who_he_is(user):
     assert {(home / f"mine.{task}").stat().st_uid for task in (0, 1)} == {NOBODY}
 
 
+def folder(path):
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def unwritable(path):
+    path.touch()
+    os.chown(path, NOBODY, NOBODY)
+    path.chmod(0o400)
+
+
 @pytest.mark.parametrize(
-    ("name", "harm"),
+    ("name", "harm", "cure"),
     [
-        ("state.sqlite", lambda path: path.chmod(0o400)),
-        ("", lambda path: path.chmod(0o500)),
-        ("state.sqlite-shm", lambda path: path.mkdir()),
+        ("state.sqlite", unwritable, "`chmod u+rw {}` makes that file writable again"),
+        ("state.sqlite-shm", unwritable, "`chmod u+rw {}` makes that file writable again"),
+        ("state.sqlite-wal", unwritable, "`chmod u+rw {}` makes that file writable again"),
+        ("state.sqlite", folder, "Remove the folder {}"),
+        ("state.sqlite-shm", folder, "Remove the folder {}"),
+        ("state.sqlite-wal", folder, "Remove the folder {}"),
+        ("", lambda path: path.chmod(0o500), "name another folder with COURSE_BOX_HOME"),
     ],
-    ids=["read-only", "read-only folder", "a folder"],
 )
-def test_a_state_file_that_cannot_be_used_is_named_with_the_cure(user, name, harm):
+def test_a_state_file_that_cannot_be_used_is_named_with_the_cure(user, name, harm, cure):
     run, home = user
     run("sbatch", "--hold", "--wrap=true")
     harm(home / "state" / name)
     said = run("sbatch", "--hold", "--wrap=true").stderr
     assert f"cannot use its state file: {home}/state/state.sqlite: " in said
-    assert "name another folder with COURSE_BOX_HOME" in said
+    assert cure.format(home / "state" / name) in said
     (home / "state").chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("harm", "cure"), [(unwritable, "`chmod u+rw {}` makes"), (folder, "Remove the folder {}")]
+)
+def test_jobs_that_cannot_begin_by_themselves_are_told_with_the_cure(user, harm, cure):
+    run, home = user
+    run("sbatch", "--hold", "--wrap=true")
+    lock = home / "state" / "lock"
+    harm(lock)
+    done = run("sbatch", "--begin=now+1", "--output=out", "--wrap=echo begun")
+    assert done.returncode == 0
+    run("sleep", "1")
+    said = run("squeue").stderr
+    assert "no dispatcher can start waiting jobs" in said
+    assert cure.format(lock) in said
+    (lock.rmdir if lock.is_dir() else lock.unlink)()
+    run("bash", "-c", "squeue; until [ -s out ]; do sleep 0.1; done")
+    assert (home / "out").read_text() == "begun\n"
