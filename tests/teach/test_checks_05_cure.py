@@ -16,8 +16,8 @@ from .finished_runs import Finished, hint_of
 from .own_trials import on_four_ranks, program_of, swapped
 
 PLACES = ("reading", "asking", "messages", "dealing")
-NAIVE = program_of("05_profiling", "ex1-own")
-OWN = program_of("05_profiling", "ex2-own")
+FUNCTIONS = dict(zip(PLACES, ("batches", "check_gradients", "add_up", "share"), strict=True))
+OWN = program_of("05_profiling", "ex2-own")  # naive, with the cures beside
 
 
 def function(text, name):
@@ -26,9 +26,15 @@ def function(text, name):
     return text[begin : text.index("\n\n\n", begin)]
 
 
-def naive(*names):
-    """The pairs that put the naive functions of these names into the solution."""
-    return [(function(OWN, name), function(NAIVE, name)) for name in names]
+def other(name, text):
+    """The pair that puts this text in place of a naive function."""
+    return function(OWN, name), text
+
+
+def cured(*places):
+    """The pairs that put the solution's cures of these places in place of the naive functions."""
+    names = [FUNCTIONS[place] for place in places]
+    return [other(name, function(OWN, f"cured_{name}").replace("cured_", "")) for name in names]
 
 
 @pytest.fixture
@@ -85,16 +91,12 @@ BY_PARAMETER = """def check_gradients(model):
         if not parameter.grad.isfinite().all():
             raise FloatingPointError"""
 RIGHT = {
-    "all cures": ("asking", []),
-    "a pool": ("reading", [(function(OWN, "batches"), POOL), WITH_POOL,
-                           *naive("share", "add_up", "check_gradients")]),
-    "one row": ("messages", [(function(OWN, "add_up"), IN_PLACE),
-                             *naive("share", "batches", "check_gradients")]),
-    "the emptiest rank": ("dealing", [(function(OWN, "share"), GREEDY),
-                                      *naive("batches", "add_up", "check_gradients")]),
-    "a value for each parameter": ("asking", [(function(OWN, "check_gradients"), BY_PARAMETER),
-                                              *naive("share", "batches", "add_up")]),
-}  # fmt: skip
+    **{place: (place, cured(place)) for place in PLACES},
+    "a pool": ("reading", [other("batches", POOL), WITH_POOL]),
+    "one row": ("messages", [other("add_up", IN_PLACE)]),
+    "the emptiest rank": ("dealing", [other("share", GREEDY)]),
+    "a value for each parameter": ("asking", [other("check_gradients", BY_PARAMETER)]),
+}
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -115,7 +117,7 @@ LOADER = """def batches(task):
     steps = [[task.read(step, one) for one in share(lengths)]
              for step, lengths in enumerate(task.lengths)]
     yield from torch.utils.data.DataLoader(steps, batch_size=None, collate_fn=torch.cat)"""
-PIECES = function(NAIVE, "check_gradients").replace(
+PIECES = function(OWN, "check_gradients").replace(
     "in parameter.grad:", "in parameter.grad.split(100):"
 )
 ONE_BY_ONE = """def check_gradients(model):
@@ -134,40 +136,44 @@ BUCKETS = """def add_up(model):
         for one, piece in zip(bucket, row.split([one.numel() for one in bucket])):
             one.copy_(piece.view_as(one))"""
 COPIED, SENT = "        gradient.copy_(piece.view_as(gradient))", "    dist.all_reduce(row)\n"
-SORTED, MINE = (
-    "key=lambda number: -lengths[number])",
-    "longest[dist.get_rank() :: dist.get_world_size()]",
-)
-BACKWARDS = function(NAIVE, "share").replace(
+MINE = "longest[dist.get_rank() :: dist.get_world_size()]"
+BACKWARDS = function(OWN, "share").replace(
     "get_rank(), ", "get_world_size() - 1 - dist.get_rank(), "
 )
-ALL = ("share", "batches", "add_up", "check_gradients")
+SUM = "torch.stack(sums).sum()"
 WRONG = {
-    "nothing": ("reading", naive(*ALL), "no place is cured"),
-    "messages, not dealing": ("dealing", naive("share", "batches", "check_gradients"),
+    "nothing": ("reading", [], "no place is cured"),
+    "messages, not dealing": ("dealing", cured("messages"),
                               "you cured messages, which costs little time here"),
-    "all others": ("messages", naive("add_up"), "you cured reading and asking and dealing"),
-    "all first": ("reading", [*naive("batches"), FIRST], "are read before the first step"),
-    "a thread for the step itself": ("reading", [(function(OWN, "batches"), AT_ONCE), WITH_POOL],
+    "all others": ("messages", cured("reading", "asking", "dealing"),
+                   "you cured reading and asking and dealing"),
+    "all cures": ("asking", cured(*PLACES), "you cured reading and messages and dealing"),
+    "one more": ("dealing", cured("dealing", "messages"), "you cured messages, which costs"),
+    "all first": ("reading", [FIRST], "are read before the first step"),
+    "a thread for the step itself": ("reading", [other("batches", AT_ONCE), WITH_POOL],
                                      "steps computed while the next one was read"),
-    "torch's loader": ("reading", [(function(OWN, "batches"), LOADER)],
+    "torch's loader": ("reading", [other("batches", LOADER)],
                        "uses torch.utils.data.DataLoader."),
-    "in pieces": ("asking", [(function(OWN, "check_gradients"), PIECES)],
-                  "still asks for 18 values"),
-    "row by row": ("asking", [(function(OWN, "check_gradients"), ONE_BY_ONE)],
+    "in pieces": ("asking", [other("check_gradients", PIECES)], "still asks for 18 values"),
+    "row by row": ("asking", [other("check_gradients", ONE_BY_ONE)],
                    "it asks for one value, but still calls"),
     "no check": ("asking", [("        check_gradients(task.model)\n", "")],
-                 "does not end with FloatingPointError"),
-    "buckets": ("messages", [(function(OWN, "add_up"), BUCKETS)], "8 messages are sent"),
-    "not copied back": ("messages", [(COPIED, "        gradient = piece.view_as(gradient)")],
+                 "no FloatingPointError ends"),
+    "a check of one gradient": ("asking", [*cured("asking"), (SUM, "sums[0]")],
+                                "the gradient of up.0.bias is infinite"),
+    "buckets": ("messages", [other("add_up", BUCKETS)], "8 messages are sent"),
+    "not copied back": ("messages", [*cured("messages"), (COPIED, COPIED.replace(".copy_", " = "))],
                         "trained with its own gradients"),
-    "averaged": ("messages", [(SENT, SENT + "    row /= dist.get_world_size()\n")],
+    "averaged": ("messages",
+                 [*cured("messages"), (SENT, SENT + "    row /= dist.get_world_size()\n")],
                  "a mean over the ranks"),
-    "blocks backwards": ("dealing", [(function(OWN, "share"), BACKWARDS)],
-                         "a rank gets 9900 tokens"),
-    "a sample left out": ("dealing", [(MINE, MINE + "[:-1]")], "reads are missing"),
-    "everything for all": ("dealing", [(MINE, "longest")], "read more than once"),
-    "the last step": ("reading", [("    for _ in shares:", "    for _ in shares[1:]:")],
+    "blocks backwards": ("dealing", [other("share", BACKWARDS)], "a rank gets 9900 tokens"),
+    "a sample left out": ("dealing", [*cured("dealing"), (MINE, MINE + "[:-1]")],
+                          "reads are missing"),
+    "everything for all": ("dealing", [*cured("dealing"), (MINE, "longest")],
+                           "read more than once"),
+    "the last step": ("reading",
+                      [*cured("reading"), ("    for _ in shares:", "    for _ in shares[1:]:")],
                       "computes 4 of 5 steps"),
 }  # fmt: skip
 
@@ -180,7 +186,7 @@ def test_a_wrong_cure_is_told_its_mistake(tried, name):
 
 
 def test_another_place_is_told_what_its_trace_would_show(tried):
-    run = tried("asking", naive(*ALL))
+    run = tried("asking", [])
     assert "some ranks compute while the others wait" in hint_of(
         lesson05.ex05_place, "dealing", run
     )

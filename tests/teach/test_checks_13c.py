@@ -97,8 +97,8 @@ def test_a_bias_that_balances_passes(workspace, capsys, right):
         (..., "Replace the ..."),
         (lambda bias, tokens, rate: ..., "Fill in the gap"),
         (lambda bias, tokens, rate: bias[0], "1 numbers for 4 experts"),
-        (lambda bias, tokens, rate: bias, "becomes 0.5"),
-        (lambda bias, tokens, rate: by_sign(bias, tokens, -rate), "becomes 0.75"),
+        (lambda bias, tokens, rate: bias, "become 0.5 and 0"),
+        (lambda bias, tokens, rate: by_sign(bias, tokens, -rate), "become 0.75 and"),
         (lambda bias, tokens, rate: by_sign([0] * len(bias), tokens, rate), "from its old"),
     ],
 )  # fmt: skip

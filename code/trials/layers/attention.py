@@ -38,8 +38,9 @@ def test(ParallelAttention: Any, ranks: Ranks) -> None:
         is_parameter(f"the {name}", getattr(own, name, None), whole, ranks)
     for name, whole in zip(SLICED, weights[2:], strict=True):
         pieces = whole.chunk(size, 1)
+        in_a_row = whole.flatten(0, 1).chunk(size)[rank].view_as(pieces[rank])
         is_parameter(f"the {name}", getattr(own, name, None), pieces[rank], ranks,
-                     summands=pieces, mistakes={"whole": whole})  # fmt: skip
+                     summands=pieces, mistakes={"whole": whole, "in a row": in_a_row})  # fmt: skip
     held = [getattr(own, name) for name in (*NORMS, *SLICED)]
     kept = storage_bytes([*held, *own.parameters()]) / sum(one.nbytes for one in held)
     ranks.holds("memory", kept < 1.05, kept=kept)

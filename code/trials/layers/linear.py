@@ -20,7 +20,7 @@ from torch.autograd.graph import Node
 from process.own_program import KEPT
 from trials.ranks import Ranks
 
-INPUTS, OUTPUTS, ROWS = 24, 12, (2, 5)
+INPUTS, OUTPUTS, ROWS = 24, 12, 10
 # Factor on each weight before the second step, which reveals values kept from the first.
 CHANGED = -0.5
 AGAIN = ", step 2"
@@ -36,7 +36,7 @@ def test_column(ColumnParallel: Any, ranks: Ranks) -> None:
                  mistakes={"whole": bias}, summands=pieces)  # fmt: skip
     keeps_slices_alone(own, ranks)
     for when in ("", AGAIN):
-        x, dy = ranks.draw((*ROWS, INPUTS), (*ROWS, OUTPUTS))
+        x, dy = ranks.draw((ROWS, INPUTS), (ROWS, OUTPUTS))
         mine = x.clone().requires_grad_()
         y = forward(own, mine, when, ranks)
         wanted = nn.functional.linear(x, weight, bias)
@@ -72,7 +72,7 @@ def test_row(RowParallel: Any, ranks: Ranks) -> None:
         is_parameter("the bias", nn.Parameter(bias), bias, ranks)
     keeps_slices_alone(own, ranks)
     for when in ("", AGAIN):
-        x, dy = ranks.draw((*ROWS, INPUTS), (*ROWS, OUTPUTS))
+        x, dy = ranks.draw((ROWS, INPUTS), (ROWS, OUTPUTS))
         mine = x.chunk(size, -1)[rank].clone().requires_grad_()
         y = forward(own, mine, when, ranks)
         parts = [s @ w.T for s, w in zip(x.chunk(size, -1), weight.chunk(size, 1), strict=True)]
@@ -115,7 +115,7 @@ def has_slice(own: Any, weight: Tensor, dimension: int, ranks: Ranks) -> None:
 
 def is_parameter(what: str, held: Any, wanted: Tensor, ranks: Ranks, **more: Any) -> None:
     is_one = isinstance(held, nn.Parameter) and held.requires_grad
-    ranks.holds(f"{what} learns", is_one or not isinstance(held, Tensor))
+    ranks.holds(f"{what} learns", is_one or not isinstance(held, Tensor), mistake="no parameter")
     ranks.same(what, held, wanted, **more)
 
 

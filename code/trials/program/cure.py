@@ -26,6 +26,7 @@ NAME = "train"
 PLACES = ("reading", "asking", "messages", "dealing")
 STEPS, SAMPLES, WARM_UP = 5, 12, 2
 READ_S, PATIENCE_S = 0.02, 3.0
+BREAKS_AT = 2  # the step in which a gradient is not finite
 FULL = 4  # ranks: on fewer, no place costs time
 # Counts that pass: messages of a step, and the most tokens of a rank over the mean.
 MOST_MESSAGES, MOST_ABOVE_MEAN = 3, 1.3
@@ -51,7 +52,7 @@ class Task:
     """What a program trains, and what it does to it: `lengths`, `read`, `model`, `loss` and
     `optimizer` are for the program."""
 
-    def __init__(self, ranks: Ranks, place: str, breaks_at: int = -1) -> None:
+    def __init__(self, ranks: Ranks, place: str, breaks: int | None = None) -> None:
         width, hidden, blocks, tokens, read_s, grow = 4, 4, 1, 6, 0.0, 0
         if ranks.size < FULL or place == "reading":
             read_s = READ_S if ranks.size == FULL else 0.0
@@ -64,12 +65,13 @@ class Task:
         self.lengths = [
             [tokens * (1 + grow * number) for number in range(SAMPLES)] for _ in range(STEPS)
         ]
-        self.width, self.breaks_at = width, breaks_at
-        self.read_s = read_s
+        self.width, self.read_s = width, read_s
         rows = STEPS * SAMPLES + max(self.lengths[0])
         (self.tokens_of_file,) = ranks.draw((rows, width))
         self.model = Blocks(ranks, width, hidden, blocks)
         self.optimizer = torch.optim.SGD(self.model.parameters(), 0.1)
+        if breaks is not None:
+            [*self.model.parameters()][breaks].register_hook(self.broken)
         self.main, self.watches = threading.get_ident(), False
         self.reads: list[tuple[int, int]] = []  # step and sample
         self.main_reads = self.losses = self.tokens = self.overlaps = 0
@@ -103,8 +105,13 @@ class Task:
         if self.watches and step < STEPS - 1:
             self.overlaps += self.next_is_read(step + 1)
         with record_function("forward 0"):
-            loss = self.loss_of(batch)
-            return loss * torch.inf if step == self.breaks_at else loss
+            return self.loss_of(batch)
+
+    def broken(self, gradient: Tensor) -> Tensor:
+        """Make the last number of a gradient infinite, in one step."""
+        gradient = gradient.clone()
+        gradient.view(-1)[-1] += torch.inf if self.losses == BREAKS_AT + 1 else 0
+        return gradient
 
     def loss_of(self, batch: Tensor) -> Tensor:
         return (self.model(batch) - batch.sin()).square().sum() / self.width
@@ -149,16 +156,17 @@ def test(train: Any, ranks: Ranks) -> None:
         "dealing": dealing(ranks, task),
     }
     ranks.begin("a gradient that is not finite")
-    ranks.holds("the check", stops(train, Task(ranks, "", breaks_at=2), ranks))
+    for number, (name, _) in enumerate(Task(ranks, "").model.named_parameters()):
+        ranks.holds("the check", stops(train, Task(ranks, "", number), ranks), part=name)
     if ranks.size < FULL:
         return
     ranks.begin("the bottleneck")
     mistake, measured = counted[place]
-    if mistake == "naive":  # the others count only then
-        cured = [name for name, (how, _) in counted.items() if not how]
-        measured |= {"cured": " and ".join(cured)}
+    cured = " and ".join(name for name, (how, _) in counted.items() if name != place and not how)
+    if mistake == "naive":
         mistake = "elsewhere" if cured else "nothing"
-    ranks.holds("the bottleneck", not mistake, mistake=mistake, **measured)
+    ranks.holds("the bottleneck", not mistake, mistake=mistake, cured=cured, **measured)
+    ranks.holds("the others", not cured, cured=cured)
 
 
 def place_of(folder: str) -> str:
@@ -240,22 +248,16 @@ def reading(task: Task) -> Found:
 def asking(task: Task, asked: float, operators: float) -> Found:
     parameters = list(task.model.parameters())
     rows = sum(len(one) for one in parameters)
-    measured = {"asked": asked, "operators": operators, "rows": rows}
-    if asked >= rows:
-        return "naive", measured
-    if asked > len(parameters) + 1:
-        return "asks often", measured
+    mistake = "asks often" if asked > len(parameters) + 1 else ""
     if operators > rows > 40 * len(parameters):
-        return "row by row", measured
-    return "", measured
+        mistake = mistake or "row by row"
+    return "naive" if asked >= rows else mistake, {"asked": asked, "operators": operators}
 
 
 def messages(ranks: Ranks, task: Task) -> Found:
     sent, parameters = len(ranks.calls.made) / STEPS, len(list(task.model.parameters()))
-    measured = {"sent": sent, "parameters": parameters}
-    if sent <= MOST_MESSAGES:
-        return "", measured
-    return ("naive" if sent >= parameters else "several"), measured
+    mistake = "naive" if sent >= parameters else "several"
+    return "" if sent <= MOST_MESSAGES else mistake, {"sent": sent, "parameters": parameters}
 
 
 def dealing(ranks: Ranks, task: Task) -> Found:
@@ -263,13 +265,10 @@ def dealing(ranks: Ranks, task: Task) -> Found:
     tokens[ranks.rank] = task.tokens / STEPS
     dist.all_reduce(tokens)
     most, mean = float(tokens.max()), float(tokens.mean())
-    each = SAMPLES // ranks.size
-    block = {*range(ranks.rank * each, (ranks.rank + 1) * each)}
-    is_naive = {number for _, number in task.reads} == block
-    measured = {"most": most, "mean": mean}
-    if is_naive:
-        return "naive", measured
-    return ("" if most <= MOST_ABOVE_MEAN * mean else "uneven"), measured
+    block = torch.arange(SAMPLES).chunk(ranks.size)[ranks.rank].tolist()
+    is_naive = {number for _, number in task.reads} == {*block}
+    mistake = "" if most <= MOST_ABOVE_MEAN * mean else "uneven"
+    return "naive" if is_naive else mistake, {"most": most, "mean": mean}
 
 
 def stops(train: Any, task: Task, ranks: Ranks) -> bool:
@@ -278,4 +277,4 @@ def stops(train: Any, task: Task, ranks: Ranks) -> bool:
         train(task)
         return False
     ranks.calls.is_on = False
-    return task.losses == task.breaks_at + 1
+    return task.losses == BREAKS_AT + 1

@@ -51,9 +51,8 @@ def ex13_groups(function: Any) -> None:
         if wrong:
             _refuse_groups(check, wrong[0], list(zip(tried, found, strict=True)))
         orders = len({order for order, *_rest in tried})
-        check.lines.append(
-            _("✓ right for {value} orders, {tried} cases", value=orders, tried=len(tried))
-        )
+        right = _("✓ right for {value} orders, {tried} cases", value=orders, tried=len(tried))
+        check.lines.append(right)
 
 
 def _groups_of(check: Checklist, function: Any, case: Case) -> Groups:
@@ -90,30 +89,26 @@ def _refuse_groups(check: Checklist, case: Case, tried: list[tuple[Case, Groups]
             axis=axis,
             wanted=_short(groups(*case)),
             found=_short(found),
-            why=_why_groups(found, alike),
+            why=_why_groups(case, found, alike),
         ),
     )
 
 
-def _why_groups(found: Groups, alike: list[tuple[Case, Groups]]) -> str:
+def _why_groups(case: Case, found: Groups, alike: list[tuple[Case, Groups]]) -> str:
     """Name a mistake if it leads to the groups of every order of these sizes."""
-    _order, sizes, _axis = alike[0][0]
-    if all(ranks == groups(_reversed(order), sizes, axis) for (order, _s, axis), ranks in alike):
+    _order, sizes, _axis = case
+    backwards = [("-".join(one.split("-")[::-1]), axis, ranks) for (one, _s, axis), ranks in alike]
+    if all(ranks == groups(order, sizes, axis) for order, axis, ranks in backwards):
         return _("The order is read from the wrong end: the first axis varies fastest.")
     if all(ranks == groups("-".join(sizes), sizes, axis) for (_o, _s, axis), ranks in alike):
         return _("The groups do not depend on `order`: these are the groups of a different order.")
-    if sorted(rank for group in found for rank in group) != [*range(prod(sizes.values()))]:
-        return _(
-            "Each of the {world} ranks has to be in exactly one group.", world=prod(sizes.values())
-        )
-    return _(
-        "How many ranks apart are two neighbours on an axis? Multiply the sizes of all axes "
-        "before it."
-    )
-
-
-def _reversed(order: str) -> str:
-    return "-".join(order.split("-")[::-1])
+    mine, right = (found or [[]])[0], groups(*case)[0]
+    if len(mine) != len(right):
+        return _("A group has {size} ranks, one for each place on the axis.", size=len(right))
+    if (apart := np.diff(mine).tolist()) != np.diff(right).tolist():
+        told = _("Your neighbours on the axis are {apart} ranks apart.", apart=apart[0])
+        return f"{told} {_('Multiply the sizes of all axes before it.')}"
+    return _("Each of the {world} ranks is in exactly one group.", world=prod(sizes.values()))
 
 
 def _short(ranks: Groups) -> str:

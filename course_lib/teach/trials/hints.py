@@ -111,6 +111,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "each once": N_("each sample is read once"),
         "the check": N_("a gradient that is not finite stops the program"),
         "the bottleneck": N_("the place that costs time is cured"),
+        "the others": N_("and the other places are as they were"),
     },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
@@ -122,10 +123,6 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
 BY_ZERO = N_(
     "dist.get_rank() is 0 on rank 0, and size - 1 is 0 on one rank. The number of ranks is "
     "dist.get_world_size()."
-)
-NO_PARAMETER = N_(
-    "it does not learn. Is it a torch.nn.Parameter with requires_grad=True, in self.weight or "
-    "self.bias?"
 )
 GATHERED_AGAIN = N_(
     "On {size} ranks each rank sent {sent:.3g} times all numbers. A reduce-scatter and an "
@@ -149,10 +146,16 @@ POSITIONS = N_(
     "the mask assumes that the gathered keys are in the order of the sequence, or counts the "
     "queries of each rank from 0. Gather the positions too, and compare positions."
 )
+BIAS = N_("every rank has to add its whole bias once, after the sum of y over the ranks.")
+ELSEWHERE = N_(
+    "you cured {cured}, which costs little time here. Cure the one place that costs the time of "
+    "`slow`, whose name is the answer to 05.1, and leave the others as they were."
+)
 MESSAGES_ALONE = N_("It calls {collectives}. Use only sends and receives.")
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
-    "none": N_("it is None. Is a return missing, or is it not connected for autograd?"),
+    "none": N_("it is None. Is a return missing? all_reduce returns None. Is autograd used?"),
+    "no parameter": N_("it does not learn. It has to be a torch.nn.Parameter."),
     "no tensor": N_("it is {has} and not a tensor."),
     "dtype": N_("it is {has}. Everything here is float64: make buffers by torch.empty_like."),
     "shape": N_("it has the shape {has} and should have {wanted}."),
@@ -172,8 +175,8 @@ GENERAL: dict[str, str] = {
         "not used?"
     ),
     "times": N_(
-        "it is {factor:.3g} times the right one on {size} ranks. Is a sum taken once too "
-        "often? Is a division missing, or made twice?"
+        "it is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by the "
+        "number of ranks missing, or made once too often?"
     ),
     "values": N_(
         "the numbers are wrong. Does rank r keep, send and take piece r, in one order "
@@ -307,8 +310,6 @@ HINTS: dict[str, Hints] = {
         ("sent", ""): GATHERED_AGAIN,
     },
     "column": {
-        ("the weight learns", ""): NO_PARAMETER,
-        ("the bias learns", ""): NO_PARAMETER,
         ("", "whole"): N_("every rank holds the whole. Cut it by chunk({size}, …)[rank]."),
         ("the weight", "other dimension"): N_(
             "it is cut along the other dimension. torch keeps weights as [outputs, inputs]."
@@ -339,18 +340,18 @@ HINTS: dict[str, Hints] = {
             "it contains the bias {size} times. Add the bias after the sum."
         ),
         ("the gradient of x", "times"): N_(
-            "it is {size} times too large. dy is the same on every rank: backward needs no sum."
+            "it is {factor:.3g} times the right one. dy is the same on every rank: backward needs "
+            "neither a sum nor a division."
         ),
         ("the gradient of the bias", "mean"): N_(
             "it is 1/{size} of the right one, and y is right. Add the whole bias after the sum."
         ),
+        ("the gradient of the bias", "none"): BIAS,
+        ("the gradient of the bias", ""): BIAS,
     },
     "attention": {
-        **dict.fromkeys(
-            [(f"the {name} learns", "") for name in ("scale", "shift", "qkv", "out")],
-            N_("it does not learn. It has to be a torch.nn.Parameter."),
-        ),
         ("", "whole"): N_("every rank holds all heads. Cut them by chunk({size}, 1)[rank]."),
+        ("", "in a row"): N_("it is cut as one row, which divides heads. Cut dimension 1."),
         ("memory", ""): VIEW,
         ("y", "all tokens"): N_(
             "all tokens are here. Each rank needs its own: use a reduce-scatter instead of the "
@@ -377,7 +378,10 @@ HINTS: dict[str, Hints] = {
             "sees its own tokens: finish adds up the gradients of all ranks."
         ),
         ("", "added up"): N_("the heads of all ranks were added up. Each rank has its own heads."),
-        ("sent forward", ""): SENT_TOO_MUCH,
+        ("sent forward", ""): N_(
+            "It calls {calls} and sends {sent:.3g} times the whole on {size} ranks. A "
+            "reduce-scatter sends half as much as an all-reduce, and leaves each rank its tokens."
+        ),
         ("sent backward", ""): SENT_TOO_MUCH,
     },
     "context": {
@@ -442,6 +446,7 @@ HINTS: dict[str, Hints] = {
             "the row sum is missing. A softmax divides by a sum over all keys, so each score "
             "lowers the other probabilities: subtract the sum of dY * Y of each row."
         ),
+        ("", "values"): N_("do the probabilities exp(S − L) of a query add up to 1? L = m + ln s."),
         ("", "no root"): N_("it is too large by the root of the width, by which scores divide."),
         ("", "own"): N_(
             "it comes from the queries of this rank alone. The other ranks used these keys and "
@@ -799,17 +804,15 @@ HINTS: dict[str, Hints] = {
             "they differ. Does each step get its own batch, and each parameter its own gradient?"
         ),
         ("the check", ""): N_(
-            "the program does not end with FloatingPointError in the step with the infinite loss. "
-            "Ask fewer times, but still look at every gradient, before the optimizer's step."
+            "no FloatingPointError ends the program if a number in the gradient of {part} is "
+            "infinite. Ask fewer times, but look at every gradient, before the optimizer's step."
         ),
         ("the bottleneck", "nothing"): N_(
             "no place is cured. Look in the figures for what the ranks do for most of a step, and "
             "rewrite that function."
         ),
-        ("the bottleneck", "elsewhere"): N_(
-            "you cured {cured}, which costs little time here. Another place costs the time of "
-            "`slow`: 05.1 asks for its name."
-        ),
+        ("the bottleneck", "elsewhere"): ELSEWHERE,
+        ("the others", ""): ELSEWHERE,
         ("the bottleneck", "all first"): N_(
             "all samples are read before the first step. Then no step waits, but nothing is hidden "
             "either: hand each batch over as soon as it is read."

@@ -20,7 +20,7 @@ OWN_GROUP = N_(
 # Patterns for a text that begins with the phase and kind of the error. The first match wins.
 RULES: tuple[tuple[str, str], ...] = (
     (r"(division|modulo) by zero", BY_ZERO),
-    (r"[Ee]llipsis", N_("A gap is still open: put your own code in place of the dots.")),
+    (r"[Ee]llipsis(?! was)", N_("A gap is still open: put your own code in place of the dots.")),
     (
         r"^(forward|backward) Freed",
         N_(

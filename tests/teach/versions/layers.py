@@ -145,13 +145,17 @@ WRONG_ROWS = {
         "moves it 2 times as far",
     ),
     "summed in backward too": (
-        [("        return grad\n", REDUCES)], "backward needs no sum",
+        [("        return grad\n", REDUCES)], "it is 2 times the right one",
+    ),
+    "divided in backward": (
+        [("        return grad\n", "        return grad / dist.get_world_size()\n")],
+        "it is 0.5 times the right one",
     ),
     "the wrong dimension": (
         [("chunk(size, 1)", "chunk(size, 0)")],
         "it is cut along the other dimension",
     ),
-    "backward returns nothing": ([("return grad\n", "return None\n")], "is it not connected"),
+    "backward returns nothing": ([("return grad\n", "return None\n")], "Is a return missing"),
 }  # fmt: skip
 LEAVES = "return x + ScatterTokens.apply("
 CUT = "chunk(dist.get_world_size())[dist.get_rank()]"
@@ -160,6 +164,10 @@ SUMS = "for parameter in (self.scale, self.shift):\n            dist.all_reduce(
 WRONG_ATTENTION = {
     "not cut": ([("qkv.chunk(size, 1)[rank]", "qkv")], "every rank holds all heads"),
     "a view": ([("qkv.chunk(size, 1)[rank].clone()", "qkv.chunk(size, 1)[rank]")], ".clone()"),
+    "cut as a row": (
+        [("qkv.chunk(size, 1)[rank]",
+          "qkv.flatten(0, 1).chunk(size)[rank].view(3, -1, *qkv.shape[2:])")],
+        "which divides heads"),
     "no parameter": ([("self.out = torch.nn.Parameter(", "self.out = (")], "does not learn"),
     "not summed": ([(SCATTERED, f"mine.copy_(whole.{CUT})")], "cutting alone does not"),
     "all tokens": (
@@ -175,7 +183,7 @@ WRONG_ATTENTION = {
     "no mask": ([("is_causal=True", "is_causal=False")], "positions look ahead"),
     "a sum and a cut": (
         [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
-        "Which sum is really needed"),
+        "leaves each rank its tokens"),
     "cut in backward": ([("return own_tokens(dy)", f"return dy.{CUT}")],
                         "a reduce-scatter, not a cut"),
     "no functions": ([("GatherTokens.apply", "all_tokens"), ("ScatterTokens.apply", "own_tokens")],
