@@ -105,7 +105,8 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     factor, counted = 0.0, ""
     if mistake == "shares":
         mistake, factor = _by_shares(event["shares"], event["right"][0], rank, size)
-        counted = _counted(event["shares"], event["right"][0][:size]) if mistake == "values" else ""
+        if mistake == "values" or not _hint(exercise, what, mistake):
+            counted = _counted(event["shares"], event["right"][0][:size])
     told = _hint(exercise, what, mistake) or GENERAL["values"]
     if told == GENERAL["values"] and size == 1 and "first" in event:
         told = GENERAL["alone"]
