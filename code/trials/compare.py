@@ -54,7 +54,7 @@ def _measured(
     last = int(wrong.sum())
     if last < min(len(wrong), max(2, len(summands))) and bool(wrong[-last:].all()):
         return {"mistake": "the last ones", "last": last, "numbers": len(wrong)}
-    return {"mistake": "values"}
+    return {"mistake": "values", "first": int(wrong.nonzero()[:1].sum()), "numbers": len(wrong)}
 
 
 def close(one: Tensor, other: Tensor) -> bool:

@@ -73,7 +73,7 @@ def returned(
             said += "\n" + _("The function is tried in one process. All it needs is given to it.")
         check.refuse(asked, "", said)
     if found is None:
-        check.stop(asked, _("It returned nothing. Fill in the gap, and return the result."))
+        check.stop(asked, _("It returned nothing. Is a gap open, or does it find nothing here?"))
     return found
 
 

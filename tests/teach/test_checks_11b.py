@@ -11,6 +11,7 @@ from .own_trials import program_of
 
 OWN = program_of("11b_with_torchs_own_tools", "own")
 BLOCK, MODEL = "        fully_shard(layer, mesh=data)\n", "    fully_shard(model, mesh=data)\n"
+PLAN = "        parallelize_module(layer, tensor, inside)\n"
 AROUND = "    parallelize_module(model, tensor, around)\n"
 DOWN = '"mlp.down": RowwiseParallel(output_layouts=positions)'
 AVERAGED = """    for one in (*model.blocks, model):
@@ -31,6 +32,9 @@ WRONG = {
     "swapped": ([("data, tensor = mesh", "tensor, data = mesh")], "wrong dimension of the mesh"),
     "shards first": ([(AROUND, MODEL + AROUND), (MODEL + "    return", "    return")],
                      "parallelize_module first"),
+    "blocks first": ([(BLOCK, ""), (PLAN, BLOCK + PLAN)], "parallelize_module first"),
+    "embedding whole": ([("Replicate(), output_layouts=positions)", "Replicate())")],
+                        "output_layouts of the embedding"),
     "shared dimension": ([("data, tensor = mesh", 'data = mesh["tensor"]\n    _, tensor = mesh')],
                          "wrong dimension of the mesh"),
     "model before blocks": ([(AROUND, AROUND + MODEL), (MODEL + "    return", "    return")],

@@ -71,7 +71,7 @@ def by_sorting(nodes, limit_gib):
 @pytest.mark.parametrize("search", [by_loops, by_trying, with_more_sizes, by_sorting])
 def test_a_search_passes_in_any_style(search, capsys):
     check.ex15_fastest(search)
-    assert capsys.readouterr().out.count("✓") == 4
+    assert capsys.readouterr().out.count("✓") == 5
 
 
 def fits(plan, gib):
@@ -97,6 +97,14 @@ WRONG = {
     "one tensor size": (
         lambda nodes, gib: quickest(p for p in plans(nodes, (8,)) if fits(p, gib)),
         "tensor 4 × pipeline 24",
+    ),
+    "one micro batch": (
+        lambda nodes, gib: quickest(p for p in plans(nodes, micro_batches=(1,)) if fits(p, gib)),
+        "with micro batch 2 fits too",
+    ),
+    "none in a node": (
+        lambda nodes, gib: next((p for p in plans(nodes, (1, 2)) if fits(p, gib)), None),
+        "does it find nothing here",
     ),
     "one layout": (
         lambda nodes, gib: LARGE.but(nodes=64, pipeline=16, accumulation=48),

@@ -28,7 +28,7 @@ def ex02_ranks(node: Any, local_rank: Any, world_size: Any, numbers: Any, given:
         ),
         "node": (
             node, at, _("rank {rank} is on this node", rank=rank),
-            ((at + 1, from_0), (rank // NODES, not_8)),
+            ((at + 1, from_0), (rank // NODES, not_8), (place, _("That is the local rank."))),
             _("Ranks 0 to 3 are on node 0, ranks 4 to 7 on node 1, and so on."),
         ),
         "local_rank": (

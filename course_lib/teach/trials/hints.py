@@ -82,8 +82,6 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "last step": N_("on SIGTERM the step is finished"),
         "together": N_("all ranks end after the same step"),
     },
-    "schedule": {},
-    "blocks": {},
     "checkpoint": {
         "": N_("values and gradients equal those of the plain layers"),
         "held": N_("only the inputs of the layers are kept"),
@@ -182,6 +180,10 @@ GENERAL: dict[str, str] = {
         "the numbers are wrong. Does rank r keep, send and take piece r, in one order "
         "everywhere? Print the shapes and a few numbers on each rank."
     ),
+    "alone": N_(
+        "of {numbers} numbers, the first {first} are right. One rank exchanges nothing, so look at "
+        "how the parts are cut and put together."
+    ),
 }
 HINTS: dict[str, Hints] = {
     "ring": {
@@ -191,9 +193,9 @@ HINTS: dict[str, Hints] = {
             "`tensor = …` gives the name to a different tensor."
         ),
         ("the sum", "values"): N_(
-            "it is not the sum over the ranks. A rank adds what arrives in the first round and "
-            "copies it in the second. Does every piece arrive in a buffer of its own? Does a rank "
-            "receive the piece that its neighbour sends in that step?"
+            "pieces are mixed up. A rank adds what arrives in the first round and copies it in the "
+            "second, which begins with its finished piece. Does every piece arrive in a buffer of "
+            "its own? Does a rank receive the piece that its neighbour sends in that step?"
         ),
         ("sent", ""): N_(
             "On {size} ranks, the ranks sent this many times the tensor: {by_rank}. A ring sends "
@@ -203,8 +205,6 @@ HINTS: dict[str, Hints] = {
     "reduce-scatter": {
         ("messages alone", ""): MESSAGES_ALONE,
         ("the piece", "whole"): N_("all pieces are here. Rank {rank} returns piece {rank} alone."),
-        ("the piece", "own twice"): N_("it contains this rank's own numbers twice."),
-        ("the piece", "without own"): N_("it lacks this rank's own numbers."),
         ("the piece", "of the next rank"): N_(
             "it is the next rank's piece. Piece r is for rank r."
         ),
@@ -270,7 +270,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("the step", "zero"): N_(
             "the parameters have not changed. Is the shard the very tensor that make_optimizer was "
-            "given? Is the gathered row copied back into the parameters?"
+            "given? Is the row gathered after the step, and copied back into the parameters?"
         ),
         ("the step", "new state"): N_(
             "this step began with empty state. Make the optimizer once, in __init__."
@@ -866,6 +866,10 @@ HINTS: dict[str, Hints] = {
         ("y", "heads"): N_(
             "each rank divides its slice of the width into as many heads as the whole model has. "
             "Divide block.attention.heads by the size of the tensor dimension."
+        ),
+        ("y", "shape"): N_(
+            "it has the shape {has} and should have {wanted}. If positions are too many, look at "
+            "the output_layouts of the embedding; if logits are missing, at those of the head."
         ),
         ("calls", "all_reduce"): N_(
             "forward calls {calls}. An all-reduce leaves all positions on every rank. With "

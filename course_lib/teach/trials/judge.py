@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import permutations
 from typing import Any
 
-from course_lib.teach.checklist import Checklist
+from course_lib.teach.checklist import SENTENCE_END, Checklist
 from course_lib.teach.trials.hints import GENERAL, HINTS, REQUIREMENTS, SERIAL
 from course_lib.teach.trials.own_file import could_load
 from course_lib.teach.trials.torch_errors import EQUAL_PIECES, in_short, why_error
@@ -59,7 +59,7 @@ def is_right(check: Checklist, run: Any, exercise: str) -> Trial:
 
 def _requirements(exercise: str) -> dict[str, str]:
     """Return what the assertions of a trial require; "" stands for those that are not listed."""
-    return {"": SERIAL, **REQUIREMENTS[exercise]}
+    return {"": SERIAL, **REQUIREMENTS.get(exercise, {})}
 
 
 def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -> None:
@@ -102,11 +102,17 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
         what, mistake = "one thread", ""
     if what == "waited":
         return _unwaited(trial, size, event["case"])
-    factor = 0.0
+    factor, counted = 0.0, ""
     if mistake == "shares":
         mistake, factor = _by_shares(event["shares"], event["right"][0], rank, size)
+        if mistake == "values" or not _hint(exercise, what, mistake):
+            counted = _counted(event["shares"], event["right"][0][:size])
     told = _hint(exercise, what, mistake) or GENERAL["values"]
+    if told == GENERAL["values"] and size == 1 and "first" in event:
+        told = GENERAL["alone"]
     said = _(told, **_values(event, of_ranks), rank=rank, factor=factor)
+    if counted:
+        said = " ".join([counted, *SENTENCE_END.split(said, maxsplit=1)[1:]])
     if 0 < len(event.get("wrong", ())) < event.get("of", 0):
         wrong = ", ".join(event["wrong"])
         said = _("{wrong} of {of}: {said}", wrong=wrong, of=event["of"], said=said)
@@ -135,6 +141,17 @@ def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[
 
 def _alike(one: Row, other: Row) -> bool:
     return all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))
+
+
+def _counted(table: Sequence[Row], right: Row) -> str:
+    """Return how often the first wrong piece counts a rank's numbers."""
+    for piece, row in enumerate(table):
+        for rank, (share, wanted) in enumerate(zip(row, right, strict=False)):
+            if wanted and abs(share / wanted - 1) > NEAR:
+                where = _("in piece {piece}, ", piece=piece) if len(table) > 1 else ""
+                return _("{where}the numbers of rank {rank} count {times:.3g} times, not once.",
+                         where=where, rank=rank, times=share / wanted + 0.0)  # fmt: skip
+    return ""
 
 
 def _values(event: Event, of_ranks: Sequence[Sequence[Event]]) -> dict[str, Any]:
@@ -186,13 +203,8 @@ def _no_error(check: Checklist, trial: Trial, found: tuple[int, Event] | None) -
         return
     rank, event = min(own, key=lambda one: one[1]["size"])
     where = _(", line {event}", event=event["line"]) if event.get("line") else ""
-    told = _(
-        "Rank {rank}{where}: {event}: {event2}",
-        rank=rank,
-        where=where,
-        event=event["kind"],
-        event2=in_short(event["text"]),
-    )
+    told = _("Rank {rank}{where}: {event}: {event2}", rank=rank,
+             where=where, event=event["kind"], event2=in_short(event["text"]))  # fmt: skip
     if event["kind"] == "SystemExit":
         told = _("Rank {rank}{where} ends the program (sys.exit).", rank=rank, where=where)
     hint = _messages(trial, event["size"], event["case"]) or why_error(event)
@@ -263,14 +275,8 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
     lines = [f"{case}:"]
     for rank, seen in enumerate(trial.at(size, case, "stuck", "left alone")):
         call = called(last[rank][0]) if last[rank] else _("none yet")
-        lines.append(
-            _(
-                "rank {rank} is {value}; last call: {call}",
-                rank=rank,
-                value=_line(seen[0]) if seen else "through",
-                call=call,
-            )
-        )
+        at = _line(seen[0]) if seen else "through"
+        lines.append(_("rank {rank} is {value}; last call: {call}", rank=rank, value=at, call=call))
     why = _why_stuck(trial, [call for calls in last for call in calls], size, case)
     check.refuse(_("it ends on {size}", size=ranks(size)), why, "\n".join([*lines, ""]))
 

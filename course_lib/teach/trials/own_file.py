@@ -53,13 +53,9 @@ def could_load(check: Checklist, trial: Trial) -> None:
     for rank, event in trial.all("printed"):
         check.stop(
             _("it does not print too much"),
-            _(
-                "Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
-                "without end.",
-                rank=rank,
-                event=event["bytes"] >> 10,
-            ),
-        )
+            _("Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
+              "without end.", rank=rank, event=event["bytes"] >> 10),
+        )  # fmt: skip
 
 
 def _at(event: Event) -> str:
@@ -73,14 +69,9 @@ def comes_back(check: Checklist, trial: Trial) -> None:
         check.unless(
             bool(event.get("line")),
             _("it ends"),
-            hint=_(
-                "{where}: rank {rank} stayed at line {event} for more than ten seconds. "
-                "Look for a loop that never ends.",
-                where=where,
-                rank=rank,
-                event=event["line"],
-            ),
-        )
+            hint=_("{where}: rank {rank} stayed at line {event} for more than ten seconds. "
+                   "Look for a loop that never ends.", where=where, rank=rank, event=event["line"]),
+        )  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -41,12 +41,11 @@ RULES: tuple[tuple[str, str], ...] = (
         N_("Autograd records nothing inside of backward, except within torch.enable_grad()."),
     ),
     (
-        r"Cannot distribute a DTensor with device mesh",
-        N_("Call parallelize_module first and fully_shard afterwards."),
-    ),
-    (
-        r"Cannot concatenate overlapping meshes|local_tensor argument only accepts",
-        N_('fully_shard gets the blocks first and the model last, each with mesh["data"].'),
+        r"Cannot distribute a DTensor|Cannot concatenate overlapping|local_tensor argument only",
+        N_(
+            "The order is parallelize_module first, then fully_shard: the blocks first and the "
+            'model last, each with mesh["data"].'
+        ),
     ),
     (
         r"does(n't| not) require grad|leaf [Vv]ariable that requires grad|non-leaf Tensor"
