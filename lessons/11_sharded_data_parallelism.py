@@ -400,7 +400,7 @@ import torch.distributed as dist
 
 def clip(sharded, replicated, max_norm):
     ### BEGIN SOLUTION
-    ### GAP ...
+    ### GAP ...  # the norm of all ranks' gradients, and the factor
     total = sum(p.grad.square().sum() for p in sharded)
     dist.all_reduce(total)
     norm = (total + sum(p.grad.square().sum() for p in replicated)).sqrt()

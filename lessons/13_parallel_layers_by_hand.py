@@ -692,7 +692,7 @@ import torch.distributed as dist
 
 def train_step(stage, batch, loss_of):
     ### BEGIN SOLUTION
-    ### GAP ...
+    ### GAP ...  # each pass: receive, compute, send; in the order of 1F1B
     rank, size = dist.get_rank(), dist.get_world_size()
     is_last = rank == size - 1
     held, sent, losses = [], [], []
@@ -703,7 +703,7 @@ def train_step(stage, batch, loss_of):
         return tensor
 
     def send(tensor, target):
-        sent.append((dist.isend(tensor, target), tensor))  # the tensor has to live until it has gone
+        sent.append((dist.isend(tensor, target), tensor))  # keeps the tensor until it has left
 
     ahead = min(size - rank - 1, len(batch))
     for turn in range(len(batch) + ahead):

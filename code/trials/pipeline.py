@@ -66,13 +66,14 @@ def test(train_step: Any, ranks: Ranks) -> None:
 
 def likely_losses(batch: Batch, weights: list[Tensor], rank: int) -> dict[str, Tensor]:
     """Return the loss, and others whose gradients on this stage show likely mistakes."""
-    losses, sums = [], []
+    losses, sums, count = [], [], len(batch)
     for x, target in batch:
+        y = x
         for stage, weight in enumerate(weights):
-            x = torch.tanh(x @ weight)
-            sums += [x.sum()] * (stage == rank)
-        losses.append(nn.functional.mse_loss(x, target))
-    total, count = torch.stack(losses).sum(), len(batch)
+            y = torch.tanh(y @ weight)
+            sums += [y.sum()] * (stage == rank)
+        losses.append(nn.functional.mse_loss(y, target))
+    total = torch.stack(losses).sum()
     return {
         "right": total / count, "sum": total, "last": losses[-1] / count, "last alone": losses[-1],
         "from ones": torch.stack(sums).sum(),

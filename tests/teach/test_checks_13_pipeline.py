@@ -13,6 +13,7 @@ OWN = program_of("13_parallel_layers_by_hand", "order-own")
 tried = tried_with_swaps(OWN, "pipeline")
 AHEAD = "ahead = min(size - rank - 1, len(batch))"
 BUFFER = "tensor = torch.empty_like(batch[0][0])"
+RECEIVES = "x = received(rank - 1).requires_grad_()"
 DOWN = "send(y.detach(), rank + 1)"
 SENT = "sent.append((dist.isend(tensor, target), tensor))"
 WAITS = "    for work, _ in sent:\n        work.wait()\n"
@@ -30,9 +31,10 @@ class Pipeline:
         self.inputs, self.outputs, self.loss = {}, {}, torch.zeros((), dtype=torch.float64)
 
     def exchange(self, sent, got, peer):
-        operations = [dist.P2POp(dist.isend, sent, peer)] * (sent is not None)
-        operations += [dist.P2POp(dist.irecv, got, peer)] * (got is not None)
-        for work in dist.batch_isend_irecv(operations) if operations else ():
+        operations = [dist.P2POp(dist.isend, sent, peer)]
+        if got is not None:
+            operations.append(dist.P2POp(dist.irecv, got, peer))
+        for work in dist.batch_isend_irecv(operations):
             work.wait()
 
     def forward(self, m, x):
@@ -93,8 +95,8 @@ WITH_LOSS_EVERYWHERE = [
      "    dist.broadcast(total, size - 1)\n    return total"),
     (BUFFER, "shape = torch.zeros(2, dtype=torch.int64)\n        dist.recv(shape, source)\n"
      "        tensor = torch.zeros(*shape.tolist(), dtype=torch.float64)"),
-    (SENT, "shape = torch.tensor(tensor.shape)\n        sent.append((dist.isend(shape, target), shape))"
-     "\n        " + SENT),
+    (SENT, "shape = torch.tensor(tensor.shape)\n        "
+     "sent.append((dist.isend(shape, target), shape))\n        " + SENT),
 ]  # fmt: skip
 
 
@@ -117,7 +119,7 @@ WRONG = {
     "all forward passes first": (
         [(AHEAD, "ahead = len(batch)")], "After p − r − 1 forward passes, one forward and one"),
     "one too many": (
-        [(AHEAD, "ahead = min(size - rank, len(batch))")], "stage 0 of 2 holds 3 micro-batches"),
+        [(AHEAD, "ahead = min(size - rank, len(batch))")], "at once, and 1F1B holds 1. After"),
     "one at a time": ([(AHEAD, "ahead = 0")], "run p − r − 1 forward passes ahead"),
     "a sum": ([(" / len(batch)", "")], "Divide each loss by their number"),
     "the last loss": ([("losses.append(y.detach())", "losses[:] = [y.detach()]")],
@@ -134,11 +136,12 @@ WRONG = {
                     "ranks 0, 1 wait in send, each one until the next one receives"),
     "no waits": ([(WAITS, "")], "did not wait for one of these calls: send"),
     "no loss": ([(RETURN, "return None")], "it is None"),
-    "no end": ([("range(len(batch) + ahead)", "range(len(batch))")], "needs a backward pass"),
-    "twice on one side": ([(UP, UP + UP)], "sends 2 messages to rank 0, which receives 1"),
+    "no end": ([("range(len(batch) + ahead)", "range(len(batch))")],
+               "from rank 1 to rank 0: 1 sent, 0 received"),
+    "twice on one side": ([(UP, UP + UP)], "from rank 1 to rank 0: 2 sent, 1 received"),
     "twice": (
         [(DOWN, f"{DOWN}\n                {DOWN}"),
-         ("x = received(rank - 1).", "received(rank - 1)\n                x = received(rank - 1).")],
+         (RECEIVES, f"{RECEIVES}\n                {RECEIVES}")],
         "bytes, and 384 are enough"),
 }  # fmt: skip
 

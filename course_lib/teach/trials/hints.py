@@ -678,7 +678,9 @@ HINTS: dict[str, Hints] = {
         ("the norm", "once for each rank"): N_(
             "it has the replicated gradients {size} times. Add their squares after the all_reduce."
         ),
-        ("the norm", "shards alone"): N_("the replicated gradients are missing. Add their squares."),
+        ("the norm", "shards alone"): N_(
+            "the replicated gradients are missing. Add their squares."
+        ),
         **dict.fromkeys(
             [("the norm", "norms added"), ("the norm", "norms of shards added")],
             N_("norms of the ranks were added. Add up squares, and take the root last."),

@@ -335,8 +335,8 @@ def _one_sided(made: Sequence[Sequence[Event]], through: Sequence[Sequence[Event
         missing = len(sent) - len(taken)
         if (missing > 0 and through[target]) or (missing < 0 and through[source]):
             return _(
-                "Rank {source} sends {sent} messages to rank {target}, which receives {taken}. "
-                "Each message needs both.",
+                "Messages from rank {source} to rank {target}: {sent} sent, {taken} received. Each "
+                "one needs both.",
                 source=source, target=target, sent=len(sent), taken=len(taken),
             )  # fmt: skip
     return ""
