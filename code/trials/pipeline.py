@@ -24,7 +24,7 @@ SPARE = 64
 Batch = list[tuple[Tensor, Tensor]]
 
 
-class Stage(nn.Module):
+class CountedStage(nn.Module):
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
         self.weight, self.waiting = nn.Parameter(weight.clone()), Waiting()
@@ -42,7 +42,7 @@ def test(train_step: Any, ranks: Ranks) -> None:
         drawn = ranks.draw(*[(ROWS, WIDTH)] * 2 * count)
         batch = list(zip(drawn[::2], drawn[1::2], strict=True))
         given = [(x.clone(), target.clone()) for x, target in batch]
-        stage = Stage(weights[rank].detach())
+        stage = CountedStage(weights[rank].detach())
         case = f"{count} micro-batch{'es' * (count > 1)}"
         loss = ranks.run(case, train_step, stage, given, nn.functional.mse_loss)
         ranks.holds("own buffers", not stage.waiting.share_a_buffer)
