@@ -16,16 +16,16 @@ class Waiting:
     """Micro-batches between their forward and their backward pass, by the address of the input."""
 
     def __init__(self) -> None:
-        self.now: list[int] = []
+        self.now: set[int] = set()
         self.most, self.share_a_buffer = 0, False
 
     def note(self, x: torch.Tensor, y: torch.Tensor) -> None:
         place = x.data_ptr()
         if y.requires_grad:
             self.share_a_buffer |= place in self.now or x.grad is not None
-            self.now.append(place)
+            self.now.add(place)
             self.most = max(self.most, len(self.now))
-            y.register_hook(lambda _: self.now.remove(place))
+            y.register_hook(lambda _: self.now.discard(place))
 
 
 def ignore_what_is_there() -> None:
