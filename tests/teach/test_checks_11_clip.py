@@ -75,6 +75,7 @@ def test_so_does_one_in_another_style(tried, text):
         ([(SUM, f"{SUM}    total /= dist.get_world_size()\n")], "averaged over the ranks"),
         ([(".sqrt()", "")], "it is the square of the norm"),
         ([(SCALES, "p.grad * max_norm / norm")], "Change p.grad itself"),
+        ([("(*sharded, *replicated)", "sharded")], "It is the same in both lists"),
         ([(LOOKS, "if norm.isfinite():")], "The factor is at most 1"),
         ([(LOOKS, "if norm > max_norm:")], "a finite number divided by an infinite norm is 0"),
         ([(LOOKS, "if not norm <= max_norm:")], "a finite number divided by an infinite norm is 0"),

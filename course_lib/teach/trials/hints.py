@@ -697,6 +697,7 @@ HINTS: dict[str, Hints] = {
         ("the gradients", "stretched"): N_(
             "the norm was below the limit, and the gradient has grown. The factor is at most 1."
         ),
+        ("the gradients", "values"): N_("some have another factor. It is the same in both lists."),
         ("no finite norm", ""): N_(
             "another rank has a gradient that is not finite, and the norm here does not show it."
         ),
