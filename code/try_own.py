@@ -29,12 +29,13 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import accumulate, ddp, fsdp, prefetch, ring, scaler, schedule, topology, zero1
+from trials import accumulate, ddp, fsdp, pipeline, prefetch, ring, scaler, topology, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import (
     attention,
     blocks,
+    clipping,
     context,
     experts,
     linear,
@@ -58,10 +59,11 @@ EXERCISES: dict[str, tuple[str, Callable[[Any, Ranks], None]]] = {
     "vocabulary": (vocabulary.NAME, vocabulary.test),
     "zero1": (zero1.NAME, zero1.test),
     "fsdp": (fsdp.NAME, fsdp.test),
+    "clip": (clipping.NAME, clipping.test),
     "column": ("ColumnParallel", linear.test_column),
     "row": ("RowParallel", linear.test_row),
     "attention": (attention.NAME, attention.test),
-    "schedule": (schedule.NAME, schedule.test),
+    "pipeline": (pipeline.NAME, pipeline.test),
     "context": (context.NAME, context.test),
     "ring-attention": (ring_attention.NAME, ring_attention.test),
     "experts": (experts.NAME, experts.test),

@@ -9,8 +9,8 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | follow a parameter through a step of FSDP; shard an optimizer's state, and a layer, by hand; predict the memory of ZeRO-1, 2 and 3; say what each of them sends, with and without accumulation; choose between sharding, tensor and pipeline parallelism |
-# | Minutes | 70 |
+# | You will be able to | follow a parameter through a step of FSDP; shard an optimizer's state, and a layer, by hand; clip gradients of which each rank has a part; predict the memory of ZeRO-1, 2 and 3; say what each of them sends, with and without accumulation; choose between sharding, tensor and pipeline parallelism |
+# | Minutes | 80 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 06 |
 
@@ -376,6 +376,55 @@ check.ex11_fsdp(fsdp_trial)
 # continues. Parameters outside of all wrapped layers, such as the head, stay whole between forward and backward,
 # because backward begins with them.
 
+# %% [markdown] id="clip-idea" tags=["exercise"]
+# ## Clipping needs the norm of all shards
+#
+# One bad batch can give a very long gradient, and a step with it can ruin the weights. **Clipping** limits the length.
+# If the norm of the gradient exceeds a limit, all gradients are multiplied by limit / norm. The norm is the root of
+# the sum of all squares, over the whole model. With shards, no rank has all of these squares.
+#
+# Some parameters are also too small to be worth a gather, such as the weights of the norms. They can stay
+# **replicated**, whole on every rank, with the same mean gradient everywhere.
+#
+# > **Exercise 11.3** — Write `clip(sharded, replicated, max_norm)`. Both lists hold parameters with gradients:
+# > `sharded` has this rank's shards, and `replicated` has parameters that are the same on all ranks. The function
+# > returns the norm of the whole model's gradient, in which each number counts once. If it exceeds `max_norm`, the
+# > function multiplies all gradients by `max_norm / norm`. If the norm is infinite or NaN, all ranks leave their
+# > gradients as they are, so that they can skip the step together. One collective with one number is enough.
+
+# %% id="clip-file" tags=["exercise"]
+# %%writefile "{lab.work}/my_clip.py"
+import torch
+import torch.distributed as dist
+
+
+def clip(sharded, replicated, max_norm):
+    ### BEGIN SOLUTION
+    ### GAP ...  # the norm of all ranks' gradients, and the factor
+    total = sum(p.grad.square().sum() for p in sharded)
+    dist.all_reduce(total)
+    norm = (total + sum(p.grad.square().sum() for p in replicated)).sqrt()
+    if norm.isfinite() and norm > max_norm:
+        for p in (*sharded, *replicated):
+            p.grad.mul_(max_norm / norm)
+    return norm
+    ### END SOLUTION
+
+
+# %% id="clip-run" tags=["exercise"]
+clip_trial = lab.submit(trial.recipe("clip-trial", "work/my_clip.py", "clip"))
+clip_trial.watch()
+
+# %% id="clip-check" tags=["check"]
+check.ex11_clip(clip_trial)
+
+# %% [markdown] id="clip-why" tags=["solution"]
+# The squares of the shards are added up over the ranks, and the squares of the replicated gradients are added after
+# the `all_reduce`. Before it, they would count once for each rank. All ranks then have the same norm, so they scale by
+# the same factor. With different factors, the copies of the replicated parameters would drift apart. An infinite or
+# NaN gradient on one rank makes the sum infinite or NaN on all ranks, so the decision to skip needs no message of its
+# own.
+
 # %% [markdown] id="memory-idea"
 # ## How much memory does each stage save?
 #
@@ -563,12 +612,12 @@ claim(
 # *P* cancels out. The size of the model therefore does not matter. The gather is hidden if the device has enough
 # tokens at once.
 #
-# > **Exercise 11.3** — A device computes `given.tflops` TFLOP/s, and its share of the network is `given.gb_per_s`
+# > **Exercise 11.4** — A device computes `given.tflops` TFLOP/s, and its share of the network is `given.gb_per_s`
 # > GB/s. From how many tokens per device and micro-batch on does a gather take no longer than the forward pass that
 # > hides it?
 
 # %% id="pays-given" tags=["exercise"]
-given = check.drawn("11.3", tflops=(200, 400, 800), gb_per_s=(25, 40, 50))
+given = check.drawn("11.4", tflops=(200, 400, 800), gb_per_s=(25, 40, 50))
 given
 
 # %% id="pays-gap" tags=["exercise"]
@@ -705,6 +754,7 @@ if lab.site.box:
 #   ZeRO-1.
 # - With *m* micro-batches, FSDP needs 3 *m* halves of a ring, or 2 *m* + 1 if it keeps whole gradients. ZeRO-1 needs
 #   2.
+# - To clip, add up the squares of all shards with one all-reduce. Replicated gradients count once.
 # - The number of parameters is seldom a multiple of the number of ranks, so pad the row.
 # - A gather can be hidden if a device has at least (*b* / 2) · *C* / *W* tokens in each micro-batch.
 # - With torch's own tools: `fully_shard`; lesson 11b.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
+from trials.memory import Waiting
 from trials.ranks import Ranks
 
 NAME = "accumulate"
@@ -21,23 +22,15 @@ Pairs = list[tuple[Tensor, Tensor]]
 
 
 class CountedModel(nn.Module):
-    """Model that counts the micro-batches that wait for their backward pass."""
-
     def __init__(self, table: Tensor, head: Tensor) -> None:
         super().__init__()
         self.table, self.head = nn.Parameter(table.clone()), nn.Parameter(head.clone())
-        self.waiting = self.most = 0
+        self.waiting = Waiting()
 
     def forward(self, tokens: Tensor) -> Tensor:
         scores = torch.tanh(self.table[tokens]) @ self.head
-        if scores.requires_grad:
-            self.waiting += 1
-            self.most = max(self.most, self.waiting)
-            scores.register_hook(self.returned)
+        self.waiting.note(tokens, scores)
         return scores
-
-    def returned(self, _: Tensor) -> None:
-        self.waiting -= 1
 
 
 def test(accumulate: Any, ranks: Ranks) -> None:
@@ -55,7 +48,8 @@ def test(accumulate: Any, ranks: Ranks) -> None:
         tables = {name: gradients(one, serial) for name, one in losses.items()}
         found = {name: one.grad for name, one in own.named_parameters()}
         ranks.same("the gradients", found, tables["right"], mistakes=tables)
-        ranks.holds("one at a time", own.most == 1, most=own.most)
+        most = own.waiting.most
+        ranks.holds("one at a time", most == 1, most=most)
         summed = [one["numbers"] for one in ranks.calls.made if one["call"] == "all_reduce"]
         times = round(sum(summed) / numbers)
         ranks.holds("sent once", times == 1, times=times, count=len(given))

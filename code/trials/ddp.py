@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from process.own_program import KEPT
 from trials.memory import held_numbers, ignore_what_is_there
 from trials.ranks import Ranks
 
@@ -52,10 +51,7 @@ def test(DDP: Any, ranks: Ranks) -> None:
     serial, model = Serial(ranks.seed), Serial(ranks.seed + ranks.rank)
     drawn = [Serial(ranks.seed + rank).state_dict() for rank in range(ranks.size)]
     count_gradients(model, ranks)
-    ranks.begin("weights after wrapping")
-    with ranks.phase("wrapping"):
-        own = DDP(model)
-    KEPT.append(own)  # it may hold the process group, which must stay alive
+    own = ranks.run("weights after wrapping", DDP, model)
     ranks.same("the weights", model.state_dict(), serial.state_dict(), summands=drawn)
     ranks.holds("frozen", not model.frozen.requires_grad)
     last = {name: torch.zeros_like(p) for name, p in model.named_parameters() if p.requires_grad}

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from process.own_program import KEPT
 from trials.memory import held_numbers, ignore_what_is_there
 from trials.ranks import Ranks
+from trials.zero1 import row
 
 NAME = "FSDP"
 SAMPLES, STEPS, RATE = 1, 2, 0.1
@@ -198,10 +199,6 @@ class Memory:
         if self.found or (held := held_numbers(most)) <= most:
             return
         self.found = {"mistake": phase, "more": held - most, "layer": self.numbers}
-
-
-def row(layer: nn.Module) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in layer.parameters()]).clone()
 
 
 def in_turn(layers: list[Any], x: Tensor) -> Any:

@@ -16,8 +16,8 @@ CODE = Path(__file__).resolve().parents[1]
 LIBRARY = "course_lib"
 # Given to the learner: the program of lesson 02b with its model and data.
 GIVEN = ("summary", "train_summary", "train_summary.py")
-# Modules of PyTorch that already are the answer to an exercise: ring attention.
-FINISHED = ("torch.distributed.tensor.experimental",)
+# Modules of PyTorch that already are the answer to an exercise: ring attention, and pipelines.
+FINISHED = ("torch.distributed.tensor.experimental", "torch.distributed.pipelining")
 # Beginnings of the names of files of Python's own library, and of text for exec.
 PYTHONS_OWN = ("<", str(Path(os.__file__).parent))
 

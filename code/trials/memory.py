@@ -1,4 +1,4 @@
-"""Count of the numbers in this process's float64 tensors, the type of the trials."""
+"""Counts of held numbers, in this process's float64 tensors, and of waiting micro-batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,22 @@ from torch import nn
 
 # A gloo thread may hold sent tensors slightly longer than the program.
 PATIENCE_S = 0.5
+
+
+class Waiting:
+    """Micro-batches between their forward and their backward pass, by the address of the input."""
+
+    def __init__(self) -> None:
+        self.now: set[int] = set()
+        self.most, self.share_a_buffer = 0, False
+
+    def note(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        place = x.data_ptr()
+        if y.requires_grad:
+            self.share_a_buffer |= place in self.now or x.grad is not None
+            self.now.add(place)
+            self.most = max(self.most, len(self.now))
+            y.register_hook(lambda _: self.now.discard(place))
 
 
 def ignore_what_is_there() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from trials.calls import Calls
+from process.own_program import KEPT
+from trials.calls import MESSAGES, Calls
 from trials.compare import difference
 from trials.watchdog import Notes
 
@@ -66,6 +67,17 @@ class Ranks:
             yield
         self.calls.is_on = False
 
+    def run(self, case: str, function: Callable[..., Any], *given: Any) -> Any:
+        """Begin a case with the learner's code, which waits for all of its calls. What it makes
+        stays alive, as it may hold the process group."""
+        self.begin(case)
+        with self.phase(case.partition(",")[0]):
+            result = function(*given)
+        if not isinstance(result, Tensor):
+            KEPT.append(result)
+        self.all_waited_for()
+        return result
+
     def same(
         self, what: str, found: Any, wanted: Tensor | Mapping[str, Tensor], *,
         summands: Sequence[Any] = (), pieces: int = 1,
@@ -92,6 +104,10 @@ class Ranks:
     def all_waited_for(self) -> None:
         unwaited = self.calls.unwaited
         self.holds("waited", not unwaited, **({"number": unwaited[0]} if unwaited else {}))
+
+    def only_messages(self) -> None:
+        others = sorted({one["call"] for one in self.calls.made} - {*MESSAGES})
+        self.holds("messages alone", not others, collectives=others)
 
     def holds(self, what: str, ok: bool, **measured: Any) -> None:
         """Assert, and record what was measured."""

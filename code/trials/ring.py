@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from trials.calls import MESSAGES
 from trials.ranks import Ranks
 
 NAME = "ring_all_reduce"
@@ -23,16 +22,12 @@ ROUNDING = 0.05
 
 def test(ring_all_reduce: Any, ranks: Ranks) -> None:
     for case, shape in CASES.items():
-        ranks.begin(case)
         tensors = ranks.draw(*[shape] * ranks.size)
         mine = tensors[ranks.rank].clone()
-        with ranks.phase("forward"):
-            answer = ring_all_reduce(mine)
+        answer = ranks.run(case, ring_all_reduce, mine)
         result = answer if isinstance(answer, torch.Tensor) else mine
-        ranks.all_waited_for()
         ranks.same("the sum", result, sum(tensors, torch.zeros(shape, dtype=mine.dtype)),
                    summands=tensors, pieces=ranks.size)  # fmt: skip
-        others = sorted({one["call"] for one in ranks.calls.made} - {*MESSAGES})
-        ranks.holds("messages alone", not others, collectives=others)
+        ranks.only_messages()
     sent, wanted = ranks.calls.sent() / mine.numel(), 2 * (ranks.size - 1) / ranks.size
     ranks.holds("sent", abs(sent - wanted) <= ROUNDING, sent=sent, wanted=wanted)

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from process.own_program import KEPT
 from trials.ranks import Ranks
 
 NAME = "Scaler"
@@ -36,10 +35,7 @@ def test(Scaler: Any, ranks: Ranks) -> None:
     for one in weights:
         one.register_hook(lambda gradient: gradient.half().double())
     optimizer = sgd([*weights, nn.Parameter(torch.zeros(1))])
-    ranks.begin("the search")
-    with ranks.phase("wrapping"):
-        own = Scaler(optimizer, START, WINDOW, HYSTERESIS)
-    KEPT.append(own)
+    own = ranks.run("the search", Scaler, optimizer, START, WINDOW, HYSTERESIS)
     scales: list[float] = []
     for number, gradient in enumerate(steps):
         optimizer.zero_grad()

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from trials.calls import MESSAGES
 from trials.ranks import Ranks
 
 NAME = "reduce_scatter"
@@ -32,13 +31,9 @@ TOPOLOGIES = {
 def test(reduce_scatter: Any, ranks: Ranks) -> None:
     rank, size = ranks.rank, ranks.size
     for case, node_of in TOPOLOGIES[size].items():
-        ranks.begin(case)
         tensors = ranks.draw(*[(size * ROWS, WIDTH)] * size)
-        with ranks.phase("reduce-scatter"):
-            piece = reduce_scatter(tensors[rank].clone(), list(node_of))
-        ranks.all_waited_for()
-        others = sorted({one["call"] for one in ranks.calls.made} - {*MESSAGES})
-        ranks.holds("messages alone", not others, collectives=others)
+        piece = ranks.run(case, reduce_scatter, tensors[rank].clone(), list(node_of))
+        ranks.only_messages()
         total = torch.stack(tensors).sum(0)
         summands = [one.chunk(size)[rank] for one in tensors]
         ranks.same("the piece", piece, total.chunk(size)[rank], summands=summands, mistakes={

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from process.own_program import KEPT
 from trials.ranks import Ranks
 
 NAME = "Zero1"
@@ -75,10 +74,7 @@ def test(Zero1: Any, ranks: Ranks) -> None:
 
         ranks.seed += 1
         model, serial = Model(widths, extra, ranks.seed), Model(widths, extra, ranks.seed)
-        ranks.begin(f"{case}: before the first step")
-        with ranks.phase("before"):
-            own = Zero1(model.parameters(), make)
-        KEPT.append(own)
+        own = ranks.run(f"{case}: before the first step", Zero1, model.parameters(), make)
         state = last = torch.zeros_like(row(serial))
         for step in range(1, STEPS + 1):
             ranks.begin(f"{case}: step {step}")

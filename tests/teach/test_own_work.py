@@ -9,7 +9,7 @@ from course_lib.teach.checks import lesson02, lesson02b, lesson13, lesson13b
 
 from .finished_runs import hint_of
 from .own_trials import program_of, swapped
-from .versions import layers, rings
+from .versions import rings
 
 RING = "def ring_all_reduce(tensor):\n    {load}\n    ring(tensor, range(dist.get_world_size()))\n"
 SOURCE = str(programs_folder() / "links" / "collectives.py")
@@ -43,11 +43,11 @@ def test_so_is_attention_of_the_course(tried):
     assert "line 1 uses parallel.context_parallel." in hint_of(lesson13b.ex13b_context, run)
 
 
-def test_so_are_schedules_of_the_course(tried):
-    head = "from parallel.schedules import SCHEDULES\n"
-    run = tried(head + layers.PROGRAMS["schedule"], "schedule")
-    hint = hint_of(lesson13.ex13_schedule, run.folder / "own.py", run)
-    assert "line 1 uses parallel.schedules." in hint
+@pytest.mark.parametrize("module", ["parallel.schedules", "torch.distributed.pipelining"])
+def test_so_are_pipelines_of_the_course_and_of_torch(tried, module):
+    text = program_of("13_parallel_layers_by_hand", "order-own")
+    run = tried(f"from {module} import *\n" + text, "pipeline")
+    assert f"line 1 uses {module}." in hint_of(lesson13.ex13_pipeline, run)
 
 
 def test_so_is_data_parallelism_of_the_course_in_a_whole_program(tried):

@@ -10,7 +10,6 @@ import pytest
 
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt, links, shell
-from course_lib.plan.schedules.steps import orders
 from course_lib.teach import check
 
 from .answers_to_try import told
@@ -39,13 +38,14 @@ CHECKS = [
     (check.ex09_fits, RUN, RUN, 80),
     (check.ex09_checkpoint, RUN),
     (check.ex10_accumulate, RUN),
+    (check.ex11_clip, RUN),
     (check.ex11b_parallelize, RUN),
     (check.ex12_sixteen, RUN, RUN),
     (check.ex13b_ring, RUN),
     (check.ex13_column, RUN),
     (check.ex13_row, RUN),
     (check.ex13_attention, RUN),
-    (check.ex13_schedule, lambda p, r, m: orders("1f1b", p, m)[r], RUN),
+    (check.ex13_pipeline, RUN),
     (check.ex14_sharded, 1, RUN, RUN),
     (check.ex15_fastest, RUN),
     (check.ex15_other, RUN, RUN, RUN),

@@ -14,8 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from process.own_program import KEPT
-from trials.layers.linear import AGAIN, gradient, gradients, is_parameter, storage_bytes, sum_of
+from trials.layers.linear import (
+    AGAIN,
+    gradient,
+    gradients,
+    is_parameter,
+    sends,
+    storage_bytes,
+    sum_of,
+)
 from trials.ranks import Ranks
 
 NAME = "ParallelAttention"
@@ -30,10 +37,7 @@ def test(ParallelAttention: Any, ranks: Ranks) -> None:
     weights = [SMALL * one for one in ranks.draw(
         (WIDTH,), (WIDTH,), (3, HEADS, HEAD, WIDTH), (WIDTH, HEADS, HEAD)
     )]  # fmt: skip
-    ranks.begin("the slices")
-    with ranks.phase("wrapping"):
-        own = ParallelAttention(*(one.clone() for one in weights))
-    KEPT.append(own)
+    own = ranks.run("the slices", ParallelAttention, *(one.clone() for one in weights))
     for name, whole in zip(NORMS, weights, strict=False):
         is_parameter(f"the {name}", getattr(own, name, None), whole, ranks)
     for name, whole in zip(SLICED, weights[2:], strict=True):
@@ -56,10 +60,7 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     mine = x.chunk(size)[rank].clone().requires_grad_()
     scale, shift, qkv, out = weights
     of_rank = scale, shift, qkv.chunk(size, 1)[rank], out.chunk(size, 1)[rank]
-    ranks.begin("forward" + when)
-    with ranks.phase("forward"):
-        y = own(mine)
-    ranks.all_waited_for()
+    y = ranks.run("forward" + when, own, mine)
     wanted = serial(x, *weights)
     slips = {
         "no residual": wanted - x, "residual of all": wanted + (size - 1) * x,
@@ -69,7 +70,8 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     ranks.same("y", y, wanted.chunk(size)[rank], mistakes={"all tokens": wanted} | {
         name: one.chunk(size)[rank] for name, one in slips.items()
     })  # fmt: skip
-    sent("forward", 2 * (size - 1) / size, ranks)
+    needed = 2 * (size - 1) / size
+    sends("forward", needed, needed, TOKENS * WIDTH, ranks)
     ranks.begin("backward" + when)
     with ranks.phase("backward"):
         y.backward(dy.chunk(size)[rank].clone())
@@ -93,7 +95,8 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
                    mistakes={"added up": sum_of(pieces)})  # fmt: skip
     # A rank that keeps only its own tokens gathers them again for the gradients of its heads.
     again = (size - 1) / size * ("all_gather_single" in {one["call"] for one in ranks.calls.made})
-    sent("backward", 2 * (size - 1) / size + again + 2 * len(NORMS) / TOKENS, ranks)
+    needed += again + 2 * len(NORMS) / TOKENS
+    sends("backward", needed, needed, TOKENS * WIDTH, ranks)
 
 
 def norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
@@ -115,9 +118,3 @@ def serial_by_tokens(x: Tensor, qkv: Tensor, out: Tensor, *of_ranks: Tensor) -> 
     size = len(of_ranks) // 2
     normed = map(norm, x.chunk(size), of_ranks[:size], of_ranks[size:])
     return x + attend(torch.cat(list(normed)), qkv, out)
-
-
-def sent(phase: str, needed: float, ranks: Ranks) -> None:
-    times = ranks.calls.sent() / (TOKENS * WIDTH)
-    calls = sorted({one["call"] for one in ranks.calls.made})
-    ranks.holds(f"sent {phase}", times <= needed + 0.01, sent=times, needed=needed, calls=calls)

@@ -35,16 +35,12 @@ def test(BlockMatmul: Any, ranks: Ranks) -> None:
     x[:BLOCK, :BLOCK] = 0
     here = slice(ranks.rank * K // ranks.size, (ranks.rank + 1) * K // ranks.size)
     mine, own = (one[:, here].clone().requires_grad_() for one in (x, weight))
-    ranks.begin("forward")
-    with ranks.phase("forward"):
-        y = BlockMatmul.apply(mine, own)
+    y = ranks.run("forward", BlockMatmul.apply, mine, own)
     total = y.detach().clone() if isinstance(y, Tensor) else y
     if isinstance(y, Tensor) and (y.shape, y.dtype) == (dy.shape, dy.dtype):
         dist.all_reduce(total)
     same(ranks, "y", total, x, weight, row * output)
-    ranks.begin("backward")
-    with ranks.phase("backward"):
-        y.backward(dy.clone())
+    ranks.run("backward", y.backward, dy.clone())
     same(ranks, "the gradient of x", mine.grad, dy, weight.T, (column / row)[:, here], here)
     undo = 1 / (output[:, None] * column)
     same(ranks, "the gradient of the weight", own.grad, dy.T, x.T, undo[:, here], here)

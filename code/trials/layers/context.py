@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from process.own_program import KEPT
-from trials.layers.linear import AGAIN, CHANGED, gradient, gradients, sum_of
+from trials.layers.linear import AGAIN, changed, gradient, gradients, sum_of
 from trials.ranks import Ranks
 
 NAME = "ContextAttention"
@@ -25,17 +24,10 @@ WITH_QUERIES = 2.95
 
 def test(ContextAttention: Any, ranks: Ranks) -> None:
     weights = ranks.draw(*[(WIDTH, WIDTH)] * 3)
-    ranks.begin("wrapping")
-    with ranks.phase("wrapping"):
-        own = ContextAttention(*(weight.clone() for weight in weights))
-    KEPT.append(own)
+    own = ranks.run("wrapping", ContextAttention, *(weight.clone() for weight in weights))
     for when in ("", AGAIN):
         step(own, weights, when, ranks)
-        with torch.no_grad():
-            for name in WEIGHTS:
-                getattr(own, name).mul_(CHANGED)
-                getattr(own, name).grad = None
-        weights = [CHANGED * weight for weight in weights]
+        weights = changed(own, WEIGHTS, weights)
 
 
 def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
@@ -44,17 +36,11 @@ def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
     x, dy = ranks.draw((LENGTH, WIDTH), (LENGTH, WIDTH))
     places = positions_of(rank, size)
     mine = x[places].clone().requires_grad_()
-    ranks.begin("forward" + when)
-    with ranks.phase("forward"):
-        y = own(mine, places.clone())
-    ranks.all_waited_for()
+    y = ranks.run("forward" + when, own, mine, places.clone())
     ranks.same("y", y, attention(x, *weights)[places], mistakes=wrong_masks(x, weights, ranks))
     sent = ranks.calls.sent() / x.numel()
     ranks.holds("sent", sent <= WITH_QUERIES * (size - 1) / size, sent=sent)
-    ranks.begin("backward" + when)
-    with ranks.phase("backward"):
-        y.backward(dy[places].clone())
-    ranks.all_waited_for()
+    ranks.run("backward" + when, y.backward, dy[places].clone())
     # Contribution of each rank's outputs to the gradients of all positions, and of the weights.
     by_rank = [gradients(attention, (x, *weights), only(r, dy, size)) for r in range(size)]
     queries = gradients(lambda q: attend(q @ weights[0], x @ weights[1], x @ weights[2],
@@ -62,10 +48,7 @@ def step(own: Any, weights: list[Tensor], when: str, ranks: Ranks) -> None:
     ranks.same("the gradient of x", mine.grad, sum_of([one[0][places] for one in by_rank]),
                summands=[one[0][places] for one in by_rank],
                mistakes={"queries alone": queries})  # fmt: skip
-    ranks.begin("after finish" + when)
-    with ranks.phase("finish"):
-        own.finish()
-    ranks.all_waited_for()
+    ranks.run("after finish" + when, own.finish)
     unchanged = [
         torch.equal(getattr(own, name), one) for name, one in zip(WEIGHTS, weights, strict=True)
     ]

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from process.own_program import KEPT
-from trials.layers.linear import AGAIN, CHANGED, gradient, gradients, sum_of
+from trials.layers.linear import AGAIN, changed, gradient, gradients, sum_of
 from trials.ranks import Ranks
 
 NAME = "Mixture"
@@ -27,21 +26,14 @@ MOST = 1.5
 
 def test(Mixture: Any, ranks: Ranks) -> None:
     weights = ranks.draw((EXPERTS, WIDTH), (EXPERTS, WIDTH, INNER), (EXPERTS, INNER, WIDTH))
-    ranks.begin("wrapping")
-    with ranks.phase("wrapping"):
-        own = Mixture(*(weight.clone() for weight in weights))
-    KEPT.append(own)
+    own = ranks.run("wrapping", Mixture, *(weight.clone() for weight in weights))
     for name, weight in zip(("up", "down"), weights[1:], strict=True):
         slices = weight.chunk(ranks.size)
         ranks.same(f"the experts' {name}", getattr(own, name), slices[ranks.rank], summands=slices,
                    mistakes={"whole": weight})  # fmt: skip
     for when, rows in ROWS.items():
         step(own, weights, rows[: ranks.size], when, ranks)
-        with torch.no_grad():
-            for name in ("router", "up", "down"):
-                getattr(own, name).mul_(CHANGED)
-                getattr(own, name).grad = None
-        weights = [CHANGED * weight for weight in weights]
+        weights = changed(own, ("router", "up", "down"), weights)
 
 
 def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks: Ranks) -> None:
@@ -51,10 +43,7 @@ def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks:
     pairs = list(zip(*(one.split(list(rows)) for one in drawn), strict=True))  # x and dy by rank
     x, dy = pairs[rank]
     mine = x.clone().requires_grad_()
-    ranks.begin("forward" + when)
-    with ranks.phase("forward"):
-        y = own(mine)
-    ranks.all_waited_for()
+    y = ranks.run("forward" + when, own, mine)
     ranks.same("y", y, mixture(x, *weights), mistakes=wrong_results(x, weights, size))
     # The copies for the experts travel, and their results. Numbers of rows are few.
     _, chosen = chosen_by(drawn[0], weights[0])
@@ -62,17 +51,11 @@ def step(own: Any, weights: list[Tensor], rows: Sequence[int], when: str, ranks:
     needed = (here + CHOSEN * len(x)) * WIDTH * (size - 1) / size
     sent = ranks.calls.sent()
     ranks.holds("sent", sent <= MOST * needed + EXPERTS * size, sent=sent, needed=needed)
-    ranks.begin("backward" + when)
-    with ranks.phase("backward"):
-        y.backward(dy.clone())
-    ranks.all_waited_for()
+    ranks.run("backward" + when, y.backward, dy.clone())
     by_rank = [gradients(mixture, (own_x, *weights), own_dy) for own_x, own_dy in pairs]
     ranks.same("the gradient of x", mine.grad, by_rank[rank][0],
                mistakes={"router alone": through_router(x, weights, dy)})  # fmt: skip
-    ranks.begin("after finish" + when)
-    with ranks.phase("finish"):
-        own.finish()
-    ranks.all_waited_for()
+    ranks.run("after finish" + when, own.finish)
     summands = [one[1] for one in by_rank]
     ranks.same("the gradient of the router", gradient(own, "router"), sum_of(summands),
                summands=summands)  # fmt: skip

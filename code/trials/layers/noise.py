@@ -22,16 +22,13 @@ MOST_ERRORS = 5.3
 
 
 def test(noise_scale: Any, ranks: Ranks) -> None:
-    ranks.begin("drawn gradients")
     if ranks.size == 1:  # one batch size is one equation
         return
     (true,), scales, drawn = ranks.draw(
         (1, PARAMETERS), (PARAMETERS,), (ranks.size, STEPS, PARAMETERS)
     )
     every = true + scales * drawn / SAMPLES**0.5
-    with ranks.phase("estimate"):
-        found = noise_scale(every[ranks.rank].clone(), SAMPLES)
-    ranks.all_waited_for()
+    found = ranks.run("drawn gradients", noise_scale, every[ranks.rank].clone(), SAMPLES)
     is_three = isinstance(found, list | tuple) and len(found) == 3
     ranks.holds("three numbers", is_three, has=type(found).__name__)
     mine = torch.stack([torch.as_tensor(one, dtype=every.dtype).reshape(()) for one in found])

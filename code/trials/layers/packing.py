@@ -27,9 +27,7 @@ def test(Packed: Any, ranks: Ranks) -> None:
     weights = ranks.draw(*SHAPES)
     drawn = [ranks.draw(*[(one,) for one in LENGTHS[: 6 + r]]) for r in range(ranks.size)]
     documents = [(100 * one).long() % KINDS for one in drawn[ranks.rank]]
-    ranks.begin("packing")
-    with ranks.phase("packing"):
-        own = Packed([one.clone() for one in documents], PLACES)
+    own = ranks.run("packing", Packed, [one.clone() for one in documents], PLACES)
     rows = [getattr(own, name, None) for name in ("tokens", "targets", "positions", "owners")]
     has = [list(getattr(row, "shape", [])) for row in rows]
     ranks.holds("shapes", has == 4 * [[*has[0][:1], PLACES]], has=has)
@@ -47,8 +45,7 @@ def test(Packed: Any, ranks: Ranks) -> None:
         ranks.same("targets", targets[here], following, mistakes=mistakes)
     ranks.holds("padding", bool((targets[owners < 0] == NOTHING).all()))
     ranks.holds("rows", len(tokens) <= ROWS[ranks.rank], has=len(tokens), most=ROWS[ranks.rank])
-    with ranks.phase("mask"):
-        mask = own.visible()
+    mask = ranks.run("mask", own.visible)
     same, real = owners[:, :, None] == owners[:, None], owners >= 0
     causal = torch.ones(PLACES, PLACES).tril().bool().expand_as(same)
     ranks.holds("bools", getattr(mask, "shape", 0) == same.shape and mask.dtype == torch.bool)
@@ -58,8 +55,7 @@ def test(Packed: Any, ranks: Ranks) -> None:
     ranks.same("the mask", mask[real].double(), right[real].double(), mistakes=mistakes)
     given = [one.clone().requires_grad_() for one in weights]
     scores = model(given, tokens, positions, mask)
-    with ranks.phase("loss"):
-        loss = own.loss(scores)
+    loss = ranks.run("loss", own.loss, scores)
     alone = sum_of_losses(documents, *weights)
     of_all = sum(len(one) - 1 for of_rank in drawn for one in of_rank)
     by_row = cross_entropy(scores.detach().mT, targets, reduction="none").sum(1)

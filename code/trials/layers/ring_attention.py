@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trials.calls import MESSAGES
 from trials.layers.context import LENGTH, WIDTH, attend, only, positions_of
 from trials.layers.linear import gradients, sum_of
 from trials.memory import held_numbers, ignore_what_is_there
@@ -40,11 +39,9 @@ def step(ring_attention: Any, whole: list[Tensor], dy: Tensor, scores: str, rank
                        for n in range(ranks.size))  # fmt: skip
     q, k, v = whole
     mine = [one[places].clone().requires_grad_() for one in whole]
-    ranks.begin("forward" + scores)
     before = held_numbers(float("inf"))
-    with ranks.phase("forward"):
-        y = ring_attention(*mine, places.clone())
-    by_messages(ranks)
+    y = ranks.run("forward" + scores, ring_attention, *mine, places.clone())
+    ranks.only_messages()
     there = torch.cat([places, *others])
     stayed = attend(q[places], k[there], v[there], places, places.repeat(ranks.size))
     ranks.same("y" + scores, y, attend(q[places], k, v, places), mistakes={
@@ -55,10 +52,8 @@ def step(ring_attention: Any, whole: list[Tensor], dy: Tensor, scores: str, rank
     ranks.holds("piece by piece", ranks.size != 3 or LENGTH not in ranks.calls.dimensions)
     kept = (held_numbers(before + KEEPS * len(places) * WIDTH) - before) / (len(places) * WIDTH)
     ranks.holds("held", kept <= KEEPS, kept=kept)
-    ranks.begin("backward" + scores)
-    with ranks.phase("backward"):
-        y.backward(dy[places].clone())
-    by_messages(ranks)
+    ranks.run("backward" + scores, y.backward, dy[places].clone())
+    ranks.only_messages()
     by_rank = [gradients(serial, whole, only(rank, dy, ranks.size)) for rank in range(ranks.size)]
     slips = wrong_gradients(q, k, v, dy, [places, *others])
     for number, part in enumerate(PARTS):
@@ -69,12 +64,6 @@ def step(ring_attention: Any, whole: list[Tensor], dy: Tensor, scores: str, rank
                    summands=[one[places] for one in summands],
                    mistakes={name: one[number] for name, one in slips.items()}
                    | {"of the next rank": next_one})  # fmt: skip
-
-
-def by_messages(ranks: Ranks) -> None:
-    ranks.all_waited_for()
-    collectives = sorted({one["call"] for one in ranks.calls.made} - {*MESSAGES})
-    ranks.holds("messages alone", not collectives, collectives=collectives)
 
 
 def serial(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

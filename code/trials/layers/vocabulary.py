@@ -27,17 +27,12 @@ def test(VocabularyLoss: Any, ranks: Ranks) -> None:
     logits = 3 * logits + OFFSET * offsets
     targets = (1e6 * drawn).long() % (size * COLUMNS)
     mine = logits[:, here].clone().requires_grad_()
-    ranks.begin("forward")
-    with ranks.phase("forward"):
-        loss = VocabularyLoss.apply(mine, targets.clone())
-    ranks.all_waited_for()
+    loss = ranks.run("forward", VocabularyLoss.apply, mine, targets.clone())
     losses = likely_losses(logits, targets, size, ranks.rank)
     ranks.same("the loss", loss, losses["right"], mistakes=losses)
     numbers = sum(one["numbers"] for one in ranks.calls.made) / TOKENS
     ranks.holds("sent", numbers <= NEEDED * size, numbers=numbers, columns=COLUMNS)
-    ranks.begin("backward")
-    with ranks.phase("backward"):
-        loss.backward(dy.clone())
+    ranks.run("backward", loss.backward, dy.clone())
     ranks.same("the gradient", mine.grad, gradient(logits, targets, dy)[:, here], mistakes={
         name: one[:, here] for name, one in likely_gradients(logits, targets, dy).items()
     })  # fmt: skip

@@ -17,7 +17,6 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
-from process.own_program import KEPT
 from trials.mesh.model import VOCABULARY, PlainGPT, same_gpt
 from trials.ranks import Ranks
 
@@ -33,10 +32,7 @@ def test(parallelize: Any, ranks: Ranks) -> None:
     mesh = init_device_mesh("cpu", (data, tensor), mesh_dim_names=("data", "tensor"))
     serial, own = same_gpt(ranks.seed), same_gpt(ranks.seed)
     tokens = torch.randint(VOCABULARY, (data * SAMPLES, POSITIONS))
-    ranks.begin(f"mesh of {data} x {tensor}")
-    with ranks.phase("wrapping"):
-        own = parallelize(own, mesh) or own
-    KEPT.append(own)
+    own = ranks.run(f"mesh of {data} x {tensor}", parallelize, own, mesh) or own
     for name, parameter in own.named_parameters():
         is_part(name, parameter, ranks)
     ranks.holds("wrapped", all(isinstance(one, FSDPModule) for one in (*own.blocks, own)))

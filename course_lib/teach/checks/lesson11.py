@@ -14,6 +14,7 @@ BYTES, FLOPS = 2, 2
 
 ex11_zero1 = tried("11.1", "zero1")
 ex11_fsdp = tried("11.2", "fsdp")
+ex11_clip = tried("11.3", "clip")
 
 
 def ex11_tokens(answer: object, device: Any) -> None:
@@ -22,7 +23,7 @@ def ex11_tokens(answer: object, device: Any) -> None:
     both_passes = _(
         "6 FLOPs are forward and backward together. The gather runs beside the forward pass."
     )
-    with Checklist("11.3") as check:
+    with Checklist("11.4") as check:
         check.amount(
             check.number(answer, "tokens_needed"),
             Amount(right=right, unit=N_("tokens"), slips=((right / 3, both_passes),)),

@@ -82,6 +82,15 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "last step": N_("on SIGTERM the step is finished"),
         "together": N_("all ranks end after the same step"),
     },
+    "clip": {
+        "": N_("norm and gradients equal those of the whole model on 1, 2, 3 and 4 ranks"),
+        "not finite": N_("no gradient changes if one of them is not finite"),
+        "exchanged": N_("one collective with one number is enough"),
+    },
+    "pipeline": {
+        "held": N_("stage r of p holds p − r micro-batches, as 1F1B does"),
+        "sent": N_("only activations and their gradients are sent"),
+    },
     "checkpoint": {
         "": N_("values and gradients equal those of the plain layers"),
         "held": N_("only the inputs of the layers are kept"),
@@ -668,9 +677,82 @@ HINTS: dict[str, Hints] = {
             "state does the update of a weight also depend on?"
         ),
     },
-    "schedule": {
-        ("the gradient of the weight", ""): N_(
-            "not every micro-batch has gone forward and backward once through this stage."
+    "clip": {
+        ("the norm", "own"): N_(
+            "it is the norm of this rank's part alone. Add up the squares of all ranks' shards."
+        ),
+        ("the norm", "once for each rank"): N_(
+            "it has the replicated gradients {size} times. Add their squares after the all_reduce."
+        ),
+        ("the norm", "shards alone"): N_(
+            "the replicated gradients are missing. Add their squares."
+        ),
+        **dict.fromkeys(
+            [("the norm", "norms added"), ("the norm", "norms of shards added")],
+            N_("norms of the ranks were added. Add up squares, and take the root last."),
+        ),
+        ("the norm", "averaged"): N_("the squares were averaged over the ranks. Add them up."),
+        ("the norm", "no root"): N_("it is the square of the norm. Take the root."),
+        ("the norm", "values"): N_(
+            "it is not the root of the sum of all squares. Which of the gradients count, and how "
+            "often?"
+        ),
+        ("the gradients", "unchanged"): N_(
+            "it is as before. Change p.grad itself, for example by p.grad.mul_(…), in both lists."
+        ),
+        ("the gradients", "stretched"): N_(
+            "the norm was below the limit, and the gradient has grown. The factor is at most 1."
+        ),
+        ("the gradients", "values"): N_("some have another factor. It is the same in both lists."),
+        ("no finite norm", ""): N_(
+            "another rank has a gradient that is not finite, and the norm here does not show it."
+        ),
+        ("not finite", "zeros"): N_(
+            "gradients became 0, because a finite number divided by an infinite norm is 0. Look "
+            "at the norm before you scale."
+        ),
+        ("not finite", ""): N_(
+            "gradients have changed although the norm is not finite. Then all ranks leave theirs "
+            "as they are, and skip the step."
+        ),
+        ("exchanged", ""): N_(
+            "{count} collectives exchange {numbers} numbers. Add up the squares of all shards on "
+            "this rank first, and then call one all_reduce."
+        ),
+    },
+    "pipeline": {
+        ("own buffers", ""): N_(
+            "micro-batches share a buffer, so one overwrites another. Receive each one in a "
+            "torch.empty_like(x) of its own."
+        ),
+        ("", "sum"): N_("it is the sum over the micro-batches. Divide each loss by their number."),
+        **dict.fromkeys(
+            [("", "last"), ("", "last alone")],
+            N_("it is that of the last micro-batch alone. Gradients and losses add up."),
+        ),
+        ("the gradient", "none"): N_(
+            "it is None. Each forward pass needs a backward pass, on every stage."
+        ),
+        ("the gradient", "from ones"): N_(
+            "backward began with ones. On all stages but the last, it begins with the gradient "
+            "that comes from the next stage: y.backward(gradient)."
+        ),
+        ("the gradient", "values"): N_(
+            "the numbers are wrong. Gradients arrive in the order of the forward passes, so the "
+            "first micro-batch also goes backward first. Does each stage send the gradient of its "
+            "own x?"
+        ),
+        ("held", "too many"): N_(
+            "stage {rank} of {size} holds {held} micro-batches at once, and 1F1B holds {wanted}. "
+            "After p − r − 1 forward passes, one forward and one backward pass alternate."
+        ),
+        ("held", "too few"): N_(
+            "stage {rank} of {size} never holds more than {held} at once, and 1F1B holds {wanted} "
+            "micro-batches. Other stages wait for its output: run p − r − 1 forward passes ahead."
+        ),
+        ("sent", ""): N_(
+            "stage {rank} of {size} sends {sent} bytes, and {needed} are enough. Each micro-batch "
+            "sends y to the next stage, and the gradient of x to the stage before."
         ),
     },
     "checkpoint": {

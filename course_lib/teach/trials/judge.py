@@ -22,13 +22,25 @@ from course_lib.teach.trials.verdict import (
     listed,
     place,
     ranks,
+    ranks_of,
     trial_of,
     wrong,
 )
-from course_lib.words import _
+from course_lib.words import N_, _
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 MESSAGES = ("send", "recv", "isend", "irecv")
+# Hints for ranks that wait for each other.
+CIRCLES = {
+    "send": N_(
+        "There is a circle: {ranks} wait in send, each one until the next one receives. Use isend, "
+        "then recv, then wait()."
+    ),
+    "recv": N_(
+        "There is a circle: {ranks} wait in recv, each one until the next one sends. Which of "
+        "these messages can be sent first?"
+    ),
+}
 # Collectives whose sizes may differ between ranks.
 UNEVEN = ("all_to_all", "all_to_all_single")
 AGAIN = ", step 2"
@@ -288,23 +300,60 @@ def _line(event: Event) -> str:
 
 
 def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str:
-    made, names = trial.at(size, case, "call"), {call["call"] for call in last}
+    made, through = trial.at(size, case, "call"), trial.at(size, case, "result")
     if told := _messages(trial, size, case):
         return told
     if any(made) and not all(made):
         return _idle(made.index([]))
     if not last or size == 1:
         return _("There is no other rank to wait for, so look for a loop that never ends.")
-    if names == {"send"}:
-        return _(
-            "Every rank waits in send until its neighbour receives, and the neighbour waits in "
-            "send too. Use isend, then recv, then wait()."
+    told = _unwaited(trial, size, case) if {one["call"] for one in last} == {"recv"} else ""
+    call, circle = _circle([[] if done else c for c, done in zip(made, through, strict=True)])
+    if circle and not told:
+        told = _(CIRCLES[call], ranks=ranks_of(circle))
+    return (
+        told
+        or _one_sided(made, through)
+        or _(
+            "A message needs both ends, and a collective needs all ranks. Which rank is missing? "
+            "Was every isend waited for, by wait()?"
         )
-    told = _unwaited(trial, size, case) if names == {"recv"} else ""
-    return told or _(
-        "A message needs both ends, and a collective needs all ranks. Which rank is missing? Was "
-        "every isend waited for, by wait()?"
     )
+
+
+def _circle(made: Sequence[Sequence[Event]]) -> tuple[str, list[int]]:
+    """Return ranks whose last calls wait for each other, all in send or all in recv."""
+    last = {rank: calls[-1] for rank, calls in enumerate(made) if calls}
+    for start, first in last.items():
+        way = [start]
+        while last.get(way[-1], {}).get("call") == first["call"] in MESSAGES:
+            peer = last[way[-1]].get("peer", -1)  # recv may take from any rank
+            if peer in way:
+                return first["call"], way[way.index(peer) :]
+            way.append(peer)
+    return "", []
+
+
+def _one_sided(made: Sequence[Sequence[Event]], through: Sequence[Sequence[Event]]) -> str:
+    """Explain a message to or from a rank that is through without it; "" if there is none."""
+    for source, target in permutations(range(len(made)), 2):
+        sent, taken = _between(made, source, target)
+        missing = len(sent) - len(taken)
+        if (missing > 0 and through[target]) or (missing < 0 and through[source]):
+            return _(
+                "Messages from rank {source} to rank {target}: {sent} sent, {taken} received. Each "
+                "one needs both.",
+                source=source, target=target, sent=len(sent), taken=len(taken),
+            )  # fmt: skip
+    return ""
+
+
+def _between(
+    made: Sequence[Sequence[Event]], source: int, target: int
+) -> tuple[list[Event], list[Event]]:
+    """Return the sends from one rank to another, and the receives that they meet."""
+    sent = [c for c in made[source] if (c["call"], c.get("peer")) == ("send", target)]
+    return sent, [c for c in made[target] if (c["call"], c.get("peer")) == ("recv", source)]
 
 
 def _idle(rank: int) -> str:
@@ -323,9 +372,7 @@ def _messages(trial: Trial, size: int, case: str) -> str:
                     rank=rank, size=size, call=called(call),
                 )  # fmt: skip
     for source, target in permutations(range(size), 2):
-        sent = [c for c in calls[source] if (c["call"], c.get("peer")) == ("send", target)]
-        taken = [c for c in calls[target] if (c["call"], c.get("peer")) == ("recv", source)]
-        for one, other in zip(sent, taken, strict=False):
+        for one, other in zip(*_between(calls, source, target), strict=False):
             if (one["bytes"], one["tag"]) != (other["bytes"], other["tag"]):
                 return _(
                     "Rank {source} sends {sent} bytes (tag {sent_tag}), and rank {target} receives "

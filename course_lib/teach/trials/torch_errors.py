@@ -60,7 +60,8 @@ RULES: tuple[tuple[str, str], ...] = (
         N_(
             "Something is None. A collective returns None, except with async_op=True. p.grad is "
             "None until backward has written it: use register_post_accumulate_grad_hook. A frozen "
-            "parameter never has one. A hook is given without ()."
+            "parameter never has one, and what recv writes needs requires_grad_() before forward. "
+            "A hook is given without ()."
         ),
     ),
     (

@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from ..own_trials import program_of
 
-CELLS = {
-    "column": "column-own", "row": "row-own", "attention": "tokens-own", "schedule": "order-own",
-}  # fmt: skip
+CELLS = {"column": "column-own", "row": "row-own", "attention": "tokens-own"}
 PROGRAMS = {
     exercise: program_of("13_parallel_layers_by_hand", cell) for exercise, cell in CELLS.items()
 }

@@ -45,7 +45,8 @@ WRONG = {
         [("range(2 * (size - 1))", "range(size - 1)")], "copies it in",
     ),
     "all send first": (
-        [(ISEND, "dist.send(going, after)"), (WAITS, "")], "waits in send too",
+        [(ISEND, "dist.send(going, after)"), (WAITS, "")],
+        "wait in send, each one until the next one receives",
     ),
     "no wrap": ([("(rank + 1) % size", "rank + 1")], "(rank + 1) % size"),
     "another name": (

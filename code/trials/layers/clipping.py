@@ -1,0 +1,83 @@
+"""Test 11.3: `clip(sharded, replicated, max_norm)` clips gradients of which a rank has only a part.
+
+norm = clip(sharded, replicated, max_norm)
+
+Both are lists of parameters with gradients: shards, which differ between ranks, and whole ones,
+equal on all ranks. The norm is that of the whole model, which has replicated gradients once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trials.ranks import Ranks
+
+NAME = "clip"
+SHARDED, REPLICATED = [(35,), (3,)], [(5,), (2, 3)]
+# The limit over the norm, and a number that takes the place of one of the last rank's gradients.
+CASES: dict[str, tuple[float, float | None]] = {
+    "a norm above the limit": (0.4, None),
+    "a norm below the limit": (2.5, None),
+    "an infinite gradient on the last rank": (0.4, torch.inf),
+    "a gradient on the last rank that is not a number": (0.4, torch.nan),
+}
+
+
+def test(clip: Any, ranks: Ranks) -> None:
+    for case, (limit, spoilt) in CASES.items():
+        whole, replicated = ranks.draw(*SHARDED), ranks.draw(*REPLICATED)
+        by_rank = [[one.tensor_split(ranks.size)[r] for one in whole] for r in range(ranks.size)]
+        norms = likely_norms(by_rank, replicated, ranks.rank)
+        if spoilt is not None:
+            by_rank[-1][0][0] = spoilt
+        own = [parameter(one) for one in (*by_rank[ranks.rank], *replicated)]
+        before, cut = row(own), len(SHARDED)
+        norm = ranks.run(case, clip, own[:cut], own[cut:], limit * float(norms["right"]))
+        norm = norm if norm is None else torch.as_tensor(norm, dtype=torch.float64)
+        exchanged = [one["numbers"] for one in ranks.calls.made]
+        if spoilt is None:
+            ranks.same("the norm", norm, norms["right"], mistakes=norms)
+            wrong = {"unchanged": before, "stretched": limit * before}
+            ranks.same("the gradients", row(own), min(1.0, limit) * before, mistakes=wrong)
+        else:
+            ranks.holds("no finite norm", norm is not None and not bool(norm.isfinite()))
+            zeros = not bool(row(own).nan_to_num(0, 0).any())
+            kept = torch.allclose(row(own), before, equal_nan=True)
+            ranks.holds("not finite", kept, mistake="zeros" if zeros else "")
+        few = len(exchanged) <= 1 and sum(exchanged) <= 2 * ranks.size
+        ranks.holds("exchanged", few, count=len(exchanged), numbers=sum(exchanged))
+
+
+def parameter(gradient: Tensor) -> nn.Parameter:
+    made = nn.Parameter(torch.zeros_like(gradient))
+    made.grad = gradient.clone()
+    return made
+
+
+def row(parameters: Sequence[nn.Parameter]) -> Tensor:
+    return torch.cat([one.grad.flatten() for one in parameters if one.grad is not None]).clone()
+
+
+def likely_norms(
+    by_rank: Sequence[Sequence[Tensor]], replicated: Sequence[Tensor], rank: int
+) -> dict[str, Tensor]:
+    """Return the norm, and what likely mistakes make of it."""
+    shards, once = torch.stack([squares(one) for one in by_rank]), squares(replicated)
+    total, size = shards.sum(), len(by_rank)
+    return {
+        "right": (total + once).sqrt(),
+        "own": (shards[rank] + once).sqrt(),
+        "once for each rank": (total + size * once).sqrt(),
+        "shards alone": total.sqrt(),
+        "norms added": (shards + once).sqrt().sum(),
+        "norms of shards added": (shards.sqrt().sum().square() + once).sqrt(),
+        "averaged": (total / size + once).sqrt(),
+        "no root": total + once,
+    }
+
+
+def squares(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.stack([one.square().sum() for one in tensors]).sum()
