@@ -5,13 +5,11 @@ list of the exercise's requirements, not with an unexpected error. All other cel
 lesson has its own workspace, because a lesson deletes its runs at the end. The solution runs
 after the learner's notebook on the same worker and reuses its runs, so the learner's notebook does
 not clean up. Moving output is plain text here. A table at the end lists the lessons' claims and
-whether they held. Recorded runs stand in for the jobs of the longest lessons, unless
-COURSE_TEST_ALL is set.
+whether they held.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import tempfile
 from collections.abc import Generator
@@ -22,10 +20,7 @@ import nbval.kernel
 import pytest
 from nbval.plugin import NbCellError
 
-from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.jupyter.kernels import BlockingKernels
-from course_lib.lab.recorded.recording import Recording
-from course_lib.shipped import SHIPPED
 from course_lib.teach import claims
 from course_lib.teach.checklist import UNMET
 from course_lib.words import LANGUAGES
@@ -33,8 +28,6 @@ from course_lib.words import LANGUAGES
 # Folder of the learners' notebooks. Translations have a subfolder.
 LEARNERS_FOLDER = "notebooks"
 CLEANS_UP = "clean"
-# A lesson whose recorded jobs held devices for longer runs on its recording.
-LONGEST_LIVE_DEVICE_S = 1000
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,26 +51,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item: Any) -> Generator[None, Any, Any]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: Any) -> None:
     """Set the environment before nbval starts the notebook's kernel, which inherits it."""
-    with pytest.MonkeyPatch.context() as patch:
-        if hasattr(item, "cell"):
-            _set_environment(item)
-            if _is_long(item.path.stem) and not os.environ.get("COURSE_TEST_ALL"):
-                patch.setenv("COURSE_SITE", "recorded")
-        return (yield)
-
-
-@functools.cache
-def _is_long(lesson: str) -> bool:
-    path = SHIPPED / "recordings" / f"{lesson}.runs"
-    runs = Recording(path).manifest.runs if path.is_file() else []
-    held_s = sum(run.status["elapsed_s"] * Recipe.from_dict(run.recipe).devices for run in runs)
-    return bool(held_s > LONGEST_LIVE_DEVICE_S)
-
-
-def _set_environment(item: Any) -> None:
+    if not hasattr(item, "cell"):
+        return
     folder = Path(os.environ["COURSE_NBVAL_FOLDER"])
     workspace = folder / f"{_language_of(item.path)}{item.path.stem}"
     workspace.mkdir(exist_ok=True)

@@ -82,20 +82,6 @@ def test_a_notebook_under_test_is_told_to_print_plain_text(tmp_path):
     assert "2 passed" in done.stdout
 
 
-@pytest.mark.parametrize(("everything", "site"), [("", "recorded"), ("1", "")])
-def test_the_longest_lessons_have_recorded_runs_unless_all_is_asked_for(
-    tmp_path, monkeypatch, everything, site
-):
-    monkeypatch.setenv("COURSE_TEST_ALL", everything)
-    monkeypatch.delenv("COURSE_SITE", raising=False)
-    cell = f"import os; assert os.environ.get('COURSE_SITE', '') == {site!r}"
-    write_notebook(tmp_path / "solutions", [(cell, [])])
-    short = tmp_path / "solutions" / "99_test.ipynb"
-    short.rename(short.with_name("12_large_batches.ipynb"))
-    done = run_nbval(tmp_path, "solutions")
-    assert done.returncode == 0, done.stdout
-
-
 def test_the_kernel_has_no_port_that_another_account_could_reach(tmp_path):
     no_port = "import psutil\nassert psutil.Process().net_connections('inet') == []"
     write_notebook(tmp_path / "solutions", [(no_port, [])])
