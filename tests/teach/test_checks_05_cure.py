@@ -167,7 +167,7 @@ WRONG = {
     "averaged": ("messages",
                  [*cured("messages"), (SENT, SENT + "    row /= dist.get_world_size()\n")],
                  "a mean over the ranks"),
-    "blocks backwards": ("dealing", [other("share", BACKWARDS)], "a rank gets 9900 tokens"),
+    "blocks backwards": ("dealing", [other("share", BACKWARDS)], "a rank gets 19800 tokens"),
     "a sample left out": ("dealing", [*cured("dealing"), (MINE, MINE + "[:-1]")],
                           "reads are missing"),
     "everything for all": ("dealing", [*cured("dealing"), (MINE, "longest")],

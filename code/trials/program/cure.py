@@ -57,11 +57,11 @@ class Task:
         if ranks.size < FULL or place == "reading":
             read_s = READ_S if ranks.size == FULL else 0.0
         elif place == "asking":
-            hidden = 800
+            hidden = 2500
         elif place == "messages":
             blocks = 16
         elif place == "dealing":
-            width, hidden, tokens, grow = 32, 128, 300, 1
+            width, hidden, tokens, grow = 32, 128, 600, 1
         self.lengths = [
             [tokens * (1 + grow * number) for number in range(SAMPLES)] for _ in range(STEPS)
         ]
