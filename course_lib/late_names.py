@@ -21,7 +21,8 @@ def loaded(name: str) -> ModuleType:
     """Import a module. In a notebook, a line says so if that takes long, as in a new kernel."""
     if not interactive():
         return import_module(name)
-    words = _("Loading {name} takes some seconds in a new kernel.", name=name)
+    package = ".".join(name.split(".")[:2])
+    words = _("Loading {name} takes some seconds in a new kernel.", name=package)
     line = Timer(PATIENCE_S, print, [words])
     line.daemon = True
     line.start()

@@ -40,9 +40,11 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
     def call(*args: Any, **named: Any) -> Any:
         module = load(*args, **named)
         name = args[0] if args else named["name"]
-        is_answer = _is_of_the_course(module) or name.startswith(FINISHED)
-        if is_answer and _asks(sys._getframe(1), folder):
-            raise CourseImport(name)
+        parts = (args[3] if len(args) > 3 else None) or ()  # what __import__ takes `from` it
+        names = (name, *(f"{name}.{part}" for part in parts))
+        found = [one for one in names if one.startswith(FINISHED)]
+        if (found or _is_of_the_course(module)) and _asks(sys._getframe(1), folder):
+            raise CourseImport([*found, name][0])
         return module
 
     return call

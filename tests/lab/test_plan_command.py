@@ -48,6 +48,12 @@ def test_its_table_is_that_of_the_search(course):
     assert [row["layout"] for row in rows] == [layout_text(e.layout) for e in found.fitting[:3]]
 
 
+def test_tokens_may_have_a_unit(course):
+    days = [course(*asked(), "--tokens", word, "--top", "1", "--csv")[1] for word in ("2T", "2e12")]
+    assert days[0] == days[1]
+    assert course(*asked(), "--tokens", "2X")[0] == 2
+
+
 def test_costs_follow_from_days_power_and_prices(course):
     costs = ("--tokens", "1e12", "--price", "2", "--pue", "1.2", "--co2", "400")
     code, out, _ = course(*asked(), *costs, "--price-per-kwh", "0.1", "--json")

@@ -43,10 +43,13 @@ def test_so_is_attention_of_the_course(tried):
     assert "line 1 uses parallel.context_parallel." in hint_of(lesson13b.ex13b_context, run)
 
 
-@pytest.mark.parametrize("module", ["parallel.schedules", "torch.distributed.pipelining"])
-def test_so_are_pipelines_of_the_course_and_of_torch(tried, module):
+@pytest.mark.parametrize(
+    ("package", "part"), [("parallel.schedules", ""), ("torch.distributed", "pipelining")]
+)
+def test_so_are_pipelines_of_the_course_and_of_torch(tried, package, part):
     text = program_of("13_parallel_layers_by_hand", "order-own")
-    run = tried(f"from {module} import *\n" + text, "pipeline")
+    run = tried(f"from {package} import {part or '*'}\n" + text, "pipeline")
+    module = ".".join(filter(None, (package, part)))
     assert f"line 1 uses {module}." in hint_of(lesson13.ex13_pipeline, run)
 
 

@@ -37,12 +37,18 @@ def main(argv: list[str]) -> int:
         raise LabError(str(error)) from error
 
 
+def number(word: str) -> float:
+    """Read a number with or without a unit: 1e12, 15T."""
+    power = " KMBT".find(word[-1:].upper())
+    return float(word[:-1]) * 1000**power if power > 0 else float(word)
+
+
 def _options() -> argparse.ArgumentParser:
     options = parser("plan", _("Searches the fastest layouts of a model on a machine."), EXAMPLE)
     options.add_argument("--model", help=_("a preset, or the path of a config.json"))
     options.add_argument("--gpus", type=count, help=_("number of devices"))
     options.add_argument("--machine", default="H100", help=_("device or cluster (default: H100)"))
-    options.add_argument("--tokens", type=float, default=1e12, help=_("default: 1e12"))
+    options.add_argument("--tokens", type=number, default=1e12, help=_("default: 1e12"))
     options.add_argument("--batch", type=count, help=_("sequences (default: 4 million tokens)"))
     options.add_argument("--sequence", type=count, help=_("tokens of a sequence"))
     options.add_argument("--precision", choices=PRECISIONS, default="bf16")

@@ -100,7 +100,7 @@ class Site:
                         "{name} {self!r} is unknown; use {allowed}",
                         name=name,
                         self=getattr(self, name),
-                        allowed=_or(allowed),
+                        allowed=" or ".join(allowed),
                     )
                 )
         if not self.box:
@@ -216,7 +216,3 @@ def _expand(value: Any, source: str) -> Any:
     if isinstance(value, dict):
         return {key: _expand(item, source) for key, item in value.items()}
     return value
-
-
-def _or(values: tuple[str, ...]) -> str:
-    return " or ".join(values)
