@@ -67,6 +67,11 @@ WRONG = {
     "exchanged": ([(RETURNS, "return trues.mean(), noises.mean(), error")], "tr(Σ) comes first"),
     "mean first": ([("    ranks = dist", "    gradients = gradients.mean(0).expand_as(gradients)\n"
                      "    ranks = dist")], "Average their squared lengths"),
+    "of the large batch": ([("large_squared = average.square()",
+                             "large_squared = average.mean(0).expand_as(average).square()")],
+                           "Average their squared lengths"),
+    "without samples": ([("    large_samples", "    samples = 1\n    large_samples")],
+                        "B is b times the number of ranks"),
     "one number": ([(RETURNS, "return noises.mean() / trues.mean()")], "it returns Tensor"),
     "of the course": ([("import torch\n", "import torch\nimport trials.layers.noise\n")],
                       "uses trials.layers.noise."),

@@ -42,10 +42,13 @@ def test(noise_scale: Any, ranks: Ranks) -> None:
     ranks.holds("known", off <= MOST_ERRORS, off=off)
 
 
-def estimate(every: Tensor, mean: Tensor | None = None, small: Tensor | None = None) -> Tensor:
+def estimate(
+    every: Tensor, mean: Tensor | None = None, small: Tensor | None = None,
+    sizes: tuple[float, float] | None = None,
+) -> Tensor:  # fmt: skip
     """Return tr(Σ), |G|² and the standard error of tr(Σ), from the gradients of all ranks."""
     ranks, steps, _ = every.shape
-    b, large = SAMPLES, SAMPLES * ranks
+    b, large = sizes or (SAMPLES, SAMPLES * ranks)
     of_small = every.square().sum(2).mean(0) if small is None else small
     of_large = (every.mean(0) if mean is None else mean).square().sum(1)
     noise = (of_small - of_large) / (1 / b - 1 / large)
@@ -56,7 +59,7 @@ def estimate(every: Tensor, mean: Tensor | None = None, small: Tensor | None = N
 def wrong_estimates(every: Tensor, rank: int) -> dict[str, Tensor]:
     """Return the results of the likely mistakes."""
     right, of_large = estimate(every), every.mean(0).square().sum(1).mean()
-    lengths = every.square().sum(2)
+    lengths, ranks = every.square().sum(2), len(every)
     biased = SAMPLES * (lengths.mean() - of_large)
     return {
         "own": estimate(every, small=lengths[rank]),
@@ -65,5 +68,10 @@ def wrong_estimates(every: Tensor, rank: int) -> dict[str, Tensor]:
         "of one step": right * torch.tensor([1, 1, STEPS**0.5]),
         "exchanged": right[[1, 0, 2]],
         "of the mean": estimate(every.mean(1, keepdim=True).expand_as(every)),
+        "of the mean alone": estimate(every, mean=every.mean((0, 1), keepdim=True)[0]),
+        "root of the ranks": estimate(every, mean=every.sum(0) / ranks**0.5),
+        "without samples": estimate(every, sizes=(1, ranks)),
+        "ranks alone": estimate(every, sizes=(SAMPLES, ranks)),
+        "divided": estimate(every, sizes=(SAMPLES, SAMPLES / ranks)),
         "in place": estimate(every, small=every.mean(0).square().sum(1)),
     }

@@ -12,6 +12,8 @@ from course_lib.words import N_
 
 Hints = Mapping[tuple[str, str], str]
 
+OVER_STEPS = N_("you averaged gradients over steps. Average their squared lengths.")
+BATCH_SIZES = N_("b or B is wrong. b is `samples`, and B is b times the number of ranks.")
 SERIAL = N_("equal to the serial result on 1, 2, 3 and 4 ranks")
 SENT_ONCE: dict[str, str] = {
     "sent once": N_("each gradient is sent once"),
@@ -625,9 +627,14 @@ HINTS: dict[str, Hints] = {
         ),
         ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
         ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
-        ("", "of the mean"): N_(
-            "you averaged gradients over steps. Average their squared lengths."
+        ("", "of the mean"): OVER_STEPS,
+        ("", "of the mean alone"): OVER_STEPS,
+        ("", "root of the ranks"): N_(
+            "|g_B|² is the square of the mean over the ranks. Divide by their number first."
         ),
+        ("", "without samples"): BATCH_SIZES,
+        ("", "ranks alone"): BATCH_SIZES,
+        ("", "divided"): BATCH_SIZES,
     },
     "watchdog": {
         ("named", "nobody"): N_(
