@@ -15,7 +15,7 @@ from .finished_runs import hint_of
 from .own_trials import swapped
 from .versions import buckets, ddps, rings
 
-GIVEN = SimpleNamespace(rank=22, numbers=32)
+GIVEN = SimpleNamespace(rank=23, numbers=32)
 CHECKS = {
     "ring": lesson02.ex02_ring, "ddp": lesson02.ex02_ddp, "buckets": lesson02.ex02_buckets,
 }  # fmt: skip
@@ -90,26 +90,26 @@ def test_a_hostile_file_is_told_what_it_does(tried, text):
     assert HOSTILE[text] in hint_of(lesson02.ex02_ring, tried(text, "ring"))
 
 
-def test_rank_22_on_eight_nodes_with_four_devices(workspace, capsys):
-    lesson02.ex02_ranks(5, 2, 32, 1, GIVEN)
-    lesson02.ex02_ranks(5.0, np.int64(2), Fraction(32), 1, GIVEN)
-    assert "✓ rank 22 is on this node" in capsys.readouterr().out
+def test_rank_23_on_eight_nodes_with_four_devices(workspace, capsys):
+    lesson02.ex02_ranks(5, 3, 32, 1, GIVEN)
+    lesson02.ex02_ranks(5.0, np.int64(3), Fraction(32), 1, GIVEN)
+    assert "✓ rank 23 is on this node" in capsys.readouterr().out
 
 
 def test_each_number_is_taken_in_every_form_and_a_wrong_one_meets_its_hint(workspace):
     def with_answer(**given):
-        known = {"node": 5, "local_rank": 2, "world_size": 32, "numbers": 1}
+        known = {"node": 5, "local_rank": 3, "world_size": 32, "numbers": 1}
         lesson02.ex02_ranks(**{**known, **given}, given=GIVEN)
 
     wrong = {
         "world_size": {8: "number of nodes", 4: "on one node", 12: "multiply, do not add"},
-        "node": {6: "counted from 0", 2: "4 ranks, not 8", 5.5: "Ranks 0 to 3"},
-        "local_rank": {3: "counted from 0", 22: "rank among all", 6: "4 ranks, not 8"},
+        "node": {6: "counted from 0", 2: "4 ranks, not 8", 3: "local rank", 5.5: "Ranks 0 to 3"},
+        "local_rank": {4: "counted from 0", 23: "rank among all", 7: "4 ranks, not 8"},
         "numbers": {
             32: "what all_reduce leaves",
             8: "one node",
             1024: "as long as the tensor",
         },
     }
-    for name, right in {"world_size": 32, "node": 5, "local_rank": 2, "numbers": 1}.items():
+    for name, right in {"world_size": 32, "node": 5, "local_rank": 3, "numbers": 1}.items():
         hold(name, lambda answer, name=name: with_answer(**{name: answer}), right, wrong[name])
