@@ -93,7 +93,7 @@ def same_place(order, sizes, axis):
     [
         (..., "Replace the ..."),
         (3, "the function itself"),
-        (lambda order, sizes, axis: ..., "Fill in the gap"),
+        (lambda order, sizes, axis: ..., "Is a gap open"),
         (lambda order: [], "TypeError"),
         (lambda order, sizes, axis: [["a"]], "is not a whole number"),
         (lambda order, sizes, axis: [], "A group has 4 ranks"),

@@ -101,7 +101,7 @@ def test_right_pieces_pass_in_every_form(workspace, capsys):
     [
         (..., "Replace the ..."),
         ("pieces", "the function itself"),
-        (lambda length, rank, size: ..., "Fill in the gap"),
+        (lambda length, rank, size: ..., "Is a gap open"),
         (lambda length, rank, size: 1 / 0, "ZeroDivisionError"),
         (lambda length, rank, size: ["a"], "not a whole number"),
         (lambda length, rank, size: count(), "There is no position 64"),

@@ -95,7 +95,7 @@ def test_a_bias_that_balances_passes(workspace, capsys, right):
     ("function", "words"),
     [
         (..., "Replace the ..."),
-        (lambda bias, tokens, rate: ..., "Fill in the gap"),
+        (lambda bias, tokens, rate: ..., "Is a gap open"),
         (lambda bias, tokens, rate: bias[0], "1 numbers for 4 experts"),
         (lambda bias, tokens, rate: bias, "become 0.5 and 0"),
         (lambda bias, tokens, rate: by_sign(bias, tokens, -rate), "become 0.75 and"),

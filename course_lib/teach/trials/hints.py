@@ -457,7 +457,9 @@ HINTS: dict[str, Hints] = {
             "the row sum is missing. A softmax divides by a sum over all keys, so each score "
             "lowers the other probabilities: subtract the sum of dY * Y of each row."
         ),
-        ("", "values"): N_("do the probabilities exp(S − L) of a query add up to 1? L = m + ln s."),
+        ("the gradient of the queries", "values"): N_(
+            "do the probabilities exp(S − L) of a query add up to 1? L = m + ln s."
+        ),
         ("", "no root"): N_("it is too large by the root of the width, by which scores divide."),
         ("", "own"): N_(
             "it comes from the queries of this rank alone. The other ranks used these keys and "

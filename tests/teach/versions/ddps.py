@@ -21,7 +21,7 @@ WRONG = {
         [(DIVIDES, "                if not dist.get_rank():\n    " + DIVIDES)],
         "only rank 0 has it right, and every rank needs it. Here it is 2 times the right one",
     ),
-    "no division": ([(DIVIDES, "")], "Is a division missing"),
+    "no division": ([(DIVIDES, "")], "Is a sum or a division by"),
     "summed twice": ([(SUMS, SUMS + SUMS)], "sum 486 numbers, and there are 243"),
     "no broadcast": (
         [("            dist.broadcast(tensor, src=0)\n", "            pass\n")],

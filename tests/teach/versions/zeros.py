@@ -78,7 +78,7 @@ RIGHT = {
     "in hooks": IN_HOOKS,
 }  # fmt: skip
 WRONG = {
-    "no division": ([("own / self.size", "own")], "Is a division missing"),
+    "no division": ([("own / self.size", "own")], "Is a sum or a division by"),
     "not gathered": (
         [(GATHERS, "whole = self.row(self.parameters)\n        "
           "whole.chunk(self.size)[self.rank].copy_(self.shard)")],
