@@ -85,8 +85,8 @@ class Hub:
 
     def __init__(self, lost: Callable[[str], object]) -> None:
         self.lost = lost
-        # Ranks on one node need no access from outside.
-        alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+        # Ranks on one node need no access from outside; srun alone sets neither variable.
+        alone = os.environ.get("LOCAL_WORLD_SIZE", "") == os.environ.get("WORLD_SIZE")
         self.host = "127.0.0.1" if alone else os.environ["MASTER_ADDR"]
         family = socket.getaddrinfo(self.host, None)[0][0]
         self.door = socket.create_server((self.host, 0), family=family, backlog=1024)

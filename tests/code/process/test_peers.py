@@ -42,3 +42,11 @@ def test_ranks_of_one_node_are_heard_on_loopback_alone(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("MASTER_ADDR", socket.gethostname())
     assert Hub(print).door.getsockname()[0] == "127.0.0.1"
+
+
+def test_ranks_that_srun_started_are_heard_at_the_first_node(monkeypatch):
+    """srun sets neither variable, and its ranks may be on several nodes."""
+    for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.2")
+    assert Hub(print).door.getsockname()[0] == "127.0.0.2"
