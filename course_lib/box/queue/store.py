@@ -213,10 +213,11 @@ def cure(*more: str) -> str:
             return f"Remove the folder {file}, which is in the place of a file"
         if os.path.exists(file) and not os.access(file, os.R_OK | os.W_OK):
             return f"`chmod u+rw {file}` makes that file writable again"
-    return (
-        "If you cannot write there, name another folder with COURSE_BOX_HOME. If no job of yours"
-        f" runs, you may remove {settings.state_home()}"
-    )
+    home = settings.state_home()
+    way = "If you cannot write there, name another folder with COURSE_BOX_HOME"
+    if os.access(home, os.W_OK):  # SQLite removes its journals when the last process closes them
+        way = "Its files can be written now, so try again"
+    return f"{way}. If no job of yours runs, you may remove {home}"
 
 
 def is_full(error: StateError) -> bool:
