@@ -44,7 +44,7 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
         names = (name, *(f"{name}.{part}" for part in parts))
         found = [one for one in names if one.startswith(FINISHED)]
         if (found or _is_of_the_course(module)) and _asks(sys._getframe(1), folder):
-            raise CourseImport([*found, name][0])
+            raise CourseImport(next(iter(found), name))
         return module
 
     return call
