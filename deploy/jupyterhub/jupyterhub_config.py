@@ -4,11 +4,16 @@ For a login node, or a server for a class. The first lines contain the settings 
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from jupyterhub.spawner import LocalProcessSpawner
 
 PORT = 8000
 # Names of the accounts that may log in; empty: every account of this machine.
@@ -113,10 +118,39 @@ if INSTRUCTORS_ARE_ADMINS:
         }
     )
 
+spawner: Any = LocalProcessSpawner
 if Path("/run/systemd/system").is_dir() and importlib.util.find_spec("systemdspawner"):
-    c.JupyterHub.spawner_class = "systemd"
+    from systemdspawner import SystemdSpawner as spawner
+
     c.SystemdSpawner.mem_limit = f"{MEMORY_GIB}G"
     c.SystemdSpawner.cpu_limit = CPUS
     c.SystemdSpawner.isolate_tmp = True
-else:
-    c.JupyterHub.spawner_class = "jupyterhub.spawner.LocalProcessSpawner"
+
+
+class ServerEnded(Exception):
+    """Carries its message to the page on which a learner waits."""
+
+    jupyterhub_message = "The server ended before it answered. The hub's log has its messages."
+
+
+class CourseSpawner(spawner):
+    """Tell a learner at once that a server has ended. JupyterHub waits for its time-out."""
+
+    async def start(self) -> tuple[str, int]:
+        where: tuple[str, int] = await super().start()
+        while not await asyncio.to_thread(_listens, *where):
+            if await self.poll() is not None:
+                raise ServerEnded(ServerEnded.jupyterhub_message)
+            await asyncio.sleep(0.5)
+        return where
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host or "127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+c.JupyterHub.spawner_class = CourseSpawner

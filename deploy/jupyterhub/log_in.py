@@ -151,30 +151,34 @@ class Visit:
         )
         asked = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "",
                  "session": uuid.uuid4().hex, "version": "5.3"}  # fmt: skip
-        content = {"code": code, "silent": False, "allow_stdin": False}
+        request = {"code": code, "silent": False, "allow_stdin": False}
         line.send(json.dumps({"header": asked, "parent_header": {}, "metadata": {},
-                              "content": content, "channel": "shell"}))  # fmt: skip
+                              "content": request, "channel": "shell"}))  # fmt: skip
         said = ""
+        # Output may arrive after the reply, but not after the kernel says that it is idle.
+        is_done = is_idle = False
         until = time.monotonic() + PATIENCE_S
         try:
-            while time.monotonic() < until:
+            while time.monotonic() < until and not (is_done and is_idle):
                 got = json.loads(line.recv())
-                if (
-                    got["header"]["msg_type"] == "status"
-                    and got["content"]["execution_state"] == "dead"
-                ):
+                kind, content = got["header"]["msg_type"], got["content"]
+                if kind == "status" and content["execution_state"] == "dead":
                     raise Fault(f"{what}: the kernel has died", cure)
                 if got["parent_header"].get("msg_id") != asked["msg_id"]:
                     continue
-                if got["header"]["msg_type"] == "stream":
-                    said += got["content"]["text"]
-                if got["header"]["msg_type"] == "execute_reply":
-                    if got["content"]["status"] != "ok":
-                        error = f"{got['content'].get('ename')}: {got['content'].get('evalue')}"
+                if kind == "stream":
+                    said += content["text"]
+                if kind == "status" and content["execution_state"] == "idle":
+                    is_idle = True
+                if kind == "execute_reply":
+                    is_done = True
+                    if content["status"] != "ok":
+                        error = f"{content.get('ename')}: {content.get('evalue')}"
                         raise Fault(f"{what} fails: {error}", cure)
-                    return said
         finally:
             line.close()
+        if is_done:
+            return said
         raise Fault(f"{what} did not end in {PATIENCE_S:.0f} s", cure)
 
     def end(self) -> None:

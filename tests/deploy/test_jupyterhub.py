@@ -402,7 +402,8 @@ def test_a_rehearsal_names_what_stops_a_learner_and_ends_what_it_started(
     user = USERS[0]
     status, said = rehearsed(user)
     assert (status, "no hub answers at" in said) == (1, True)
-    with running_hub(tmp_path, repository, PORTS_OF_A_CLASS) as hub:
+    soon = "c.Spawner.args.append('--MappingKernelManager.kernel_info_timeout=20')\n"
+    with running_hub(tmp_path, repository, PORTS_OF_A_CLASS + soon) as hub:
 
         def servers() -> list[psutil.Process]:
             below = psutil.Process(hub.pid).children(recursive=True)
@@ -433,5 +434,6 @@ def test_a_rehearsal_names_what_stops_a_learner_and_ends_what_it_started(
         course.unlink()
         course.with_name("away").rename(course)
         assert (status, f"✗ the server of {user} does not start" in said) == (1, True), said
+        assert "The server ended before it answered" in said, "no wait for the time-out"
         assert "access.py" in said
         wait_until(lambda: not servers())
