@@ -54,6 +54,21 @@ def test_between_nodes_the_members_of_a_node_pool_its_network():
     assert all_gather_s(PAIR, together, size) == pytest.approx(15 * 50e-6 + 15 / 16 * size / 40e9)
 
 
+@pytest.mark.parametrize(("micro_batch", "launched_ms"), [(1, 0.35), (2, 0.0)])
+def test_a_softmax_of_matrices_in_fours_is_fused(micro_batch, launched_ms):
+    stack = STACKS["megatron-deepspeed"]
+    model = Model("small", layers=16, hidden=1024, heads=16, vocabulary=51200, sequence=1024)
+    layout = Layout(
+        tensor=8, micro_batch=micro_batch, global_batch=8, recompute="full", flash=False
+    )
+    single, fused = (
+        Estimate(model, layout, cluster("selene", 8), one).seconds
+        for one in (stack, replace(stack, host_softmax_ms=0))
+    )
+    passes = 3 * model.layers * layout.micro_batches  # forward, again for backward, backward
+    assert single - fused == pytest.approx(passes * launched_ms / 1e3, rel=0.05, abs=1e-9)
+
+
 def test_without_a_switch_two_of_four_have_a_third_of_the_links():
     meshed = PAIR.but(switched=False)
     fast, slow = (all_gather_s(c, Group(2, 2), 1e12) for c in (PAIR, meshed))

@@ -321,6 +321,8 @@ def _host(s: Setting) -> tuple[float, float]:
         group = group_of(s.layout, s.cluster, "tp")
         if group.nodes > 1:
             contended += 4 * (tensor - 1) * s.cluster.across.latency_us * 1e-3
+    if not s.layout.flash and s.layout.micro_batch * (s.model.heads // tensor) % 4:
+        contended += s.stack.host_softmax_ms
     forward = s.stack.host_forward_ms * waiting + contended
     backward = s.stack.host_backward_ms * waiting + contended
     return forward / 1e3, backward / 1e3
