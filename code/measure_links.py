@@ -3,9 +3,9 @@
     srun torchrun ... code/measure_links.py                        # all pairs, 1 KB to 64 MB
     srun torchrun ... code/measure_links.py --bytes 5200000 --repeat 10 --algorithm hierarchical
 
-The first form runs a ping-pong for every pair of ranks, one pair at a time, and all-reduces over
-all ranks and over every pair. The second form times all-reduces of one size. Both forms print a
-table and write links.json into the run folder (COURSE_RUN_DIR)."""
+The first form runs a ping-pong for every pair of ranks, one pair at a time, and then all-reduces
+over all ranks. The second form times all-reduces of one size. Both forms print a table and write
+links.json into the run folder (COURSE_RUN_DIR)."""
 
 from __future__ import annotations
 

@@ -498,10 +498,10 @@ beginnings = {
             no_broadcast=short == "begin-own",
             **sizes,
         )
-    ).require()
+    )
     for name, short in {"weights of rank 0": "begin-one", "own weights": "begin-own"}.items()
 }
-logs = {name: run.log.iterations for name, run in beginnings.items()}
+logs = {name: run.require().log.iterations for name, run in beginnings.items()}
 show.lines(
     logs,
     x="consumed_samples",

@@ -471,9 +471,11 @@ variants = {
             micro_batches=4,
             train_iters=3,
         )
-    ).require()
+    )
     for sync in sendings
 }
+for variant in variants.values():
+    variant.require()
 
 # %% id="sync-see"
 steps = {sync: run.log.iterations.iloc[1:] for sync, run in variants.items()}

@@ -486,10 +486,10 @@ model = {
     "memory": (5, 7),
 }
 runs = {
-    name: lab.submit(gpt.recipe(f"shards-{stage}", zero=stage, **model)).require()
+    name: lab.submit(gpt.recipe(f"shards-{stage}", zero=stage, **model))
     for name, stage in {"plain": 0, "ZeRO-1": 1, "FSDP": 3}.items()
 }
-show.memory_compare({name: run.memory for name, run in runs.items()}, by="share")
+show.memory_compare({name: run.require().memory for name, run in runs.items()}, by="share")
 
 
 # %% id="memory-plan"
@@ -553,9 +553,11 @@ guess_longer = 1.5
 # %% id="often-run"
 longer = predict("11: a step of FSDP over ZeRO-1's, four micro-batches", guess_longer, unit="times")
 often = {
-    name: lab.submit(gpt.recipe(f"often-{stage}", zero=stage, global_batch=16, **model)).require()
+    name: lab.submit(gpt.recipe(f"often-{stage}", zero=stage, global_batch=16, **model))
     for name, stage in {"ZeRO-1": 1, "FSDP": 3}.items()
 }
+for run in often.values():
+    run.require()
 
 
 # %% id="often-see"

@@ -197,15 +197,15 @@ guess_only = "more"
 # %% id="only-run"
 LEARNED = ("more", "less", "nothing but frequencies")
 only = predict("12: only the rate grows, 16 times", guess_only, choices=LEARNED)
-small = finished({"batch 16": constant("b16")})
 only_rate = finished(
-    {
+    {"batch 16": constant("b16")}
+    | {
         f"batch 16, rate {times} times": constant(f"b16-{times}", lr=times * 2e-3)
         for times in (4, 16)
     }
 )
 show.lines(
-    lines(small | only_rate),
+    lines(only_rate),
     x="consumed_samples",
     y="validation_loss",
     title="The same batch, larger rates",
@@ -215,7 +215,7 @@ show.lines(
 # %% id="only-see"
 shares = pd.Series(list(text.read_text())).value_counts(normalize=True)
 frequencies = float(-(shares * np.log(shares)).sum())
-learned = {name: table["validation_loss"] for name, table in lines(small | only_rate).items()}
+learned = {name: table["validation_loss"] for name, table in lines(only_rate).items()}
 last = {name: losses.tail(4).mean() for name, losses in learned.items()}
 sixteen_times = last["batch 16, rate 16 times"]
 only.compare(
@@ -278,7 +278,7 @@ guess_samples = 1
 
 # %% id="same-run"
 more_samples = predict("12: samples with 64 times the batch", guess_samples, unit="times")
-by_batch = {16: small["batch 16"]} | finished(
+by_batch = {16: only_rate["batch 16"]} | finished(
     {
         64: constant("b64", 4),
         256: constant("b256", 16, micro_batch_size=64),

@@ -20,7 +20,7 @@ STEP = 4  # factor between message sizes
 WARM_UP = 2  # messages of each size that do not count
 LEAST_TURNS = 12  # for each size
 SMALL_TURNS = 8  # small messages so many times as often: scatter has to average out
-BYTES_PER_SIZE = 24 << 20  # with the largest sizes, a turn takes long
+BYTES_PER_SIZE = 12 << 20  # with the largest sizes, a turn takes long
 POOL_BYTES = 64 << 20  # more than a cache holds
 QUIET_SHARE = 5  # of all messages, the fifth that waited least for a processor counts
 MOST_PAIRS = 120  # with more, only neighbours in the ring: 120 is all pairs of 16 ranks
@@ -144,21 +144,19 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
     return [row("point_to_point", size, seconds[size], waits[size], pair) for size in turns]
 
 
-def all_reduces(
-    args: argparse.Namespace, ranks: tuple[int, ...], device: torch.device
-) -> list[Row]:
-    rows: list[Row] = []
-    pair = ranks if len(ranks) == 2 and dist.get_world_size() > 2 else (None, None)
+def all_reduces(args: argparse.Namespace, device: torch.device) -> list[Row]:
+    """Measure all-reduces of all ranks."""
+    everyone, rows = tuple(range(dist.get_world_size())), []
     for size_bytes in sizes(args):
         tensor, measured, waits = words(size_bytes, device), [], []
         for _turn in range(turns_of(size_bytes, args.repeat) + 1):
             before = waited_s()
-            measured.append(reduce_once("library", tensor, ranks))
+            measured.append(reduce_once("library", tensor, everyone))
             waits.append(waited_s() - before)
         together = torch.tensor([*waits, min(measured)], dtype=torch.float64, device=device)
-        dist.all_reduce(together, dist.ReduceOp.MAX, group=GROUPS[ranks])
+        dist.all_reduce(together, dist.ReduceOp.MAX)
         *waits, least_s = together.tolist()
-        found = row("all_reduce", size_bytes, measured[1:], waits[1:], pair)
+        found = row("all_reduce", size_bytes, measured[1:], waits[1:], (None, None))
         rows.append(found | {"algorithm": "library"})
         if least_s > args.longest_s:
             break
@@ -201,10 +199,9 @@ def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
     for pair in chosen:
         if here in pair:
             found = ping_pong(args, pair, device)
-            found += all_reduces(args, pair, device) if len(everyone) > 2 else []
             mine += found if here == pair[0] else []
         dist.barrier()
-    found = all_reduces(args, everyone, device) if len(everyone) > 1 else []
+    found = all_reduces(args, device) if len(everyone) > 1 else []
     return mine + (found if here == 0 else [])
 
 

@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.profiler import record_function
 
+from observing.profiling import write_trace
 from trials.ranks import Ranks
 
 NAME = "train"
@@ -182,9 +183,7 @@ def record(train: Any, task: Task, ranks: Ranks) -> None:
     recording = torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],
         schedule=torch.profiler.schedule(wait=0, warmup=WARM_UP, active=STEPS - WARM_UP, repeat=1),
-        on_trace_ready=torch.profiler.tensorboard_trace_handler(
-            str(folder), worker_name=f"rank{ranks.rank}", use_gzip=True
-        ),
+        on_trace_ready=lambda ended: write_trace(ended, folder, ranks.rank),
     )
     task.optimizer.register_step_post_hook(lambda *_: recording.step())
     ranks.agree()

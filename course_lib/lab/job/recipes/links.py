@@ -19,7 +19,7 @@ PROGRAM = "measure_links.py"
 def recipe(
     name: str, *, nodes: int = 2, gpus_per_node: int = 2, **more: Any
 ) -> Recipe | Unfinished:  # fmt: skip
-    """Measure point-to-point messages and all-reduces between all pairs of devices. `more` are
+    """Measure messages between all pairs of devices, and all-reduces over all devices. `more` are
     fields of Recipe or flags of the program: `bytes`, `repeat`, `algorithm` …"""
     return program.recipe(name, PROGRAM, nodes=nodes, gpus_per_node=gpus_per_node, **more)
 
