@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from course_lib.plan.logged_runs import from_log
     from course_lib.plan.nccl_logs import NcclCluster, nccl_log
     from course_lib.plan.notebook_page import page
-    from course_lib.plan.scale import campaign, campaigns, checkpoint_s
+    from course_lib.plan.scale import campaign, campaigns
     from course_lib.plan.schedules.measured import bubbles
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.hugging_face import from_hf
@@ -59,7 +59,7 @@ _LATE = {
     "shapes.parameter_counts": "active_parameters on_rank parameters",
     "shapes.ranks": "groups",
     "notebook_page": "page",
-    "scale": "campaign campaigns checkpoint_s",
+    "scale": "campaign campaigns",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
     "code_bases": "STACKS Stack",
 }
@@ -92,7 +92,6 @@ __all__ = [
     "campaign",
     "campaigns",
     "checkpoint_interval",
-    "checkpoint_s",
     "cluster",
     "device",
     "explain",

@@ -5,29 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_lib.plan.checks import PlanError, expect, number, positive, whole_number
+from course_lib.plan.checks import PlanError, expect, number, whole_number
 from course_lib.plan.estimate import DAY_S, Estimate
 from course_lib.plan.kept_work import TYPICAL, Failures, daly_interval_s, useful_share
 from course_lib.plan.layout_search import Found, layout_text
-from course_lib.plan.shapes.parameter_counts import parameters
 from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Bytes of a checkpoint: 16-bit weights, and master weights and two moments in 32 bits.
-CHECKPOINT_BYTES_PER_PARAMETER = 14
-
-
-def _an_estimate(value: Estimate) -> Estimate:
-    return expect(Estimate, "estimate", value, "plan.predict(model, layout, cluster)")
-
-
-def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
-    """Return the seconds in which all ranks together write a checkpoint to this storage."""
-    storage_gb_per_s = positive("storage_gb_per_s", storage_gb_per_s)
-    size = parameters(_an_estimate(estimate).model).total * CHECKPOINT_BYTES_PER_PARAMETER
-    return size / (storage_gb_per_s * 1e9)
 
 
 @dataclass(frozen=True)
@@ -65,7 +50,7 @@ def campaign(
     known = {name: number(name, value, 0) for name, value in prices.items() if value is not None}
     pue = number("pue", pue, 1)
     expect(Failures, "failures", failures, "plan.Failures()")
-    estimate = _an_estimate(estimate)
+    expect(Estimate, "estimate", estimate, "plan.predict(model, layout, cluster)")
     nodes = -(-estimate.layout.devices // estimate.cluster.devices_per_node)
     interval = daly_interval_s(failures.checkpoint_s, failures.mtbf_s(nodes))
     share = useful_share(interval, failures, nodes)

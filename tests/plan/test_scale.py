@@ -1,4 +1,4 @@
-"""Failures, checkpoints, price and scaling out."""
+"""Failures, checkpoints and price."""
 
 from math import sqrt
 
@@ -9,10 +9,7 @@ from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.kept_work import Failures, daly_interval_s, useful_share, young_interval_s
-from course_lib.plan.scale import (
-    campaign,
-    checkpoint_s,
-)
+from course_lib.plan.scale import campaign
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +48,3 @@ def test_a_campaign_adds_failures_energy_and_price(gpt3):
 def test_a_machine_that_fails_faster_than_it_saves_is_refused(gpt3):
     with pytest.raises(PlanError, match="no work is ever kept; use fewer nodes"):
         campaign(gpt3, 1e9, Failures(node_mtbf_hours=0.05, checkpoint_s=3600))
-
-
-def test_a_checkpoint_of_175_b_holds_14_bytes_per_parameter(gpt3):
-    assert checkpoint_s(gpt3, storage_gb_per_s=100) == pytest.approx(24.4, rel=0.01)
