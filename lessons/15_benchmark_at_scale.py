@@ -528,10 +528,15 @@ print(bench.jube("box"))
 # At 96 nodes, the first attempt usually fails. NCCL, the library that moves data between GPUs, causes some of these
 # known failures:
 
-# %% id="wrong-table"
-bench.failures().style.hide(axis="index").set_properties(
-    **{"text-align": "left", "vertical-align": "top"}
-)
+# %% [markdown] id="wrong-table"
+# | symptom | why | cure |
+# |---|---|---|
+# | `RendezvousConnectionError: the connection to the C10d store has failed` | A launcher cannot reach `MASTER_ADDR`, or does not recognise its own host. A host has a different name in the fast network. | Use the host's name in the fast network. On JUWELS Booster, append an `i` to the host name. Tell torchrun which node is the host with `--rdzv-conf is_host=1`. |
+# | `client socket cannot be initialized … (errno: 97 - Address family not supported)` | The library tries IPv6 first, which the node does not have, and then IPv4. | Do nothing. This is a warning, and the run continues. |
+# | No log line for minutes, devices at 100 % | The job hangs, because some ranks did not enter a collective. This happens in training of large models. | Look at the stack of each rank (lesson 16). `CUDA_LAUNCH_BLOCKING=1` helped in BLOOM's training, but only with NCCL 2.12.7 or older. |
+# | A hang from the first iteration on, with `CUDA_LAUNCH_BLOCKING=1` | In NCCL after 2.12.7, streams wait for each other if every launch blocks. | Unset `CUDA_LAUNCH_BLOCKING`. |
+# | An unknown error or a hang while kernels are compiled | All ranks compile into the same folder, or a killed job left a lock in it. | Build once before the launch, and remove the lock. |
+# | `OutOfMemoryError` in the first iteration | The layout does not fit. With tensor 8 × pipeline 8 on 384 devices, the 175 B model leaves little of 40 GiB. | Plan first. Use more pipeline or tensor ranks, or recompute more. |
 
 # %% [markdown] id="wrong-explain"
 # Compare the third row with the fourth. The advice against one hang *causes* another hang in a newer library, because

@@ -28,11 +28,10 @@ def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     wrong = parser.take_out_wrong(args)
     _fill_in(args)
-    given = contradictions.given_in(argv)
-    args.notes = [*notes, *contradictions.overridden(argv), *contradictions.notes(args, given)]
+    args.notes = notes
     # A message about a flag with a wrong value would be about the default.
     found = [*wrong.values(), *parser.unknown(unknown)]
-    others = [*contradictions.problems_of(args), *contradictions.refused(args, given)]
+    others = contradictions.problems_of(args)
     if (found or others) and world_size:
         others += _layout_problems(args, world_size)
     found += [p for p in others if not any(flag in p for flag in wrong)]

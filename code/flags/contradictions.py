@@ -1,16 +1,15 @@
-"""Flags that contradict each other or have no effect, independent of the number of devices.
+"""Flags that contradict each other, independent of the number of devices.
 
 parallel/layout_checks.py checks what depends on that number. ranges.py checks each value by itself,
 so here every value is in its range.
 
-A flag has no effect if another flag that it needs is missing. Some such flags are refused, as the
-user waits for a result that will never come: another run's weights, or a profile. The other flags
-are accepted with a note in the log, because scripts carry them from run to run."""
+A flag that needs another one is refused only if the user would wait for a result that never comes:
+another run's weights, or a profile. Scripts carry all other flags from run to run."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from dataset.samples import weighted
 from flags.ranges import pattern_of
@@ -19,6 +18,7 @@ from process.errors import DataError
 from training.learning_rate import warmup_steps
 from training.rotary import turned_width
 
+MAPPING = "tp-cp-ep-pp-dp"
 Asked = Callable[[argparse.Namespace], object]
 # Condition of each contradiction, and its message with flag values by name.
 CONTRADICTIONS: list[tuple[Asked, str]] = [
@@ -99,6 +99,20 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "less, or a higher --lr"),
     (lambda a: a.lr_warmup_fraction is not None and a.lr_warmup_iters,
      "choose one of --lr-warmup-fraction and --lr-warmup-iters"),
+    (lambda a: a.finetune and not a.load,
+     "--finetune needs --load: training would start from random weights"),
+    (lambda a: a.no_load_optim and not a.load,
+     "--no-load-optim needs --load: training would start from random weights"),
+    (lambda a: a.use_tp_pp_dp_mapping and a.rank_order != MAPPING,
+     "choose one of --use-tp-pp-dp-mapping and --rank-order {rank_order}"),
+    (lambda a: a.expert_model_parallel_size > 1 and not a.num_experts,
+     "--expert-model-parallel-size needs --num-experts: without it, the model has no experts"),
+    (lambda a: a.fp8_param_gather
+     and not (a.use_torch_fsdp2 and a.fp8_format and a.fp8_recipe == "tensorwise"),
+     "--fp8-param-gather needs --use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where "
+     "a matrix has one scale"),
+    (lambda a: a.use_pytorch_profiler and not (a.profile or a.record_memory_history),
+     "--use-pytorch-profiler needs --profile: nothing is recorded"),
 ]  # fmt: skip
 
 
@@ -190,143 +204,3 @@ def _unfit_schedule(args: argparse.Namespace) -> list[str]:
             f"{warmup_steps(args):g}, at most {decaying:g} of the --lr-decay-iters"
         )
     return found
-
-
-# Flags, the condition under which they have an effect, and what they need.
-Rule = tuple[tuple[str, ...], Asked, str]
-MAPPING = "tp-cp-ep-pp-dp"
-
-
-def given_in(argv: Iterable[str]) -> set[str]:
-    """Return the flags of a command line, also flags that repeat the default."""
-    return {word.partition("=")[0] for word in argv if word.startswith("--")}
-
-
-def _records(args: argparse.Namespace) -> bool:
-    return bool(args.profile or args.record_memory_history)
-
-
-def _scales(args: argparse.Namespace) -> bool:
-    return bool(args.fp16 and args.loss_scale is None)
-
-
-def _warms_up(args: argparse.Namespace) -> bool:
-    return bool(args.lr_warmup_fraction or args.lr_warmup_iters)
-
-
-def _sums_early(args: argparse.Namespace) -> bool:
-    return not args.use_torch_fsdp2 and args.pipeline_schedule != "zero-bubble"
-
-
-REFUSED: list[Rule] = [
-    (
-        ("--finetune", "--no-load-optim"),
-        lambda args: args.load,
-        "--load: training would start from random weights",
-    ),
-    (
-        ("--use-tp-pp-dp-mapping",),
-        lambda args: args.rank_order == MAPPING,
-        "no other --rank-order: choose one of the two",
-    ),
-    (
-        ("--expert-model-parallel-size",),
-        lambda args: args.num_experts or args.expert_model_parallel_size == 1,
-        "--num-experts: without it, the model has no experts",
-    ),
-    (
-        ("--fp8-param-gather",),
-        lambda args: args.use_torch_fsdp2 and args.fp8_format and args.fp8_recipe == "tensorwise",
-        "--use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where a matrix has one scale",
-    ),
-    (("--use-pytorch-profiler",), _records, "--profile: nothing is recorded"),
-    (
-        ("--memory-snapshot-path",),
-        lambda args: args.record_memory_history,
-        "--record-memory-history: nothing is recorded",
-    ),
-]
-NOTED: list[Rule] = [
-    (("--sequence-parallel",), lambda args: args.tensor_model_parallel_size > 1,
-     "--tensor-model-parallel-size 2 or more"),
-    (("--save-interval", "--async-save"), lambda args: args.save, "--save: nothing is saved"),
-    (
-        ("--rotary-base", "--rotary-percent"),
-        lambda args: args.position_embedding_type == "rope",
-        "--position-embedding-type rope",
-    ),
-    (
-        (
-            "--moe-layer-freq", "--moe-ffn-hidden-size", "--moe-router-topk",
-            "--moe-shared-expert-intermediate-size", "--moe-router-score-function",
-            "--moe-router-pre-softmax", "--moe-router-load-balancing-type", "--moe-aux-loss-coeff",
-            "--moe-router-enable-expert-bias", "--expert-tensor-parallel-size",
-        ),
-        lambda args: args.num_experts,
-        "--num-experts",
-    ),
-    (
-        ("--moe-router-bias-update-rate",),
-        lambda args: args.moe_router_enable_expert_bias,
-        "--moe-router-enable-expert-bias",
-    ),
-    (("--cp-comm-type",), lambda args: args.context_parallel_size > 1,
-     "--context-parallel-size 2 or more"),
-    (("--fp8-recipe",), lambda args: args.fp8_format, "--fp8-format"),
-    (("--lr-wsd-decay-style",), lambda args: args.lr_decay_style == "WSD", "--lr-decay-style WSD"),
-    (("--lr-warmup-init",), _warms_up, "--lr-warmup-iters or --lr-warmup-fraction"),
-    (
-        ("--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--hysteresis"),
-        _scales,
-        "--fp16 with a dynamic loss scale",
-    ),
-    (("--profile-step-start", "--profile-step-end", "--profile-ranks", "--profile-dir"),
-     _records, "--profile or --record-memory-history"),
-    (("--eval-interval",), lambda args: args.eval_iters, "--eval-iters, which is 0 by default"),
-    (("--overlap-grad-reduce",), _sums_early, "a schedule that finishes gradients layer by layer "
-     "(FSDP2 sums them early anyway, zero-bubble computes weight gradients last)"),
-    (("--accumulate-allreduce-grads-in-fp32",), lambda args: not args.use_torch_fsdp2,
-     "a run without FSDP2, which always sums in float32"),
-    (("--vocab-file", "--tokenizer-model"), lambda args: args.vocab_size is None,
-     "a run without --vocab-size, which overrides it"),
-]  # fmt: skip
-
-
-def refused(args: argparse.Namespace, given: set[str]) -> list[str]:
-    return [f"{flag} needs {what}" for flag, what in _idle(REFUSED, args, given)]
-
-
-def notes(args: argparse.Namespace, given: set[str]) -> list[str]:
-    return [f"{flag} has no effect: it needs {what}" for flag, what in
-            _idle(NOTED, args, given)]  # fmt: skip
-
-
-def overridden(argv: list[str]) -> list[str]:
-    """Return a note for each flag that is repeated with another value; the last one counts."""
-    seen: dict[str, str] = {}
-    found = []
-    for at, word in enumerate(argv):
-        if not word.startswith("--"):
-            continue
-        flag, equals, value = word.partition("=")
-        if not equals:
-            value = " ".join(argv[at + 1 : _next_flag(argv, at + 1)])
-        if flag in seen and seen[flag] != value:
-            found.append(f"{flag} {seen[flag]} is ignored, because {flag} {value} follows it")
-        seen[flag] = value
-    return found
-
-
-def _next_flag(argv: list[str], at: int) -> int:
-    while at < len(argv) and not argv[at].startswith("--"):
-        at += 1
-    return at
-
-
-def _idle(rules: list[Rule], args: argparse.Namespace, given: set[str]) -> list[tuple[str, str]]:
-    return [
-        (flag, what)
-        for flags, has_effect, what in rules
-        for flag in flags
-        if flag in given and not has_effect(args)
-    ]

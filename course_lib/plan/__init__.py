@@ -18,7 +18,7 @@ from course_lib.plan.shapes.presets import PRESETS, preset
 
 if TYPE_CHECKING:
     from course_lib.plan.code_bases import STACKS, Stack
-    from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
+    from course_lib.plan.estimate import Estimate, predict
     from course_lib.plan.explanation import explain
     from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
     from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from course_lib.plan.logged_runs import from_log
     from course_lib.plan.nccl_logs import NcclCluster, nccl_log
     from course_lib.plan.notebook_page import page
-    from course_lib.plan.scale import campaign, campaigns, checkpoint_s, scale_out
+    from course_lib.plan.scale import campaign, campaigns
     from course_lib.plan.schedules.measured import bubbles
     from course_lib.plan.shapes.flops import of_iteration, of_sequence, training_days
     from course_lib.plan.shapes.hugging_face import from_hf
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Names load on first use, so that code that only names a layout does not load the whole package.
 _LATE = {
     "time.calibration": "Observation calibrate",
-    "estimate": "Estimate largest_micro_batch predict",
+    "estimate": "Estimate predict",
     "shapes.flops": "of_iteration of_sequence training_days",
     "explanation": "explain",
     "hardware.cluster": "Cluster Device Link Tier",
@@ -59,7 +59,7 @@ _LATE = {
     "shapes.parameter_counts": "active_parameters on_rank parameters",
     "shapes.ranks": "groups",
     "notebook_page": "page",
-    "scale": "campaign campaigns checkpoint_s scale_out",
+    "scale": "campaign campaigns",
     "kept_work": "Failures checkpoint_interval failures_of goodput goodputs",
     "code_bases": "STACKS Stack",
 }
@@ -92,7 +92,6 @@ __all__ = [
     "campaign",
     "campaigns",
     "checkpoint_interval",
-    "checkpoint_s",
     "cluster",
     "device",
     "explain",
@@ -102,7 +101,6 @@ __all__ = [
     "goodput",
     "goodputs",
     "groups",
-    "largest_micro_batch",
     "nccl_log",
     "of_iteration",
     "of_sequence",
@@ -111,7 +109,6 @@ __all__ = [
     "parameters",
     "predict",
     "preset",
-    "scale_out",
     "search",
     "training_days",
     "with_links",

@@ -236,22 +236,3 @@ def predict(
         )
     layout.check(model)
     return estimate
-
-
-def largest_micro_batch(
-    model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
-) -> int:
-    """Return the largest micro-batch that fits, or 0; their number per step stays the same."""
-    chosen = Estimate(model, layout, cluster, stack_named(stack)).stack
-    best, step = 0, 1
-    while step:
-        tried = best + step
-        batch = layout.micro_batches * layout.data * tried
-        estimate = Estimate(
-            model, layout.but(micro_batch=tried, global_batch=batch), cluster, chosen
-        )
-        if estimate.fits:
-            best, step = tried, step * 2
-        else:
-            step //= 2
-    return best

@@ -1,43 +1,18 @@
-"""Costs of long runs with failures, and the number of devices beyond which scaling does not
-help."""
+"""Costs of long runs with failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from course_lib.plan.checks import (
-    PlanError,
-    expect,
-    expect_each,
-    flag,
-    number,
-    positive,
-    whole_number,
-)
+from course_lib.plan.checks import PlanError, expect, number, whole_number
 from course_lib.plan.estimate import DAY_S, Estimate
 from course_lib.plan.kept_work import TYPICAL, Failures, daly_interval_s, useful_share
 from course_lib.plan.layout_search import Found, layout_text
-from course_lib.plan.shapes.parameter_counts import parameters
 from course_lib.words import _
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Bytes of a checkpoint: 16-bit weights, and master weights and two moments in 32 bits.
-CHECKPOINT_BYTES_PER_PARAMETER = 14
-
-
-def _an_estimate(value: Estimate) -> Estimate:
-    return expect(Estimate, "estimate", value, "plan.predict(model, layout, cluster)")
-
-
-def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
-    """Return the seconds in which all ranks together write a checkpoint to this storage."""
-    storage_gb_per_s = positive("storage_gb_per_s", storage_gb_per_s)
-    size = parameters(_an_estimate(estimate).model).total * CHECKPOINT_BYTES_PER_PARAMETER
-    return size / (storage_gb_per_s * 1e9)
 
 
 @dataclass(frozen=True)
@@ -75,7 +50,7 @@ def campaign(
     known = {name: number(name, value, 0) for name, value in prices.items() if value is not None}
     pue = number("pue", pue, 1)
     expect(Failures, "failures", failures, "plan.Failures()")
-    estimate = _an_estimate(estimate)
+    expect(Estimate, "estimate", estimate, "plan.predict(model, layout, cluster)")
     nodes = -(-estimate.layout.devices // estimate.cluster.devices_per_node)
     interval = daly_interval_s(failures.checkpoint_s, failures.mtbf_s(nodes))
     share = useful_share(interval, failures, nodes)
@@ -136,64 +111,3 @@ def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.
             }
         )
     return pd.DataFrame(rows).dropna(axis="columns", how="all")
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Estimates of the same job on increasing numbers of devices."""
-
-    estimates: tuple[Estimate, ...]
-    weak: bool
-
-    def speed_up(self, estimate: Estimate) -> float:
-        return estimate.tokens_per_s / self.estimates[0].tokens_per_s
-
-    def efficiency(self, estimate: Estimate) -> float:
-        more = estimate.layout.devices / self.estimates[0].layout.devices
-        return self.speed_up(estimate) / more
-
-    def end(self, least_efficiency: float = 0.5) -> tuple[int, str] | None:
-        """Return the devices at which efficiency falls below this, and the part of the time whose
-        share grew most; None if it never does."""
-        first = self.estimates[0]
-        for estimate in self.estimates[1:]:
-            if self.efficiency(estimate) < least_efficiency:
-                names = set(first.parts) | set(estimate.parts)
-                growth = {
-                    name: estimate.parts.get(name, 0.0) / estimate.seconds
-                    - first.parts.get(name, 0.0) / first.seconds
-                    for name in names
-                }
-                return estimate.layout.devices, max(growth, key=lambda name: growth[name])
-        return None
-
-    def table(self) -> pd.DataFrame:
-        import pandas as pd
-
-        rows = [
-            {
-                "devices": estimate.layout.devices,
-                "iteration_s": estimate.seconds,
-                "tokens_per_s": estimate.tokens_per_s,
-                "speed_up": self.speed_up(estimate),
-                "efficiency": self.efficiency(estimate),
-                "largest_part": max(estimate.parts, key=lambda name: estimate.parts[name]),
-            }
-            for estimate in self.estimates
-        ]
-        return pd.DataFrame(rows)
-
-
-def scale_out(estimate: Estimate, times: Iterable[int], weak: bool = False) -> Scaling:
-    """Scale a layout to several numbers of data ranks, with the same batch (strong scaling) or with
-    a batch that grows equally (weak scaling)."""
-    layout, cluster = _an_estimate(estimate).layout, estimate.cluster
-    weak = flag("weak", weak)
-    found = []
-    for asked in expect_each(object, "times", times, "1"):
-        factor = whole_number("times", asked)
-        batch = layout.global_batch * (factor if weak else 1)
-        wider = layout.but(data=layout.data * factor, global_batch=batch)
-        nodes = -(-wider.devices // cluster.devices_per_node)
-        found.append(Estimate(estimate.model, wider, cluster.but(nodes=nodes), estimate.stack))
-    return Scaling(tuple(found), weak)

@@ -145,7 +145,6 @@ def test_rules_say_what_is_fixed_and_what_is_free():
     rules = bench.rules()["rule"]
     assert rules[["layers", "hidden", "heads", "sequence"]].eq("fixed").all()
     assert rules[["nodes", "tensor", "pipeline", "micro batch", "accumulation"]].eq("free").all()
-    assert len(bench.failures()) >= 5
 
 
 def test_the_command_prints_planned_beside_published_and_says_that_nothing_ran(capsys):

@@ -152,10 +152,6 @@ def test_a_recipe_can_be_named_in_every_way(course, lab, tmp_path):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["render", "none", "dp4"], "'dp4' does not belong here"),
-        (["render", "gpt"], "the run needs a name"),
-        (["render", "gpt", "dp4", "nodes"], "use key=value"),
-        (["render", "gpt", "dp4", "nodse=2"], "nodse"),
         (["render", "nothing"], "no run 'nothing'"),
         (["cancel", "nothing"], "scancel nothing"),
         (["site", "show", "nowhere"], "no site preset"),

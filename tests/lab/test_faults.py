@@ -84,7 +84,9 @@ def test_a_lock_of_another_user_is_a_sentence(tmp_path, monkeypatch, capsys, clu
     with pytest.raises(WorkspaceError, match=r"cannot write to .*lock"), workspace.locked():
         pass
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
-    assert main(["submit", "--site", cluster, "shell", "one", "commands=true"]) == 2
+    script = tmp_path / "one.sh"
+    script.write_text("#!/bin/sh\ntrue\n")
+    assert main(["submit", "--site", cluster, str(script)]) == 2
     assert "cannot write" in capsys.readouterr().err
 
 

@@ -18,7 +18,6 @@ from course_lib import plan, read
 
 MODEL, LAYOUT, WHERE = plan.preset("tiny"), plan.Layout(), plan.cluster("selene", 8)
 ESTIMATE = plan.predict(MODEL, LAYOUT, WHERE)
-BATCH_OF_8 = plan.predict(MODEL, plan.Layout(global_batch=8), WHERE)
 LINK = plan.Link(5, 25)
 FOUND = plan.search(MODEL, WHERE, 8)
 CONFIG = {
@@ -53,7 +52,6 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.cluster, {"name": "selene"}),
     (plan.box, {}),
     (plan.predict, {"model": MODEL, "layout": LAYOUT, "cluster": WHERE}),
-    (plan.largest_micro_batch, {"model": MODEL, "layout": LAYOUT, "cluster": WHERE}),
     (plan.search, {"model": MODEL, "cluster": WHERE, "global_batch": 8}),
     (plan.of_sequence, {"model": MODEL}),
     (plan.of_iteration, {"model": MODEL, "layout": LAYOUT}),
@@ -65,8 +63,6 @@ CALLS: list[tuple[Any, dict[str, Any]]] = [
         {"parameters": 1e9, "tokens": 1e9, "devices": 8, "tflops_per_device": 100},
     ),
     (plan.campaign, {"estimate": ESTIMATE, "tokens": 1e9}),
-    (plan.checkpoint_s, {"estimate": ESTIMATE, "storage_gb_per_s": 10}),
-    (plan.scale_out, {"estimate": BATCH_OF_8, "times": (1, 2)}),
     (plan.calibrate, {"cluster": plan.box(), "stack": plan.STACKS["course"], "runs": [RUN]}),
     (plan.NcclCluster, {}),
     (plan.nccl_log, {}),
@@ -230,11 +226,9 @@ def test_no_number_may_be_negative_or_none_at_all(call, works, name):
         lambda: WHERE.but(reduce_gain=0),
         lambda: plan.box(link_gbit_per_s=0),
         lambda: plan.box(device_memory_gib=0),
-        lambda: plan.checkpoint_s(ESTIMATE, 0),
         lambda: plan.training_days(1e9, 1e9, 0, 100),
         lambda: plan.training_days(1e9, 1e9, 8, 0),
         lambda: plan.search(MODEL, WHERE, 0),
-        lambda: plan.scale_out(BATCH_OF_8, [0]),
         lambda: plan.Experts(0, 1),
         lambda: plan.checkpoint_interval(0, 3600),
         lambda: plan.checkpoint_interval(60, 0),

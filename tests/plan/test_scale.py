@@ -1,4 +1,4 @@
-"""Failures, checkpoints, price and scaling out."""
+"""Failures, checkpoints and price."""
 
 from math import sqrt
 
@@ -9,11 +9,7 @@ from course_lib.plan.code_bases import STACKS
 from course_lib.plan.estimate import Estimate
 from course_lib.plan.hardware.machines import cluster
 from course_lib.plan.kept_work import Failures, daly_interval_s, useful_share, young_interval_s
-from course_lib.plan.scale import (
-    campaign,
-    checkpoint_s,
-    scale_out,
-)
+from course_lib.plan.scale import campaign
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +48,3 @@ def test_a_campaign_adds_failures_energy_and_price(gpt3):
 def test_a_machine_that_fails_faster_than_it_saves_is_refused(gpt3):
     with pytest.raises(PlanError, match="no work is ever kept; use fewer nodes"):
         campaign(gpt3, 1e9, Failures(node_mtbf_hours=0.05, checkpoint_s=3600))
-
-
-def test_a_checkpoint_of_175_b_holds_14_bytes_per_parameter(gpt3):
-    assert checkpoint_s(gpt3, storage_gb_per_s=100) == pytest.approx(24.4, rel=0.01)
-
-
-def test_strong_scaling_ends_and_says_why(gpt3):
-    scaling = scale_out(gpt3, (1, 2, 4, 6, 12))
-    efficiencies = [scaling.efficiency(estimate) for estimate in scaling.estimates]
-    assert efficiencies[0] == 1
-    assert efficiencies == sorted(efficiencies, reverse=True)
-    ended = scaling.end(least_efficiency=0.95)
-    assert ended is not None
-    assert ended[1] in ("data", "bubble")
-    assert scaling.end(least_efficiency=0.1) is None
-
-
-def test_weak_scaling_keeps_the_work_of_a_device(gpt3):
-    scaling = scale_out(gpt3, (1, 2), weak=True)
-    first, second = scaling.estimates
-    assert second.parts["matmul"] == first.parts["matmul"]
-    assert second.layout.global_batch == 2 * first.layout.global_batch
-    assert list(scaling.table().devices) == [1024, 2048]

@@ -9,7 +9,7 @@ import pytest
 
 from course_lib.plan import Layout, Model, Observation, PlanError, calibrate, preset
 from course_lib.plan.code_bases import STACKS
-from course_lib.plan.estimate import Estimate, largest_micro_batch, predict
+from course_lib.plan.estimate import Estimate, predict
 from course_lib.plan.hardware.cluster import Cluster, Device, Link, Tier
 from course_lib.plan.hardware.machines import CLUSTERS, DEVICES, box, cluster, device
 from course_lib.plan.published.intervals import RESIDUALS, time_keys
@@ -294,21 +294,6 @@ def test_the_verdict_follows_the_interval():
     roomy, tight = (run({"micro_batch": size}, name="gpt2") for size in (64, 104))
     assert (roomy.fits, roomy.verdict) == (True, "fits")
     assert (tight.fits, tight.verdict) == (True, "tight")  # no room for the logits twice
-
-
-def test_the_largest_micro_batch_is_the_last_that_fits():
-    layout, where = Layout(global_batch=4), cluster("selene")
-    best = largest_micro_batch(preset("gpt2"), layout, where)
-    verdicts = [
-        Estimate(
-            preset("gpt2"),
-            layout.but(micro_batch=size, global_batch=4 * size),
-            where,
-            STACKS["megatron-core"],
-        ).fits
-        for size in (best, best + 1)
-    ]
-    assert verdicts == [True, False]
 
 
 def test_unknown_values_are_unknown_and_the_error_says_which():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.unfinished import Unfinished, gaps
@@ -11,6 +11,9 @@ from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, PlanError, preset
 from course_lib.plan.numbers import whole
 from course_lib.words import _
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TOKENS_TO_REPORT = 20e6
 # Results by tag and nodes on JUWELS Booster, from the benchmark's pages and strong-scaling table.
@@ -150,3 +153,37 @@ def case(tag: str | Case) -> Case:
 def time_to_report_s(tokens_per_s: float) -> float:
     """Return the seconds that 20 million tokens would take at this rate."""
     return TOKENS_TO_REPORT / tokens_per_s
+
+
+FIXED_NAMES = ("layers", "hidden", "heads", "sequence", "tokens to report", "accepted (s)")
+
+
+@explained("bench.rules")
+def rules() -> pd.DataFrame:
+    """Return one row per parameter: its value in the reference cases, and whether it may change."""
+    import pandas as pd
+
+    table = pd.DataFrame({CASES[tag].title: _values(CASES[tag]) for tag in ("13", "175")})
+    table["rule"] = ["fixed" if name in FIXED_NAMES else "free" for name in table.index]
+    table.loc["precision", "rule"] = _("at least 16 bits")
+    return table.rename_axis("parameter")
+
+
+def _values(one: Case) -> dict[str, object]:
+    layout = one.layout
+    limit_s = ACCEPTED_S.get(one.tag)
+    return {
+        "layers": one.model.layers,
+        "hidden": one.model.hidden,
+        "heads": one.model.heads,
+        "sequence": one.model.sequence,
+        "tokens to report": "20 million",
+        "accepted (s)": f"≤ {limit_s:g}" if limit_s else _("no limit"),
+        "precision": layout.precision,
+        "nodes": one.nodes,
+        "tensor": layout.tensor,
+        "pipeline": layout.pipeline,
+        "micro batch": layout.micro_batch,
+        "accumulation": layout.micro_batches,
+        "global batch": layout.global_batch,
+    }

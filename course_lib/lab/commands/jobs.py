@@ -28,7 +28,7 @@ GLANCE_S = 0.3
 
 def render(argv: list[str]) -> int:
     options = parser("render", _("Prints the batch script exactly as it would be submitted."), WHAT)
-    options.add_argument("what", nargs="+", help=_("see below"))
+    options.add_argument("what", help=_("see below"))
     add_site(options)
     given = options.parse_args(argv)
     lab = Lab(site=given.site, quiet=True)
@@ -41,7 +41,7 @@ def submit(argv: list[str]) -> int:
         "submit",
         _("Submits a recipe. A recipe that has already run here is not submitted again."), WHAT,
     )  # fmt: skip
-    options.add_argument("what", nargs="+", help=_("see below"))
+    options.add_argument("what", help=_("see below"))
     options.add_argument("--again", action="store_true", help=_("submit even if it has run before"))
     options.add_argument(
         "--watch",

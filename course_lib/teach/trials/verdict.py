@@ -6,12 +6,11 @@ another failed, are left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.lab.workspace import plain
+from course_lib.teach import jsonl
 from course_lib.teach.checklist import Checklist
 from course_lib.words import _
 
@@ -58,29 +57,14 @@ def trial_of(check: Checklist, run: Any, exercise: str) -> Trial:
             exercise=exercise,
         ),
     )
-    lines = [_lines(run, rank) for rank in range(run.recipe.devices)]
+    files = [run.paths.verdict / f"rank{rank}.jsonl" for rank in range(run.recipe.devices)]
+    lines = [tuple(jsonl.entries(file)) for file in files]
     check.needs(
         all(lines),
         _("every rank of the trial started"),
         hint=run.error or _("See {log_file}.", log_file=run.log_file),
     )
     return Trial(tuple(lines))
-
-
-def _lines(run: Any, rank: int) -> tuple[Event, ...]:
-    try:
-        text = plain(run.paths.verdict / f"rank{rank}.jsonl").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ()
-    found = []
-    for line in text.splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:  # the rank was killed while it wrote
-            continue
-        if isinstance(event, dict):
-            found.append(event)
-    return tuple(found)
 
 
 def wrong(trial: Trial) -> tuple[int, Event] | None:

@@ -1,0 +1,43 @@
+"""A flag without the flag that it needs is refused if its result would never come."""
+
+from __future__ import annotations
+
+import pytest
+
+from flags.arguments import parse_arguments
+from process.errors import ArgumentsError
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--finetune", "--finetune needs --load: training would start from random weights"),
+        ("--use-pytorch-profiler", "needs --profile"),
+        ("--use-tp-pp-dp-mapping --rank-order cp-tp-dp-pp", "choose one of --use-tp-pp-dp-mapping"),
+        (
+            "--torch-compile --pipeline-schedule zero-bubble",
+            "choose one of --pipeline-schedule zero-bubble",
+        ),
+        ("--profile --train-iters 10", "nothing to record in --train-iters 10; give 9 or less"),
+        ("--record-memory-history --train-iters 1", "train for 2 steps or more"),
+    ],
+)
+def test_what_would_never_come_is_refused(flags, told):
+    with pytest.raises(ArgumentsError) as error:
+        parse_arguments(flags.split())
+    assert [told in problem for problem in error.value.problems] == [True]
+
+
+def test_what_a_terminal_would_obey_is_spelt_out_and_cut():
+    from process.errors import error_lines
+
+    for words in (
+        ["--num-layers", "1\n2\x1b[31m"],
+        ["--num-layers", "9" * 5000],
+        ["--" + "x" * 5000],
+    ):
+        with pytest.raises(ArgumentsError) as error:
+            parse_arguments(words)
+        [line] = error_lines(error.value, 0, 1)
+        assert line.isprintable()
+        assert len(line) < 400
