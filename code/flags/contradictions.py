@@ -109,8 +109,8 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "--expert-model-parallel-size needs --num-experts: without it, the model has no experts"),
     (lambda a: a.fp8_param_gather
      and not (a.use_torch_fsdp2 and a.fp8_format and a.fp8_recipe == "tensorwise"),
-     "--fp8-param-gather needs --use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where "
-     "a matrix has one scale"),
+     "--fp8-param-gather needs --use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where a "
+     "matrix has one scale"),
     (lambda a: a.use_pytorch_profiler and not (a.profile or a.record_memory_history),
      "--use-pytorch-profiler needs --profile: nothing is recorded"),
 ]  # fmt: skip

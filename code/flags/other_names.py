@@ -1,4 +1,7 @@
-"""Names of flags from earlier years, and flags without effect here: accepted with a note."""
+"""Other names of flags: from earlier years, and from other programs.
+
+Earlier names and flags without effect here are accepted with a note. A flag of another program is
+refused, and the message says what to write instead."""
 
 from __future__ import annotations
 
@@ -46,6 +49,72 @@ DROPPED = {
     "--moe-grouped-gemm": (0, "experts are multiplied together where PyTorch can"),
     "--no-query-key-layer-scaling": (0, "there is none"),
     "--attention-softmax-in-fp32": (0, "it always is"),
+}
+# Names of flags in other programs → what to write here instead.
+LAUNCHER = "a flag of the launcher: give it before the program's name"
+NOT_HERE = "this program has no"
+CURES = {
+    "batch-size": "--micro-batch-size for each rank, --global-batch-size for all together",
+    "per-device-train-batch-size": "--micro-batch-size",
+    "train-batch-size": "--global-batch-size",
+    "train-micro-batch-size-per-gpu": "--micro-batch-size",
+    "gradient-accumulation-steps": "--global-batch-size: steps × --micro-batch-size × data ranks",
+    "learning-rate": "--lr",
+    "epochs": "--train-iters, which counts steps",
+    "num-epochs": "--train-iters, which counts steps",
+    "num-train-epochs": "--train-iters, which counts steps",
+    "max-steps": "--train-iters",
+    "max-iters": "--train-iters",
+    "train-samples": "--train-iters: samples / --global-batch-size",
+    "lr-decay-samples": "--lr-decay-iters: samples / --global-batch-size",
+    "lr-warmup-samples": "--lr-warmup-iters: samples / --global-batch-size",
+    "warmup-steps": "--lr-warmup-iters",
+    "tp": "--tensor-model-parallel-size",
+    "pp": "--pipeline-model-parallel-size",
+    "cp": "--context-parallel-size",
+    "dp": "no flag: data parallelism uses the ranks that the other sizes leave",
+    "data-parallel-size": "no flag: data parallelism takes the ranks that the other sizes leave",
+    "zero-stage": "--use-distributed-optimizer for ZeRO-1, --use-torch-fsdp2 for ZeRO-3",
+    "fsdp": "--use-torch-fsdp2",
+    "deepspeed": "--use-distributed-optimizer for ZeRO-1, --use-torch-fsdp2 for ZeRO-3",
+    "gradient-checkpointing": "--recompute-granularity full",
+    "mixed-precision": "--bf16 or --fp16",
+    "dtype": "--bf16 or --fp16",
+    "bfloat16": "--bf16",
+    "float16": "--fp16",
+    "compile": "--torch-compile",
+    "resume": "--load",
+    "resume-from-checkpoint": "--load",
+    "output-dir": "--save",
+    "ckpt-step": "set the step in latest_checkpointed_iteration.txt of the folder of --load",
+    "max-grad-norm": "--clip-grad",
+    "seq-len": "--seq-length",
+    "block-size": "--seq-length",
+    "n-layer": "--num-layers",
+    "n-head": "--num-attention-heads",
+    "n-embd": "--hidden-size",
+    "device": "CUDA_VISIBLE_DEVICES: each rank uses the device of its number",
+    "no-cuda": "CUDA_VISIBLE_DEVICES=-1",
+    "world-size": LAUNCHER,
+    "nproc-per-node": LAUNCHER,
+    "nnodes": LAUNCHER,
+    "node-rank": LAUNCHER,
+    "master-addr": LAUNCHER,
+    "master-port": LAUNCHER,
+    "nodes": LAUNCHER,
+    "ntasks": LAUNCHER,
+    "gres": LAUNCHER,
+    "gpus": LAUNCHER,
+    "num-gpus": LAUNCHER,
+    "ep": "--expert-model-parallel-size",
+    "expert-parallel-size": "--expert-model-parallel-size",
+    "fp8": "--fp8-format e4m3 or --fp8-format hybrid",
+    "multi-latent-attention": f"{NOT_HERE} multi-latent attention; --group-query-attention also "
+    "keeps fewer keys and values",
+    "fp8-amax-history-len": f"{NOT_HERE} delayed scaling; leave the flag out: each scale is of the "
+    "numbers that it scales",
+    "rampup-batch-size": f"{NOT_HERE} batch that grows; give one --global-batch-size",
+    "no-save-optim": f"{NOT_HERE} checkpoint without it; leave the flag out",
 }
 
 

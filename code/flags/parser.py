@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from flags.other_names import CURES
 from flags.ranges import OneOf, Several, Switch, Takes, Whole, Wrong, shortened
 from process.errors import ArgumentsError
 
@@ -47,7 +48,7 @@ class FlagParser(argparse.ArgumentParser):
         raise ArgumentsError([f"{message}; `--help` lists all flags"])
 
     def unknown(self, words: list[str]) -> list[str]:
-        """Return a message for each unknown flag, with the most similar flags."""
+        """Return a message for each unknown flag, with the intended or the most similar flags."""
         found: list[str] = []
         for word in words:
             if found and not _is_flag(word) and not found[-1].endswith(BEHIND):
@@ -61,6 +62,8 @@ class FlagParser(argparse.ArgumentParser):
         meant = "-".join(re.findall(r"\w+", name.lower().replace("_", "-")))
         if f"--{meant}" in known:
             return f"write --{meant}"
+        if meant in CURES:
+            return f"here it is {CURES[meant]}" if "-" in CURES[meant][:2] else CURES[meant]
         near = difflib.get_close_matches(f"--{meant}", known, n=3, cutoff=LEAST_ALIKE)
         return f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
 

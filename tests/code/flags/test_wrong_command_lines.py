@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from flags.arguments import parse_arguments
+from flags.other_names import CURES
 from flags.ranges import OneOf, Real, Several, Shares, Switch, Takes, Text, Whole
 from flags.tables import GROUPS
 from parallel.layout_checks import grid_from
@@ -98,6 +100,7 @@ def test_zero_is_accepted_if_it_has_a_meaning(flag):
     [
         ("--recompute-num-layers -1 --recompute-granularity full", "--recompute-num-layers -1"),
         ("--recompute-num-layers 1", "needs --recompute-granularity full"),
+        ("--world-size 8", "a flag of the launcher"),
         ("--tokenizer-type NullTokenizer", "give --vocab-size"),
         ("--fp16 --min-loss-scale 8 --initial-loss-scale 4", "more than --initial-loss-scale"),
         ("--print-schedule", "unrecognized argument '--print-schedule'"),
@@ -131,6 +134,10 @@ def test_values_that_do_not_go_together_are_refused(flags, told):
         ("--LR 0.1", "write --lr"),
         ("—lr 0.1", "write --lr"),
         ("--micro_batch_size 2", "write --micro-batch-size"),
+        ("--learning-rate 1e-4", "here it is --lr"),
+        ("--nproc_per_node 2", "give it before the program's name"),
+        ("--multi-latent-attention", "--group-query-attention also keeps fewer"),
+        ("--ep 8", "here it is --expert-model-parallel-size"),
         ("--hiden-size 64", "nearest to --hiden-size: --hidden-size"),
         ("--bf16 true", "'true'; no flag before it takes it"),
         ("--gpus-per-colour 2", "`--help` lists all flags"),
@@ -139,6 +146,14 @@ def test_values_that_do_not_go_together_are_refused(flags, told):
 def test_an_unknown_flag_is_answered_once_with_what_was_meant(flags, told):
     [problem] = refusal(flags.split())
     assert told in problem
+
+
+def test_what_is_told_of_other_programs_flags_is_true():
+    """None of them is a flag of the course, and the flags that the answers suggest exist."""
+    known = {row[0] for row in ROWS}
+    assert not {f"--{name}" for name in CURES} & known
+    named = {word for cure in CURES.values() for word in re.findall(r"--[a-z][\w-]*", cure)}
+    assert named <= known
 
 
 def test_all_problems_are_told_at_once():
