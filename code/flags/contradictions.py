@@ -4,7 +4,7 @@ parallel/layout_checks.py checks what depends on that number. ranges.py checks e
 so here every value is in its range.
 
 A flag that needs another one is refused only if the user would wait for a result that never comes:
-another run's weights, or a profile. Scripts carry all other flags from run to run."""
+another run's weights, or a profile. Other flags without effect get a note in the log."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "--expert-model-parallel-size needs --num-experts: without it, the model has no experts"),
     (lambda a: a.fp8_param_gather
      and not (a.use_torch_fsdp2 and a.fp8_format and a.fp8_recipe == "tensorwise"),
-     "--fp8-param-gather needs --use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where a "
-     "matrix has one scale"),
+     "--fp8-param-gather needs --use-torch-fsdp2, --fp8-format and --fp8-recipe tensorwise, where "
+     "a matrix has one scale"),
     (lambda a: a.use_pytorch_profiler and not (a.profile or a.record_memory_history),
      "--use-pytorch-profiler needs --profile: nothing is recorded"),
 ]  # fmt: skip
@@ -204,3 +204,68 @@ def _unfit_schedule(args: argparse.Namespace) -> list[str]:
             f"{warmup_steps(args):g}, at most {decaying:g} of the --lr-decay-iters"
         )
     return found
+
+
+# Flags that scripts carry from run to run, the condition under which they have an effect, and what
+# they need. Without an effect, they are accepted with a note in the log.
+NEEDS: list[tuple[tuple[str, ...], Asked, str]] = [
+    (("--sequence-parallel",), lambda a: a.tensor_model_parallel_size > 1,
+     "--tensor-model-parallel-size 2 or more"),
+    (("--save-interval", "--async-save"), lambda a: a.save, "--save: nothing is saved"),
+    (
+        ("--rotary-base", "--rotary-percent"),
+        lambda a: a.position_embedding_type == "rope",
+        "--position-embedding-type rope",
+    ),
+    (
+        (
+            "--moe-layer-freq", "--moe-ffn-hidden-size", "--moe-router-topk",
+            "--moe-shared-expert-intermediate-size", "--moe-router-score-function",
+            "--moe-router-pre-softmax", "--moe-router-load-balancing-type", "--moe-aux-loss-coeff",
+            "--moe-router-enable-expert-bias", "--expert-tensor-parallel-size",
+        ),
+        lambda a: a.num_experts,
+        "--num-experts",
+    ),
+    (
+        ("--moe-router-bias-update-rate",),
+        lambda a: a.moe_router_enable_expert_bias,
+        "--moe-router-enable-expert-bias",
+    ),
+    (("--cp-comm-type",), lambda a: a.context_parallel_size > 1,
+     "--context-parallel-size 2 or more"),
+    (("--fp8-recipe",), lambda a: a.fp8_format, "--fp8-format"),
+    (("--lr-wsd-decay-style",), lambda a: a.lr_decay_style == "WSD", "--lr-decay-style WSD"),
+    (("--lr-warmup-init",), lambda a: a.lr_warmup_fraction or a.lr_warmup_iters,
+     "--lr-warmup-iters or --lr-warmup-fraction"),
+    (
+        ("--initial-loss-scale", "--min-loss-scale", "--loss-scale-window", "--hysteresis"),
+        lambda a: a.fp16 and a.loss_scale is None,
+        "--fp16 with a dynamic loss scale",
+    ),
+    (("--profile-step-start", "--profile-step-end", "--profile-ranks", "--profile-dir"),
+     lambda a: a.profile or a.record_memory_history, "--profile or --record-memory-history"),
+    (("--memory-snapshot-path",), lambda a: a.record_memory_history, "--record-memory-history"),
+    (("--eval-interval",), lambda a: a.eval_iters, "--eval-iters, which is 0 by default"),
+    (
+        ("--overlap-grad-reduce",),
+        lambda a: not a.use_torch_fsdp2 and a.pipeline_schedule != "zero-bubble",
+        "a schedule that finishes gradients layer by layer (FSDP2 sums them early anyway, "
+        "zero-bubble computes weight gradients last)",
+    ),
+    (("--accumulate-allreduce-grads-in-fp32",), lambda a: not a.use_torch_fsdp2,
+     "a run without FSDP2, which always sums in float32"),
+    (("--vocab-file", "--tokenizer-model"), lambda a: a.vocab_size is None,
+     "a run without --vocab-size, which overrides it"),
+]  # fmt: skip
+
+
+def notes(args: argparse.Namespace, argv: list[str]) -> list[str]:
+    """Return a note for each given flag that has no effect, also if it repeats the default."""
+    given = {word.partition("=")[0] for word in argv}
+    return [
+        f"{flag} has no effect: it needs {need}"
+        for flags, has_effect, need in NEEDS
+        for flag in flags
+        if flag in given and not has_effect(args)
+    ]

@@ -1,4 +1,4 @@
-"""A flag without the flag that it needs is refused if its result would never come."""
+"""A flag without the flag that it needs: refused if its result would never come, else noted."""
 
 from __future__ import annotations
 
@@ -26,6 +26,36 @@ def test_what_would_never_come_is_refused(flags, told):
     with pytest.raises(ArgumentsError) as error:
         parse_arguments(flags.split())
     assert [told in problem for problem in error.value.problems] == [True]
+
+
+@pytest.mark.parametrize(
+    ("flags", "idle"),
+    [
+        ("--rotary-base 500", "--rotary-base"),
+        ("--sequence-parallel", "--sequence-parallel"),
+        ("--async-save", "--async-save"),
+        ("--fp16 --loss-scale 8 --hysteresis 3", "--hysteresis"),
+        ("--overlap-grad-reduce --use-torch-fsdp2", "--overlap-grad-reduce"),
+        ("--vocab-size 9 --vocab-file x", "--vocab-file"),
+    ],
+)
+def test_what_has_no_effect_is_taken_with_a_note(flags, idle):
+    [note] = parse_arguments(flags.split()).notes
+    assert note.startswith(f"{idle} has no effect: it needs ")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--position-embedding-type rope --rotary-base 500",
+        "--fp16 --hysteresis 3",
+        "--save x --save-interval 5 --async-save",
+        "--load x --finetune",
+        "--profile --use-pytorch-profiler --train-iters 12 --profile-ranks 0",
+    ],
+)
+def test_what_has_an_effect_is_not_noted(flags):
+    assert parse_arguments(flags.split()).notes == []
 
 
 def test_what_a_terminal_would_obey_is_spelt_out_and_cut():
