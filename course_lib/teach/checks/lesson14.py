@@ -137,7 +137,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                 share=EXACT,
                 slips=(
                     (10 * TOKENS, _("300 * 10e9 is 3000 billion: 10e9 is ten times 1e9.")),
-                    (TOKENS / 1e9, _("That is the number of billions. A billion is 1e9.")),
+                    (TOKENS / 1e9, _("That is the number of billions.")),
                 ),
             ),
             _("the tokens are those of the estimate"),

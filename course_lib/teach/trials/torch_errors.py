@@ -86,7 +86,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         r"mat1 and mat2|inconsistent tensor size|size of tensor|shape|sizes? mismatch|must match"
         r"|split_sizes|split_with_sizes|invalid for input of size|dtype|tensor type|scalar type"
-        r"|index out of range|out of bounds",
+        r"|(?<!list )index out of range|out of bounds",
         N_(
             "Two tensors do not match. Print their shapes and types on each rank. Is one a piece "
             "and the other still whole? tensor_split(n) always makes n pieces; chunk(n) may make "
