@@ -124,11 +124,7 @@ def _count(
 
 
 def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:
-    """Check a repaired estimate.
-
-    The estimate has two tenfold mistakes that cancel, a mistyped sequence length, and an achieved
-    rate called a peak.
-    """
+    """Check an estimate without its two tenfold mistakes, its mistyped length and its peak."""
     with Checklist("14.2") as check:
         check.amount(
             check.number(tokens, "right_tokens"),

@@ -48,7 +48,7 @@ RULES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
-        r"does(n't| not) require grad|leaf [Vv]ariable that requires grad|non-leaf Tensor"
+        r"does(n't| not) require grad\b|leaf [Vv]ariable that requires grad|non-leaf Tensor"
         r"|created in no_grad mode|being modified in-?place",
         N_(
             "Autograd does not allow this. Does backward need this tensor? Then compute it outside "
