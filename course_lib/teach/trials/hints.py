@@ -204,7 +204,7 @@ HINTS: dict[str, Hints] = {
             "`tensor = …` gives the name to a different tensor."
         ),
         ("the sum", "values"): N_("pieces are mixed up. Receive what the neighbour sends now."),
-        ("the sum", "too often"): N_("pieces are mixed up. The second round copies what arrives."),
+        ("the sum", "too often"): N_("mixed up. Receive in a new buffer; the second round copies."),
         ("the sum", "lost"): N_(
             "pieces are mixed up. A rank receives in a buffer of its own and adds it. The second "
             "round copies, and begins with the finished piece."

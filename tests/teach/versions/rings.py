@@ -41,7 +41,7 @@ RIGHT = {
 
 WRONG = {
     "second round adds": (
-        [("coming.copy_(arrived)", "coming += arrived")], "The second round copies",
+        [("coming.copy_(arrived)", "coming += arrived")], "the second round copies",
     ),
     "first round only": (
         [("range(2 * (size - 1))", "range(size - 1)")], "The second round copies",
@@ -72,7 +72,7 @@ WRONG = {
         [("(rank + 1) % size, (rank - 1) % size", "(rank - 1) % size, (rank + 1) % size")],
         "Receive what the neighbour sends now",
     ),
-    "onto itself": ([("torch.empty_like(coming)", "coming")], "in a buffer of its own"),
+    "onto itself": ([("torch.empty_like(coming)", "coming")], "Receive in a new buffer"),
     "only rank 0": (
         [("    for step", "    if rank:\n        return\n    for step")],
         "Rank 1 has neither sent nor received",
