@@ -15,7 +15,6 @@ from course_lib.words import _
 
 __all__ = ["drawn", "solution", "test"]
 NAME = re.compile(r"ex(\d\d[a-z]?)_\w+")
-MODULE = re.compile(r"lesson\d\d[a-z]?")
 
 
 def drawn(exercise: str, **choices: Sequence[float]) -> SimpleNamespace:
@@ -46,7 +45,6 @@ def __dir__() -> list[str]:
     """Return the names of all lessons' checks, for tab completion."""
     folder = Path(__file__).parent / "checks"
     names = sorted(path.stem for path in folder.glob("lesson*.py"))
-    lessons = [name for name in names if MODULE.fullmatch(name)]
-    modules = [import_module(f"course_lib.teach.checks.{name}") for name in lessons]
+    modules = [import_module(f"course_lib.teach.checks.{name}") for name in names]
     checks = {name for module in modules for name in vars(module) if NAME.fullmatch(name)}
     return sorted({*checks, *__all__})

@@ -53,12 +53,14 @@ def returned(
     function: Callable[..., Any],
     read: Callable[[Any], Any],
     guard: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
+    there_is: str = "",
     /,
     **given: Any,
 ) -> Any:
     """Call the function and read its result. Report any exception of either to the learner.
 
-    Give the guard `quiet` if the exercise asks for functions of the course.
+    Give the guard `quiet` if the exercise asks for functions of the course. `there_is` says what a
+    function that returns nothing has missed.
     """
     named = [name if isinstance(one, np.ndarray) else repr(one) for name, one in given.items()]
     name = getattr(function, "__name__", "function")
@@ -73,7 +75,8 @@ def returned(
             said += "\n" + _("The function is tried in one process. All it needs is given to it.")
         check.refuse(asked, "", said)
     if found is None:
-        check.stop(asked, _("It returned nothing. Is a gap open, or does it find nothing here?"))
+        nothing = _("It returned nothing. Is a gap open, or does it find nothing here?")
+        check.stop(asked, f"{nothing} {there_is}".strip())
     return found
 
 

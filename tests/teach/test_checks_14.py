@@ -164,7 +164,7 @@ def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
         given = {"tokens": TOKENS, "rate": RATE, "days": BIG_DAYS, "factor": 6} | changes
         lesson14.ex14_repaired(given["tokens"], given["rate"], given["days"], given["factor"])
 
-    tokens = {3e12: "10e9 is ten times 1e9", 300: "A billion is 1e9", RATE: "300 billion"}
+    tokens = {3e12: "10e9 is ten times 1e9", 300: "the number of billions", RATE: "300 billion"}
     hold("right_tokens", lambda answer: repaired(tokens=answer), TOKENS, tokens,
          accepted=["300 billion", "3e11 tokens"])  # fmt: skip
     digits = "how long is a sequence of this model?"

@@ -122,6 +122,12 @@ WRONG = {
     "starts are free": ([(LEFT, "left_s = life_s")], "A start takes no time"),
     "the first start is free": ([(LEFT, "left_s = life_s - start_s * (passed_s > 0)")],
                                 "A start takes no time"),
+    "later starts are free": ([(LEFT, "left_s = life_s - start_s * (not passed_s)")],
+                              "Only the first start takes time"),
+    "saves are lost": (
+        [("    for life_s in lives:\n", "    for life_s in lives:\n        saved_s = 0\n")],
+        "also loses what was saved"),
+    "one life alone": ([(LOST, "")], "The earlier lives take no time"),
     "the last piece is whole": ([("min(interval_s, work_s - saved_s)", "interval_s")],
                                 "The last piece is too long"),
     "the last piece is not saved": (

@@ -127,6 +127,9 @@ def _another_whole(found: Matrix, given: Gated) -> str:
     instead = {
         _("silu goes to x w1, and you gave it x w3."): gate / (1 + np.exp(-gate)) * z,
         _("The gate x w3 is missing."): z * sigmoid,
+        _("silu is missing."): z * gate,
+        _("silu comes before the product, not after it."): z * gate / (1 + np.exp(-z * gate)),
+        _("The gate is multiplied, not added."): z * sigmoid + gate,
         _("silu(z) is z / (1 + exp(−z)); you took the sigmoid, without z."): sigmoid * gate,
     }
     why = next((said for said, one in instead.items() if _close(found, one @ given.w2)), "")

@@ -124,11 +124,7 @@ def _count(
 
 
 def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: object) -> None:
-    """Check a repaired estimate.
-
-    The estimate has two tenfold mistakes that cancel, a mistyped sequence length, and an achieved
-    rate called a peak.
-    """
+    """Check an estimate without its two tenfold mistakes, its mistyped length and its peak."""
     with Checklist("14.2") as check:
         check.amount(
             check.number(tokens, "right_tokens"),
@@ -137,7 +133,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                 share=EXACT,
                 slips=(
                     (10 * TOKENS, _("300 * 10e9 is 3000 billion: 10e9 is ten times 1e9.")),
-                    (TOKENS / 1e9, _("That is the number of billions. A billion is 1e9.")),
+                    (TOKENS / 1e9, _("That is the number of billions.")),
                 ),
             ),
             _("the tokens are those of the estimate"),

@@ -17,24 +17,24 @@ from course_lib.words import N_, _
 
 # Work, interval, save, start and lives, in seconds; each case adds a way to lose time.
 CASES: dict[str, tuple[int, int, int, int, list[int]]] = {
-    N_("no failure"): (100, 40, 5, 10, [300]),
-    N_("a failure while the job works"): (100, 40, 5, 10, [80, 300]),
-    N_("a failure while the job saves"): (100, 40, 5, 10, [53, 300]),
-    N_("a failure during the start"): (100, 40, 5, 10, [4, 53, 300]),
+    N_("no failure"): (100, 40, 5, 13, [300]),
+    N_("a failure while the job works"): (100, 40, 5, 13, [80, 300]),
+    N_("a failure while the job saves"): (100, 40, 5, 13, [56, 300]),
+    N_("a failure during the start"): (100, 40, 5, 13, [4, 56, 300]),
 }
 # Mistakes in a simulator, each with its hint.
 MISTAKES = (
     ("free saves", N_("Saves take no time. Each one takes save_s, and no work is done meanwhile.")),
-    (
-        "free start",
-        N_("A start takes no time. Each start begins with start_s, also the first one."),
-    ),
+    ("one start", N_("Only the first start takes time. Each start takes start_s.")),
+    ("free start", N_("A start takes no time. Each start takes start_s, also the first.")),
     ("full piece", N_("The last piece is too long. Only work_s minus the saved work is left.")),
     ("last save", N_("The last piece of work has to be saved too.")),
     ("nothing lost", N_("Work that was not saved is not lost. After a failure, repeat it.")),
     ("lost time", N_("The time since the last save is missing. It has passed, although in vain.")),
     ("in time", N_("A failure comes during a save, and its piece counts as saved. It is lost.")),
     ("work alone", N_("A life begins with its start. You count it from the end of the start.")),
+    ("from zero", N_("A failure also loses what was saved. The next start continues from there.")),
+    ("last life", N_("The earlier lives take no time. All of them have passed.")),
     ("since the beginning", N_("Each life counts from its own start, not from the first start.")),
 )
 LIVES = 1000
@@ -56,7 +56,7 @@ def ex16b_interval(simulator: Any, search: Any) -> None:
         work, lives = draw.randint(3000, 5000), [draw.randint(1, 900) for _life in range(60)]
         drawn = (work, draw.randint(90, 200), draw.randint(9, 20), draw.randint(20, 60), lives)
         _simulates(check, simulator, _("lives that are drawn for you"), drawn)
-        _simulates(check, simulator, _("lives that are too short"), (100, 40, 5, 10, [54] * 20))
+        _simulates(check, simulator, _("lives that are too short"), (100, 40, 5, 13, [57] * 20))
         save_s, start_s, mean_s = draw.randint(40, 90), draw.randint(100, 400), draw.randint(3, 9)
         steady = [draw.expovariate(1 / (1000 * mean_s)) for _life in range(LIVES)]
         _is_best(check, search, _("nodes that fail at random"), save_s, start_s, steady)
@@ -106,7 +106,9 @@ def _needed_s(
     for drawn in lives:
         life = drawn - passed * (mistake == "since the beginning")
         life += start_s * (mistake == "work alone")
-        left = life - start_s * (mistake != "free start")
+        is_free = mistake == "free start" or (mistake == "one start" and passed)
+        left = life - start_s * (not is_free)
+        done *= mistake != "from zero"
         while left >= 0:
             piece = interval_s if mistake == "full piece" else min(interval_s, work_s - done)
             is_last = done + piece >= work_s
@@ -119,7 +121,7 @@ def _needed_s(
             if done >= work_s:
                 return passed + life - left
         done += left if mistake == "nothing lost" and left > 0 else 0
-        passed += life - (left if mistake == "lost time" else 0)
+        passed += (life - left * (mistake == "lost time")) * (mistake != "last life")
     return inf
 
 

@@ -203,10 +203,11 @@ HINTS: dict[str, Hints] = {
             "the tensor has not changed. Change it in place, by tensor += … or tensor.copy_(…): "
             "`tensor = …` gives the name to a different tensor."
         ),
-        ("the sum", "values"): N_(
-            "pieces are mixed up. A rank adds what arrives in the first round and copies it in the "
-            "second, which begins with its finished piece. Does every piece arrive in a buffer of "
-            "its own? Does a rank receive the piece that its neighbour sends in that step?"
+        ("the sum", "values"): N_("pieces are mixed up. Receive what the neighbour sends now."),
+        ("the sum", "too often"): N_("mixed up. Receive in a new buffer; the second round copies."),
+        ("the sum", "lost"): N_(
+            "pieces are mixed up. A rank receives in a buffer of its own and adds it. The second "
+            "round copies, and begins with the finished piece."
         ),
         ("sent", ""): N_(
             "On {size} ranks, the ranks sent this many times the tensor: {by_rank}. A ring sends "

@@ -114,12 +114,12 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
         what, mistake = "one thread", ""
     if what == "waited":
         return _unwaited(trial, size, event["case"])
-    factor, counted = 0.0, ""
+    factor, counted, kind = 0.0, "", mistake
     if mistake == "shares":
         mistake, factor = _by_shares(event["shares"], event["right"][0], rank, size)
         if mistake == "values" or not _hint(exercise, what, mistake):
-            counted = _counted(event["shares"], event["right"][0][:size])
-    told = _hint(exercise, what, mistake) or GENERAL["values"]
+            kind, counted = _counted(event["shares"], event["right"][0][:size])
+    told = HINTS[exercise].get((what, kind)) or _hint(exercise, what, mistake) or GENERAL["values"]
     if told == GENERAL["values"] and size == 1 and "first" in event:
         told = GENERAL["alone"]
     said = _(told, **_values(event, of_ranks), rank=rank, factor=factor)
@@ -155,15 +155,16 @@ def _alike(one: Row, other: Row) -> bool:
     return all(abs(a - b) < NEAR for a, b in zip(one, other, strict=True))
 
 
-def _counted(table: Sequence[Row], right: Row) -> str:
-    """Return how often the first wrong piece counts a rank's numbers."""
+def _counted(table: Sequence[Row], right: Row) -> tuple[str, str]:
+    """Return whether the first wrong piece counts a rank too often, and how often it does."""
     for piece, row in enumerate(table):
         for rank, (share, wanted) in enumerate(zip(row, right, strict=False)):
             if wanted and abs(share / wanted - 1) > NEAR:
                 where = _("in piece {piece}, ", piece=piece) if len(table) > 1 else ""
-                return _("{where}the numbers of rank {rank} count {times:.3g} times, not once.",
+                said = _("{where}the numbers of rank {rank} count {times:.3g} times, not once.",
                          where=where, rank=rank, times=share / wanted + 0.0)  # fmt: skip
-    return ""
+                return "too often" if share / wanted > 1 else "lost", said
+    return "values", ""
 
 
 def _values(event: Event, of_ranks: Sequence[Sequence[Event]]) -> dict[str, Any]:

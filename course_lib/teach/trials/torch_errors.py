@@ -48,7 +48,7 @@ RULES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
-        r"does(n't| not) require grad|leaf [Vv]ariable that requires grad|non-leaf Tensor"
+        r"does(n't| not) require grad\b|leaf [Vv]ariable that requires grad|non-leaf Tensor"
         r"|created in no_grad mode|being modified in-?place",
         N_(
             "Autograd does not allow this. Does backward need this tensor? Then compute it outside "
@@ -86,7 +86,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         r"mat1 and mat2|inconsistent tensor size|size of tensor|shape|sizes? mismatch|must match"
         r"|split_sizes|split_with_sizes|invalid for input of size|dtype|tensor type|scalar type"
-        r"|index out of range|out of bounds",
+        r"|(?<!list )index out of range|out of bounds",
         N_(
             "Two tensors do not match. Print their shapes and types on each rank. Is one a piece "
             "and the other still whole? tensor_split(n) always makes n pieces; chunk(n) may make "

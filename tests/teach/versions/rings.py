@@ -40,9 +40,11 @@ RIGHT = {
 
 
 WRONG = {
-    "second round adds": ([("coming.copy_(arrived)", "coming += arrived")], "copies it in"),
+    "second round adds": (
+        [("coming.copy_(arrived)", "coming += arrived")], "the second round copies",
+    ),
     "first round only": (
-        [("range(2 * (size - 1))", "range(size - 1)")], "copies it in",
+        [("range(2 * (size - 1))", "range(size - 1)")], "The second round copies",
     ),
     "all send first": (
         [(ISEND, "dist.send(going, after)"), (WAITS, "")],
@@ -68,9 +70,9 @@ WRONG = {
                       "recv(12 numbers, from "),
     "neighbours swapped": (
         [("(rank + 1) % size, (rank - 1) % size", "(rank - 1) % size, (rank + 1) % size")],
-        "the piece that its neighbour sends in that step",
+        "Receive what the neighbour sends now",
     ),
-    "onto itself": ([("torch.empty_like(coming)", "coming")], "in a buffer of its own"),
+    "onto itself": ([("torch.empty_like(coming)", "coming")], "Receive in a new buffer"),
     "only rank 0": (
         [("    for step", "    if rank:\n        return\n    for step")],
         "Rank 1 has neither sent nor received",
