@@ -398,7 +398,8 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 #
 # **Explain.** The noise scale is larger at the end. In the first steps all samples teach the same thing: blanks and
 # `e` are frequent and most signs are rare. Later, the gradients of different samples point in different directions. So
-# |*G*|² falls steeply at first, while the noise hardly changes. After that, both numbers only fluctuate.
+# the length of the true gradient, and with it |*G*|², falls steeply at first, while the noise hardly changes. After
+# that, both numbers only fluctuate.
 #
 # Other tasks have larger noise scales: about a thousand samples for handwritten digits, tens of thousands for
 # ImageNet, millions for a game of strategy ([McCandlish and others, 2018](https://arxiv.org/abs/1812.06162)).

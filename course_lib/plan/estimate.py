@@ -241,7 +241,7 @@ def predict(
 def largest_micro_batch(
     model: Model, layout: Layout, cluster: Cluster, stack: Stack | str = "megatron-core"
 ) -> int:
-    """Return the largest micro-batch that fits, or 0; their number per step stays the same."""
+    """Return the largest micro-batch that fits, or 0. A step keeps its number of micro-batches."""
     chosen = Estimate(model, layout, cluster, stack_named(stack)).stack
     best, step = 0, 1
     while step:

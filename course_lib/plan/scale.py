@@ -34,7 +34,7 @@ def _an_estimate(value: Estimate) -> Estimate:
 
 
 def checkpoint_s(estimate: Estimate, storage_gb_per_s: float) -> float:
-    """Return the seconds in which all ranks together write a checkpoint to this storage."""
+    """Return the seconds that all ranks together need to write a checkpoint to this storage."""
     storage_gb_per_s = positive("storage_gb_per_s", storage_gb_per_s)
     size = parameters(_an_estimate(estimate).model).total * CHECKPOINT_BYTES_PER_PARAMETER
     return size / (storage_gb_per_s * 1e9)
@@ -64,7 +64,7 @@ def campaign(
     price_per_kwh: float | None = None,
     co2_g_per_kwh: float | None = None,
 ) -> Campaign:
-    """Plan training on so many tokens. Energy is the devices' power on their data sheet, times
+    """Plan training on `tokens` tokens. Energy is the devices' power on their data sheet, times
     `pue`: the energy of the whole centre over that of its computers. The price is of device-hours
     and of energy, as far as their prices are given. What cannot be computed is None."""
     prices = {
@@ -112,7 +112,7 @@ def campaign(
 
 
 def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.DataFrame:
-    """Return the fastest layouts of a search as a table of whole trainings on so many tokens.
+    """Return the fastest layouts of a search as a table of whole trainings on `tokens` tokens.
     `costs` are arguments of `campaign`; a column that nothing fills is left out."""
     import pandas as pd
 
