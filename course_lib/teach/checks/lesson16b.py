@@ -32,8 +32,8 @@ MISTAKES = (
     ("full piece", N_("The last piece is too long. Only work_s minus the saved work is left.")),
     ("last save", N_("The last piece of work has to be saved too.")),
     ("nothing lost", N_("Work that was not saved is not lost. After a failure, repeat it.")),
-    ("lost time", N_("The time since the last save is missing. It has passed, although in vain.")),
-    ("in time", N_("A failure comes during a save, and its piece counts as saved. It is lost.")),
+    ("lost time", N_("The time since the last save is missing. It passed, but its work is lost.")),
+    ("in time", N_("You count a piece as saved although its save failed. The piece is lost.")),
     ("work alone", N_("A life begins with its start. You count it from the end of the start.")),
     ("since the beginning", N_("Each life counts from its own start, not from the first start.")),
 )
