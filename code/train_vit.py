@@ -203,7 +203,7 @@ def eager(args: argparse.Namespace) -> AbstractContextManager[object]:
 
 @torch.no_grad()
 def judge(learning: Learning, number: int) -> Judged:
-    """Return the scores over all validation pairs, of which each rank computes its share."""
+    """Return the scores over all validation pairs. Each rank computes a share of the pairs."""
     began, pairs, device = time.perf_counter(), learning.pairs, learning.device
     learning.plain.eval()
     stds = torch.from_numpy(pairs.stds).to(device)

@@ -344,7 +344,7 @@ else:
 # are nearly the same, because the operating system takes most of that time.
 #
 # Most of this course follows from these differences. In a training on many devices, the devices wait for data from
-# each other, and the links decide how long they wait.
+# each other, and the links determine how long they wait.
 
 # %% [markdown] id="differs"
 # ## What is different on a big cluster?

@@ -1,8 +1,8 @@
 # %% [markdown] id="title"
 # # 01 One device, fast
 #
-# On a hundred devices, each device works as a single device does, and also exchanges data. If each waits for data
-# half of the time, you pay for fifty devices that do nothing. So this lesson makes one device fast. You measure a
+# On a hundred devices, each device works as a single device does, and also exchanges data. If each device waits for
+# data half of the time, you pay for fifty devices that do nothing. So this lesson makes one device fast. You measure a
 # step, close its largest gap, and measure again.
 #
 # | | |
@@ -78,8 +78,8 @@ made = lab.submit(
 archive = packed(weather, chunks=(16, 1, HEIGHT, WIDTH))
 
 # %% [markdown] id="first-idea"
-# The program reads a batch, trains on it, and reads the next batch. A batch has four samples, a sample has two
-# states, and a state has twenty fields. So each step unpacks 160 chunks. The model is small.
+# The program reads a batch, trains on it, and reads the next batch. A batch has four samples, a sample has two states,
+# and a state has twenty fields. So each step unpacks 160 chunks. The model is small, so the device computes quickly.
 #
 # **Predict.** For what percentage of a step does the device wait for its batch?
 
@@ -534,8 +534,8 @@ show.number_formats(FORMATS)
 # ![Two chains. With autocast the weight has 32 bits, a rounded copy goes into each matmul, gradient and Adam have 32 bits. In Megatron-LM the weight has 16 bits, gradients are summed in 32, and Adam has its own copy with 32 bits, from which the weight is rounded after each step.](../images/two_ways_to_halves.svg)
 #
 # **Predict.** By what factor does bf16 with `autocast` speed up this small model here? A processor without units for
-# bf16 converts the numbers for each matmul. And by what factor did bf16 speed up the published model, if the peak of
-# the A100 rises from 156 to 312 TFLOP/s?
+# bf16 converts the numbers for each matmul. By what factor did bf16 speed up the published model? With bf16, the peak
+# of the A100 rises from 156 to 312 TFLOP/s.
 
 # %% id="half-guess"
 ### BEGIN SOLUTION

@@ -133,8 +133,8 @@ claim("models that four processes train without communication", different, least
 # does this. But Python has a global interpreter lock (**GIL**), so only one thread of a process runs Python code at a
 # time.
 #
-# **Predict.** Two small models are trained at once, first by two threads of one process, then by two processes. The
-# two *threads* together make how many times as many steps per second as one worker alone?
+# **Predict.** Two small models are trained at once, first by two threads of one process, then by two processes. By
+# what factor do two *threads* together make more steps per second than one worker alone?
 
 # %% id="process-guess"
 ### BEGIN SOLUTION

@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 02b Fifteen edits
 #
-# In lesson 02 you wrote data parallelism from nothing. Usually you already have a script for one device. The script
-# of this lesson has three data loaders, prints a mean loss per epoch, and saves the best model in a file. Fifteen
-# small edits make it run on any number of devices. If an edit is missing, the script usually continues to train and
-# prints plausible but wrong numbers.
+# In lesson 02 you wrote data parallelism from scratch. Usually you already have a script for one device. The script of
+# this lesson has three data loaders, prints a mean loss per epoch, and saves the best model in a file. Fifteen small
+# edits make it run on any number of devices. If an edit is missing, the script usually continues to train and prints
+# plausible but wrong numbers.
 #
 # | | |
 # |---|---|
@@ -149,8 +149,8 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 #
 # If the number of samples is not a multiple of the number of ranks, the sampler distributes a few samples twice, so
 # that all ranks have equally many. A mean over a test set is then slightly wrong. With `drop_last=True` the sampler
-# leaves some samples out instead. In addition, all batches must have the same size. Only then is the mean of the
-# ranks' means the mean over all samples. Both conditions hold here.
+# leaves some samples out instead. The mean of the ranks' means equals the mean over all samples only if no sample
+# counts twice and all batches have the same size. Both conditions hold here.
 
 # %% [markdown] id="program-idea"
 # ## Twelve edits to the program

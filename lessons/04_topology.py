@@ -148,9 +148,9 @@ rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Five clusters, one change at a time
 #
-# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the
-# cluster before by one change. First the network becomes InfiniBand. Then GPUDirect is added. Then a PCIe switch
-# replaces NVLink, and last this switch is removed.
+# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the cluster
+# before by one change. First the network becomes InfiniBand. Then GPUDirect is added. Then a PCIe switch replaces
+# NVLink, and finally this switch is removed.
 #
 # **Predict.** Which of these four changes alter the links *inside* a node?
 
@@ -382,8 +382,8 @@ claim(
 # - *The mean of the fast and the slow link.* In each step all devices wait for the slowest message, so the
 #   links inside the nodes are mostly idle.
 #
-# Your points usually lie somewhat above the formula. It leaves out the additions between the steps, the latency of
-# each portion of 256 KiB, and the waiting for late ranks.
+# Your points usually lie somewhat above the formula. The formula leaves out the additions between the steps, the
+# waiting for late ranks, and the latency of the portions of 256 KiB in which a message is sent.
 #
 # From the time of an all-reduce you can compute the rate that each link must have reached, the **bus bandwidth**. It
 # is 2 (*d* − 1) / *d* × size / time. Unlike size / time, this rate can be compared with the data sheet, for any
@@ -505,9 +505,9 @@ print(fast_run.log.losses_beside(slow_run.log))
 # > with sends and receives alone. `node_of[r]` is the node of rank *r*, and the pieces are `tensor.chunk(size)`. Rank
 # > *r* returns the sum of piece *r*.
 # >
-# > There is a **budget** for the slow link. From each node, each piece of a rank on another node leaves only once, as
-# > the sum over the ranks of the node. The trial runs on 1, 2, 3 and 4 ranks, on nodes of different sizes. It counts
-# > the numbers that leave each node.
+# > There is a **budget** for the slow link. A node sends each piece for a rank on another node only once, as the sum
+# > over its own ranks. The trial runs on 1, 2, 3 and 4 ranks, on nodes of different sizes. It counts the numbers that
+# > leave each node.
 
 # %% id="ex1-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_reduce_scatter.py"
@@ -630,7 +630,7 @@ claim(
 # - `NCCL_DEBUG=INFO` shows the links. `NET/IB/…/GDRDMA` and `P2P` over NVLink are fast, and so is `NET/Libfabric` on
 #   Slingshot or EFA (also `NET/AWS Libfabric` or `NET/OFI`). A slow link is not an error, so you find it only if you
 #   look.
-# - The latency of a link decides for small messages, and its bandwidth for large messages.
+# - The latency of a link determines the time of small messages, and its bandwidth the time of large messages.
 # - An all-reduce in a ring takes 2 (*d* − 1) steps of size / *d*, and the slowest link determines the time of each
 #   step.
 # - The size of the gradients does not depend on the batch. With more computation for each exchange, a slow link

@@ -293,8 +293,8 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 
 # %% [markdown] id="ranges-explain"
 # **Explain.** Each number is the time of both recorded steps, in milliseconds. Three ranks have their data at once.
-# One rank needs a few hundred milliseconds, because its disk is slow. The flag simulates this disk with a sleep
-# before the rank reads. You can see it in `code/faults/bottlenecks.py`.
+# One rank needs a few hundred milliseconds, because its disk is slow. The flag simulates this disk with a sleep before
+# the rank reads. The sleep is in `code/faults/bottlenecks.py`.
 #
 # A rank that makes the others wait is called a **straggler**. The cause may be a disk, a device that lowered its
 # clock because of heat, or another user's process. With a thousand ranks, the slowest rank sets the pace.
@@ -407,9 +407,9 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# The next program trains a small model with data parallelism. It has four naive places, and everybody gets the same
-# text. Only one of the places costs much time, and which one depends on *your* data and *your* model. They are
-# drawn for your workspace.
+# The next program trains a small model with data parallelism. Four places in it are written naively, but only one of
+# them costs much time. Which place this is depends on the data and the model, which are drawn at random for *your*
+# workspace.
 #
 # | place | what the program does |
 # |---|---|
@@ -500,7 +500,7 @@ check.ex05_place(place, slow)
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 05.2** — Cure it. Here is the program again. Rewrite the function that costs the time, and leave the
-# > others. The result has to stay the same. The trial judges counts, not times:
+# > other functions unchanged. The result has to stay the same. The trial judges counts, not times:
 # >
 # > - *reading*: while a step computes, another **thread** reads the next step. Use `queue.Queue` and `threading`.
 # > - *asking*: the program asks for at most one value for each parameter. It still raises a `FloatingPointError` if any
@@ -621,8 +621,8 @@ check.ex05_cure(cured)
 # - *Messages* show many short all-reduces on all ranks, and each pays the latency of the link.
 # - *Dealing* shows ranks that wait for one another. The samples lie sorted by length, so the last rank gets the longest.
 #
-# In the first three cases all ranks are equally slow, so no rank waits. A good share of communication does not mean a
-# fast step.
+# In the first three cases all ranks are equally slow, so no rank waits. So little communication does not mean a fast
+# step.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 05.3** — A cluster charges for every device of a job as long as the job runs, whether the device
@@ -668,7 +668,7 @@ check.ex05_waiting(waiting_percent, ill)
 # Analysis](https://github.com/facebookresearch/HolisticTraceAnalysis).
 
 # %% [markdown] id="clean-idea"
-# ## Clean up
+# ## Cleaning up
 
 # %% id="clean"
 lab.clean("healthy", "ill", "proof", "slow", "cured", yes=True)

@@ -130,11 +130,11 @@ for run in recorded:
 # **Explain.** The two peaks are almost equal. The shapes of the tensors and the bytes per number decide the memory,
 # not the processor. You can therefore check the memory plan of a thousand GPUs on a laptop.
 #
-# If you guessed several hundred MiB, you may have thought of `nvidia-smi`, which counts more than tensors. On the
-# H100 the tensors took 62 MiB, but the allocator counted 128 MiB. Nearly all of the difference was workspace of the
-# matmul library, 32 MiB each for forward and backward. The library keeps it, so the log reported 94 MiB even between
-# two steps. With kernels and NCCL's buffers, one of two processes occupied 1 GiB of the card. These parts do not grow
-# with the model, so they matter only on small GPUs.
+# If you guessed several hundred MiB, you may have thought of `nvidia-smi`, which counts more than tensors. On the H100
+# the tensors took 62 MiB, but the allocator counted 128 MiB. Nearly all of the difference was workspace of the matmul
+# library, 32 MiB each for forward and backward. The library keeps it, so the log reported 94 MiB even between two
+# steps. Including kernels and NCCL's buffers, a process occupied 1 GiB of the card. These parts do not grow with the
+# model, so they matter only on small GPUs.
 #
 # The step times say little about the H100. A model this small leaves a GPU idle most of the time, waiting for the
 # next operator.
@@ -758,8 +758,8 @@ check.ex06_published(published_micro_batch)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
 # The attention weights of one sample are 32 × 1024 × 1024 numbers of 4 bytes, exactly 128 MiB. The refused tensor is
-# four times as large, so the micro-batch was 4. With micro-batch 32 it would have 4 GiB. The logits do not fit the
-# message. They have 50257 columns (50304 after padding), and no whole number of samples makes 512 MiB of them.
+# four times as large, so the micro-batch was 4. With micro-batch 32 it would have 4 GiB. The logits do not have this
+# size. They have 50257 columns (50304 after padding), and the logits of no whole number of samples take 512 MiB.
 #
 # So the text is right about this run. The script may have been changed later or may belong to another run. A matching
 # size is strong evidence but not proof, since a different tensor could have 512 MiB by chance.
@@ -795,7 +795,7 @@ check.ex06_published(published_micro_batch)
 # November 2026.
 
 # %% [markdown] id="clean-idea"
-# ## Clean up
+# ## Cleaning up
 
 # %% id="clean"
 lab.clean(inside, *runs.values(), *shared.values(), at_the_wall, *attempts, yes=True)

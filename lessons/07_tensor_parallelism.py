@@ -577,8 +577,8 @@ check.ex07_sent(gigabytes_sent, given)
 # ## The loss needs three numbers for each token
 #
 # The last matrix of the model, the **head**, gives a **logit** for each token of the vocabulary. Split by columns,
-# each rank has the logits of a part of the vocabulary. To gather them would send 128,256 numbers for each token of
-# Llama 3, and a sum of activations sends 4,096. But the loss of a token needs only three numbers from the logits:
+# each rank has the logits of a part of the vocabulary. Gathering the logits would send 128,256 numbers for each token
+# of Llama 3, while a sum of activations sends 4,096. But the loss of a token needs only three numbers from the logits:
 # the largest, *m*; the sum *s* of all e^(logit − *m*); and the logit of the target, *t*.
 #
 # $$\text{loss} = m + \ln s - t$$
@@ -673,7 +673,7 @@ check.ex07_loss(vocabulary_trial)
 # of NVLink by generation.
 
 # %% [markdown] id="clean-idea"
-# ## Clean up
+# ## Cleaning up
 
 # %% id="clean"
 lab.clean(*every, doubled, one, link_run, yes=True)

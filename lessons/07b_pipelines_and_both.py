@@ -1,9 +1,9 @@
 # %% [markdown] id="title"
 # # 07b Pipelines, and both together
 #
-# A model that does not fit on one device can also be cut between its layers. Every device gets some of the layers,
-# and the samples pass from one device to the next. Such a **pipeline** needs few messages, but its devices wait for
-# each other, and the order of the work decides how long. You measure this waiting. Then you combine pipelines with
+# A model that does not fit on one device can also be cut between its layers. Every device gets some of the layers, and
+# the samples pass from one device to the next. Such a **pipeline** needs few messages, but its devices wait for each
+# other. How long they wait depends on the order of the work. You measure this waiting. Then you combine pipelines with
 # the tensor parallelism of lesson 07, and choose which of the two crosses the slow link.
 #
 # | | |
@@ -599,7 +599,7 @@ if lab.site.box:
 # %% [markdown] id="message-explain"
 # **Explain.** Even on this slow link a message takes a fraction of a forward pass. If you guessed 100 % or more, you
 # may have counted a message per layer, as in tensor parallelism. With twice as many layers per stage the fraction
-# would be half.
+# would be half as large.
 #
 # So a pipeline hardly needs bandwidth. It needs micro-batches: for a bubble of 10 %, *m* must be 9 (*p* − 1), and the
 # batch must have *m* times the tokens of a micro-batch. In large trainings this is the limit. Llama 3 with 405 billion
@@ -719,8 +719,8 @@ check.ex07b_bubble(micro_batches_needed, given)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 07b.3** — Look at the table of megabytes again. With eight samples per step, *tensor inside* sends the
-# > least over the link. From which global batch on does *data only* send at most as many bytes? Both keep their
-# > layout, and four copies must be able to share the batch evenly.
+# > least over the link. From which global batch on does *data only* send at most as many bytes? Neither layout changes
+# > with the batch. The batch must be a multiple of four, because four copies share it.
 
 # %% id="ex3-gap" tags=["exercise"]
 data_only = runs["data only"]
@@ -748,8 +748,8 @@ check.ex07b_crossing(crossing_batch, data_only)
 #
 # - Pipeline parallelism sends few messages, but its bubble takes (*p* − 1) / (*m* + *p* − 1) of the time. Papers
 #   often quote the bubble relative to the work instead.
-# - 1F1B has the bubble of GPipe with far less memory. Interleaving shortens the bubble and sends more. Splitting the
-#   backward pass also shortens it.
+# - 1F1B has the bubble of GPipe with far less memory. Interleaving shortens the bubble but sends more messages.
+#   Splitting the backward pass also shortens it.
 # - A message takes no longer than a forward pass if width × layers per stage is at least (*b* / 24) · *C* / *W*. A
 #   pipeline needs many micro-batches rather than a fast link.
 # - A flat part of a memory curve *between* passes shows a stage that waits and keeps its activations.

@@ -24,7 +24,7 @@ from course_lib import Lab, check, claim, gpt, predict, show, trial
 lab = Lab()
 
 # %% [markdown] id="formats-idea"
-# ## Sixteen bits, two ways to use them
+# ## Which numbers can sixteen bits represent?
 #
 # A floating-point number is written like 1.0110 × 2⁵. The **exponent** is the power of two. Its bits decide how large
 # or small a number can be. The **mantissa** holds the digits. Its bits decide how close two numbers can be.
@@ -214,7 +214,7 @@ claim("the last losses of bf16 and fp32 differ by", percent, most=0.1, unit="%")
 # *Loss of the three runs over the iterations.*
 #
 # **Explain.** The short mantissa does not hurt here. The curves of fp32 and bf16 coincide, because rounding errors in
-# both directions average out. The fp16 run starts from the same loss, but later by the number of skipped steps.
+# both directions average out. The fp16 run starts from the same loss and stays behind by the number of skipped steps.
 #
 # This run is short, but larger studies found the same ([Kalamkar and others,
 # 2019](https://arxiv.org/abs/1905.12322)). So `bfloat16` is the usual choice if the hardware supports it. A V100
@@ -337,7 +337,7 @@ claim("and a number of a matmul's result", matmul_bytes, least=2, most=2, unit="
 # leave it out.
 
 # %% [markdown] id="speed-idea"
-# ## Is it faster?
+# ## Is training with 16 bits faster?
 #
 # The hardware decides this for each format. The Tensor Cores of a GPU multiply both 16-bit formats, but on a V100
 # only `float16`. Some CPUs have instructions for `bfloat16`, and others have none and convert every number. On Linux,
@@ -385,7 +385,7 @@ for name, gain in gains.items():
 # for convolutions, and `torch.set_float32_matmul_precision("high")` selects it for matmuls.
 
 # %% [markdown] id="memory-idea"
-# ## Does it need less memory?
+# ## Does mixed precision need less memory?
 #
 # In fp32, each parameter takes 4 bytes for the weight, 4 for the gradient and 8 for Adam. In bf16, it takes 2 bytes
 # for the weight, 4 for the gradient, 4 for the master weight and 8 for Adam. The activations of the layers halve, but

@@ -624,10 +624,9 @@ claim(
 #
 # **Explain.** Three things keep the gain below 2. The row `matmul` gains less than 2, because FP8 reaches a smaller
 # share of its peak, and because the head stays in bf16. Attention, norms and the optimizer gain nothing. Casting reads
-# and writes memory, so the row `memory` grows. PyTorch's authors measured 1.50 for Llama 3 with 70 billion weights on
-# 128 H100, of which 8-bit gathers contributed a fifth
-# ([2024](https://dev-discuss.pytorch.org/t/enabling-float8-all-gather-in-fsdp2/2359)). The planner assumes gathers in
-# bf16.
+# and writes memory, so the row `memory` grows. PyTorch's authors measured a factor of 1.50 for Llama 3 with 70 billion
+# weights on 128 H100 ([2024](https://dev-discuss.pytorch.org/t/enabling-float8-all-gather-in-fsdp2/2359)). A fifth of
+# the gain came from gathers in eight bits. The planner assumes gathers in bf16.
 #
 # Published runs use these scales:
 #
@@ -640,8 +639,8 @@ claim(
 # Blackwell GPUs apply [a scale for each 32
 # numbers](https://nvidia.github.io/TransformerEngine/features/low_precision_training/mxfp8/mxfp8.html) inside the
 # matmul itself. In the third run, the rounding of the scale matters. If it is rounded as the standard suggests, the
-# largest numbers of some blocks exceed the range, and training can diverge. If it is rounded in the other direction,
-# the largest number always fits, as in exercise 08b.1, and training matched bf16.
+# largest numbers of some blocks exceed the range, and training can diverge. NVIDIA therefore rounded it in the other
+# direction, as you did in exercise 08b.1. The largest number then always fits, and the training matched bf16.
 #
 # **On real hardware.** Begin with bf16, and keep its loss curve. Then use FP8 with the finest scales for which your
 # GPU has fast kernels. Compare the losses over many tokens, because outliers can grow. Blackwell also multiplies 4-bit

@@ -606,7 +606,7 @@ pd.DataFrame(
 # | `core_attn` | the scores; with fused attention nothing is saved | 0 | the two of the scores |
 # | `layernorm` | the outputs of both norms | 2 | none |
 # | `mlp` | the wide middle, as by hand above | 8 | two thirds of the layer's |
-# | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their curve alone, or all of them | | none, or the experts' |
+# | `moe_act`, `moe`, `shared_experts` | the experts of a mixture: their activation function alone, or whole experts | | none, or the experts' |
 # | (granularity `full`) | all but the input | 15 | all |
 #
 # Choose parts that are large and cheap to recompute. Norms are nearly free. If a model has experts, their activations

@@ -393,8 +393,8 @@ claim(
 # accumulation pays if the link is slow compared with the device. Once *m · c* is much larger than *s*, more
 # micro-batches save almost nothing.
 #
-# In the table, *c* is a third of what three more micro-batches add, averaged over the rows. The rest of a step with
-# one is *s*, including the optimizer.
+# In the table, *c* is a third of what three more micro-batches add, averaged over the rows. In a step with one
+# micro-batch, the rest is *s*, which includes the optimizer.
 
 # %% id="link-said"
 if len(rows) < 2:
@@ -411,9 +411,9 @@ else:
 # %% [markdown] id="link-price"
 # The price of accumulation is that the same samples make fewer steps. Above some batch size, one step with four times
 # the batch no longer replaces four steps (lesson 12). [Marek and others (2025)](https://arxiv.org/abs/2507.07101)
-# therefore recommend accumulation only if several replicas are limited by the bandwidth between devices. The
-# benchmark of lesson 15 takes 256 micro-batches per step for 13 billion parameters on 32 A100. They also fill a
-# pipeline (lesson 07b).
+# therefore recommend accumulation only if several replicas are limited by the bandwidth between devices. The benchmark
+# of lesson 15 takes 256 micro-batches per step for 13 billion parameters on 32 A100. Many micro-batches also keep the
+# bubble of a pipeline small (lesson 07b).
 
 # %% [markdown] id="sync-idea"
 # ## What happens if `no_sync` is in the wrong place?

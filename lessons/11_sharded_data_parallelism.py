@@ -643,7 +643,7 @@ check.ex11_tokens(tokens_needed, given)
 # ## Are the gathers exposed on this machine?
 #
 # With *b* bytes per parameter, a device needs (*b* / 2) · *C* / *W* tokens at once, and three quarters of them in a
-# ring of four. In lesson 03 the same number of tokens per *step* hid the all-reduce. FSDP needs them in every
+# ring of four. In lesson 03, the same number of tokens per *step* hid the all-reduce. FSDP needs this number in every
 # *micro-batch*.
 #
 # With fewer tokens, a part of each gather is exposed. On the box all of it is exposed, because gloo gathers a layer
@@ -728,14 +728,15 @@ if lab.site.box:
 # **On real hardware.** In 2024 Meta trained Llama 3 with 405 billion parameters on 16,384 H100s ([section
 # 3.3](https://arxiv.org/abs/2407.21783)). Each device did 400 TFLOP/s and had 50 GB/s of network. The eight devices of
 # a node shared every matrix, and the shards of FSDP were on different nodes. With *b* = 2 the rule asks for 8,000
-# tokens at once, and a micro-batch had one sequence of 8,192 tokens. This is just enough for one gather. Meta kept the
+# tokens at once. Meta's micro-batch was one sequence of 8,192 tokens, just enough to hide one gather. Meta kept the
 # gathered parameters of a layer after forward, to avoid the second gather.
 
 # %% [markdown] id="pays-explain"
-# **Tensor parallelism** sends activations, four times per layer, and the arithmetic waits for them. More tokens mean
-# more bytes, so it needs the fastest link. **Pipelines** send little, but they need many micro-batches to keep the
-# bubble small. **Sharding** sends parameters, so its cost per token falls with more tokens per device. More devices
-# at a fixed global batch raise this cost. To choose, read the figure from the top:
+# How does sharding compare with the other ways to divide a model? **Tensor parallelism** sends activations, four times
+# per layer, and the arithmetic waits for them. More tokens mean more bytes, so it needs the fastest link.
+# **Pipelines** send little, but they need many micro-batches to keep the bubble small. **Sharding** sends parameters,
+# so its cost per token falls with more tokens per device. More devices at a fixed global batch raise this cost. To
+# choose, read the figure from the top:
 #
 # ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Do the devices sit on a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #

@@ -341,10 +341,10 @@ claim("all-gathers of a model with two wrapped blocks", total["gather"]["sharded
 claim("largest difference from the serial model, also of a gradient", off, most=1e-12)
 
 # %% [markdown] id="count-explain"
-# **Explain.** The plan of six lines calls six all-reduces. The two `RowwiseParallel` layers call one each in forward.
-# In backward, the four `ColwiseParallel` layers call one each. Query, key and value share their input, but each layer
-# adds up the gradient of this input separately. If you guessed 4, you counted as in lesson 07. A seventh line brings
-# the count down to four:
+# **Explain.** The plan of six lines calls six all-reduces. Each of the two `RowwiseParallel` layers calls one in
+# forward, and each of the four `ColwiseParallel` layers calls one in backward. Query, key and value share their input,
+# but each layer adds up the gradient of this input separately. If you guessed 4, you counted as in lesson 07. A
+# seventh line brings the count down to four:
 #
 # ```python
 # "attention": PrepareModuleInput(input_layouts=Replicate(), desired_input_layouts=Replicate())
@@ -380,7 +380,7 @@ pd.DataFrame(parts, columns=["parameter", "whole", "on one rank"]).set_index("pa
 # >   `output_layouts=Shard(1)`. So is the output of the last layer of each attention and each MLP.
 # > - The norms are `SequenceParallel()`.
 # > - `PrepareModuleInput` gathers the positions before attention and MLP.
-# > - The head gets positions and gives whole logits.
+# > - The head gets this rank's positions and returns whole logits.
 #
 # The trial calls your function on meshes of 1 × 1, 1 × 2, 3 × 1 and 2 × 2 ranks. It compares the parts, the logits
 # and all gradients with the serial model. On 2 × 2 ranks it also counts the collectives of the forward pass.
@@ -615,14 +615,13 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 # **Explain.** Both layouts get every bit. If you guessed neither, you assumed that each file belongs to one rank of
 # one layout. But the files contain parts of whole tensors, with names and positions. A rank looks up which parts
 # overlap its own part, and copies them. In both layouts of four ranks, a rank has 24 of the 96 rows of `mlp.up`, but
-# not the same rows. On 2 × 2, rank 1 has the first half of the second half, rows 48 to 71. On 4 × 1, it has rows 24 to
-# 47.
+# not the same rows. On 2 × 2, rank 1 has rows 48 to 71, half of the second half. On 4 × 1, it has rows 24 to 47.
 #
 # The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this when the number of
 # devices changes, for example after a node is lost (lesson 16b).
 
 # %% [markdown] id="names"
-# ## One idea, four names
+# ## What are these tools called in other programs?
 #
 # **torchtitan** ([Liang and others, 2024](https://arxiv.org/abs/2410.06511)) is a training program built from these
 # tools. It divides a model in the same order, first the plan and then `fully_shard`. Its options are sizes of the

@@ -3,8 +3,8 @@
 #
 # With sixteen times the devices, a batch is sixteen times as large, and the same samples make a sixteenth of the
 # steps. The model can be as good afterwards if the learning rate changes with the batch, but not beyond the **critical
-# batch size**. In this lesson you find both on a model that trains in seconds, and predict from two gradients what a
-# larger batch saves.
+# batch size**. In this lesson you find a suitable rate and the critical batch of a model that trains in seconds. Then
+# you predict from two gradients what a larger batch saves.
 #
 # | | |
 # |---|---|
@@ -396,9 +396,10 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 # *Dotted: a batch of 256. While the curve is below this line, the true gradient of such a batch is longer than its
 # noise.*
 #
-# **Explain.** The noise scale is larger at the end. In the first steps all samples teach the same: blanks and `e` are
-# frequent and most signs are rare. Later, the gradients of different samples point in different directions. So |*G*|²
-# falls steeply at first, while the noise hardly changes. After that, both numbers only fluctuate.
+# **Explain.** The noise scale is larger at the end. In the first steps all samples teach the same thing: blanks and
+# `e` are frequent and most signs are rare. Later, the gradients of different samples point in different directions. So
+# the length of the true gradient, and with it |*G*|², falls steeply at first, while the noise hardly changes. After
+# that, both numbers only fluctuate.
 #
 # Other tasks have larger noise scales: about a thousand samples for handwritten digits, tens of thousands for
 # ImageNet, millions for a game of strategy ([McCandlish and others, 2018](https://arxiv.org/abs/1812.06162)).
@@ -483,7 +484,7 @@ for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
 # (lessons 07 and 07b) or to train another model.
 
 # %% [markdown] id="over-idea"
-# ## When the samples run out
+# ## What happens if the samples run out?
 #
 # **Predict.** A training with batches of 64 learns only from the first 6,000 letters, so it sees each letter about ten
 # times. What happens to its *validation* loss?
@@ -645,8 +646,8 @@ check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 # - With *k* times the batch, use √*k* times the best rate for Adam and *k* times for SGD, both with a warm-up. Tune
 #   the small batch first, and the schedule together with the rate.
 # - This holds up to the critical batch, about tr(Σ)/|*G*|². Beyond it, a larger batch saves few steps.
-# - To measure the noise scale, average the squared gradient lengths of two batch sizes first, then divide. It grows
-#   steeply at first and estimates the critical batch.
+# - To measure the noise scale, average the squared gradient lengths of two batch sizes first, then divide. The noise
+#   scale is an estimate of the critical batch, and it grows steeply at first.
 # - *S* = *S*<sub>min</sub> (1 + *B*<sub>c</sub>/*B*): steps and samples cannot both be minimal.
 # - Watch the validation loss, because the training loss falls even if the model overfits.
 

@@ -333,7 +333,7 @@ show.moving.collective("all-to-all", ranks=4)
 
 # %% [markdown] id="exchange-predict"
 # In a forward pass, a token with top-2 routing has two copies. A copy stays on its rank if the chosen expert is there.
-# The unit is the bytes of one token, hidden size × bytes per number.
+# One unit is the size of a token, hidden size × bytes per number.
 #
 # **Predict.** With 8 experts on four ranks, how many units does a token send over links in one layer, in dispatch and
 # combine together? Assume that all experts are chosen equally often.
@@ -474,8 +474,8 @@ claim(
 #
 # $$f \geq \frac{b}{q} \cdot \frac{C}{W}$$
 #
-# Backward adds twice the FLOPs but only as many bytes, so forward and backward together need 2/3 of this width. With
-# *b* = 2 and *q* = 3 this is the rule above.
+# Backward needs twice the FLOPs of forward and sends the same bytes, so forward and backward together need 2/3 of this
+# width. With *b* = 2 and *q* = 3 this is the rule above.
 #
 # The program below measures both in forward on four ranks. Each rank exchanges 1,024 copies there and back, and
 # computes as many copies with experts of three widths. They have two matrices, and a number has 4 bytes. Half of a
@@ -575,7 +575,7 @@ if lab.site.box:
 # **Explain.** Experts of width 128 take less time than the exchange, and experts of width 2,048 take more. The rule
 # lies near the measured width. It leaves out latency, and ignores that the box sends the first 128 KiB without delay.
 #
-# ## Six rules, one number
+# ## One ratio limits all six kinds of parallelism
 #
 # Each kind of parallelism sends something while a device computes. *C* / *W*, the FLOPs for each byte of the link,
 # limits all six. The table lists what each kind needs, so that the message takes no longer than the computation that
@@ -632,13 +632,13 @@ claim(
 # more kinds of parallelism can stay on NVLink.
 
 # %% [markdown] id="link-idea"
-# ## Inside a node or across nodes?
+# ## Should the exchange stay inside a node?
 #
 # The program below exchanges 4 MiB between two ranks, inside a node and across two nodes.
 #
-# It also computes a mixture in the simplest way. An all-gather gives all tokens to every rank, each rank computes the
-# copies for its own experts, and a sum over the ranks combines the results. Then the program compares the gradients on
-# each rank with the gradients on a single device that has all tokens.
+# It also computes a mixture without an all-to-all. An all-gather gives all tokens to every rank, each rank computes
+# the copies for its own experts, and a sum over the ranks combines the results. Then the program compares the
+# gradients on each rank with the gradients on a single device that has all tokens.
 #
 # **Predict.** After `backward()`, which gradients are incomplete on a rank: those of the `"router"`, of the
 # `"experts"`, of `"both"`, or of `"none"`?

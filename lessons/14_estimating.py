@@ -667,8 +667,8 @@ check.ex14_sharded(predicted_mib, sharded, target)
 # %% [markdown] id="ex3-why" tags=["solution"]
 # Three quarters of the 8 bytes per parameter are gone, which saves 6 bytes. But each device also keeps the summed
 # gradient of its own quarter, beside its own gradients. This sum costs 1 byte per parameter. So the peak falls by 8 ×
-# 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. If you forgot the sum, compare the parts in the figure, where it
-# belongs to the gradients.
+# 3/4 − 4 × 1/4 = 5 bytes per parameter, not by 6. If you left this sum out, look at the next figure, which counts it
+# with the gradients.
 
 # %% id="ex3-look" tags=["solution"]
 sharded_parts = dict(planned_for(sharded_recipe).fullest.parts)

@@ -584,8 +584,8 @@ check.ex14b_packed(packing_trial)
 # %% [markdown] id="home"
 # ## To take home
 #
-# - The best learning rate of a standard model falls with its width. With muP it stays, so search it on a narrow
-#   model.
+# - The best learning rate of a standard model falls with its width. With muP it stays the same, so search for it on a
+#   narrow model.
 # - A training costs 6 *N D* FLOPs. With a larger budget, size and tokens both grow.
 # - A scaling law is a power law above a floor. Predict a budget before you run it, and compare.
 # - Several laws fit the same points, and they disagree far from them. Budgets that are far apart reduce this error.

@@ -30,10 +30,10 @@ lab = Lab()
 # %% [markdown] id="asked-idea"
 # ## What the benchmark asks
 #
-# The benchmark has two sizes. The result counts for 175 B, and 13 B is for trying things out. (B means billion
-# parameters.) Some settings are **fixed** by the rules. The others are **free**, and your task is to find good values
-# for them. The [benchmark](https://github.com/FZJ-JSC/jubench-megatron-lm) is part of the JUPITER Benchmark Suite
-# (2024). Its published results come from JUWELS Booster, a cluster with 4 A100 GPUs per node.
+# The benchmark has two models, with 13 and 175 billion (B) parameters. Only the result for 175 B counts, and 13 B is
+# for trying things out. Some settings are **fixed** by the rules. The others are **free**, and your task is to find
+# good values for them. The [benchmark](https://github.com/FZJ-JSC/jubench-megatron-lm) is part of the JUPITER
+# Benchmark Suite (2024). Its published results come from JUWELS Booster, a cluster with 4 A100 GPUs per node.
 
 # %% id="asked-rules"
 bench.rules()
@@ -341,7 +341,7 @@ claim("rate on 192 nodes, planned over published", errors[768], least=1.15, most
 # prove that the planner is right. But a plan shows *which measurement needs an explanation*.
 
 # %% [markdown] id="newer-idea"
-# ## A newer and larger run
+# ## Does the plan hold for a newer and larger run?
 #
 # The next test of the planner is a run of 2024. Llama 3 with 405 billion parameters was trained on H100 devices with a
 # peak of 989 TFLOP/s. It reached 430 TFLOP/s per device on 8192 devices and 400 on 16,384 ([Llama

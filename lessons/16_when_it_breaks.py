@@ -165,8 +165,8 @@ print(short.flight)
 # | `store.check([key])` | tells whether any rank has written this key |
 # | `store.get(key)` | returns the text as bytes; an error if no rank writes the key within a second |
 #
-# A healthy rank that waits makes no step either, so a lack of steps does not show the missing rank. The clocks of
-# two nodes may differ by minutes.
+# Two simple ideas fail. A healthy rank that waits makes no step either, so a lack of steps does not show the missing
+# rank. Times of two nodes cannot be compared, because their clocks may differ by minutes.
 #
 # > **Exercise 16.1** — Write `Watchdog`. The main thread calls `arrive(number)` before each collective, and `stop()`
 # > after the last one. If ranks have waited for `timeout_s` seconds, your thread calls `accuse(ranks)` with a list
@@ -236,8 +236,8 @@ check.ex16_watchdog(watchdog_trial)
 # %% [markdown] id="mismatch-idea"
 # ## What happens if ranks call different collectives?
 #
-# In the next run, rank 2 brings half as many gradients as the others, as when a layer is frozen on one rank only. The
-# run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With `DETAIL`, the ranks
+# In the next run, rank 2 brings half as many gradients as the others, as if a layer were frozen on this rank alone.
+# The run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With `DETAIL`, the ranks
 # compare their calls *before* each collective.
 
 # %% id="mismatch"
@@ -594,7 +594,7 @@ claim("ranks whose loss explodes in the same step",
 # warm-up, or clipping.
 
 # %% [markdown] id="silent-idea"
-# ## Runs that finish and are wrong
+# ## How do you find a run that is silently wrong?
 #
 # The worst faults do not end a run. In the first of the next runs, all ranks read the same samples, because the
 # sampler was not told its rank. In the second, rank 2 starts with different weights. A third run is healthy, but
@@ -712,7 +712,7 @@ print(read.failure(file))
 claim("the first cause is on rank", read.failure(file).rank, least=1, most=1)
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# ## Which question first?
+# ## Which question do you ask first?
 #
 # ![A ladder of questions. Did it make a step? If not: the environment or the rendezvous. Did it finish well? The diary. Is it still running, and silent? Stacks of all ranks. Out of memory? The slope. Is any value NaN? The rank whose loss was NaN first. Was a process killed? One task, or a node. If not, the log says why: its first error.](../images/which_fault.svg)
 #
@@ -753,9 +753,9 @@ cause, rank, node, cure = (
 check.ex16_warm_up(one, cause, rank, node, cure)
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 16.3** — Choose any other seed, and as many as you like. Each seed is another case, and the check
-# > keeps your score over the first ten. Your first answer that the check can read counts; a typo does not. The cases
-# > cover 22 causes, and 22 consecutive seeds have each cause once.
+# > **Exercise 16.3** — Choose other seeds, as many as you like. Each seed is a different case, and the check keeps
+# > your score over the first ten. Your first answer that the check can read counts; a typo does not. The cases cover
+# > 22 causes, and 22 consecutive seeds have each cause once.
 
 # %% id="ex3-run" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -793,7 +793,8 @@ check.ex16_mystery(case, cause, rank, node, cure)
 #   yourself.
 # - For a mismatch, use `TORCH_DISTRIBUTED_DEBUG=DETAIL` in one run.
 # - For a failed rendezvous, test name, route and port with three lines of `srun`.
-# - A slope shows a leak, and each rank's own time a straggler. For a NaN, find the rank and the sample.
+# - The slope of the memory curve shows a leak, and each rank's own time shows a straggler. For a NaN, find the rank
+#   and the sample.
 # - A run that looks healthy may be wrong, so write down checksums of weights and samples.
 #
 # **Reference.** The Llama 3 Herd of Models, 2024: [arXiv 2407.21783](https://arxiv.org/abs/2407.21783).

@@ -113,8 +113,8 @@ claim("largest difference from the undisturbed run", differ, most=0, unit="nats"
 # be saved too. `torch.get_rng_state()` returns it, and `torch.set_rng_state(…)` restores it.
 #
 # > **Exercise 16b.1** — Complete `train`, so that it survives SIGTERM. It saves in `folder` and continues from there.
-# > The trial trains on 1, 2, 3 and 4 ranks. It sends SIGTERM to one rank in two steps, and starts the program again
-# > each time. All losses must be equal to an undisturbed run, to the last bit.
+# > The trial trains on 1, 2, 3 and 4 ranks. It sends SIGTERM to one rank at two different steps, and starts the
+# > program again each time. All losses must be equal to an undisturbed run, to the last bit.
 
 # %% id="resume-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_training.py"

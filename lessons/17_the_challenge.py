@@ -184,8 +184,8 @@ claim(
 # *The dotted line is the target loss.*
 #
 # **Explain.** The **batch** of `wide-batch` is too large. Early in training, all samples give nearly the same
-# gradient, so a few are enough for a step (lesson 12). A batch of 64 samples is above the critical batch during the
-# whole challenge: a quarter of these samples reduces the loss almost as much per step.
+# gradient, so a few are enough for a step (lesson 12). During the whole challenge, 64 samples are more than the
+# critical batch. A quarter of them reduces the loss almost as much per step.
 #
 # The **model** of `large` is too large. Each token costs several times the arithmetic, so it sees too few tokens in
 # this time. The best model for a budget is a model that gets enough tokens. For large trainings, a rule of thumb is
@@ -497,8 +497,8 @@ task.board()
 # No machine computes faster than its peak, so the time at the peak is a lower bound for every plan. Lesson 14 found
 # that 40 % of the peak is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
 #
-# **Predict.** By what factor does the best plan take longer than its matmuls, attention included, would take at the
-# peak?
+# **Predict.** By what factor does the best plan take longer than all its matmuls, with those of attention, would take
+# at the peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
@@ -639,10 +639,10 @@ claim(
 # %% [markdown] id="real-idea"
 # ## A real mixture beside its estimate
 #
-# Does the planner also estimate a mixture well if you can run it? The next model is small: four layers with 8 experts
-# of width 256, of which a token uses 2. Four ranks share the experts of each layer. The **dense twin** has one MLP of
-# width 512 instead, so a token uses about as many parameters. The planner uses the links and the constants that you
-# measured above with dense models.
+# How good is the planner's estimate of a mixture? To find out, you need a mixture that you can run. The next model is
+# small: four layers with 8 experts of width 256, of which a token uses 2. Four ranks share the experts of each layer.
+# The **dense twin** has one MLP of width 512 instead, so a token uses about as many parameters. The planner uses the
+# links and the constants that you measured above with dense models.
 #
 # The budget was for the challenge alone, so the next cell sets it back. It also shows the planner's parts of an
 # iteration of the mixture, in milliseconds.

@@ -88,7 +88,7 @@ class Blend:
 
 
 class RandomSamples:
-    """Random tokens that depend on the sample's number alone (--mock-data)."""
+    """Random tokens that depend only on the sample's number (--mock-data)."""
 
     def __init__(self, vocabulary: int, length: int, seed: int) -> None:
         self.vocabulary, self.length, self.seed = vocabulary, length, seed

@@ -45,7 +45,7 @@ class Shape(Fault):
 
 
 class Extra(Fault):
-    """Fault: one rank alone calls a collective, as in `if rank == 0: log(mean(loss))`."""
+    """Fault: only one rank calls a collective, as in `if rank == 0: log(mean(loss))`."""
 
     def before_step(self, training: Any, progress: Any) -> None:
         if self.due(progress):

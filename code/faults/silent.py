@@ -18,7 +18,7 @@ class SameData(Fault):
 
 
 class UnequalWeights(Fault):
-    """Fault: one rank starts from other random weights, and only gradients are summed."""
+    """Fault: one rank starts from different random weights, and only gradients are summed."""
 
     def before_build(self, args: argparse.Namespace) -> None:
         self.seed = args.seed
@@ -31,7 +31,7 @@ class UnequalWeights(Fault):
 
 
 class SameDropout(Fault):
-    """Fault: all ranks drop the same elements, as the generator's seed lacks the rank."""
+    """Fault: all ranks drop the same elements, because the generator's seed lacks the rank."""
 
     def before_build(self, args: argparse.Namespace) -> None:
         args.hidden_dropout = args.hidden_dropout or 0.1
@@ -43,8 +43,8 @@ class SameDropout(Fault):
 
 
 class SameOrder(Fault):
-    """Fault: each epoch repeats the first epoch's order, as `set_epoch` was forgotten. An epoch has
-    only four steps here, so that the second one is soon visible."""
+    """Fault: each epoch repeats the first epoch's order, because `set_epoch` was not called. An
+    epoch has only four steps here, so that the second one is soon visible."""
 
     STEPS = 4
 

@@ -77,7 +77,7 @@ class NoInternet(Fault):
 
 
 class MissingModule(Fault):
-    """Fault: one node has another environment, which lacks a module."""
+    """Fault: one node has a different environment, which lacks a module."""
 
     MODULE = "fused_norms"
 

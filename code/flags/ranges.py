@@ -85,7 +85,7 @@ class Real(Takes):
 
 @dataclass(frozen=True)
 class OneOf(Takes):
-    """One of several words."""
+    """Value that is one of several words."""
 
     words: tuple[str, ...]
 
@@ -109,7 +109,7 @@ class Text(Takes):
 
 @dataclass(frozen=True)
 class Shares(Takes):
-    """Value of --split: up to three numbers of which the first is not 0."""
+    """Value of --split: up to three numbers. The first must not be 0."""
 
     rule: str = "up to three shares such as 969,30,1: none negative, the first not 0"
 

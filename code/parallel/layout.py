@@ -172,7 +172,7 @@ class ExpertGroups:
 
 @dataclass(frozen=True)
 class Layout:
-    """Grid, from the view of one rank."""
+    """The grid of ranks, as one rank sees it."""
 
     grid: Grid
     rank: int

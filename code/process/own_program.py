@@ -24,7 +24,7 @@ KEPT: list[object] = []
 @contextlib.contextmanager
 def limited_output(excess: Callable[[int], object], most_bytes: int = MOST_BYTES) -> Iterator[None]:
     """Copy the output of this process and its children line by line, so that lines of several ranks
-    never mix. After so many bytes, call `excess` with a descriptor to write to; it has to end the
+    never mix. After `most_bytes`, call `excess` with a descriptor to write to; it has to end the
     process."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Device of this node by its number."""
+"""Choice of a device of this node by its number."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Batches from yearly files: pairs of states six hours apart, cropped at random and scaled.
 
-A sample depends on its number, the epoch and --seed alone, not on the number of ranks or
-workers."""
+A sample depends only on its number, the epoch and --seed, not on the number of ranks or workers."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def _group_number(group: str) -> int:
         return grp.getgrnam(group).gr_gid
     except KeyError as error:
         raise LabError(
-            _("no group {group!r} here; `groups` prints those that you are in", group=group)
+            _("no group {group!r} here; `groups` lists your groups", group=group)
         ) from error
 
 

@@ -111,7 +111,7 @@ def help_me(raised: bool = True) -> None:
 def _standing(workspace: Workspace, place: Path | None) -> str:
     if place is None:
         return _(
-            "there is no class here, because {setting} names no folder, so nothing is shared",
+            "nothing is shared, because {setting} names no folder of a class",
             setting=SETTING,
         )
     who, agreed = folder.readers(place).words, agreement(workspace, place)

@@ -198,6 +198,6 @@ def named(what: str, name: object, table: Mapping[str, T]) -> T:
                 return value
         like = [*near(name, table), *(key for key in table if letters(name) in letters(key))]
         names.sort(key=lambda key: key not in like)
-    text = _("no {what} {name} in the table; there are: {table}", what=what, name=shown(name),
+    text = _("no {what} {name} in the table; use one of {table}", what=what, name=shown(name),
              table=", ".join(names))  # fmt: skip
     raise PlanError(text)

@@ -103,7 +103,7 @@ def daly_interval_s(checkpoint_s: float, mtbf_s: float) -> float:
 
 
 def useful_share(interval_s: float, failures: Failures, nodes: int) -> float:
-    """Return the share of the wall clock that is useful work. Failures strike at random; each costs
+    """Return the share of the wall clock that is useful work. Failures come at random; each costs
     a restart and the unsaved work (Daly 2006, equation 20)."""
     mtbf = failures.mtbf_s(nodes)
     stretched = (interval_s + failures.checkpoint_s) / mtbf
@@ -136,7 +136,7 @@ class Goodput:
 
 
 def goodput(nodes: int, failures: Failures = TYPICAL, interval_s: float | None = None) -> Goodput:
-    """Split the time of a job on so many nodes; the default interval is the best one."""
+    """Split the time of a job on `nodes` nodes. The default interval is the best interval."""
     nodes = whole_number("nodes", nodes)
     expect(Failures, "failures", failures, "plan.Failures()")
     mtbf = failures.mtbf_s(nodes)

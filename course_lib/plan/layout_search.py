@@ -69,8 +69,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Found:
-    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the one that
-    lacks least memory; `refused` counts impossible layouts by reason."""
+    """Result of a search: `fitting` starts with the fastest layout, `overflowing` with the layout
+    that lacks the least memory; `refused` counts impossible layouts by reason."""
 
     fitting: tuple[Estimate, ...]
     overflowing: tuple[Estimate, ...]

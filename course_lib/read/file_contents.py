@@ -102,7 +102,7 @@ def contents(path: PathLike) -> Contents:
 
 
 def _first_byte(path: Path) -> bytes:
-    """Return the first byte that is no blank: it tells JSON and pickles from logs."""
+    """Return the first byte that is not a blank: it tells JSON and pickles from logs."""
     with lines.open_any(path) as file:
         try:
             return file.read(lines.HEAD_BYTES).lstrip()[:1]

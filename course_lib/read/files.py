@@ -47,7 +47,7 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
             found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
         else:
             raise NoSuchFileError(
-                _("no log at {item}; give a log file, a folder of them or a run", item=item)
+                _("no log at {item}; give a log file, a folder of log files, or a run", item=item)
             )
     return found
 

@@ -53,7 +53,7 @@ def is_binary(path: Path) -> bool:
 
 def _is_noise(head: bytes) -> bool:
     """Tell whether bytes are not UTF-8 and more than 4 % are control characters that no program
-    prints. Packed and encrypted bytes have 9 %. Zeros do not count, as holes in files are zeros."""
+    prints. Packed and encrypted bytes have 9 %. Zeros do not count: holes in files are zeros."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return False
@@ -177,7 +177,7 @@ def blocks(
     path: Path, size_bytes: int = BLOCK_BYTES, last_bytes: int | None = None
 ) -> Iterator[bytes]:
     """Yield blocks of whole lines; only the last one may lack its newline. With `last_bytes`, read
-    only about so many at the end of a plain file. Warn if a file cannot be read to its end."""
+    only about that many at the end of a plain file. Warn if a file cannot be read to its end."""
     try:
         yield from all_blocks(path, size_bytes, last_bytes)
     except UnreadableError as error:

@@ -198,7 +198,7 @@ class Checklist:
         )
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
         self.needs(is_run, _("{what} was submitted", what=what), hint=_not_a_run(run))
-        over = _("{what} is over", what=what)
+        over = _("{what} has ended", what=what)
         wait = _("It is {state} now. Wait for it with run.wait() or run.watch().", state=run.state)
         self.needs(run.ended, over, hint=wait)
         self.that(True, over, hint="")
@@ -250,7 +250,7 @@ class Checklist:
         """Return the message for an unexpected error. The error does not count as an attempt."""
         hint = f"{type(error).__name__}: {in_short(str(error))}."
         said = str(error) if isinstance(error, CourseError) else f"{hint} {UNREAD}"
-        unmet = f"{UNMET} {_('what was handed in can be read')}"
+        unmet = f"{UNMET} {_('the check can read what it got')}"
         if own := _own_line(error):
             said = _("{hint} It is raised in your own code, {own}.", hint=hint, own=own)
         lines = [_("exercise {exercise}", exercise=self.exercise), *self.lines, unmet, f"  {said}"]

@@ -102,7 +102,7 @@ def quiet() -> Iterator[None]:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     except SystemExit:
-        raise EndedError(_("it ends the program; return a result instead")) from None
+        raise EndedError(_("it ends the program, but it has to return a result")) from None
 
 
 @contextlib.contextmanager

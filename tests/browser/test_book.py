@@ -139,13 +139,13 @@ def test_a_moving_diagram_moves_by_buttons_and_arrow_keys(open_page):
     page.get_by_role("button", name="pause").click()
     assert told.get_attribute("aria-live") == "polite"
     assert shown.inner_text().startswith("2 of 4")
-    page.get_by_role("button", name="one frame on").click()
+    page.get_by_role("button", name="one frame forward").click()
     assert shown.inner_text().startswith("3 of 4")
     assert page.get_by_role("slider").get_attribute("aria-valuetext").startswith("3 of 4. ")
-    page.get_by_role("button", name="one frame on").click()
+    page.get_by_role("button", name="one frame forward").click()
     assert shown.inner_text().startswith("4 of 4")
     focused = "button => button === document.activeElement"
-    assert page.get_by_role("button", name="one frame on").evaluate(focused)
+    assert page.get_by_role("button", name="one frame forward").evaluate(focused)
     page.get_by_role("button", name="one frame back").click()
     page.keyboard.press("ArrowRight")
     assert shown.inner_text().startswith("4 of 4")
@@ -217,6 +217,6 @@ def test_in_an_exported_page_a_moving_diagram_moves_too(repository, browser, tmp
     page.goto((tmp_path / "page.html").as_uri())
     shown = page.locator("figure:visible figcaption")
     assert shown.count() == 1
-    page.get_by_role("button", name="one frame on").click()
+    page.get_by_role("button", name="one frame forward").click()
     assert shown.inner_text().startswith("2 of 4")
     page.close()

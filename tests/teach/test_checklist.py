@@ -145,7 +145,7 @@ def test_a_mistake_that_was_not_made_is_not_spoken_of(workspace, capsys):
         assert check.number(7, "your answer") == 7
         check.succeeded(FinishedRun("COMPLETED"), "the run")
     printed = capsys.readouterr().out
-    assert printed == "exercise 00.1\n✓ the run is over\n✓ the run ended well\n"
+    assert printed == "exercise 00.1\n✓ the run has ended\n✓ the run ended well\n"
     named = pytest.raises(NotYet, match="✗ it counts halvings\n  Look")
     with named, Checklist("00.1", workspace) as check:
         check.unless(True, "it counts halvings", hint="Look again.")
@@ -191,7 +191,7 @@ def test_an_error_in_a_check_is_told_and_not_taken_for_an_unsolved_exercise(work
         check.that(True, "x", hint="")
         _ = 1 / 0
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert "✓ x\n✗ what was handed in can be read" in str(caught.value)
+    assert "✓ x\n✗ the check can read what it got" in str(caught.value)
     assert standings(workspace) == []
 
 

@@ -178,7 +178,7 @@ WRONG = {
                      "lets the thread wait until there is room"),
     "one ahead": ([("queue.Queue(depth)", "queue.Queue(1)")], "there is room for 4"),
     "without limit": ([("queue.Queue(depth)", "queue.Queue()")], "with a depth of 1"),
-    "the last first": ([("queue.Queue(depth)", "queue.LifoQueue(depth)")], "it was another one"),
+    "the last first": ([("queue.Queue(depth)", "queue.LifoQueue(depth)")], "it was a wrong one"),
     "no end": ([('            hand_over("end")\n', "")], "Hand over the end too"),
     "no error": ([(CATCH, "        finally:\n            pass\n")], "the loop waits for ever"),
     "hidden error": ([("                raise value\n", "                return\n")],

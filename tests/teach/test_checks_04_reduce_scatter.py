@@ -124,7 +124,7 @@ WRONG = {
     "directly": ([(BODY, DIRECT)], "because each of its ranks sends its own"),
     "ring": ([(BODY, RING)], "A ring over all ranks sends more"),
     "by number": ([("    pieces = ", "    node_of = [r // 2 for r in range(size)]\n    pieces = ")],
-                  "says node_of, not the number of a rank"),
+                  "are in node_of, not in their numbers"),
     "torch's own": ([(BODY, "    dist.reduce_scatter_single(mine := torch.empty_like(pieces[0]), "
                       "tensor)\n    return mine\n")], "It calls reduce_scatter_single."),
     "nothing": ([(BODY, "    return pieces[rank]\n")], "it is still this rank's own"),

@@ -86,7 +86,7 @@ WRONG = {
     "averaged by DDP": ([("* dist.get_world_size() ", "")], "DDP takes the mean"),
     "not divided": ([("* dist.get_world_size() / counted", "")], "not divided by the tokens"),
     "padding counts": ([("(targets != -100).sum()", "torch.tensor(targets.numel())")],
-                       "Those of -100 do not count"),
+                       "Targets of -100 do not count"),
     "sent every time": ([(SYNC, EVERY)],
                         "were sent 3 times"),
     "backward alone": ([(SCALED, f"quiet = targets is not last[1]\n{INSIDE}{SCALED}"),

@@ -66,7 +66,7 @@ def test_so_does_one_in_another_style(tried, text):
 @pytest.mark.parametrize(
     ("swaps", "hint"),
     [
-        ([(SUM, "")], "it is the norm of this rank's part alone"),
+        ([(SUM, "")], "it is only the norm of this rank's part"),
         ([("for p in sharded)", "for p in (*sharded, *replicated))"), (ONCE, "total.sqrt()")],
          "it has the replicated gradients 2 times"),
         ([(ONCE, "total.sqrt()")], "the replicated gradients are missing"),

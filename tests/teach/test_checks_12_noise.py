@@ -54,7 +54,7 @@ def test_estimates_without_bias_pass(tried, capsys, body):
 
 RETURNS = "return noises.mean(), trues.mean(), error"
 WRONG = {
-    "own": ([("(small_squared, average)", "(average,)")], "of this rank alone"),
+    "own": ([("(small_squared, average)", "(average,)")], "only this rank's"),
     "no division": ([("one.div_(ranks)", "one.div_(1 if one.dim() == 2 else ranks)")],
                     "Divide it by their number"),
     "biased": (

@@ -61,7 +61,7 @@ WRONG = {
                          "finish has changed a weight"),
     "no key at all": ([(MASK, MASK.replace(">", ">="))], "sees no key at all"),
     "inverted": ([(MASK, MASK.replace(">", "<"))], "the wrong way round"),
-    "exchanged": ([("keys, values = G", "values, keys = G")], "keys and values are exchanged"),
+    "exchanged": ([("keys, values = G", "values, keys = G")], "keys and values are swapped"),
     "not summed": ([(SUMS, "            pass\n")], "sum their gradients"),
     "own keys": ([(BOTH, BOTH.replace("Gather.apply", "")), (HIDDEN, "positions[None, :]")],
                  "only the positions of its own rank"),

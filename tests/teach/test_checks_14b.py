@@ -57,7 +57,7 @@ WRONG = {
                  "            self.owners[here] = number\n"
                  "        self.targets[:, :-1] = self.tokens[:, 1:]\n"
                  "        self.targets[self.owners < 0] = NO_TARGET\n")],
-               "the last one crosses into what follows"),
+               "the last target belongs to what follows"),
     "itself": ([(TARGETS, "document")], "a token is its own target"),
     "padding": ([("empty + NO_TARGET", "empty.clone()")], "Give it -100"),
     "own targets": ([OWN], "Divide by the targets of all ranks"),

@@ -190,7 +190,7 @@ def test_the_shorter_one_may_be_named(tmp_path, said):
 def test_a_name_of_neither_or_of_the_longer_is_refused(tmp_path, said):
     with pytest.raises(NotYet) as unmet:
         check.ex15_other(measured("box", Finished(tmp_path)), with_pipeline(tmp_path), said)
-    assert ("Say mine or other" in str(unmet.value)) == (said != "mine")
+    assert ("Write mine or other" in str(unmet.value)) == (said != "mine")
 
 
 def test_both_results_are_refused(tmp_path):

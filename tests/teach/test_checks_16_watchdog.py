@@ -109,7 +109,7 @@ WRONG = {
                        "begins again when any rank moves"),
     "clocks of others": (
         [(WATCH, BY_WRITTEN_TIMES), ("str(number)", 'f"{number} {time.time()}"')],
-        "Compare times of your own"),
+        "Use only your own"),
     "of the course": ([("import time\n", "import time\nimport trials.watchdog\n")],
                       "uses trials.watchdog."),
 }  # fmt: skip

@@ -19,7 +19,7 @@ from matplotlib.text import Text
 print(picture)
 print([found.get_text() for found in picture.figure.findobj(Text)])"""
 MADE_BY_THE_LEARNER = [
-    "print(OWN, 'the run is over')",
+    "print(OWN, 'the run has ended')",
     "OWN",
     "display(OWN)",
     "sys.stdout.write(OWN)",
@@ -58,7 +58,7 @@ def test_what_the_learner_has_made_is_not_rewritten(shown):
     for cell, output in zip(MADE_BY_THE_LEARNER, outputs, strict=True):
         assert OWN in output, cell
         assert "랭크" not in output, cell
-    assert "the run is over" in outputs[0]
+    assert "the run has ended" in outputs[0]
     assert "여기서도 맞습니다" in outputs[-3]
     assert "'측정'" in outputs[-1], "a name that lessons use is told"
     assert "commands도 필요합니다" in of_the_course

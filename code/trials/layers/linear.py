@@ -152,8 +152,8 @@ def watch_gradients(y: Tensor, handed_on: list[tuple[Tensor, Tensor]]) -> None:
 
 
 def sends(phase: str, needed: float, allowed: float, numbers: int, ranks: Ranks) -> None:
-    """Check how often so many numbers were sent, by any calls. For a sum, the tests of this file
-    also allow that everything is sent to all ranks."""
+    """Check how many times all `numbers` numbers were sent, by any calls. For a sum, the tests of
+    this file also allow that everything is sent to all ranks."""
     sent = ranks.calls.sent() / numbers
     calls = sorted({one["call"] for one in ranks.calls.made})
     ranks.holds(f"sent {phase}", sent <= allowed + 0.01, sent=sent, needed=needed, calls=calls)

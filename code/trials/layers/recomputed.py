@@ -1,4 +1,4 @@
-"""Test 09.2: `checkpoint(layer, x)` gives layer(x), keeps x alone, and runs the layer once more in
+"""Test 09.2: `checkpoint(layer, x)` gives layer(x), keeps only x, and runs the layer once more in
 backward, with the same dropout.
 
 The reference calls the layers themselves, from the same random state. The first model begins with

@@ -151,7 +151,7 @@ class Condition(settings.Record):
 
 
 def conditions(text: str) -> list[Condition]:
-    """Return the conditions, all of which must hold."""
+    """Return the conditions that must all hold."""
     found: list[Condition] = []
     for sign, name in (("?", "a choice of dependencies (?)"), ("+", "after:<job id>+<minutes>")):
         if sign in text:

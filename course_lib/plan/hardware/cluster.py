@@ -200,11 +200,11 @@ class Cluster:
         )
 
     def share_over(self, nodes: int) -> float:
-        """Return the share of the inter-node bandwidth that a group over so many nodes gets."""
+        """Return the share of the inter-node bandwidth that a group over `nodes` nodes gets."""
         return min((tier.share for tier in self.tiers if nodes > tier.nodes), default=1.0)
 
     def crowded(self, ranks: int) -> Cluster:
-        """Return the cluster as so many ranks see it: without waits if a processor is spare."""
+        """Return the cluster as `ranks` ranks see it: no waits if a processor is spare."""
         full = 0 < self.processors <= ranks
         waits = self.turn_us and not full and not self.paced
         return self.but(turn_us=0.0) if waits else self

@@ -46,7 +46,7 @@ def with_links(cluster: Cluster, measured: Any, ranks: pd.DataFrame | None = Non
 
 
 def _paced(ranks: pd.DataFrame) -> bool:
-    """Tell whether ranks kept a pace; files of older programs do not say, and count as no."""
+    """Tell whether ranks kept a pace. Files of older programs do not state it and count as no."""
     return "pace" in ranks and bool((ranks["pace"].astype(float) > 1).any())
 
 
@@ -55,9 +55,9 @@ def _line_of_fit(pair: pd.DataFrame) -> tuple[float, float]:
 
 
 def _line_of_samples(pair: pd.DataFrame) -> tuple[float, float]:
-    """Return latency and bandwidth: the fastest message's time, as waits for a busy processor are
-    not the link's, and the cost per further byte of the largest two messages. A shaped link lets a
-    short burst pass, so a line through all sizes would overstate the bandwidth."""
+    """Return latency and bandwidth: the fastest message's time, because waits for a busy processor
+    do not belong to the link, and the cost per further byte of the largest two messages. A shaped
+    link lets a short burst pass, so a line through all sizes would overstate the bandwidth."""
     ordered = pair.sort_values("size_bytes")
     size, time = ordered["size_bytes"].tolist(), ordered["time_us"].tolist()
     if len(size) < 2 or time[-1] <= time[-2]:

@@ -36,7 +36,7 @@ class StageSizes:
         return ELEMENT_BYTES[self.layout.precision]
 
     def bytes(self, widths: float) -> float:
-        """Return the bytes of so many numbers for each token."""
+        """Return the bytes of `widths` numbers for each token."""
         return float(self.tokens * widths * self.element)
 
     @property

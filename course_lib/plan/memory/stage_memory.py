@@ -127,7 +127,7 @@ def _counted(model: Model, layout: Layout, stack: Stack, stage: int) -> StageMem
 
 
 def _bytes_per_parameter(layout: Layout, stack: Stack, sharers: int) -> tuple[float, float, float]:
-    """Return bytes of weights, gradients and state of a parameter of which so many ranks have
+    """Return bytes of weights, gradients and state of a parameter of which `sharers` ranks have
     copies; fp32 has no master copy."""
     wide = layout.precision == "fp32"
     weights = 4.0 if wide else stack.weight_bytes

@@ -36,7 +36,7 @@ def bubbles(memory: Iterable[Any]) -> pd.DataFrame:
 
 
 def _passes(ranks: Sequence[Any]) -> pd.DataFrame:
-    """Put the spans of all ranks on one clock, as each trace starts at its own time."""
+    """Put the spans of all ranks on one clock, because each trace starts at its own time."""
     import pandas as pd
 
     first_ns = min((item.start_unix_ns or 0 for item in ranks), default=0)

@@ -75,7 +75,7 @@ def interleaved(stages: int, stage: int, micro_batches: int, chunks: int) -> Ste
 
 
 def zero_bubble(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """Run 1F1B with a split backward: input gradients at once, as the previous stage waits for
+    """Run 1F1B with a split backward: input gradients at once, because the previous stage waits for
     them; weight gradients `stage` micro-batches later, when the stage would be idle."""
     for step in one_f_one_b(stages, stage, micro_batches, chunks):
         if step.phase == "forward":

@@ -59,7 +59,7 @@ def gather_turns_s(cluster: Cluster, group: Group) -> float:
 
 
 def reduce_turns_s(cluster: Cluster, group: Group) -> float:
-    """Return the waits of an all-reduce: one per step, as each step needs the previous one."""
+    """Return the waits of an all-reduce: one per step, because each step needs the one before."""
     return _turns_s(cluster, 2 * (group.size - 1))
 
 
@@ -90,7 +90,7 @@ def _round_s(cluster: Cluster, group: Group, size_bytes: float) -> float:
 def exchange_s(
     cluster: Cluster, group: Group, token_bytes: float, copies: int, node_share: float = 1.0
 ) -> float:
-    """Return the seconds in which each rank sends `copies` of its tokens to ranks chosen evenly. A
+    """Return the seconds that a rank needs to send `copies` of its tokens to evenly chosen ranks. A
     token crosses to another node once, and the copies are made there; `node_share` limits the
     nodes that one token reaches. Bytes for other nodes cross each device's own share of the
     network, in turn with the rest."""

@@ -86,7 +86,7 @@ class Setting:
 
     @property
     def sharpness(self) -> float:
-        """Return 1 on processors, as launching and computing take turns on the same one."""
+        """Return 1 on processors, because they launch and compute in turns."""
         return 1.0 if self.cluster.processors else c.LAUNCH_SHARPNESS
 
 
@@ -140,8 +140,8 @@ def _mlp_matrices(model: Model, ffn: int) -> Shapes:
 
 
 def _products(s: Setting, shapes: Shapes, precision: str, rows: int = 0, batch: int = 1) -> Both:
-    """Return forward and backward; backward has a matmul for the inputs and one for the weights.
-    A `batch` of experts with so many `rows` each multiplies in one kernel."""
+    """Return the times of a matmul, forward and backward. Backward has two, for inputs and weights.
+    A `batch` of experts, each with `rows` rows, multiplies in one kernel."""
     device, year, rows = s.cluster.device, s.stack.libraries, rows or s.tokens
     forward = backward = 0.0
     for inputs, outputs in shapes:
@@ -192,7 +192,7 @@ def _attention(s: Setting) -> tuple[float, float]:
 
 
 def _moved(s: Setting, forward: float, backward: float) -> Both:
-    """Return the time to pass so many numbers through memory."""
+    """Return the time to pass these amounts of numbers through memory."""
     # A processor converts 16-bit values to 32 bits, so they save no memory traffic.
     size = ELEMENT_BYTES["fp32"] if s.cluster.processors else s.element_bytes
     scale = s.stack.pointwise * size
@@ -211,7 +211,7 @@ def _norms(s: Setting) -> Both:
 
 
 def _activation(s: Setting, values: float) -> Both:
-    """Return the time of the activation function for so many inner values of an MLP."""
+    """Return the time of the activation function for a number of inner values of an MLP."""
     gated = s.model.activation == "swiglu"
     return _moved(s, values * (5 if gated else 2), values * (8 if gated else 3))
 

@@ -192,7 +192,7 @@ def _build(data: dict[str, Any], notes: tuple[str, ...]) -> Links:
 
 
 def _world_size(stated: Any, ranks: pd.DataFrame, samples: pd.DataFrame) -> int:
-    """Return the number of measured ranks, as matrices must not have a damaged file's size."""
+    """Return the number of measured ranks. A damaged file must not set the size of a matrix."""
     ends = (samples[name].dropna() for name in ("source", "destination"))
     seen = max([len(ranks), *(int(end.max()) + 1 for end in ends if len(end))])
     return min(seen, stated if type(stated) is int and stated > 0 else seen, LARGEST_WORLD)

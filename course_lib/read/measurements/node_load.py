@@ -44,7 +44,7 @@ class Monitor:
     """Load by `time_s` since the first sample of any node. Rates are since the previous sample.
 
     100 `cpu_percent` are one core, and 100 `slot_percent` are the rate of a device slot. Values
-    over 100 are possible, as threads that send and receive count."""
+    over 100 are possible, because threads that send and receive count."""
 
     load: pd.DataFrame
     ranks: pd.DataFrame
@@ -56,8 +56,8 @@ class Monitor:
 def monitor(path: PathLike | Iterable[PathLike], last_bytes: int | None = None) -> Monitor:
     """Read a run folder, its `monitor` folder, or files of it. An empty record is not an error.
 
-    With `last_bytes`, read only about so many at the end of each file, for a display every
-    second."""
+    With `last_bytes`, read only about this number of bytes at the end of each file, for a display
+    every second."""
     missing = N_("nothing was monitored at {path}; give a run folder")
     files = found_files(path, ("monitor",), _is_record, missing)
     looks: list[dict[str, Any]] = []

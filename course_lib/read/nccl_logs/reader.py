@@ -46,8 +46,8 @@ class ChannelLines:
         return True
 
     def _ring(self, slot: int, name: bytes, order: bytes, line: int) -> bool:
-        """Add a ring; the last number of an order that NCCL cut short is dropped, as it may be
-        cut."""
+        """Add a ring; if NCCL cut the order short, drop its last number, which may be
+        incomplete."""
         if not line_patterns.CHANNEL_ORDER.match(order):
             return False
         channel, _, total = name.partition(b"/")

@@ -185,7 +185,7 @@ class Profile:
         if f"{name}_us" not in self.step_time:
             raise ReadError(
                 _(
-                    "no category {name!r}; there are {join}",
+                    "there is no category {name!r}; use one of {join}",
                     name=name,
                     join=", ".join(step_times.ROLES),
                 )

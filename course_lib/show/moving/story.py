@@ -24,7 +24,7 @@ BUTTON = (
     "padding:2px 10px;cursor:pointer"
 )
 PLAY, PAUSE = N_("▶ play"), N_("❚❚ pause")
-BUTTONS = {N_("one frame back"): "◂", PLAY: PLAY, N_("one frame on"): "▸"}
+BUTTONS = {N_("one frame back"): "◂", PLAY: PLAY, N_("one frame forward"): "▸"}
 STRIP_FRAMES = 14
 CAPTION_LINE_IN = 0.16
 

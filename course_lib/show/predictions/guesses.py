@@ -42,7 +42,7 @@ def predicted(
     if not names:
         raise ArgumentError(
             _(
-                "no name is both in predicted, with {predicted}, and in measured, with {measured}",
+                "predicted has {predicted}, and measured has {measured}; one name must be in both",
                 predicted=listed(predicted),
                 measured=listed(measured),
             )

@@ -45,7 +45,7 @@ def goodput_curve(
     y = [100 * goodput(nodes, failures, float(one)).useful for one in x]
     with sheet(height_in=3.6) as page:
         axes = page.axes(_("seconds of training between checkpoints"), _("kept work (%)"),
-                         _("Kept work by the time between checkpoints"))  # fmt: skip
+                         _("Kept work against the time between checkpoints"))  # fmt: skip
         axes.plot(x, y, color=SERIES[0], label=_("predicted"))
         axes.axvline(
             best, color=VERMILION, linestyle=":", label=_("best by Daly: {best:.1f} s", best=best)

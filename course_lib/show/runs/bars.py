@@ -140,7 +140,7 @@ def _column_of_time(table: pd.DataFrame) -> str:
     tables.require(table, ["name", column], "operators")
     if not usable and not tables.numbers(table[column]).any():
         raise ArgumentError(
-            _("this table has no time, because a CPU run has no kernels; use the operators")
+            _("this table has no times, because a CPU run has no kernels; use the operators")
         )
     return column
 

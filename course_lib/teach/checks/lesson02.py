@@ -39,7 +39,7 @@ def ex02_ranks(node: Any, local_rank: Any, world_size: Any, numbers: Any, given:
               first=at * EACH, last=at * EACH + EACH - 1, rank=rank),
         ),
         "numbers": (
-            numbers, given.numbers / world, _("each rank ends with this number of numbers"),
+            numbers, given.numbers / world, _("each rank ends with this many numbers"),
             ((given.numbers, _("That is what all_reduce leaves.")), (NODES, one_node),
              (EACH, one_node),
              (given.numbers * world, _("The sum is as long as the tensor of each rank."))),

@@ -60,7 +60,7 @@ def ex07b_hybrid(run: Any) -> None:
         axes = [axis for axis in order.split("-") if axis in ("tp", "pp")]
         check.unless(
             axes[:1] == ["pp"],
-            _("ranks that share every matrix sit on the same node"),
+            _("ranks that share every matrix are on the same node"),
             hint=_(
                 "The order was {order}: tensor and pipeline are swapped. The axis named "
                 "first varies fastest, so ranks 0 and 1, neighbours on the first node, "
@@ -102,7 +102,7 @@ def ex07b_bubble(answer: object, pipeline: Any) -> None:
                     (
                         round(waiting / MOST_BUBBLE),
                         _(
-                            "With so many the idle time is a tenth of the *work*. The exercise "
+                            "With this many the idle time is a tenth of the *work*. The exercise "
                             "asks for a tenth of the whole time, waiting included."
                         ),
                     ),
@@ -114,9 +114,9 @@ def ex07b_bubble(answer: object, pipeline: Any) -> None:
                     ),
                 ),
             ),
-            _("no smaller number has at most 10 % of bubble"),
+            _("with fewer, the bubble exceeds 10 %"),
             hint=_(
-                "With so many the bubble is {share:.1f} %. Find the smallest whole number with "
+                "With this many the bubble is {share:.1f} %. Find the smallest whole number with "
                 "which it is at most 10 %.",
                 share=share,
             ),

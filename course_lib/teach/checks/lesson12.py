@@ -54,7 +54,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                     (least, _("That is S_min, for an endless batch.")),
                 ),
             ),
-            _("so many steps lead to the same loss"),
+            _("this many steps lead to the same loss"),
             hint=_("First find S_min from the known run. Its steps are S_min (1 + B_c / B)."),
         )
         check.amount(
@@ -68,7 +68,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                     ),
                     (
                         larger,
-                        _("A step takes so many times the tokens, and there are fewer steps."),
+                        _("A step has this many times the tokens, but there are fewer steps."),
                     ),
                     (
                         1 + AFTER / model.critical,
@@ -80,7 +80,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                     (times - 1, _("That is how many times *more*. By what factor do they grow?")),
                 ),
             ),
-            _("and it costs so many times the tokens"),
+            _("and the tokens grow by this factor"),
             hint=_("Tokens are steps × batch. Work them out for both batches."),
         )
 
@@ -111,10 +111,10 @@ def _rate(check: Checklist, run: Any, base: Any) -> None:
             "as many."
         ),
         TIMES_THE_BATCH: _(
-            "It grew with the batch itself, which is for SGD, or twice, by --lr and by "
-            "--lr-scaling. For Adam it grows with the root, once."
+            "It grew with the batch itself, as for SGD, or twice, by --lr and by --lr-scaling. "
+            "For Adam, scale it once, with the root."
         ),
-        2: _("That is the root of 4, the devices. The root of how many times the batch?"),
+        2: _("That is the root of 4, the devices. By what factor did the batch grow?"),
     }
     near = next((words for times, words in said.items() if close(grew, times, 0.02)), "")
     check.that(
@@ -125,7 +125,7 @@ def _rate(check: Checklist, run: Any, base: Any) -> None:
             times_the_batch=TIMES_THE_BATCH,
         ),
         hint=_(
-            "It became {grew:.3g} times that of {name}. {value}",
+            "It is {grew:.3g} times the rate of {name}. {value}",
             grew=grew,
             name=base.name,
             value=near or _("Leave --lr as it is, and choose its --lr-scaling."),
@@ -136,7 +136,7 @@ def _rate(check: Checklist, run: Any, base: Any) -> None:
 def _same_training(check: Checklist, run: Any, base: Any) -> None:
     seen, wanted = (int(one.log.iterations["consumed_samples"].max()) for one in (run, base))
     more = (
-        _("As many steps would be sixteen times as many.")
+        _("The same steps see sixteen times the samples.")
         if seen > wanted
         else _("--samples does not change with the batch.")
     )

@@ -31,7 +31,7 @@ MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"tables": 1}, N_("The scores come from a table of their own.")),
     ({"norms": 0}, N_("The norms are missing. Each has one factor for each column.")),
     ({"norms": 2}, N_("These norms have a factor for each column, and no shift.")),
-    ({"last_norm": 0}, N_("One more norm stands after the last layer.")),
+    ({"last_norm": 0}, N_("One more norm follows the last layer.")),
     ({"lookups": 1}, N_("Looking up a row of the first table is no matmul.")),
     ({"head": 0}, N_("The scores of all tokens of the vocabulary come from a matmul, too.")),
     ({"scores": 0}, N_("Attention also multiplies queries with keys, and scores with values.")),
@@ -136,7 +136,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                     (TOKENS / 1e9, _("That is the number of billions.")),
                 ),
             ),
-            _("the tokens are those of the estimate"),
+            _("the estimate has this many tokens"),
             hint=_("The estimate is for 300 billion. A billion is 1e9."),
         )
         rate = check.number(flops_per_s, "right_flops_per_s")
@@ -253,7 +253,7 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
             ),
         )
         trains_as(check, run.recipe, target.recipe, "`target`", but=ZERO)
-        how = _("Give the recipe memory=(7, 8), as the one of the exercise has it.")
+        how = _("Give the recipe memory=(7, 8), like the recipe of the exercise.")
         after = memory_of_rank_0(check, run, _("the run `sharded`"), how).peak_bytes / MIB
         before = memory_of_rank_0(check, target, _("the run `target`"), how)
         peak = before.peak_bytes / MIB

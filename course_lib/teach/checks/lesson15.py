@@ -130,7 +130,7 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         check.needs(
             not isinstance(shorter, str),
             _("the answer is one of the two results"),
-            hint=_("It is the text {said!r} now. Say mine or other.", said=said),
+            hint=_("It is the text {said!r} now. Write mine or other.", said=said),
         )
         for one in (mine, shorter):
             _measured(check, one)

@@ -34,7 +34,7 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
         )
         check.needs(
             score.job_id == run.job_id,
-            _("the score is that of your run"),
+            _("the score belongs to your run"),
             hint=_(
                 "The score is of job {job_id}, but your run is job {job_id2}. Run the cell that "
                 "scores the run once more.",
@@ -93,7 +93,7 @@ def _why_so_long(run: Any, score: Score) -> str:
     around_s = max(0.0, score.seconds - training_s)
     return _(
         "You predicted {foreseen:.0f} s, and it took {seconds:.0f}: {steps} iterations took "
-        "{training_s:.0f} s, start and end {around_s:.0f} s. Which of the two did you miss?",
+        "{training_s:.0f} s, start and end {around_s:.0f} s. Which did you misjudge?",
         foreseen=score.foreseen,
         seconds=score.seconds,
         steps=steps,

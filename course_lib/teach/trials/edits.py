@@ -127,7 +127,7 @@ def _factor(used: Sequence[float], mean: Sequence[float]) -> float:
 def loaders(seen: Seen) -> str | None:
     """Judge batch size and learning rate. The batch sizes of the other loaders change no mean."""
     if EXCLUSIVE in seen.error:
-        return _("A loader takes a sampler or shuffle=True: with a sampler, that one shuffles.")
+        return _("A loader takes a sampler or shuffle=True, not both. The sampler shuffles.")
     found = seen.first("loader", "train")
     read = seen.first("epoch", "train")
     if found is None or read is None:
@@ -181,7 +181,7 @@ def waits_alone(seen: Seen) -> str:
     ahead = [rank for rank, count in enumerate(counts) if count == max(counts)]
     return _(
         "{ranks} called {call}, number {most}, and others only {least}. All ranks have to call a "
-        "collective: look behind `if rank == 0:`, and at decisions by a rank's own losses.",
+        "collective: look below `if rank == 0:`, and at decisions by a rank's own losses.",
         ranks=ranks_of(ahead), call=called(calls[ahead[0]][-1]), most=max(counts),
         least=min(counts),
     )  # fmt: skip
@@ -198,7 +198,7 @@ EDITS: dict[int, Edit] = {
     5: Edit(N_("each rank validates on its own samples"), samples.judge("validation"), SHORTER),
     6: Edit(N_("each rank tests on its own samples"), samples.judge("test")),
     7: Edit(N_("the batch is divided over the ranks"), loaders, EXCLUSIVE),
-    8: Edit(N_("each epoch has another order"), epochs),
+    8: Edit(N_("each epoch has a different order"), epochs),
     9: Edit(N_("the train loss is the mean over all ranks"), losses.judge_train),
     10: Edit(N_("validation and test losses are"), losses.judge_test),
     11: Edit(N_("one rank prints"), losses.judge_printing),

@@ -110,8 +110,8 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "prefetch": {
         "": N_("each batch comes once and in order"),
         "read ahead": N_("batches are read while the loop computes"),
-        "not too far": N_("no more batches than asked are read ahead"),
-        "the error": N_("an error of the reading arrives"),
+        "not too far": N_("at most `depth` batches are read ahead"),
+        "the error": N_("an error in reading is passed on"),
         "the thread ends": N_("the thread ends with the loop"),
     },
     "cure": {
@@ -225,8 +225,8 @@ HINTS: dict[str, Hints] = {
             "own. Add up inside the node first: then {needed} leave it, as sums."
         ),
         ("budget", "rank numbers"): N_(
-            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. It was right "
-            "for ranks in order. Which ranks share a node says node_of, not the number of a rank."
+            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. It was "
+            "right for ranks in order. The ranks of a node are in node_of, not in their numbers."
         ),
         ("budget", ""): N_(
             "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. Only pieces "
@@ -235,7 +235,7 @@ HINTS: dict[str, Hints] = {
     },
     "ddp": {
         ("the weights", ""): N_(
-            "{part} is not that of rank 0. All ranks call the broadcast, with src=0, for each "
+            "{part} differs from rank 0's. All ranks call the broadcast, with src=0, for each "
             "tensor of model.state_dict(). parameters() lacks the buffers."
         ),
         ("frozen", ""): N_("the frozen parameter got requires_grad=True. Leave it frozen."),
@@ -259,8 +259,8 @@ HINTS: dict[str, Hints] = {
             "register_post_accumulate_grad_hook, and send a bucket as soon as it has 80 numbers."
         ),
         ("the gradients", "own"): N_(
-            "it is still this rank's own. Is the bucket copied back into p.grad, and is what is "
-            "left sent in finish()?"
+            "it is still this rank's own. Is the bucket copied back into p.grad, and does "
+            "finish() send the rest?"
         ),
         ("one thread", ""): N_(
             "Calls come from several threads, so their order differs between ranks. Send from one "
@@ -332,7 +332,7 @@ HINTS: dict[str, Hints] = {
             "the all-reduce in backward, and whether its result is used."
         ),
         ("unchanged", ""): N_(
-            "backward changes in place what came to it. Let all_reduce change a copy, grad.clone()."
+            "backward changes its argument in place. Let all_reduce change a copy, grad.clone()."
         ),
         ("memory", ""): N_(
             "The layer keeps {kept:.3g} times its slices in memory. A view keeps the whole tensor; "
@@ -409,7 +409,7 @@ HINTS: dict[str, Hints] = {
         ("y", "in the order of ranks"): POSITIONS,
         ("y", "from 0"): POSITIONS,
         ("y", "both from 0"): POSITIONS,
-        ("y", "exchanged"): N_("keys and values are exchanged."),
+        ("y", "exchanged"): N_("keys and values are swapped."),
         ("the gradient of x", "own"): N_(
             "it comes from the outputs of this rank alone. Other ranks looked at these keys and "
             "values: backward of the all-gather is a reduce-scatter."
@@ -420,13 +420,13 @@ HINTS: dict[str, Hints] = {
         ),
         ("weights unchanged", ""): N_("finish has changed a weight. It sums up parameter.grad."),
         ("sent", ""): N_(
-            "Forward sends {sent:.3g} times what x has on all {size} ranks. Queries stay where "
-            "they are: gather keys, values and positions."
+            "Forward sends {sent:.3g} times the numbers of x on all {size} ranks. Queries stay "
+            "where they are: gather keys, values and positions."
         ),
     },
     "ring-attention": {
         ("y", "own keys"): N_(
-            "each query has seen the keys of its own rank alone. Does the next step use the piece "
+            "each query has seen only the keys of its own rank. Does the next step use the piece "
             "that pass_on returned?"
         ),
         ("y", "positions stayed"): N_(
@@ -438,8 +438,8 @@ HINTS: dict[str, Hints] = {
             "NaN. Begin with the rank's own keys, and take the largest score of all pieces so far."
         ),
         ("y", ""): N_(
-            "the numbers are others. When the largest score grows, both s and o shrink by the same "
-            "factor, and then the new piece is added. The division by s comes last."
+            "the numbers are wrong. When the largest score grows, both s and o shrink by the "
+            "same factor, and then the new piece is added. The division by s comes last."
         ),
         ("y of large scores", ""): N_(
             "right for small scores. exp() of a score of 1000 is infinite, and of −1000 it is 0. "
@@ -447,12 +447,12 @@ HINTS: dict[str, Hints] = {
         ),
         ("piece by piece", ""): N_(
             "Rank {rank} of {size} has a tensor with all positions. Compute with a piece when it "
-            "arrives, and keep m, s and o alone."
+            "arrives, and keep only m, s and o."
         ),
         ("held", ""): N_(
             "Between forward and backward, rank {rank} keeps {kept:.1f} times as many numbers as "
-            "its keys have. Save this rank's own rows alone, and send the keys and values round "
-            "once more in backward."
+            "its keys have. Save only this rank's own rows, and send keys and values around once "
+            "more in backward."
         ),
         ("", "no row sum"): N_(
             "the row sum is missing. A softmax divides by a sum over all keys, so each score "
@@ -461,7 +461,7 @@ HINTS: dict[str, Hints] = {
         ("the gradient of the queries", "values"): N_(
             "do the probabilities exp(S − L) of a query add up to 1? L = m + ln s."
         ),
-        ("", "no root"): N_("it is too large by the root of the width, by which scores divide."),
+        ("", "no root"): N_("it is too large by the root of the width. Divide by this root."),
         ("", "own"): N_(
             "it comes from the queries of this rank alone. The other ranks used these keys and "
             "values too: the gradients go round with them, and each rank adds its part."
@@ -490,7 +490,7 @@ HINTS: dict[str, Hints] = {
             "the copies were computed by experts of this rank, not by the chosen ones. Send each "
             "copy to the rank of its expert."
         ),
-        ("y", "first choice alone"): N_("it has the result of each row's first choice alone."),
+        ("y", "first choice alone"): N_("it has only the result of each row's first choice."),
         ("y", "values"): N_(
             "some copies were computed by a wrong expert, or their results went to a wrong row. "
             "What arrives is sorted by sender, and for each sender by expert. Print the expert of "
@@ -498,14 +498,14 @@ HINTS: dict[str, Hints] = {
         ),
         ("sent", ""): N_(
             "On {size} ranks a rank sends {sent:.3g} numbers in forward, and {needed:.3g} are "
-            "needed. Send each copy to the rank of its expert alone, and its result back."
+            "needed. Send each copy only to the rank of its expert, and its result back."
         ),
         ("the gradient of x", "router alone"): N_(
             "it comes through the router alone. The gradients of the copies have to return through "
             "AllToAll.backward, and dist.all_to_all_single alone is unknown to autograd."
         ),
         ("the gradient of the router", "own"): N_(
-            "it is this rank's own. All ranks hold the router, and each has other rows: finish "
+            "it is this rank's own. All ranks hold the router, and their rows differ: finish "
             "adds up the gradients of all ranks."
         ),
         ("", "summed over ranks"): N_(
@@ -542,7 +542,7 @@ HINTS: dict[str, Hints] = {
         ("", "dy is plain"): N_("grad is not quantised. Both factors of all three products are."),
         ("", "as in forward"): N_(
             "a matrix of the forward pass is used as it was quantised there. This product sums "
-            "over another dimension: quantise the transposed matrix."
+            "over a different dimension: quantise the transposed matrix."
         ),
         ("", "as in dX"): N_(
             "grad is quantised for dX, which sums over outputs. dW sums over rows: quantise grad.T."
@@ -567,7 +567,7 @@ HINTS: dict[str, Hints] = {
         ("the loss", "own target"): N_(
             "a target on another rank counts as 0 here. Add up what all ranks have."
         ),
-        ("", "all targets"): N_("ranks without the target use another column. They add 0."),
+        ("", "all targets"): N_("ranks without the target use a wrong column. They add 0."),
         ("the loss", "values"): N_(
             "the loss is m + ln s − t, for each token. Print the three for one token on all ranks."
         ),
@@ -589,12 +589,12 @@ HINTS: dict[str, Hints] = {
         ("whole documents", ""): N_("document {number} is not whole, in one row, with its owner."),
         ("positions", "on"): N_("they count on through the row. Each document begins at 0."),
         ("targets", "itself"): N_("a token is its own target. The target is the next token."),
-        ("targets", "across"): N_("the last one crosses into what follows. It has to be -100."),
+        ("targets", "across"): N_("the last target belongs to what follows. It has to be -100."),
         ("padding", ""): N_("it has targets, so it counts in the loss. Give it -100."),
         ("rows", ""): N_("{has} rows, and {most} are enough. Fill a row before the next one."),
         ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
         ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
-        ("the mask", "transposed"): N_("queries and keys are exchanged. Each row is a query."),
+        ("the mask", "transposed"): N_("queries and keys are swapped. Each row is a query."),
         ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
         ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
         ("the loss", "own targets"): N_(
@@ -609,16 +609,14 @@ HINTS: dict[str, Hints] = {
     },
     "noise": {
         ("three numbers", ""): N_("it returns {has}, and not tr(Σ), |G|² and a standard error."),
-        ("", "own"): N_(
-            "it takes |g_b|² of this rank alone. Average it over the ranks: each one is a sample."
-        ),
+        ("", "own"): N_("it uses only this rank's |g_b|². Average it over all ranks."),
         ("", "sum"): N_("the large gradient is a sum over the ranks. Divide it by their number."),
         ("", "biased"): N_(
             "it is biased. The gradient of the large batch has noise too: |g_B|² is |G|² + "
-            "tr(Σ)/B. B counts the samples of all ranks, and b those of one."
+            "tr(Σ)/B. B counts the samples of all ranks, b the samples of one."
         ),
         ("", "in place"): N_(
-            "|g_b|² is that of the large batch. all_reduce changes its argument: give it a copy."
+            "|g_b|² comes from the large batch. all_reduce changes its argument: give it a copy."
         ),
         ("the standard error", "values"): N_(
             "take tr(Σ) of each step. The error is their standard deviation, divided by the root "
@@ -642,8 +640,8 @@ HINTS: dict[str, Hints] = {
     "watchdog": {
         ("named", "nobody"): N_(
             "rank {absent} was missing, and this rank named no rank within {limit} s. Does its "
-            "thread run? An error in it is in the log. store.get of a key that no rank has written "
-            "is one."
+            "thread run? Its errors are in the log. store.get fails for a key that no rank has "
+            "written."
         ),
         ("named", "others"): N_(
             "it named {accused}, and only rank {absent} was missing. A rank that waits makes no "
@@ -655,8 +653,8 @@ HINTS: dict[str, Hints] = {
             "arrive had not returned then. It only notes the number, and the thread waits."
         ),
         ("named by other clocks", ""): N_(
-            "right if all clocks agree, and clocks of nodes do not. Compare times of your own "
-            "clock alone: when did you see another rank's number change?"
+            "right if all clocks agree, but clocks of nodes do not. Use only your own clock: "
+            "when did you see another rank's number change?"
         ),
         ("healthy", "after the end"): N_("it named {accused} after stop(), when all had ended."),
         ("healthy", ""): N_(
@@ -678,7 +676,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("last step", ""): N_("it went on after the signal. Ask all ranks after each step."),
         ("random state", ""): N_(
-            "the random numbers of step {step} are others, and so is dropout. Each rank saves its "
+            "the random numbers of step {step} differ, and so does dropout. Each rank saves its "
             "own torch.get_rng_state(), and sets it after it has made the model."
         ),
         ("losses", "at once"): N_("the first loss of this start is wrong. Are the weights loaded?"),
@@ -689,7 +687,7 @@ HINTS: dict[str, Hints] = {
     },
     "clip": {
         ("the norm", "own"): N_(
-            "it is the norm of this rank's part alone. Add up the squares of all ranks' shards."
+            "it is only the norm of this rank's part. Add up the squares of all ranks' shards."
         ),
         ("the norm", "once for each rank"): N_(
             "it has the replicated gradients {size} times. Add their squares after the all_reduce."
@@ -713,7 +711,7 @@ HINTS: dict[str, Hints] = {
         ("the gradients", "stretched"): N_(
             "the norm was below the limit, and the gradient has grown. The factor is at most 1."
         ),
-        ("the gradients", "values"): N_("some have another factor. It is the same in both lists."),
+        ("the gradients", "values"): N_("some have a wrong factor. It is the same in both lists."),
         ("no finite norm", ""): N_(
             "another rank has a gradient that is not finite, and the norm here does not show it."
         ),
@@ -722,8 +720,8 @@ HINTS: dict[str, Hints] = {
             "at the norm before you scale."
         ),
         ("not finite", ""): N_(
-            "gradients have changed although the norm is not finite. Then all ranks leave theirs "
-            "as they are, and skip the step."
+            "gradients have changed although the norm is not finite. Then all ranks leave their "
+            "gradients, and skip the step."
         ),
         ("exchanged", ""): N_(
             "{count} collectives exchange {numbers} numbers. Add up the squares of all shards on "
@@ -738,7 +736,7 @@ HINTS: dict[str, Hints] = {
         ("", "sum"): N_("it is the sum over the micro-batches. Divide each loss by their number."),
         **dict.fromkeys(
             [("", "last"), ("", "last alone")],
-            N_("it is that of the last micro-batch alone. Gradients and losses add up."),
+            N_("it comes from the last micro-batch only. Gradients and losses add up."),
         ),
         ("the gradient", "none"): N_(
             "it is None. Each forward pass needs a backward pass, on every stage."
@@ -801,13 +799,13 @@ HINTS: dict[str, Hints] = {
     },
     "accumulate": {
         ("", "micro-batches"): N_(
-            "it is a mean of the means of micro-batches. Tokens count alike."
+            "it is a mean of the means of micro-batches. All tokens count equally."
         ),
         ("", "not finite"): N_("it is NaN. A mean over no tokens is 0/0: sum up the losses."),
         ("", "rank"): N_("each rank divides by its own tokens. First count those of all ranks."),
         ("", "averaged"): N_("it is 1/{size} of the right one. DDP takes the mean over the ranks."),
         ("", "not divided"): N_("it is not divided by the tokens of the global batch."),
-        ("", "padding"): N_("it is divided by all targets. Those of -100 do not count."),
+        ("", "padding"): N_("it is divided by all targets. Targets of -100 do not count."),
         ("", "last"): N_("only the last micro-batches count. Nothing may set their sum to zero."),
         ("one at a time", ""): N_(
             "{most} micro-batches wait for their backward pass at once, and all keep their "
@@ -855,7 +853,7 @@ HINTS: dict[str, Hints] = {
         ("the weights", "not finite"): N_("a step was made although a gradient overflows."),
     },
     "prefetch": {
-        ("the batches", ""): N_("batch {number} of {of} did not come, or it was another one."),
+        ("the batches", ""): N_("batch {number} of {of} did not come, or it was a wrong one."),
         ("read ahead", ""): N_(
             "while the loop computes with batch {number}, {read} batches have been read, and there "
             "is room for {wanted}. Does a thread read while the body of the loop runs?"
@@ -882,7 +880,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("each once", "missing"): N_("{missing} reads are missing. Deal all samples of each step."),
         ("each once", ""): N_(
-            "{again} samples are read more than once. Each sample is for one rank alone."
+            "{again} samples are read more than once. Each sample is for one rank only."
         ),
         ("the weights", "not summed"): N_(
             "this rank trained with its own gradients. Is what comes from the all-reduce copied "

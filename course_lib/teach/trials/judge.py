@@ -295,9 +295,7 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
 
 
 def _line(event: Event) -> str:
-    return (
-        _("at line {event}", event=event["line"]) if event.get("line") else _("outside of the file")
-    )
+    return _("at line {event}", event=event["line"]) if event.get("line") else _("outside the file")
 
 
 def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str:

@@ -222,7 +222,7 @@ def test_a_moving_diagram_is_stepped_through_in_a_notebook(visit, server):
     page = visit.page
     run_cell(page, server, "steps", source)
     page.get_by_text("1 of 3. before").wait_for()
-    page.get_by_role("button", name="one frame on").click()
+    page.get_by_role("button", name="one frame forward").click()
     page.get_by_text("2 of 3. all-gather").wait_for()
     picture = page.locator(".jp-OutputArea img:visible")
     assert picture.get_attribute("alt").startswith("2. all-gather, step 1 of 2: 3 messages")

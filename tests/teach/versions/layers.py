@@ -106,7 +106,7 @@ GATHERED = """y = torch.nn.functional.linear(CopyIn.apply(x), self.weight, self.
         return torch.cat(parts, -1)"""
 WRONG_COLUMNS = {
     "in place": ([(REDUCES, "        dist.all_reduce(grad)\n        return grad\n")],
-                 "changes in place what came to it"),
+                 "changes its argument in place"),
     "the first weight kept": (
         [(APPLIED, "if not hasattr(self, 'first'):\n            self.first = self.weight * 1\n"
           f"        {APPLIED.replace('self.weight', 'self.first')}")], "right in the first step",

@@ -181,8 +181,8 @@ def launchers(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
     given = set().union(*ids.values())
     if any(len(one) > 1 for one in ids.values()) or len(given) < len(ids) or "" in given:
         yield _(
-            "--rdzv-id is {given}. It has to be the same on all nodes of a job, and another one "
-            "for another job: $SLURM_JOB_ID.", given=", ".join(sorted(given)[:3]) or _("not given"),
+            "--rdzv-id is {given}. It has to be the same on all nodes of a job, and differ "
+            "between jobs: $SLURM_JOB_ID.", given=", ".join(sorted(given)[:3]) or _("not given"),
         )  # fmt: skip
     hosts = {launch.node: _is_host(launch) for launch in jobs[0].launches}
     if hosts[NODES[0]] not in YES or hosts[NODES[1]] not in NO:
@@ -217,7 +217,7 @@ def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
     if launch.error or not launch.option("training-script").strip():
         yield _(
             "torchrun does not take what it is given on {node}: {error}. A backslash has to be "
-            "the last letter of its line.",
+            "the last character of its line.",
             node=launch.node, error=launch.error or _("the program is empty"),
         )  # fmt: skip
     if backend != "c10d" or ":" not in end:
@@ -228,8 +228,8 @@ def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
         )  # fmt: skip
     if "is_host=" not in launch.option("rdzv-conf"):
         yield _(
-            "--rdzv-conf is {conf} on {node}, and does not say is_host. A launcher may not find "
-            "its own name for the address of the fast network, and then all wait.",
+            "--rdzv-conf is {conf} on {node}, and does not say is_host. A launcher may not "
+            "recognise its own address on the fast network, and then all wait.",
             conf=launch.option("rdzv-conf") or _("not given"), node=launch.node,
         )  # fmt: skip
     if [word for word in launch.command if word in wanted] != wanted:
