@@ -149,7 +149,7 @@ def train_step(training: Training, progress: Progress) -> tuple[Tensor, StepResu
     training.holder.zero()
     tokens = args.global_batch_size * args.seq_length
     # Factor of each token in the mean: gradients then add up over micro-batches and ranks.
-    loss_gradient = optimizer.loss_scale.scale * training.holder.loss_factor / tokens
+    loss_gradient = optimizer.loss_scale.scale / tokens
     loss = training.pipeline.train(batches, loss_gradient, progress.consumed_samples)
     result = optimizer.step(learning_rate(optimizer.steps_taken, args))
     training.routing.move_biases()

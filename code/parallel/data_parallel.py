@@ -54,7 +54,6 @@ class Replicated:
 
     Experts have their own buffers, since other ranks have copies of them: `of_experts`."""
 
-    loss_factor = 1
     KINDS = ("borrowed", "matrices", "positions", "vectors", "heads", "biases")
 
     def __init__(
@@ -250,8 +249,6 @@ class WithExperts:
 
     An expert's gradient needs the tokens of all ranks. The all-to-alls already brought the tokens
     of the ranks that share the experts; the ranks with copies of the expert have the rest."""
-
-    loss_factor = 1
 
     def __init__(self, rest: Replicated, experts: Replicated) -> None:
         self.rest, self.experts, self.both = rest, experts, (rest, experts)

@@ -96,7 +96,9 @@ class _GroupedProduct(Function):
 
 def grouped(x: Tensor, matrices: Tensor, counts: list[int]) -> Tensor:
     """Multiply rows by their expert's matrix: [rows, in] and [experts, in, out] → [rows, out]."""
-    if x.dtype == torch.float64:  # PyTorch has no grouped kernel for float64
+    # PyTorch's grouped kernel needs rows of a multiple of 16 bytes, and has no float64.
+    even = all(width * x.element_size() % 16 == 0 for width in matrices.shape[1:])
+    if x.dtype == torch.float64 or not even:
         each = zip(x.split(counts), matrices, strict=True)
         return torch.cat([rows @ matrix for rows, matrix in each])
     ends = torch.tensor(counts, device=x.device).cumsum(0, dtype=torch.int32)

@@ -32,7 +32,6 @@ class FullySharded:
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
         self.layout, self.stage = layout, stage
-        self.loss_factor = layout.data_context.size  # FSDP averages, this program sums
         self.cut = {n for n, p in stage.named_parameters() if cuts_of(p)}
         self.partial = {n for n, p in stage.named_parameters() if is_partial(p)}
         count = sum(p.numel() for p in stage.parameters())
@@ -52,9 +51,14 @@ class FullySharded:
         for layer in stage.layers.values():
             fully_shard(layer, mesh=mesh, mp_policy=policy)
         self.sharded = fully_shard(stage, mesh=mesh, mp_policy=policy)
+        sharded: list[Any] = [*stage.layers.values(), stage]
+        # Sums, not FSDP's means: to multiply each gradient by three ranks first would change its
+        # rounding to eight bits.
+        for module in sharded:
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
         # The first gather copies uneven shards of a special class to padded tensors. Here, before
         # the optimizer gets them.
-        sharded: list[Any] = [*stage.layers.values(), stage]
         for module in sharded if eight_bits else []:
             module.unshard()
             module.reshard()

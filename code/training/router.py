@@ -60,16 +60,16 @@ class Router(nn.Module):
 
     def __init__(self, args: argparse.Namespace, groups: ExpertGroups) -> None:
         super().__init__()
-        self.experts, self.topk, self.groups = args.num_experts, args.moe_router_topk, groups
+        self.count, self.topk, self.groups = args.num_experts, args.moe_router_topk, groups
         self.softmax = args.moe_router_score_function == "softmax"
         # With one expert the sum is its own score: every weight would be 1, and the router would
         # learn nothing.
         self.normalizes = not args.moe_router_pre_softmax if self.softmax else self.topk > 1
         self.coefficient = args.moe_aux_loss_coeff if _has_loss(args) else 0.0
         self.rate = args.moe_router_bias_update_rate
-        self.weight = nn.Parameter(torch.empty(self.experts, args.hidden_size))
+        self.weight = nn.Parameter(torch.empty(self.count, args.hidden_size))
         has_bias = args.moe_router_enable_expert_bias
-        self.register_buffer("bias", torch.zeros(self.experts) if has_bias else None)
+        self.register_buffer("bias", torch.zeros(self.count) if has_bias else None)
         self.begin(0.0)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Router:
@@ -94,15 +94,16 @@ class Router(nn.Module):
         weights = scores.gather(1, chosen)
         if self.normalizes:
             weights = weights / weights.sum(1, keepdim=True)
-        tokens = chosen.flatten().bincount(minlength=self.experts)
-        counts = torch.is_grad_enabled() and not in_backward()  # recomputation repeats the choices
-        if counts:
+        tokens = chosen.flatten().bincount(minlength=self.count)
+        # An evaluation does not count, and recomputation repeats the choices.
+        is_new = torch.is_grad_enabled() and not in_backward()
+        if is_new:
             self.tokens = tokens if self.tokens is None else self.tokens + tokens
         if self.coefficient and torch.is_grad_enabled():
             loss, rows = self._balancing_loss(scores, tokens)
             gradient = self.loss_gradient * self.coefficient * rows
             weights = _WithLoss.apply(weights, loss, gradient)
-            self.loss += loss.detach() if counts else 0.0
+            self.loss += loss.detach() if is_new else 0.0
         return weights, chosen
 
     def _balancing_loss(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
@@ -115,7 +116,7 @@ class Router(nn.Module):
         tokens, rows = summed(tokens, group), scores.shape[0] * group.size
         shares = scores if self.softmax else scores / scores.sum(1, keepdim=True)
         of_choices = tokens.to(scores.dtype) / (self.topk * rows)
-        return self.experts * (of_choices * (shares.sum(0) / rows)).sum(), rows
+        return self.count * (of_choices * (shares.sum(0) / rows)).sum(), rows
 
     @torch.no_grad()
     def move_bias(self) -> None:

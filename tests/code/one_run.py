@@ -111,7 +111,7 @@ def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
     tokens = args.global_batch_size * args.seq_length
     training.holder.zero()
     batches = training.loaders["train"].batch(0, training.micro_batches)
-    training.pipeline.train(batches, training.holder.loss_factor / tokens)
+    training.pipeline.train(batches, 1 / tokens)
     training.holder.reduce()
     gradients = whole_gradients(training)
     noted = Noted(Report(args, training.layout, training.device), training)

@@ -46,6 +46,7 @@ LAYOUTS = [
     (2, f"{TENSOR} {sizes(context=2)} {ZERO}"),
     (2, f"{TENSOR} {FSDP} {LLAMA}"),
     (2, f"{TENSOR} {FSDP} --fp8-param-gather"),
+    (3, f"{ROW} {FSDP} --global-batch-size 12"),  # a mean of three ranks is rounded otherwise
     (4, f"{TENSOR} {FSDP} --fp8-param-gather {sizes(tensor=2)} {SP} {LLAMA} {UNIFORM} 1"),
     (2, f"{TENSOR} {sizes(pipeline=2)} --pipeline-schedule zero-bubble --micro-batch-size 2"),
     (2, f"{ROW} {sizes(tensor=2)} {SP} {LLAMA}"),

@@ -107,6 +107,7 @@ OF_THE_MODEL = (
     "moe_router_pre_softmax", "moe_router_enable_expert_bias", "moe_router_bias_update_rate",
     "moe_router_load_balancing_type", "moe_aux_loss_coeff", "micro_batch_size", "fp8_format",
     "fp8_recipe", "num_layers", "hidden_size", "seq_length", "max_position_embeddings",
+    "global_batch_size",
 )  # fmt: skip
 
 
