@@ -651,6 +651,8 @@ if compiled.ok:
 show.lines(tables, x="epoch", y="elapsed_s", title="Seconds of each epoch", log="y")
 
 # %% id="compile-see"
+if not compiled.failure:  # a missing compiler is no reason to stop
+    compiled.require()
 if compiled.ok:
     seconds = compiled.log.epochs["elapsed_s"]
     invested = seconds.iloc[0] - seconds.iloc[1:].min()
@@ -659,7 +661,7 @@ if compiled.ok:
     later = f"each later epoch saves {saved:.2f} s" if saved > 0 else "no later epoch saves time"
     print(f"the first epoch took {invested:.1f} s longer, and {later}")
 else:
-    print("it needs a C++ compiler on the nodes:", compiled.failure)
+    print("compiling failed; it needs a C++ compiler on the nodes:", compiled.failure)
 add("compiled", compiled if compiled.ok else None, 55.0)
 
 # %% id="compile-claim" tags=["claim"]

@@ -130,6 +130,8 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
         said = _("{wrong} of {of}: {said}", wrong=wrong, of=event["of"], said=said)
     right = [r for r, found in enumerate(of_ranks) if found and found[0]["ok"]]
     if right == [0] and size > 1 and mistake and what != "the weights":
+        for call in {"reduce", "gather"} & {one["call"] for one in calls}:
+            said = _("dist.{call} has its result on one rank, dist.all_{call} on all.", call=call)
         return _("only rank 0 has it right, and every rank needs it. Here {said}", said=said)
     return said
 
@@ -244,18 +246,12 @@ def _in_one_order(check: Checklist, trial: Trial, most: int) -> None:
             # A rank that the launcher ended has made fewer calls.
             short = len(first) != len(other) and done[0 if len(first) < len(other) else rank]
             if short or first[:together] != other[:together]:
-                check.refuse(
-                    _(
-                        "all ranks call the same collectives, in the same order, on {size}",
-                        size=ranks(size),
-                    ),
-                    *_both_orders(case, first, rank, other),
-                )
+                wanted = _("all ranks call the same collectives, in the same order, on {size}",
+                           size=ranks(size))  # fmt: skip
+                check.refuse(wanted, *_both_orders(case, first, rank, other))
 
 
-def _both_orders(
-    case: str, first: Sequence[str], rank: int, other: Sequence[str]
-) -> tuple[str, str]:
+def _both_orders(case: str, first: list[str], rank: int, other: list[str]) -> tuple[str, str]:
     """Return why ranks have to agree, and the calls of two ranks that do not."""
     pairs = zip(first, other, strict=False)
     same = next(
@@ -310,14 +306,10 @@ def _why_stuck(trial: Trial, last: Sequence[Event], size: int, case: str) -> str
     call, circle = _circle([[] if done else c for c, done in zip(made, through, strict=True)])
     if circle and not told:
         told = _(CIRCLES[call], ranks=ranks_of(circle))
-    return (
-        told
-        or _one_sided(made, through)
-        or _(
-            "A message needs both ends, and a collective needs all ranks. Which rank is missing? "
-            "Was every isend waited for, by wait()?"
-        )
-    )
+    return told or _one_sided(made, through) or _(
+        "A message needs both ends, and a collective needs all ranks. Which rank is missing? "
+        "Was every isend waited for, by wait()?"
+    )  # fmt: skip
 
 
 def _circle(made: Sequence[Sequence[Event]]) -> tuple[str, list[int]]:

@@ -48,6 +48,13 @@ RULES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
+        r"cannot register a hook",
+        N_(
+            "Backward does not reach this tensor: it is data, or frozen. A hook belongs on what "
+            "the layer returns, or on a parameter that requires a gradient."
+        ),
+    ),
+    (
         r"does(n't| not) require grad\b|leaf [Vv]ariable that requires grad|non-leaf Tensor"
         r"|created in no_grad mode|being modified in-?place",
         N_(

@@ -1,8 +1,9 @@
-"""`python cancel_each.py NOTEBOOK WORKSPACE`: print what a lesson says about cancelled runs.
+"""`python cancel_each.py NOTEBOOK WORKSPACE [killed]`: print what a lesson says of cancelled runs.
 
 The lesson is run on its recorded runs. Each cell that submits is run once more, with jobs that
 are submitted to the box, held there, and cancelled; after it all later cells that use what it
-made. Prints what each of these cells said, as JSON.
+made. With `killed`, the supervisor of each job is killed, and the log ends after one iteration.
+Prints what each of these cells said, as JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ import ast
 import json
 import os
 import re
+import signal
+import sqlite3
 import sys
+import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,7 @@ from course_lib.lab.queue import submission
 from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, Jobs
 from course_lib.lab.queue.records import Registry
 from course_lib.lab.queue.slurm import Slurm
+from course_lib.lab.recorded.recording_index import NoRecordingError
 from course_lib.lab.workspace import Workspace
 from course_lib.mistakes import left_open
 from course_lib.mistakes.display import install
@@ -33,16 +39,17 @@ from course_lib.mistakes.errors import CourseError
 from course_lib.teach.checklist import NotYet
 
 OF_SUBMITTING = r"^.*: job \d+.*\n"
+ITERATION = re.compile(r"^ iteration .*\n", re.MULTILINE)
 
 
 class Cancelling:
     """Takes the place of the recordings while `is_on`."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, kills: bool):
         on_the_box = {**os.environ, "PATH": f"{box_bin()}{os.pathsep}{os.environ['PATH']}"}
         registry = Registry(Workspace(folder))
         self.box = Jobs(registry, PAUSES_ON_THE_BOX_S, lambda text: None, Slurm(on_the_box))
-        self.is_on, self.submitted, self.cancelled = False, 0, 0
+        self.is_on, self.submitted, self.cancelled, self.kills = False, 0, 0, kills
         self._same, self._recorded = labs._same_recipe, labs._recorded_run
         vars(labs).update(_same_recipe=self.same_recipe, _recorded_run=self.recorded_run)
 
@@ -54,11 +61,34 @@ class Cancelling:
         if not self.is_on:
             return self._recorded(jobs, wanted)
         record = submission.submit(self.box, wanted, 2)
-        self.box.cancel(record)
+        self.kill(record.job_id) if self.kills else self.box.cancel(record)
         self.cancelled += 1
         while not self.box.statuses([record], 0.0)[record.token].ended:
             pass
+        if self.kills:
+            self.leave_one_iteration(jobs, wanted, record)
         return next(one for one in self.box.registry.all() if one.token == record.token)
+
+    def kill(self, job_id):
+        self.box.slurm.release(job_id)
+        pid = 0
+        with closing(sqlite3.connect(Path(os.environ["COURSE_BOX_HOME"], "state.sqlite"))) as state:
+            while not pid:
+                time.sleep(0.1)
+                asked = "SELECT supervisor_pid FROM job WHERE id = ?"
+                (pid,) = state.execute(asked, (job_id,)).fetchone()
+        os.kill(pid, signal.SIGKILL)
+
+    def leave_one_iteration(self, jobs, wanted, record):
+        try:
+            complete = self._recorded(jobs, wanted)
+        except NoRecordingError:  # a later recipe names the folder of the run
+            return
+        text = jobs.registry.paths(complete).log.read_text()
+        jobs.registry.update(complete, cleaned=True)
+        first = ITERATION.search(text)
+        end = first.end() if first else len(text) // 2
+        jobs.registry.paths(record).log.write_text(text[:end])
 
 
 @dataclass
@@ -156,17 +186,17 @@ def cells_of(path: Path, shell: InteractiveShell) -> list[Cell]:
     return found
 
 
-def main(notebook: str, folder: str) -> None:
+def main(notebook: str, folder: str, how: str = "") -> None:
     vars(submission)["_release"] = lambda jobs, record: jobs.registry.update(record, released=True)
     os.environ["COURSE_WORKSPACE"] = folder
     os.chdir(Path(notebook).parent)
     shell = InteractiveShell.instance(colors="NoColor")
     shell.system = shell.system_piped
     install(shell)
-    lesson = Lesson(shell, cells_of(Path(notebook), shell), Cancelling(Path(folder)))
+    lesson = Lesson(shell, cells_of(Path(notebook), shell), Cancelling(Path(folder), bool(how)))
     lesson.run()
     print(json.dumps(lesson.said))
 
 
 if __name__ == "__main__":
-    main(*map(os.path.abspath, sys.argv[1:]))
+    main(*map(os.path.abspath, sys.argv[1:3]), *sys.argv[3:])

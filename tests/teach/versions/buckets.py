@@ -70,6 +70,10 @@ WRONG = {
     "no wait": ([(WORK, "")], "did not wait for one of these calls: all_reduce(90 numbers"),
     "no work": ([(ASYNC, "dist.all_reduce(flat)")],
                 "returns None, except with async_op=True"),
+    "a hook on what is frozen": (
+        [("if parameter.requires_grad:", "if True:")],
+        "Backward does not reach this tensor: it is data, or frozen.",
+    ),
     "hook before": (
         [("register_post_accumulate_grad_hook(self.ready)",
           "register_hook(lambda grad, p=parameter: self.ready(p))")],

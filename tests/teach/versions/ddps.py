@@ -21,6 +21,11 @@ WRONG = {
         [(DIVIDES, "                if not dist.get_rank():\n    " + DIVIDES)],
         "only rank 0 has it right, and every rank needs it. Here it is 2 times the right one",
     ),
+    "reduced to rank 0": (
+        [("all_reduce(parameter.grad)", "reduce(parameter.grad, dst=0)")],
+        "only rank 0 has it right, and every rank needs it. Here dist.reduce has its result on one "
+        "rank, dist.all_reduce on all.",
+    ),
     "no division": ([(DIVIDES, "")], "Is a sum or a division by"),
     "summed twice": ([(SUMS, SUMS + SUMS)], "sum 486 numbers, and there are 243"),
     "no broadcast": (

@@ -117,6 +117,7 @@ RIGHT = {
 }  # fmt: skip
 WRONG = {
     "free as a hook": ([(HOOK, HOOK.replace("gather", "free"))], "calls a hook with one argument"),
+    "hook on x": ([(HOOK, HOOK.replace("y.", "x."))], "A hook belongs on what the layer returns"),
     "no division": ([("        self.shard.grad /= self.size\n", "")], "Is a sum or a division by"),
     "never freed": ([("resize_(0)", "resize_(self.bytes)")], "a layer is still whole"),
     "not freed after forward": (
