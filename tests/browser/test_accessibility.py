@@ -212,3 +212,5 @@ def test_the_class_page(window, findings, monkeypatch, tmp_path, scheme):
     page.goto((tmp_path / "page.html").as_uri())
     assert page.locator("tr.marked").count()
     assert findings(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
