@@ -1,6 +1,7 @@
 """axe-core finds nothing critical or serious in the book, the slides, the class page and outputs.
 
-COURSE_TEST_ALL=1 checks all pages of the book instead of ten.
+With COURSE_TEST_ALL=1 all pages of the book instead of ten, and every slide instead of one of each
+kind.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 AXE = Path(sys.prefix) / "share" / "course" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 DEPLOYED = HERE.parents[1] / "deploy" / "jupyter"
 SCHEMES = ("light", "dark")
+EVERY = bool(os.environ.get("COURSE_TEST_ALL"))
 LOOK = """async ([within, rules]) => {
   const found = await axe.run(within, {resultTypes: ["violations"]});
   return found.violations
@@ -161,8 +163,7 @@ def pages(whole_book, outputs, repository, tmp_path_factory):
     ran = book_site.write(clone, clone / "out", Links(), clone)
     assert ran.ran == ["00_first"]
     without = sorted((whole_book / "made" / "book").glob("*.html"))
-    every = 1 if os.environ.get("COURSE_TEST_ALL") else 3
-    return [ran.folder / "00_first.html", *without[::every]]
+    return [ran.folder / "00_first.html", *without[:: 1 if EVERY else 3]]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -177,21 +178,25 @@ def test_pages_of_the_book(pages, window, findings, scheme):
     assert {name: what for name, what in found.items() if what} == {}
 
 
-def test_one_slide_of_each_kind(whole_slides, window, findings):
-    page, found = window("light", offline=True), {}
+@pytest.mark.timeout(900)
+def test_slides(whole_slides, window, findings):
+    page, found, kinds = window("light", offline=True), {}, set()
     for file in sorted(whole_slides.glob("*.html")):
         page.goto(file.as_uri())
         if file.stem == "index":
             found[file.stem] = findings(page)
             continue
         page.wait_for_selector(".reveal.ready")
-        kinds = page.evaluate("Reveal.getSlides().map((slide) => slide.classList[0])")
-        for number, kind in enumerate(kinds):
-            if kind not in found:
+        for number, kind in enumerate(
+            page.evaluate("Reveal.getSlides().map((slide) => slide.classList[0])")
+        ):
+            if EVERY or kind not in kinds:
                 page.evaluate(f"Reveal.slide({number}, 0, -1)")
-                found[kind] = findings(page, rules=())
-    assert len(found) >= 10
-    assert {kind: what for kind, what in found.items() if what} == {}
+                where = f"{file.stem}, slide {number + 1}, {kind}"
+                found[where] = findings(page, ".slides > .present", rules=())
+                kinds.add(kind)
+    assert len(kinds) >= 10
+    assert {where: what for where, what in found.items() if what} == {}
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -208,3 +213,5 @@ def test_the_class_page(window, findings, monkeypatch, tmp_path, scheme):
     page.goto((tmp_path / "page.html").as_uri())
     assert page.locator("tr.marked").count()
     assert findings(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -173,6 +173,64 @@ def test_an_explanation_appears_once_its_guess_is_compared_or_when_asked_for(ope
     assert (seen(), shows()) == ([True] * 4, [False, False])
 
 
+def test_a_lesson_goes_by_keyboard_alone(recorded, open_lesson):
+    """Reach a gap, answer it, run it, read the check, and go on to the next gap."""
+    learner = open_lesson("00_the_lab")
+    page, press = learner.page, learner.page.page.keyboard.press
+    notebook = page.page.locator(".jp-Notebook")
+    presses = 0
+    while not notebook.evaluate("all => all.contains(document.activeElement)"):
+        press("Tab")
+        presses += 1
+        assert presses < 60, "Tab does not reach the notebook"
+
+    def active() -> int:
+        return notebook.evaluate(
+            "all => [...all.querySelectorAll('.jp-Cell')]"
+            ".findIndex(cell => cell.classList.contains('jp-mod-active'))"
+        )
+
+    def reach(name: str) -> None:
+        press("Escape")
+        while (here := active()) != page.place[name]:
+            press("ArrowDown" if here < page.place[name] else "ArrowUp")
+            assert active() != here, f"the arrows stop before {name}"
+
+    def answer(name: str, text: str) -> None:
+        reach(name)
+        press("Enter")
+        press("Control+A")
+        page.page.keyboard.insert_text(text)
+        press("Shift+Enter")
+
+    def read(check: str) -> str:
+        reach(check)
+        press("Shift+Enter")
+        page.wait_until_idle()
+        output = page.cell(check).locator(".jp-Cell-outputArea")
+        wait_until(lambda: set(output.inner_text()) & {"✓", "✗"})
+        assert output.evaluate(
+            "out => out.getBoundingClientRect().top < innerHeight"
+            " && out.getBoundingClientRect().bottom > 0"
+        ), "the check's words are out of view"
+        return output.inner_text()
+
+    reach("begin")
+    while active() < page.place["ex1-gap"]:
+        name = list(page.place)[active()]
+        if name.endswith("-guess"):
+            answer(name, page.answer(learner.repository, name))
+        else:
+            press("Shift+Enter")
+        page.wait_until_idle()
+    for gap, check in (("ex1-gap", "ex1-check"), ("ex2-gap", "ex2-check")):
+        reach(gap)
+        press("Shift+Enter")
+        assert "✗" in read(check)
+        answer(gap, learner.answer(gap))
+        assert "✓" in read(check)
+
+
 @pytest.mark.parametrize("width", [390, 820])
 def test_in_a_narrow_window_a_lesson_gets_the_room(recorded, open_lesson, width):
     learner = open_lesson("00_the_lab")

@@ -11,7 +11,8 @@ from matplotlib.colors import to_rgb
 from pygments.styles import get_style_by_name
 
 from course_lib.lab.job.script import CODE_STYLE
-from course_lib.show import style
+from course_lib.show import moving, style
+from course_lib.show.moving.scene import Cell, hatching
 from course_lib.show.networks import node_parts, topology
 from course_lib.show.pipeline_chart import _LIGHT as LIGHT
 from course_lib.show.style import (
@@ -145,6 +146,31 @@ def test_steps_of_a_pipeline_differ_by_their_colours_alone():
     assert confused([*(CATEGORY[phase] for phase in LIGHT), FAINT]) == {}
     chunks = [paints[phase] for paints in (CATEGORY, LIGHT) for phase in ("forward", "backward")]
     assert confused(chunks) == {}
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        moving.collective("all-gather"),
+        moving.ddp_step(),
+        moving.fsdp_step(),
+        moving.loss_scaling(),
+        moving.tensor_parallel_mlp(),
+        moving.pipeline(schedule="zero-bubble"),
+    ],
+    ids=lambda story: story.title,
+)
+def test_cells_without_words_differ_in_a_moving_diagram(story):
+    things = [thing for frame in story.frames for thing in frame.scene.things]
+    cells = [thing for thing in things if isinstance(thing, Cell) and not thing.text]
+    assert cells
+    looks = {(cell.paint, hatching(cell)) for cell in cells}
+    alike = confused(sorted({paint for paint, _hatch in looks}))
+    assert [
+        (a, b)
+        for (a, h), (b, g) in combinations(sorted(looks), 2)
+        if h == g and {(a, b), (b, a)} & alike.keys()
+    ] == []
 
 
 def test_phases_behind_a_curve_differ_by_hatching():

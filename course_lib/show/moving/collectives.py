@@ -177,11 +177,8 @@ def _frame(name: str, steps: list[Step], number: int) -> Frame:
         return Frame(_("before"), begin, _scene(name, step))
     most = max(step.sent)
     what = _("adds the message to its own part") if step.sends[0].adds else _("keeps the message")
-    size = (
-        _("the whole")
-        if len(step.held[0]) == 1
-        else _("1/{held} of the whole", held=len(step.held[0]))
-    )
+    parts = len(step.held[0])
+    size = _("the whole") if parts == 1 else _("1/{held} of the whole", held=parts)
     text = [
         _(
             "{sends} messages at the same time, each {size}; every receiver {what}.",
@@ -234,12 +231,9 @@ def _look(name: str, piece: Piece, ranks: int) -> tuple[str, str]:
         return _("from {piece}", piece=min(piece)), SERIES[min(piece) % len(SERIES)]
     if len(piece) == ranks:
         return _("sum of all"), GREEN
-    text = (
-        "+".join(map(str, sorted(piece)))
-        if len(piece) <= 3
-        else _("{piece} of {ranks}", piece=len(piece), ranks=ranks)
-    )
-    return text, SKY
+    if len(piece) <= 3:
+        return "+".join(map(str, sorted(piece))), SKY
+    return _("{piece} of {ranks}", piece=len(piece), ranks=ranks), SKY
 
 
 def _arrow(send: Send, ranks: int, parts: int) -> list[Arrow | Words]:

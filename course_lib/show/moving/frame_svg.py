@@ -9,18 +9,18 @@ import math
 from html import escape
 from urllib.parse import quote
 
-from course_lib.show.moving.scene import POINTS_AS_GIVEN_IN, Arrow, Cell, Scene, Words
+from course_lib.show.moving.scene import POINTS_AS_GIVEN_IN, Arrow, Cell, Scene, Words, hatching
 from course_lib.show.style import INK, PAPER, readable_on
 
 WIDEST_PX, HIGHEST_PX, PX_PER_INCH = 800, 440, 100
 MARGIN = 0.1  # in units of the scene
 PX_PER_POINT = PX_PER_INCH / 72
 ANCHOR = {"center": "middle", "left": "start", "right": "end"}
-HATCH = (
-    "<pattern id='hatch' width='7' height='7' patternUnits='userSpaceOnUse' "
-    "patternTransform='rotate(45)'>"
-    f"<path d='M0 0V7' stroke='{PAPER}' stroke-width='1.6'/></pattern>"
-)
+# Path on a tile of 8 × 8 px, by the first letter of matplotlib's name of a hatching.
+HATCHES = {
+    "/": "M0 8L8 0", "\\": "M0 0L8 8", "x": "M0 8L8 0M0 0L8 8", "+": "M0 4H8M4 0V8",
+    ".": "M3 4H5", "o": "M2 4a2 2 0 1 0 4 0a2 2 0 1 0-4 0",
+}  # fmt: skip
 # Length and half width of an arrow's head.
 HEAD_PT = (6.0, 3.0)
 # A higher number is drawn further in front.
@@ -44,11 +44,24 @@ def svg(scene: Scene) -> tuple[int, str]:
     layers = [layer for thing in scene.things for layer in paper.layers(thing)]
     shapes = "".join(shape for _, shape in sorted(layers, key=lambda layer: layer[0]))
     width_px, height_px = round(wide * paper.unit_px), round(high * paper.unit_px)
-    hatch = f"<defs>{HATCH}</defs>" if "#hatch" in shapes else ""
+    cells = [thing for thing in scene.things if isinstance(thing, Cell) and hatching(thing)]
+    patterns = "".join({_id(cell): _pattern(cell) for cell in cells}.values())
     return width_px, (
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{width_px}' height='{height_px}' "
         f"viewBox='0 0 {width_px} {height_px}' font-family='DejaVu Sans,Verdana,sans-serif'>"
-        f"{hatch}<rect width='100%' height='100%' fill='{PAPER}'/>{shapes}</svg>"
+        f"{patterns}<rect width='100%' height='100%' fill='{PAPER}'/>{shapes}</svg>"
+    )
+
+
+def _id(cell: Cell) -> str:
+    return f"h{ord(hatching(cell)[0])}{cell.paint[1:]}"
+
+
+def _pattern(cell: Cell) -> str:
+    return (
+        f"<pattern id='{_id(cell)}' width='8' height='8' patternUnits='userSpaceOnUse'>"
+        f"<path d='M0 0H8V8H0' fill='{cell.paint}'/><path d='{HATCHES[hatching(cell)[0]]}' "
+        f"fill='none' stroke='{PAPER}' stroke-width='1.6'/></pattern>"
     )
 
 
@@ -80,9 +93,8 @@ class Paper:
         )
         line_px = self._points_px(2.4 if cell.strong else 1.0)
         edge = INK if cell.strong else PAPER
-        shape = f"{box} fill='{cell.paint}' stroke='{edge}' stroke-width='{line_px:.1f}'/>"
-        if cell.hatch:
-            shape += f"{box} fill='url(#hatch)'/>"
+        fill = f"url(#{_id(cell)})" if hatching(cell) else cell.paint
+        shape = f"{box} fill='{fill}' stroke='{edge}' stroke-width='{line_px:.1f}'/>"
         found = [(3 if cell.strong else 2, shape)]
         if cell.text:
             words = Words(cell.x, cell.y, cell.text, cell.size, paint=readable_on(cell.paint))

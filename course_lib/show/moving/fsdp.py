@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show.moving.scene import Arrow, Cell, Scene, Words, exchange
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET
+from course_lib.show.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET
 from course_lib.words import _
 
 SHARD, GAP = 0.55, 0.9
-LEFT = 2.2  # centre of the first shard, to the right of the ranks' names
+LEFT = 3.1  # centre of the first shard, to the right of the rows' names
 # Parts of a layer's gradients that a rank may hold.
 NONE, WHOLE, SHARD_ONLY = "none", "whole", "shard"
 
@@ -120,11 +120,8 @@ def _scene(state: FsdpState) -> Scene:
     things: list[Cell | Arrow | Words] = []
     for layer in range(layers):
         x = _x(layer, (ranks - 1) / 2, ranks)
-        things.append(
-            Words(
-                x, height - 0.3, _("layer {layer}", layer=layer + 1), 12, bold=layer == state.layer
-            )
-        )
+        name = _("layer {layer}", layer=layer + 1)
+        things.append(Words(x, height - 0.3, name, 12, bold=layer == state.layer))
     things.append(Words(width - 1.1, height - 0.3, _("memory (layers)"), 11))
     for rank in range(ranks):
         y = (ranks - rank - 0.5) * 1.75
@@ -134,10 +131,9 @@ def _scene(state: FsdpState) -> Scene:
         held = state.memory_layers
         full = 1.5 * held / (2 * layers)
         things.append(Cell(width - 1.1, y, "", FAINT, 1.5, 0.5))
-        things.append(Cell(width - 1.85 + full / 2, y, "", QUIET, full, 0.5))
-        things.append(
-            Words(width - 1.1, y - 0.5, _("{held:.3g} of {value}", held=held, value=2 * layers), 11)
-        )
+        things.append(Cell(width - 1.85 + full / 2, y, "", INK, full, 0.5))
+        said = _("{held:.3g} of {value}", held=held, value=2 * layers)
+        things.append(Words(width - 1.1, y - 0.5, said, 11))
     if state.layer is not None and state.travels:
         middle = _x(state.layer, (ranks - 1) / 2, ranks)
         for rank in range(1, ranks):
@@ -150,7 +146,11 @@ def _layer_cells(state: FsdpState, rank: int, layer: int, y: float) -> list[Cell
     """Draw parameters above gradients. A pale cell is a part that the rank does not hold."""
     ranks, gradients = state.ranks, state.gradients[layer]
     now = state.layer == layer
+    edge = LEFT - 0.4
     cells: list[Cell | Arrow | Words] = []
+    if layer == rank == 0:
+        cells.append(Words(edge, y + 0.33, _("parameters"), 9, align="right", paint=QUIET))
+        cells.append(Words(edge, y - 0.33, _("gradients"), 9, align="right", paint=QUIET))
     for shard in range(ranks):
         x = _x(layer, shard, ranks)
         here = shard == rank or layer == state.gathered
@@ -158,8 +158,8 @@ def _layer_cells(state: FsdpState, rank: int, layer: int, y: float) -> list[Cell
             Cell(x, y + 0.33, "", BLUE if here else FAINT, SHARD, 0.5, strong=now and here)
         )
         reduced = gradients == SHARD_ONLY and shard == rank
-        paint = GREEN if reduced else ORANGE if gradients == WHOLE else "#eef0f2"
-        cells.append(Cell(x, y - 0.33, "", paint, SHARD, 0.5, strong=now and paint != "#eef0f2"))
+        paint = GREEN if reduced else ORANGE if gradients == WHOLE else FAINT
+        cells.append(Cell(x, y - 0.33, "", paint, SHARD, 0.5, strong=now and paint != FAINT))
     return cells
 
 

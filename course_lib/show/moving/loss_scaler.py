@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
-from course_lib.show.style import BLUE, FAINT, GREEN, ORANGE, QUIET, VERMILION, raised
+from course_lib.show.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, VERMILION, raised
 from course_lib.words import _
 
 LARGEST = 65504.0
@@ -148,7 +148,7 @@ def _counters(state: ScalerState, window: int, hysteresis: int) -> tuple[Cell | 
     down = " → ÷2" if state.factor < 1 else ""
     return (
         *_marks(0.5, _("good in a row"), state.good_in_a_row, window, GREEN, up),
-        *_marks(6.6, _("hysteresis left"), state.hysteresis_left, hysteresis, ORANGE, down),
+        *_marks(6.4, _("hysteresis left"), state.hysteresis_left, hysteresis, ORANGE, down),
     )
 
 
@@ -158,7 +158,7 @@ def _marks(
     """Draw one mark per count if they are few, otherwise one bar that fills up."""
     y, width = 4.35, 0.36
     things: list[Cell | Words] = [Words(x, y, name, 10, align="left", paint=QUIET)]
-    start = x + 1.9
+    start = x + 2.1
     if whole <= MOST_MARKS:
         for number in range(whole):
             filled = paint if number < count else FAINT
@@ -184,18 +184,13 @@ def _scene(state: ScalerState, power: int) -> Scene:
 
     edges = (x(SMALLEST_POWER), x(16))
     middle = (edges[0] + edges[1]) / 2
+    said = _("loss scale {power} = {scale:,.0f}", power=raised(2, power), scale=state.scale)
     things: list[Cell | Words] = [
-        Cell(middle, 1.75, "", "#e3f2ea", edges[1] - edges[0], 2.5),
+        Cell(middle, 1.75, "", FAINT, edges[1] - edges[0], 2.5),
         Words(middle, 3.25, _("what fp16 can hold"), 10.5, paint=GREEN, bold=True),
         Words((x0 + edges[0]) / 2, 3.25, _("becomes zero"), 10.5, paint=QUIET),
         Words((edges[1] + 11.5) / 2, 3.25, _("becomes infinite"), 10.5, paint=VERMILION),
-        Words(
-            6.0,
-            3.75,
-            _("loss scale {power} = {scale:,.0f}", power=raised(2, power), scale=state.scale),
-            12,
-            bold=True,
-        ),
+        Words(6.0, 3.75, said, 12, bold=True),
     ]
     for exponent, share in GRADIENTS.items():
         place = exponent + power
@@ -204,7 +199,7 @@ def _scene(state: ScalerState, power: int) -> Scene:
         paint = VERMILION if infinite else ORANGE if lost else BLUE
         height = 0.1 + 2.1 * share / max(GRADIENTS.values())
         things.append(Cell(x(place), 0.55 + height / 2, "", paint, 0.36, height, strong=infinite))
-    things.append(Cell(6.0, 0.52, "", FAINT, 11.2, 0.05))
+    things.append(Cell(6.0, 0.52, "", INK, 11.2, 0.05))
     for tick in range(-40, 31, 10):
         things.append(Words(x(tick), 0.25, raised(2, tick), 9, paint=QUIET))
     return Scene(tuple(things), 12.0, 4.0)

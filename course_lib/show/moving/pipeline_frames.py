@@ -91,18 +91,13 @@ def _scene(table: pd.DataFrame, state: Moment) -> Scene:
     things: list[Cell | Words] = [Words(2.5, height - 0.3, _("now"), 10.5, bold=True)]
     for stage, work in enumerate(state.busy):
         y = (stages - stage - 0.5) * 1.0
-        things.append(
-            Words(0.05, y, _("stage {stage}", stage=stage), 10.5, align="left", bold=True)
-        )
+        name, holds = _("stage {stage}", stage=stage), _("holds {holds}", holds=state.holds[stage])
+        things.append(Words(0.05, y, name, 10.5, align="left", bold=True))
+        things.append(Words(3.5, y, holds, 9, align="left", paint=QUIET))
         text = f"{work[0]} {work[1]}" if work else _("waits")
         paint = CATEGORY[work[0]] if work else FAINT
         hatch, strong = "" if work else "//", bool(work)
         things.append(Cell(2.5, y, text, paint, 1.7, 0.62, strong=strong, hatch=hatch, size=9.5))
-        things.append(
-            Words(
-                3.5, y, _("holds {holds}", holds=state.holds[stage]), 9, align="left", paint=QUIET
-            )
-        )
         things.append(Cell(left + TIME_WIDTH / 2, y, "", "#f1f3f4", TIME_WIDTH, 0.62))
     for row in table[table["start"] <= state.time].to_dict("records"):
         y = (stages - int(row["stage"]) - 0.5) * 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from course_lib.show.style import FAINT, INK, PAPER, VERMILION, bare, readable_on
+from course_lib.show.style import FAINT, HATCHES, INK, PAPER, VERMILION, bare, readable_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,6 +93,12 @@ def draw(axes: Axes, scene: Scene) -> None:
     axes.set_aspect("equal")
 
 
+def hatching(cell: Cell) -> str:
+    """Return the hatching, which a cell without words has as well as its colour."""
+    is_plain = bool(cell.text) or cell.paint == FAINT
+    return cell.hatch or ("" if is_plain else HATCHES.get(cell.paint, ""))
+
+
 def _cell(axes: Axes, cell: Cell, zoom: float) -> None:
     from matplotlib.patches import Rectangle
 
@@ -101,8 +107,7 @@ def _cell(axes: Axes, cell: Cell, zoom: float) -> None:
         corner, cell.width, cell.height, fc=cell.paint, ec=INK if cell.strong else PAPER,
         lw=(2.4 if cell.strong else 1.0) * max(zoom, 0.5), zorder=3 if cell.strong else 2,
     )  # fmt: skip
-    if cell.hatch:
-        box.set_hatch(cell.hatch)
+    box.set_hatch(hatching(cell))
     axes.add_patch(box)
     if cell.text:
         axes.text(

@@ -16,7 +16,6 @@ from course_lib.words import _
 COLUMNS = ("X", "A", "Z", "Y", "B", "P", "out")
 BACKWARD = ("dX", "dA", "dZ", "dY", "dB", "dP", "dout")
 CUT = {"A": "columns", "Z": "columns", "Y": "columns", "B": "rows"}
-EMPTY = "#eef0f2"
 ROOM, LIFT, WIDE, TALL = 2.6, 0.58, 1.36, 0.98
 PAINTS = {"X": SKY, "A": BLUE, "B": BLUE, "Z": ORANGE, "Y": ORANGE, "P": VERMILION, "out": GREEN}
 
@@ -116,9 +115,9 @@ def _matrix(
         text = f"{name}{_low(who[0])}" if partial else name
         size = (0.95, 0.72)
         if not is_here:
-            return [Cell(x, y, "", EMPTY, *size)]
+            return [Cell(x, y, "", FAINT, *size)]
         return [Cell(x, y, text, paint, *size, strong=is_new, size=10)]
-    own = (name, paint if is_here else EMPTY, is_new and is_here)
+    own = (name, paint if is_here else FAINT, is_new and is_here)
     return _sliced(own, CUT[plain], at, *who)
 
 
@@ -133,8 +132,8 @@ def _sliced(
             place, size = (x + off * WIDE, y), (WIDE / ranks, 0.72)
         else:
             place, size = (x, y - off * TALL), (0.95, TALL / ranks)
-        if part != rank or paint == EMPTY:
-            things.append(Cell(*place, "", EMPTY, *size))
+        if part != rank or paint == FAINT:
+            things.append(Cell(*place, "", FAINT, *size))
             continue
         text_size = 10 if ranks == 2 else 8
         things.append(
