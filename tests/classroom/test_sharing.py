@@ -294,7 +294,7 @@ def test_without_a_class_a_learner_is_told_so(monkeypatch, capsys, tmp_path):
     share_progress(True)
     share_progress(False)
     assert capsys.readouterr().out == (
-        "there is no class here, because COURSE_CLASS names no folder, so nothing is shared\n" * 2
+        "nothing is shared, because COURSE_CLASS names no folder of a class\n" * 2
     )
     with pytest.raises(ArgumentError, match="agree"):
         share_progress("yes")

@@ -374,10 +374,10 @@ def _connected(ports: set[int]) -> bool:
 
 
 # /proc/<pid>/environ shows the memory in which the kernel stored the variables at process start. A
-# fork therefore still shows the variables of the warm process. This memory has a fixed size, so new
-# variables come first (a rank's RANK, the job's number), short ones before long ones. Variables
-# that do not fit are left out. The constant is the index among the fields after the process's name
-# in /proc/<pid>/stat. The next field is the end (proc(5), 50 and 51).
+# fork therefore still shows the variables of the warm process. This memory has a fixed size, so
+# short variables come first (a rank's RANK, the job's number). Variables that do not fit are left
+# out. The constant is the index among the fields after the process's name in /proc/<pid>/stat. The
+# next field is the end (proc(5), 50 and 51).
 ENVIRONMENT_START = 47
 
 
@@ -388,15 +388,14 @@ def show_environment(environment: Environment) -> None:
             fields = file.read().rpartition(")")[2].split()
         start, end = (int(field) for field in fields[ENVIRONMENT_START : ENVIRONMENT_START + 2])
         if 0 < start < end:
-            old = ctypes.string_at(start, end - start).split(b"\0")
-            ctypes.memmove(start, block(environment, set(old), end - start), end - start)
+            ctypes.memmove(start, block(environment, end - start), end - start)
 
 
-def block(environment: Environment, old: set[bytes], size: int) -> bytes:
+def block(environment: Environment, size: int) -> bytes:
     """Return `size` bytes: whole variables, each ended by NUL, then NULs."""
     lines = [name + b"=" + value for name, value in environment.items()]
     found = b""
-    for line in sorted(lines, key=lambda line: (line in old, len(line))):
+    for line in sorted(lines, key=len):
         if len(found) + len(line) < size:
             found += line + b"\0"
     return found.ljust(size, b"\0")

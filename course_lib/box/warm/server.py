@@ -34,6 +34,9 @@ QUESTION_S = 0.02
 # long-lived objects. The next tensor would then not fit there. The memory of the same job would
 # vary by chance, so the cache is switched off.
 ALLOCATOR, NO_SHELF = b"GLIBC_TUNABLES", b"glibc.malloc.tcache_count=0"
+# Forks show their variables in the memory of ours (see program.show_environment). This one makes
+# room for a job's variables.
+ROOM, EMPTY = b"COURSE_BOX_ROOM", b" " * (16 << 10)
 
 
 class Server:
@@ -63,13 +66,15 @@ class Server:
 
     def _start_as_needed(self) -> None:
         """Restart with settings that count only at the start of a process. These are a library for
-        node names in flat mode, and an allocator without a cache for small blocks."""
-        box, environment = settings.load(), {ALLOCATOR: NO_SHELF, **os.environb}
+        node names in flat mode, an allocator without a cache for small blocks, and room."""
+        box = settings.load()
+        environment = {ALLOCATOR: NO_SHELF, ROOM: EMPTY, **os.environb}
         if probe.describe(box)[0] == probe.FLAT:
             library = host_names.library(box, probe.stamp())
             environment = host_names.added_to(environment, library)
         if environment != dict(os.environb):
             os.execve(sys.executable, sys.orig_argv, environment)
+        del os.environb[ROOM]
         if os.environb[ALLOCATOR] == NO_SHELF:
             del os.environb[ALLOCATOR]  # programs cannot see it; none must start cold
 
