@@ -132,7 +132,7 @@ def test_the_script_is_one_that_a_shell_understands(course, tmp_path):
     ("words", "said"),
     [
         (("--gpus", "8"), "--model and --gpus are needed"),
-        (asked("llama"), "there are: llama-1b"),
+        (asked("llama"), "use one of llama-1b"),
         ((*asked(), "--machine", "abacus"), "no cluster 'abacus'"),
         (asked("1t", 8), "no layout fits"),
         ((*asked(), "--tokens", "nan"), "tokens"),

@@ -55,5 +55,5 @@ def test_writing_behind_costs_repeated_work_instead_of_standing_still():
 
 @pytest.mark.parametrize("run", ["gpt-9", 3, None])
 def test_an_unknown_run_is_answered_with_those_that_are_known(run):
-    with pytest.raises(PlanError, match="there are: llama-405b, opt-175b"):
+    with pytest.raises(PlanError, match="use one of llama-405b, opt-175b"):
         plan.failures_of(run)

@@ -55,7 +55,7 @@ def test_a_code_base_is_planned_under_its_usual_name(called, name):
 
 
 def test_a_name_that_means_nothing_is_answered_with_the_table():
-    with pytest.raises(plan.PlanError, match="no device 'H100 PCIe' in the table; there are"):
+    with pytest.raises(plan.PlanError, match="no device 'H100 PCIe' in the table; use one of"):
         plan.device("H100 PCIe")
-    with pytest.raises(plan.PlanError, match="no code base 'abacus' in the table; there are"):
+    with pytest.raises(plan.PlanError, match="no code base 'abacus' in the table; use one of"):
         plan.predict(plan.preset("13b"), plan.Layout(), plan.cluster("selene"), "abacus")

@@ -73,7 +73,7 @@ def test_a_device_stands_for_its_usual_nodes_and_unknown_software_is_planned(tmp
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"hardware": "abacus"}, "line 3: no cluster 'abacus' in the table; there are: dgx-2"),
+        ({"hardware": "abacus"}, "line 3: no cluster 'abacus' in the table; use one of dgx-2"),
         ({"layers": "many"}, "line 3: .*many"),
         ({"global_batch": 3}, "line 3: global_batch 3 is not a multiple"),
         ({"layers": ""}, "line 3: layers is empty"),

@@ -104,7 +104,7 @@ def test_an_image_becomes_a_sequence_of_patches():
 
 
 def test_an_unknown_preset_names_those_that_exist():
-    with pytest.raises(PlanError, match="there are: gpt2, lab, "):
+    with pytest.raises(PlanError, match="use one of gpt2, lab, "):
         preset("gpt5")
     assert all(model.name == name for name, model in PRESETS.items())
 
