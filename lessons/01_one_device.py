@@ -150,7 +150,9 @@ def add(change, run=None, published=math.nan):
     """Print your speed after this change and the published speed, and keep both for the figure."""
     here = speed(run) if run else math.nan
     results[change] = {"measured here": here, "published, A100": published}
-    print(f"{change} (samples per second): {here:.1f} here, {published:.1f} on the A100")
+    speeds = {"here": here, "on the A100": published}
+    known = ", ".join(f"{value:.1f} {where}" for where, value in speeds.items() if value > 0)
+    print(f"{change} (samples per second): {known or 'not measured'}")
 
 
 add("as written", first, 8.8)
