@@ -198,15 +198,15 @@ def from_outside(run):
     """Return how busy the ranks usually were in training, and what a node sent per second."""
     seen = run.monitor
     sent_mb_s = seen.load.set_index("time_s")["network_out_bytes_s"].dropna() / 1e6
-    training = sent_mb_s[sent_mb_s >= sent_mb_s.max() / 2].index
+    training = sent_mb_s[sent_mb_s >= sent_mb_s.max() / 2]
     busy = seen.ranks.set_index("time_s")["slot_percent"]
     if len(seen.devices):
         busy = seen.devices.set_index("time_s")["utilisation_percent"]
-    inside = (busy.index > training.min() - 0.1) & (busy.index < training.max() + 0.1)
+    inside = (busy.index > training.index.min() - 0.1) & (busy.index < training.index.max() + 0.1)
     # The first and the last second contain only a part of the training.
     return {
         "busy (%)": busy[inside].median(),
-        "sent by a node (MB/s)": sent_mb_s.quantile(0.75),
+        "sent by a node (MB/s)": training.median(),
     }
 
 
