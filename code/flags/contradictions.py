@@ -1,4 +1,4 @@
-"""Flags that contradict each other, independent of the number of devices.
+"""Flags that contradict each other or have no effect, independent of the number of devices.
 
 parallel/layout_checks.py checks what depends on that number. ranges.py checks each value by itself,
 so here every value is in its range.
