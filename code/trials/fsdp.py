@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from process.own_program import KEPT
-from trials.memory import held_numbers, ignore_what_is_there
+from trials.memory import held_numbers, ignore_what_is_there, settled_numbers
 from trials.ranks import Ranks
 from trials.zero1 import row
 
@@ -172,7 +172,7 @@ class Memory:
     def __init__(self, ranks: Ranks, layers: list[ToyLayer]) -> None:
         self.ranks, self.layers = ranks, layers
         self.numbers = len(row(layers[0]))
-        self.base = held_numbers(0) - len(layers) * self.numbers
+        self.base = settled_numbers() - len(layers) * self.numbers
         self.found: dict[str, Any] = {}
 
     def wrapped(self, own: list[Any]) -> None:
@@ -181,7 +181,7 @@ class Memory:
         self.ranks.holds("freed", not self.found, **self.found)
 
     def begin(self) -> None:
-        self.base = held_numbers(0)
+        self.base = settled_numbers()
         for layer in self.layers:
             layer.computes = functools.partial(self._look, layer)
 

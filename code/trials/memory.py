@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 # A gloo thread may hold sent tensors slightly longer than the program.
-PATIENCE_S = 0.5
+PATIENCE_S, MOMENT_S = 0.5, 0.01
 
 
 class Waiting:
@@ -37,7 +37,16 @@ def held_numbers(most: float) -> int:
     """Return the count; if it exceeds `most`, retry for a moment."""
     until_s = time.monotonic() + PATIENCE_S
     while (numbers := _held_numbers()) > most and time.monotonic() < until_s:
-        time.sleep(0.01)
+        time.sleep(MOMENT_S)
+    return numbers
+
+
+def settled_numbers() -> int:
+    """Return the count once it no longer falls."""
+    before = _held_numbers() + 1
+    while (numbers := _held_numbers()) < before:
+        before = numbers
+        time.sleep(MOMENT_S)
     return numbers
 
 
