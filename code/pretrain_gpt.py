@@ -253,7 +253,7 @@ def main(argv: list[str] | None = None) -> int:
         report.evaluation(title, evaluate(training, name), progress.iteration)
     report.close()
     for lock in locks:
-        lock.file.close()
+        lock.release()
     if (unsaved := training.checkpoints.unsaved) and rank == 0:
         raise CheckpointError(f"the last checkpoint could not be written: {by_rank(unsaved)}")
     return 0

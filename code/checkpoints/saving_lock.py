@@ -19,7 +19,7 @@ NAME = "saving.lock"
 
 
 class SavingLock:
-    """Lock that is held until its file is closed, at the latest by the end of the process."""
+    """Lock that is held from construction until `release` or the end of the process."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
@@ -44,25 +44,35 @@ class SavingLock:
         return held
 
     def _locked(self) -> IO[str]:
-        file = self.path.open("a+")  # created if missing, never emptied: another job may use it
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise self._refusal(file.read(1000)) from None
-        except OSError:  # some Lustre mounts have no locks
-            print(
-                f"WARNING: the file system of {self.path.parent} has no locks, so two jobs "
-                "with this --save would overwrite each other's checkpoints",
-                flush=True,
-            )
-        return file
+        while True:
+            file = self.path.open("a+")  # created if missing, never emptied: another job may use it
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise self._refusal(file.read(1000)) from None
+            except OSError:  # some Lustre mounts have no locks
+                print(
+                    f"WARNING: the file system of {self.path.parent} has no locks, so two jobs "
+                    "with this --save would overwrite each other's checkpoints",
+                    flush=True,
+                )
+                return file
+            # The previous job may have deleted the file after this process opened it and before it
+            # locked it. Then the lock is on a file that no other process can find.
+            if self.path.exists() and os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+                return file
+            file.close()
 
     def _refusal(self, owner: str) -> CheckpointError:
         return CheckpointError(
             f"{owner or 'a process'} is already saving to {self.path.parent}; wait for it, end "
             "it, or give another --save"
         )
+
+    def release(self) -> None:
+        self.path.unlink(missing_ok=True)  # while it is locked: see _locked
+        self.file.close()
 
 
 def _this_job() -> str:

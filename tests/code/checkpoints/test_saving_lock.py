@@ -52,16 +52,33 @@ def test_a_second_job_is_refused_on_every_rank_until_the_first_is_dead(worlds, t
     assert sorted(path.name for path in folder.iterdir()) == [
         "iter_0000001",
         "latest_checkpointed_iteration.txt",
-        NAME,
     ]
 
 
-def test_a_closed_lock_is_free(tmp_path):
+def test_a_released_lock_is_free_and_leaves_nothing(tmp_path):
     for _ in range(2):
         lock = SavingLock(tmp_path / "made" / "for it")
         with pytest.raises(CheckpointError, match=f"process {os.getpid()}, is already saving to"):
             SavingLock(lock.path.parent)
-        lock.file.close()
+        lock.release()
+        assert list(lock.path.parent.iterdir()) == []
+
+
+def test_a_lock_on_a_file_that_is_gone_does_not_count(tmp_path, monkeypatch):
+    """The job before deletes its file after the next one has opened it and before it locks it."""
+    real, first = fcntl.flock, [True]
+
+    def late(file, how):
+        if first.pop():
+            (tmp_path / NAME).unlink()
+            first.append(False)
+        else:
+            first.append(False)
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    lock = SavingLock(tmp_path)
+    assert os.path.samestat(os.fstat(lock.file.fileno()), (tmp_path / NAME).stat())
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path):
@@ -75,5 +92,5 @@ def test_without_locks_of_the_file_system_the_job_trains_and_is_told(tmp_path, m
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    SavingLock(tmp_path).file.close()
+    SavingLock(tmp_path).release()
     assert "has no locks" in capsys.readouterr().out
