@@ -30,41 +30,56 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
+from trials import accumulate, ddp, fsdp, pipeline, prefetch, ring, scaler, topology, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
+from trials.layers import (
+    attention,
+    blocks,
+    clipping,
+    context,
+    experts,
+    linear,
+    noise,
+    packing,
+    recomputed,
+    ring_attention,
+    vocabulary,
+)
+from trials.program import cure, missing_rank, resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn, refuse_torchs_own
 from trials.watchdog import LONGEST_S, Notes, Watchdog
 
-# Test of each exercise, by file and function. Its first parameter is what the learner writes.
-EXERCISES = {
-    "ring": "ring.test",
-    "ddp": "ddp.test",
-    "buckets": "ddp.test_buckets",
-    "vocabulary": "layers.vocabulary.test",
-    "zero1": "zero1.test",
-    "fsdp": "fsdp.test",
-    "clip": "layers.clipping.test",
-    "column": "layers.linear.test_column",
-    "row": "layers.linear.test_row",
-    "attention": "layers.attention.test",
-    "pipeline": "pipeline.test",
-    "context": "layers.context.test",
-    "ring-attention": "layers.ring_attention.test",
-    "experts": "layers.experts.test",
-    "blocks": "layers.blocks.test",
-    "parallelize": "mesh.parallelize.test",
-    "resume": "program.resume.test",
-    "watchdog": "program.missing_rank.test",
-    "noise": "layers.noise.test",
-    "packing": "layers.packing.test",
-    "checkpoint": "layers.recomputed.test",
-    "accumulate": "accumulate.test",
-    "scaler": "scaler.test",
-    "prefetch": "prefetch.test",
-    "reduce-scatter": "topology.test",
-    "cure": "program.cure.test",
+# Test of each exercise. Its first parameter has the name of what the learner writes.
+EXERCISES: dict[str, Callable[[Any, Ranks], None]] = {
+    "ring": ring.test,
+    "ddp": ddp.test,
+    "buckets": ddp.test_buckets,
+    "vocabulary": vocabulary.test,
+    "zero1": zero1.test,
+    "fsdp": fsdp.test,
+    "clip": clipping.test,
+    "column": linear.test_column,
+    "row": linear.test_row,
+    "attention": attention.test,
+    "pipeline": pipeline.test,
+    "context": context.test,
+    "ring-attention": ring_attention.test,
+    "experts": experts.test,
+    "blocks": blocks.test,
+    "parallelize": lambda parallelize, ranks: on_a_mesh().test(parallelize, ranks),
+    "resume": resume.test,
+    "watchdog": missing_rank.test,
+    "noise": noise.test,
+    "packing": packing.test,
+    "checkpoint": recomputed.test,
+    "accumulate": accumulate.test,
+    "scaler": scaler.test,
+    "prefetch": prefetch.test,
+    "reduce-scatter": topology.test,
+    "cure": cure.test,
 }
 # What torch has already, and what the learner writes; "" means nothing.
 TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {
@@ -90,10 +105,9 @@ class OwnGroup(RuntimeError):
     """Error: the learner's file creates a process group."""
 
 
-def test_of(exercise: str) -> Callable[[Any, Ranks], None]:
-    module, _, name = EXERCISES[exercise].rpartition(".")
-    found: Callable[[Any, Ranks], None] = getattr(importlib.import_module(f"trials.{module}"), name)
-    return found
+def on_a_mesh() -> Any:
+    """Import this test only for its exercise: DTensor and its first operators take seconds."""
+    return importlib.import_module("trials.mesh.parallelize")
 
 
 def refuse_group(*_: object, **__: object) -> NoReturn:
@@ -245,15 +259,16 @@ def main() -> int:
     parser = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS})
     parser.add_argument("file", type=Path, help="file with your function")
     asked = parser.parse_all(None)
-    # Before the watchdog counts: DTensor and its first operators take seconds.
-    test = None if asked.exercise == WHOLE_PROGRAM else test_of(asked.exercise)
+    if asked.exercise == "parallelize":
+        on_a_mesh()  # before the watchdog counts
     trial = Trial(asked.file.resolve())
     trial.watchdog.longest_s = LIMITS_S.get(asked.exercise, LONGEST_S)
     torch.set_num_threads(1)
     with limited_output(trial.printed_too_much, MOST_BYTES):
-        if test is None:
+        if asked.exercise == WHOLE_PROGRAM:
             trial.follow()
         else:
+            test = EXERCISES[asked.exercise]
             name = next(iter(inspect.signature(test).parameters))
             trial.attempt(test, trial.find(name, TORCHS_OWN[asked.exercise]))
     return 0
