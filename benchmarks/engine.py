@@ -35,6 +35,9 @@ from timed_steps.ours_and_plain import (
 )
 from worlds import Worlds
 
+from course_lib.plan.schedules.steps import orders
+from course_lib.plan.schedules.timing import timed
+
 SIZES = {
     "S": Shape(layers=2, hidden=128, heads=4, length=128, vocabulary=8192),
     "S4": Shape(layers=4, hidden=128, heads=4, length=128, vocabulary=8192),
@@ -179,10 +182,11 @@ def report(
 
 def most_of_interleaving(micro_batches: int) -> float:
     """Compute the steps of two even stages: one thick chunk each, or two thin ones."""
-    from parallel.schedules import timeline
-
-    thick = len(timeline("1f1b", 2, micro_batches)[0])
-    return 2 * thick / len(timeline("interleaved", 2, micro_batches, 2)[0])
+    thick, thin = (
+        timed(orders(name, 2, micro_batches, chunks))["end"].max()
+        for name, chunks in (("1f1b", 1), ("interleaved", 2))
+    )
+    return float(2 * thick / thin)
 
 
 if __name__ == "__main__":

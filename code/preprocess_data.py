@@ -3,9 +3,9 @@
     python code/preprocess_data.py --input text.jsonl --output-prefix data/mine \\
         --vocab-file vocab.json --merge-file merges.txt --append-eod
 
-The program writes data/mine_text_document.bin and .idx. The text may be packed with gzip or zstd.
-With --train-vocab-size N instead of the two files, it first trains a byte-level BPE of N tokens on
-the text and writes its files beside the output."""
+The program writes data/mine_text_document.bin and .idx. With --train-vocab-size N instead of the
+two files, it first trains a byte-level BPE of N tokens on the text and writes its files beside the
+output."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def encode(tokenizer: Tokenizer, texts: Iterator[str], end: bool) -> Iterator[np
 
 
 FLAGS = [
-    ("--input", TEXT, None, "a file of JSON lines, also .gz or .zst"),
+    ("--input", TEXT, None, "a file of JSON lines"),
     ("--output-prefix", TEXT, None, "writes PREFIX_KEY_document.bin and .idx"),
     ("--json-keys", TEXT, "text", "key of the text in each object"),
     ("--tokenizer-type", OneOf(("GPT2BPETokenizer",)), "GPT2BPETokenizer", "byte-level BPE"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 import numpy as np
 import torch
@@ -15,9 +14,8 @@ from parallel.context_parallel import my_positions
 from parallel.layout import Grid, Layout
 from process.errors import DataError
 
-LONGEST_PATTERN = 256_000
 DEFAULT_DATA = "data/sample_text_document"
-# Tokens of each text that are checked when it is opened: reading 64 million takes a moment. Later
+# Tokens that are checked when the text is opened: reading 64 million takes a moment. Later
 # ones are checked when their sample is read.
 CHECKED = 2**26
 
@@ -25,9 +23,8 @@ CHECKED = 2**26
 def prepare(args: argparse.Namespace, grid: Grid) -> None:
     """Set the vocabulary size, padded so that tensor ranks share it evenly."""
     if not args.mock_data:
-        args.data_path = args.data_path or [DEFAULT_DATA]
-        for prefix in weighted(args.data_path)[1]:
-            check_present(prefix)
+        args.data_path = args.data_path or DEFAULT_DATA
+        check_present(args.data_path)
     args.vocab_size = vocabulary_size(args)
     tensor = grid.sizes["tp"]
     args.padded_vocab_size = padded(args.vocab_size, args.make_vocab_size_divisible_by, tensor)
@@ -59,34 +56,6 @@ class Samples:
         return self.tokens[at : at + self.length + 1]
 
 
-class Blend:
-    """Several texts that alternate in a repeating pattern, by their shares of the samples."""
-
-    def __init__(self, texts: list[Samples], weights: list[float]) -> None:
-        self.texts = texts
-        shares = np.array(weights) / sum(weights)
-        # Long enough that the rarest text occurs twice.
-        length = max(1000, math.ceil(2 / shares[shares > 0].min()))
-        if length > LONGEST_PATTERN:
-            raise DataError(
-                "a text of --data-path would provide less than one sample in "
-                f"{LONGEST_PATTERN // 2}; give it a larger weight, or leave it out"
-            )
-        self.taken = np.zeros(len(texts), np.int64)  # samples of each text in one pattern
-        self.choices: list[tuple[int, int]] = []  # (text, earlier samples of it in the pattern)
-        for number in range(1, length + 1):
-            # Take the text furthest behind its share. This is not random: any rank can compute the
-            # text of any sample.
-            text = int(np.argmax(shares * number - self.taken))
-            self.choices.append((text, int(self.taken[text])))
-            self.taken[text] += 1
-
-    def sample(self, number: int) -> np.ndarray:
-        repeats, at = divmod(number, len(self.choices))
-        text, before = self.choices[at]
-        return self.texts[text].sample(repeats * int(self.taken[text]) + before)
-
-
 class RandomSamples:
     """Random tokens that depend only on the sample's number (--mock-data)."""
 
@@ -106,7 +75,7 @@ class Loader:
 
     def __init__(
         self,
-        samples: Samples | Blend | RandomSamples,
+        samples: Samples | RandomSamples,
         args: argparse.Namespace,
         layout: Layout,
         device: torch.device,
@@ -145,8 +114,7 @@ def check_tokens(tokens: np.ndarray, vocabulary: int, where: str) -> None:
         wrong = largest if largest >= vocabulary else smallest
         raise DataError(
             f"the data has token {wrong} (in {where}), and the vocabulary has 0 to "
-            f"{vocabulary - 1}; give the --vocab-file, --tokenizer-model or --vocab-size with "
-            "which the data was made"
+            f"{vocabulary - 1}; give the --vocab-file or --vocab-size with which the data was made"
         )
 
 
@@ -159,35 +127,10 @@ def make_loaders(args: argparse.Namespace, layout: Layout, device: torch.device)
     if args.mock_data:
         sets = [RandomSamples(args.vocab_size, args.seq_length, args.seed + n) for n in range(3)]
         return {n: Loader(s, args, layout, device) for n, s in zip(names, sets, strict=False)}
-    weights, prefixes = weighted(args.data_path)
-    texts = [IndexedText.open(prefix) for prefix in prefixes]
-    for text, prefix in zip(texts, prefixes, strict=True):
-        check_tokens(text.tokens[:CHECKED], args.vocab_size, f"{prefix}.bin")
+    text = IndexedText.open(args.data_path)
+    check_tokens(text.tokens[:CHECKED], args.vocab_size, f"{args.data_path}.bin")
     found = {}
     for name, (first, last) in zip(names, split_shares(args.split), strict=False):
-        parts = [
-            Samples(text.stretch(first, last), args.seq_length, args.seed, name) for text in texts
-        ]
-        blend = Blend(parts, weights or [part.count for part in parts])
-        found[name] = Loader(blend if len(parts) > 1 else parts[0], args, layout, device)
+        share = Samples(text.stretch(first, last), args.seq_length, args.seed, name)
+        found[name] = Loader(share, args, layout, device)
     return found
-
-
-def weighted(words: list[str]) -> tuple[list[float], list[str]]:
-    """Parse --data-path: files weighted by their length, or alternating weights and files."""
-    if len(words) == 1 or not all(_is_number(word) for word in words[::2]):
-        return [], words
-    weights, prefixes = [float(word) for word in words[::2]], words[1::2]
-    if len(weights) != len(prefixes) or min(weights) < 0 or sum(weights) <= 0:
-        raise DataError(
-            f"--data-path {' '.join(words)}: give only files, or a weight before each file (0.3 "
-            "data/first 0.7 data/second); weights must not be negative or all 0"
-        )
-    return weights, prefixes
-
-
-def _is_number(word: str) -> bool:
-    try:
-        return math.isfinite(float(word))
-    except ValueError:
-        return False

@@ -14,17 +14,14 @@ def vocabulary_size(args: argparse.Namespace) -> int:
     """Return --vocab-size, or read the named files, or else the files beside the data."""
     if args.vocab_size:
         return int(args.vocab_size)
-    if args.tokenizer_model:
-        return _size_of_tokenizer(Path(args.tokenizer_model))
-    beside = Path(args.data_path[-1]).parent / "vocab.json" if args.data_path else None
+    beside = Path(args.data_path).parent / "vocab.json" if args.data_path else None
     file = Path(args.vocab_file) if args.vocab_file else beside
     if file is not None and (args.vocab_file or file.is_file()):
         return max(read_vocabulary(file).values()) + 1
     if args.mock_data:
         return 8192
     raise DataError(
-        "the vocabulary size is unknown; give --vocab-file (vocab.json), --tokenizer-model "
-        "(tokenizer.json) or --vocab-size"
+        "the vocabulary size is unknown; give --vocab-file (vocab.json) or --vocab-size"
     )
 
 
@@ -41,21 +38,6 @@ def read_vocabulary(path: Path) -> dict[str, int]:
 
 def _is_token(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
-
-
-def _size_of_tokenizer(path: Path) -> int:
-    found = _json(path)
-    try:
-        vocabulary = found["model"]["vocab"]
-        # Numbers, or list positions; and tokens that were added later, such as end of text.
-        numbers = vocabulary.values() if isinstance(vocabulary, dict) else range(len(vocabulary))
-        added = [token["id"] for token in found.get("added_tokens") or []]
-        return int(max([*numbers, *added])) + 1
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise DataError(
-            f"{path} is not a tokenizer.json: it has no entry model.vocab. Give a vocab.json to "
-            "--vocab-file"
-        ) from error
 
 
 def _json(path: Path) -> Any:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from dataset.samples import weighted
 from flags.ranges import pattern_of
 from parallel.layout_checks import near
-from process.errors import DataError
 from training.learning_rate import warmup_steps
 from training.rotary import turned_width
 
@@ -36,8 +34,6 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
      "--recompute-num-layers needs --recompute-granularity full"),
     (lambda a: a.tokenizer_type == "NullTokenizer" and a.vocab_size is None,
      "--tokenizer-type NullTokenizer has no files; give --vocab-size"),
-    (lambda a: a.tokenizer_type == "HuggingFaceTokenizer" and not a.tokenizer_model,
-     "--tokenizer-type HuggingFaceTokenizer needs --tokenizer-model, its tokenizer.json"),
     (lambda a: a.torch_compile and (a.hidden_dropout or a.attention_dropout),
      "choose one of --torch-compile and dropout: dropout sets a seed for every mask, which one "
      "graph cannot contain"),
@@ -119,17 +115,7 @@ CONTRADICTIONS: list[tuple[Asked, str]] = [
 def problems_of(args: argparse.Namespace) -> list[str]:
     """Return one sentence for each problem."""
     found = [text.format(**vars(args)) for wrong, text in CONTRADICTIONS if wrong(args)]
-    found += _unfit_weights(args.data_path or [])
     return [*found, *_unfit_recording(args), *_unfit_attention(args), *_unfit_schedule(args)]
-
-
-def _unfit_weights(words: list[str]) -> list[str]:
-    try:
-        if words:
-            weighted(words)
-    except DataError as error:
-        return [str(error)]
-    return []
 
 
 def _unfit_recording(args: argparse.Namespace) -> list[str]:
@@ -255,7 +241,7 @@ NEEDS: list[tuple[tuple[str, ...], Asked, str]] = [
     ),
     (("--accumulate-allreduce-grads-in-fp32",), lambda a: not a.use_torch_fsdp2,
      "a run without FSDP2, which always sums in float32"),
-    (("--vocab-file", "--tokenizer-model"), lambda a: a.vocab_size is None,
+    (("--vocab-file",), lambda a: a.vocab_size is None,
      "a run without --vocab-size, which overrides it"),
 ]  # fmt: skip
 

@@ -33,7 +33,7 @@ SCORES, BALANCES = OneOf(("softmax", "sigmoid")), OneOf(("aux_loss", "none"))
 FORMATS = OneOf(("e4m3", "hybrid"))
 RECIPES = OneOf(("tensorwise", "rowwise", "blockwise", "mxfp8"))
 SHARE = Real(least=0, below=1)
-TOKENIZERS = OneOf(("GPT2BPETokenizer", "HuggingFaceTokenizer", "NullTokenizer"))
+TOKENIZERS = OneOf(("GPT2BPETokenizer", "NullTokenizer"))
 MODEL = [
     ("--num-layers", Whole(1, 100_000), 2, "transformer layers"),
     ("--hidden-size", SIZE, 128, "width of the residual stream"),
@@ -131,13 +131,12 @@ MEMORY = [
     ("--recompute-activations", ON, False, "short for --recompute-granularity selective"),
 ]
 DATA = [
-    ("--data-path", Several(TEXT), None, "indexed files, or pairs of weight and file"),
+    ("--data-path", TEXT, None, "indexed text, without the ending of its files"),
     ("--mock-data", ON, False, "train on random tokens"),
     ("--split", Shares(), "969,30,1", "train, validation and test shares of the documents"),
     ("--tokenizer-type", TOKENIZERS, "GPT2BPETokenizer", "NullTokenizer needs --vocab-size"),
     ("--vocab-file", TEXT, None, "vocab.json of the tokenizer"),
     ("--merge-file", TEXT, None, "merges.txt of the tokenizer"),
-    ("--tokenizer-model", TEXT, None, "tokenizer.json of a tokenizer"),
     ("--vocab-size", Whole(1, 2**31 - 1), None, "vocabulary size, without a file"),
 ]
 CHECKPOINTS = [

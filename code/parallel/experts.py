@@ -87,8 +87,8 @@ class _GroupedProduct(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (x,) = ctx.saved_tensors
-        each = zip(ctx.weight.main_grad, grad.split(ctx.counts), x.split(ctx.counts), strict=True)
-        for total, dy, rows in each:
+        by_expert = ctx.weight.main_grad, grad.split(ctx.counts), x.split(ctx.counts)
+        for total, dy, rows in zip(*by_expert, strict=True):
             if rows.shape[0]:
                 ctx.work.add_to(total, dy, rows)
         return grouped(grad, ctx.weight, ctx.counts), None, None, None
@@ -99,8 +99,8 @@ def grouped(x: Tensor, matrices: Tensor, counts: list[int]) -> Tensor:
     # PyTorch's grouped kernel needs rows of a multiple of 16 bytes, and has no float64.
     even = all(width * x.element_size() % 16 == 0 for width in matrices.shape[1:])
     if x.dtype == torch.float64 or not even:
-        each = zip(x.split(counts), matrices, strict=True)
-        return torch.cat([rows @ matrix for rows, matrix in each])
+        by_expert = zip(x.split(counts), matrices, strict=True)
+        return torch.cat([rows @ matrix for rows, matrix in by_expert])
     ends = torch.tensor(counts, device=x.device).cumsum(0, dtype=torch.int32)
     return nn.functional.grouped_mm(x, matrices, offs=ends)
 
@@ -144,7 +144,7 @@ class Experts(nn.Module):
         sent, received = sending.sum(1).tolist(), arriving.sum(1).tolist()
         arrived = self._send(_Reorder.apply(copies, order), sent, received, "to")
 
-        # Step 3.
+        # Step 3. Rows arrive sorted by the rank that sent them, then by expert.
         expert = torch.arange(self.local, device=x.device).repeat(group.size)
         by_expert = expert.repeat_interleave(arriving.flatten()).argsort(stable=True)
         counts = arriving.sum(0).tolist()
@@ -155,8 +155,8 @@ class Experts(nn.Module):
         y = _Reorder.apply(y, by_expert.argsort())
         y = _Reorder.apply(self._send(y, received, sent, "back"), order.argsort())
         returned = y.view(x.shape[0], -1, x.shape[1])  # [rows, topk · slices, hidden]
-        each = weights.repeat_interleave(slices, 1).unsqueeze(1)  # [rows, 1, topk · slices]
-        return (each @ returned.to(each.dtype)).squeeze(1).to(x.dtype)
+        of_copies = weights.repeat_interleave(slices, 1).unsqueeze(1)  # [rows, 1, topk · slices]
+        return (of_copies @ returned.to(of_copies.dtype)).squeeze(1).to(x.dtype)
 
     def mlp(self, x: Tensor, counts: list[int]) -> Tensor:
         """Compute what `Layer.inner` and `down` do, with the matrices of each row's expert."""

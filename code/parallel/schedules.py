@@ -1,12 +1,10 @@
-"""Pipeline schedules: the order of a stage's work, as data that can be printed and drawn.
+"""Pipeline schedules: the order of a stage's work, as data that can be printed and tested.
 
-A schedule is a generator of instructions for one rank, without processes or tensors. `python
-code/parallel/schedules.py --stages 4 --micro-batches 8 --schedule 1f1b` draws it."""
+A schedule is a generator of instructions for one rank, without processes or tensors. The planner
+has the same steps, computes when each begins, and draws them; a test compares the two."""
 
 from __future__ import annotations
 
-import argparse
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -123,73 +121,3 @@ SCHEDULES = {
 
 def steps_of(name: str, stages: int, rank: int, micro_batches: int, chunks: int) -> list[Step]:
     return list(SCHEDULES[name](stages, rank, micro_batches, chunks))
-
-
-def timeline(
-    name: str, stages: int, micro_batches: int, chunks: int = 1
-) -> list[list[Step | None]]:
-    """Return each rank's step at each tick (None: idle), if messages took no time.
-
-    A forward step and each half of backward take one tick per chunk; `Backward` takes two."""
-    waiting = [deque(steps_of(name, stages, r, micro_batches, chunks)) for r in range(stages)]
-    # First tick at which others may use the result: (kind, micro-batch, piece of the whole model).
-    done_at: dict[tuple[str, int, int], int] = {}
-    rows: list[list[Step | None]] = [[] for _ in range(stages)]
-    tick = 0
-    while any(waiting):
-        for rank, queue in enumerate(waiting):
-            if len(rows[rank]) > tick or not queue:  # in the second half of a step, or finished
-                continue
-            step = queue[0]
-            # A missing result counts as available at a later tick.
-            if any(
-                done_at.get(need, tick + 1) > tick for need in needs(step, rank, stages, chunks)
-            ):
-                rows[rank].append(None)
-                continue
-            length = 2 if isinstance(step, Backward) else 1
-            rows[rank] += [queue.popleft()] * length
-            done_at[(_kind(step), step.micro_batch, step.chunk * stages + rank)] = tick + length
-        tick += 1
-    longest = max(map(len, rows))
-    return [row + [None] * (longest - len(row)) for row in rows]
-
-
-def _kind(step: Step) -> str:
-    return {"B": "backward", "I": "backward", "F": "forward", "W": "weight"}[step.letter]
-
-
-def needs(step: Step, rank: int, stages: int, chunks: int) -> list[tuple[str, int, int]]:
-    """Return the required steps: (kind, micro-batch, number of the piece in the whole model)."""
-    piece = step.chunk * stages + rank
-    if isinstance(step, Forward):
-        return [("forward", step.micro_batch, piece - 1)] if piece else []
-    if isinstance(step, BackwardWeight):
-        return [("backward", step.micro_batch, piece)]
-    # The last piece has the loss: its backward waits for its own forward, all others for the
-    # gradient from the next piece.
-    if piece == stages * chunks - 1:
-        return [("forward", step.micro_batch, piece)]
-    return [("backward", step.micro_batch, piece + 1)]
-
-
-def draw(name: str, stages: int, micro_batches: int, chunks: int = 1) -> str:
-    """Draw one line per rank: each step as kind and micro-batch, and dots for the bubble."""
-    lines = [f"{name}: {stages} stages, {micro_batches} micro-batches, {chunks} chunk(s) per stage"]
-    rows = timeline(name, stages, micro_batches, chunks)
-    for rank, row in enumerate(rows):
-        cells = ["  ." if s is None else f"{s.letter}{s.micro_batch:<2d}" for s in row]
-        lines.append(f"rank {rank}  " + " ".join(cells))
-    idle = sum(step is None for row in rows for step in row)
-    lines.append(f"bubble: {100 * idle / sum(map(len, rows)):.1f} % of the time")
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--schedule", choices=SCHEDULES, default="1f1b")
-    parser.add_argument("--stages", type=int, default=4)
-    parser.add_argument("--micro-batches", type=int, default=8)
-    parser.add_argument("--chunks", type=int, default=1)
-    args = parser.parse_args()
-    print(draw(args.schedule, args.stages, args.micro_batches, args.chunks))

@@ -28,7 +28,7 @@ from torch.autograd import Function
 from parallel.layout import Group
 from parallel.products import Weight, WeightWork
 from process.pace import communicating
-from training.eight_bits import EightBits, product_in
+from training.eight_bits import EightBits, linear
 
 
 def all_reduce(x: Tensor, group: Group) -> Tensor:
@@ -114,7 +114,7 @@ class Slicing:
     group: Group
     by_rows: bool  # sequence parallelism: between matmuls, the group also splits the rows
     work: WeightWork
-    eight: EightBits | None = None  # numbers of the linear layers, if they have eight bits
+    fp8: EightBits | None = None  # formats of the linear layers, if they have eight bits
 
 
 def enter(x: Tensor, slicing: Slicing) -> Tensor:
@@ -137,7 +137,7 @@ class ColumnParallel(nn.Module):
     def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
         self.slicing, group = slicing, slicing.group
-        self.eight = replace(slicing.eight, outputs=group) if slicing.eight else None
+        self.fp8 = replace(slicing.fp8, outputs=group) if slicing.fp8 else None
         mine = outputs // group.size
         self.weight = sliced(nn.Parameter(torch.empty(mine, inputs)), 0, group)
         self.bias = sliced(nn.Parameter(torch.empty(mine)), 0, group) if bias else None
@@ -147,7 +147,7 @@ class ColumnParallel(nn.Module):
 
     def of_entered(self, x: Tensor) -> Tensor:
         """Multiply rows after `enter`, which two matrices can share."""
-        return product_in(self.eight, x, self.weight, self.bias, self.slicing.work)
+        return linear(self.fp8, x, self.weight, self.bias, self.slicing.work)
 
 
 class RowParallel(nn.Module):
@@ -157,15 +157,15 @@ class RowParallel(nn.Module):
     def __init__(self, inputs: int, outputs: int, slicing: Slicing, bias: bool = True) -> None:
         super().__init__()
         self.slicing, group = slicing, slicing.group
-        self.eight = replace(slicing.eight, inputs=group) if slicing.eight else None
+        self.fp8 = replace(slicing.fp8, inputs=group) if slicing.fp8 else None
         self.weight = sliced(nn.Parameter(torch.empty(outputs, inputs // group.size)), 1, group)
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         work = self.slicing.work
         if self.slicing.group.size == 1:
-            return product_in(self.eight, x, self.weight, self.bias, work)
-        y = leave(product_in(self.eight, x, self.weight, None, work), self.slicing)
+            return linear(self.fp8, x, self.weight, self.bias, work)
+        y = leave(linear(self.fp8, x, self.weight, None, work), self.slicing)
         return y if self.bias is None else y.add_(self.bias)
 
 

@@ -91,9 +91,9 @@ def gather_in_eight_bits(stage: nn.Module) -> int:
     """Prepare every matrix of a linear layer, before fully_shard; return their elements."""
     elements = 0
     for layer in stage.modules():
-        eight = getattr(layer, "eight", None)
-        if isinstance(eight, EightBits) and isinstance(layer.weight, nn.Parameter):
-            groups = {"others": (eight.inputs, eight.outputs)}
+        fp8 = getattr(layer, "fp8", None)
+        if isinstance(fp8, EightBits) and isinstance(layer.weight, nn.Parameter):
+            groups = {"others": (fp8.inputs, fp8.outputs)}
             kind = type("EightBitShard", (EightBitShard,), groups)
             elements += layer.weight.numel()
             layer.weight = nn.Parameter(kind(layer.weight.detach()))

@@ -61,10 +61,11 @@ ALONE = Group([0], 0)
 
 @dataclass(frozen=True)
 class EightBits:
-    """Numbers of a layer, and the ranks that have the other parts of each dimension."""
+    """Formats of a linear layer's matrices, and the ranks that have the other parts of each
+    dimension."""
 
     recipe: str
-    gradients: torch.dtype = E4M3
+    gradients: torch.dtype = E4M3  # inputs and weights are always E4M3
     rows: Group = ALONE
     inputs: Group = ALONE
     outputs: Group = ALONE
@@ -169,39 +170,40 @@ class _EightBitProduct(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork, eight: EightBits
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork, fp8: EightBits
     ) -> Tensor:
-        of_x, of_weight = block_of(eight.recipe), block_of(eight.recipe, weight=True)
+        of_x, of_weight = block_of(fp8.recipe), block_of(fp8.recipe, weight=True)
         y = multiply(
-            quantise(x, E4M3, of_x, (eight.rows, eight.inputs)),
-            quantise(weight, E4M3, of_weight, (eight.outputs, eight.inputs)),
+            quantise(x, E4M3, of_x, (fp8.rows, fp8.inputs)),
+            quantise(weight, E4M3, of_weight, (fp8.outputs, fp8.inputs)),
             x.dtype,
         )
         # For dW, which sums over rows: one byte per activation stays until backward, not two.
-        kept = quantise(x.t(), E4M3, of_x, (eight.inputs, eight.rows))
+        kept = quantise(x.t(), E4M3, of_x, (fp8.inputs, fp8.rows))
         ctx.save_for_backward(kept.values, kept.scales)
-        ctx.weight, ctx.bias, ctx.work, ctx.eight = weight, bias, work, eight
+        ctx.weight, ctx.bias, ctx.work, ctx.fp8 = weight, bias, work, fp8
         return y if bias is None else y.add_(bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        eight, weight = ctx.eight, ctx.weight
-        of_grad, of_weight = block_of(eight.recipe), block_of(eight.recipe, weight=True)
+        fp8, weight = ctx.fp8, ctx.weight
+        of_grad, of_weight = block_of(fp8.recipe), block_of(fp8.recipe, weight=True)
         dx = multiply(
-            quantise(grad, eight.gradients, of_grad, (eight.rows, eight.outputs)),
-            quantise(weight.t(), E4M3, of_weight, (eight.inputs, eight.outputs)),
+            quantise(grad, fp8.gradients, of_grad, (fp8.rows, fp8.outputs)),
+            quantise(weight.t(), E4M3, of_weight, (fp8.inputs, fp8.outputs)),
             grad.dtype,
         )
-        dy = quantise(grad.t(), eight.gradients, of_grad, (eight.outputs, eight.rows))
-        both = partial(multiply, dy, Quantised(*ctx.saved_tensors), grad.dtype)
-        return dx, ctx.work.add_result(weight, both), ctx.work.add_bias(ctx.bias, grad), None, None
+        dy = quantise(grad.t(), fp8.gradients, of_grad, (fp8.outputs, fp8.rows))
+        # A function, since a zero-bubble schedule computes dW later.
+        dw = partial(multiply, dy, Quantised(*ctx.saved_tensors), grad.dtype)
+        return dx, ctx.work.add_result(weight, dw), ctx.work.add_bias(ctx.bias, grad), None, None
 
 
-def product_in(
-    eight: EightBits | None, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork
+def linear(
+    fp8: EightBits | None, x: Tensor, weight: Tensor, bias: Tensor | None, work: WeightWork
 ) -> Tensor:
     """Return X Wᵀ + b of a linear layer, in eight bits or as products.py does."""
-    if eight is None:
+    if fp8 is None:
         return product(x, weight, bias, work)
-    out: Tensor = _EightBitProduct.apply(x, weight, bias, work, eight)
+    out: Tensor = _EightBitProduct.apply(x, weight, bias, work, fp8)
     return out

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 
-STYLES = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
+STYLES = ("constant", "linear", "cosine", "WSD")
 WSD_STYLES = ("exponential", "linear", "cosine", "minus_sqrt")
 # Exponent of the batch size ratio by which the rate is multiplied.
 BATCH_SCALING = {"none": 0.0, "sqrt": 0.5, "linear": 1.0}
@@ -39,12 +39,6 @@ def learning_rate(done: int, args: argparse.Namespace) -> float:
         return highest
     if done > args.lr_decay_iters:
         return float(args.min_lr)
-    if args.lr_decay_style == "inverse-square-root":
-        # As if the rate had followed this curve from the start, so the curve has no last step.
-        # Megatron counts samples: without a warm-up the curve starts at the first sample, not step.
-        samples = args.global_batch_size
-        fallen = highest * math.sqrt(max(warmup * samples, 1) / max(done * samples, 1))
-        return max(float(args.min_lr), fallen)
     return float(args.min_lr + _share_left(done, warmup, args) * (highest - args.min_lr))
 
 

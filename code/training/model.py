@@ -148,8 +148,8 @@ class Stage(nn.Module):
         self.args, self.layout, self.piece, self.work = args, layout, piece, work
         self.samples = args.micro_batch_size
         hidden = args.hidden_size
-        eight = eight_bits_of(args, layout.context)
-        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work, eight)
+        fp8 = eight_bits_of(args, layout.context)
+        self.slicing = Slicing(layout.tensor, args.sequence_parallel, work, fp8)
         tied = not args.untie_embeddings_and_output_weights
         vocabulary = args.padded_vocab_size
         if piece.first or (piece.last and tied):

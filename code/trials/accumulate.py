@@ -16,7 +16,6 @@ from torch.nn.parallel import DistributedDataParallel
 from trials.memory import Waiting
 from trials.ranks import Ranks
 
-NAME = "accumulate"
 KINDS, WIDTH, SAMPLES, LENGTH, NOTHING = 11, 6, 2, 8, -100
 Pairs = list[tuple[Tensor, Tensor]]
 

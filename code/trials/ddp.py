@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from trials.memory import held_numbers, ignore_what_is_there
 from trials.ranks import Ranks
 
-NAME = "DDP"
 INPUTS, WIDTH, SAMPLES, STEPS = 6, 9, 3, 2
 RATE = 0.1
 # Factors on the number of gradients; they leave room to sum a loss or a norm too.

@@ -20,7 +20,6 @@ from trials.memory import held_numbers, ignore_what_is_there, settled_numbers
 from trials.ranks import Ranks
 from trials.zero1 import row
 
-NAME = "FSDP"
 SAMPLES, STEPS, RATE = 1, 2, 0.1
 WIDTHS: dict[str, list[tuple[int, ...]]] = {  # widths of each layer's parts
     "three layers of 2112 numbers": [(32, 32, 32)] * 3,

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from trials.memory import Waiting
 from trials.ranks import Ranks
 
-NAME = "train_step"
 ROWS, WIDTH = 6, 8
 MICRO_BATCHES = (1, 3, 6)
 # For each micro-batch, in bytes: a message may announce its shape, and the loss may be exchanged.

@@ -12,7 +12,6 @@ from typing import Any
 
 from trials.ranks import Ranks
 
-NAME = "ahead"
 BATCHES, DEPTHS, TAKEN, FAILS_AT = 8, (1, 3), 2, 5
 # A thread may hold a batch for which there is no room yet.
 IN_HAND = 1

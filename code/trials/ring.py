@@ -8,7 +8,6 @@ import torch
 
 from trials.ranks import Ranks
 
-NAME = "ring_all_reduce"
 CASES = {
     "a vector of 24 numbers": (24,),
     "a vector of 29 numbers, which no number of ranks divides": (29,),

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from trials.ranks import Ranks
 
-NAME = "Scaler"
 START, WINDOW, HYSTERESIS, STEPS, NAN_AT = 2.0**17, 3, 2, 20, 10
 NUMBERS, SMALL = 6, 2.0**-5
 MISTAKES = (

@@ -13,7 +13,6 @@ import torch.distributed as dist
 
 from trials.ranks import Ranks
 
-NAME = "reduce_scatter"
 ROWS, WIDTH = 3, 8
 TOPOLOGIES = {
     1: {"one node": [0]},

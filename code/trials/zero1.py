@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from trials.ranks import Ranks
 
-NAME = "Zero1"
 SAMPLES, STEPS, RATE, MOMENTUM = 3, 3, 0.1, 0.9
 CASES = {  # inputs and outputs of the layers, and the numbers of one more parameter
     "a model of 84 numbers": ((5, 4, 12), 0),

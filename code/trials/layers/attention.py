@@ -25,7 +25,6 @@ from trials.layers.linear import (
 )
 from trials.ranks import Ranks
 
-NAME = "ParallelAttention"
 TOKENS, WIDTH, HEADS, HEAD = 12, 24, 12, 2
 SMALL = 0.4
 NORMS, SLICED = ("scale", "shift"), ("qkv", "out")

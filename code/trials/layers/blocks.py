@@ -16,7 +16,6 @@ from torch import Tensor
 
 from trials.ranks import Ranks
 
-NAME = "BlockMatmul"
 BLOCK, ROWS, OUTPUTS, K = 32, 64, 96, 384
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 LARGEST = 448.0

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from trials.ranks import Ranks
 
-NAME = "clip"
 SHARDED, REPLICATED = [(35,), (3,)], [(5,), (2, 3)]
 # The limit over the norm, and a number that takes the place of one of the last rank's gradients.
 CASES: dict[str, tuple[float, float | None]] = {

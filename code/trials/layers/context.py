@@ -15,7 +15,6 @@ from torch import Tensor
 from trials.layers.linear import AGAIN, changed, gradient, gradients, sum_of
 from trials.ranks import Ranks
 
-NAME = "ContextAttention"
 WEIGHTS = ("wq", "wk", "wv")
 LENGTH, WIDTH = 24, 6
 # Limit in gathers of x's size: keys and values are two; positions are far less than one.

@@ -16,7 +16,6 @@ from torch import Tensor
 from trials.layers.linear import AGAIN, changed, gradient, gradients, sum_of
 from trials.ranks import Ranks
 
-NAME = "Mixture"
 EXPERTS, CHOSEN, WIDTH, INNER = 12, 2, 6, 5
 # Rows of the ranks: the same number on each in the first step, then different ones.
 ROWS = {"": (7, 7, 7, 7), AGAIN: (5, 9, 1, 6)}

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from trials.ranks import Ranks
 
-NAME = "noise_scale"
 STEPS, PARAMETERS, SAMPLES = 400, 30, 8
 # A correct estimate is further away once in ten million times.
 MOST_ERRORS = 5.3

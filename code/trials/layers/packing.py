@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from trials.layers.linear import gradients
 from trials.ranks import Ranks
 
-NAME, NAMES = "Packed", ("table", "places", "queries", "keys", "values", "head")
+NAMES = ("table", "places", "queries", "keys", "values", "head")
 PLACES, KINDS, WIDTH, NOTHING = 12, 11, 6, -100
 SHAPES = ((KINDS, WIDTH), (PLACES, WIDTH), *[(WIDTH, WIDTH)] * 3, (WIDTH, KINDS))
 # Lengths of a rank's documents: one or two fill a row, and one has no target. Rank r has 6 + r.

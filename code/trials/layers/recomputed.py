@@ -18,7 +18,6 @@ from trials.calls import tensors_in
 from trials.memory import ignore_what_is_there
 from trials.ranks import Ranks
 
-NAME = "checkpoint"
 ROWS, WIDTH, WIDE = 64, 32, 128
 # Each of two layers keeps its input, and y is held: 3 widths. A copy of each input is allowed.
 NEEDED, ALLOWED = 3, 6

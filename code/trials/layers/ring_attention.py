@@ -18,7 +18,6 @@ from trials.layers.linear import gradients, sum_of
 from trials.memory import held_numbers, ignore_what_is_there
 from trials.ranks import Ranks
 
-NAME = "ring_attention"
 PARTS = ("queries", "keys", "values")
 LARGE = 50.0
 # Limit between forward and backward, in pieces: y, and copies of y, queries, keys and values.

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from trials.ranks import Ranks
 
-NAME = "VocabularyLoss"
 TOKENS, COLUMNS, OFFSET, NEEDED = 24, 40, 500, 3
 
 

@@ -23,7 +23,6 @@ from torch.profiler import record_function
 from observing.profiling import write_trace
 from trials.ranks import Ranks
 
-NAME = "train"
 PLACES = ("reading", "asking", "messages", "dealing")
 STEPS, SAMPLES, WARM_UP = 5, 12, 2
 READ_S, PATIENCE_S = 0.02, 3.0

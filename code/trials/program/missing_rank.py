@@ -25,7 +25,6 @@ from process.own_program import KEPT
 from process.rendezvous import own_connection
 from trials.ranks import Ranks
 
-NAME = "Watchdog"
 TIMEOUT_S, LATE_S = 1.5, 0.6
 # Time in which the absent rank has to be named.
 LIMIT = timedelta(seconds=4 * TIMEOUT_S)

@@ -21,7 +21,6 @@ from torch import Tensor
 from process.own_program import run_file
 from trials.ranks import Ranks
 
-NAME = "train"
 STEPS, STOPS = 9, (2, 6)
 INPUTS, SAMPLES = 6, 4
 # Time for the other ranks to end as well.
@@ -43,7 +42,7 @@ class Start:
         before = signal.signal(signal.SIGTERM, self._kill)
         torch.manual_seed(ranks.seed + ranks.rank + 1000 * (stop or STEPS))
         try:
-            run_file(file, "own")[NAME](folder, self._batch, STEPS, self._log)
+            run_file(file, "own")["train"](folder, self._batch, STEPS, self._log)
         except (SystemExit, EndedBySignal):
             pass
         finally:

@@ -26,7 +26,7 @@ SEQUENCE, VOCABULARY, HEAD_SIZE = 64, 1024, 32
 TARGET_NATS, BUDGET_DEVICE_MINUTES = 4.8, 24.0
 # Settings that the task fixes; the learner cannot choose them.
 FIXED = ("data_path", "split", "seq_length", "load", "finetune", "mock_data", "vocab_size",
-         "vocab_file", "merge_file", "tokenizer_model", "save", "environment")  # fmt: skip
+         "vocab_file", "merge_file", "save", "environment")  # fmt: skip
 
 
 @answers_misspelt

@@ -16,7 +16,7 @@ import torch
 
 import preprocess_data
 from dataset.indexed_data import IndexedText, check_present, split_shares, write_indexed
-from dataset.samples import Blend, Loader, RandomSamples, Samples, make_loaders
+from dataset.samples import Loader, RandomSamples, Samples, make_loaders
 from dataset.tokenizer_files import vocabulary_size
 from parallel.layout import Group
 from process.errors import DataError
@@ -72,28 +72,15 @@ def test_a_wrong_name_of_data_is_answered_with_the_right_one(tmp_path, name, tol
 def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
     """The number of tokens is not enough, because tokens that were added later have larger
     numbers."""
-    files = {
-        "vocab.json": {"a": 0, "b": 7},
-        "added.json": {"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": 5}]},
-        "listed.json": {"model": {"vocab": [["a", -1.0], ["b", -2.0]]}, "added_tokens": None},
-        "other.json": {"model": {"vocab": {}}},
-    }
-    for name, content in files.items():
-        (tmp_path / name).write_text(json.dumps(content))
+    (tmp_path / "vocab.json").write_text(json.dumps({"a": 0, "b": 7}))
 
-    def size(**given):
-        empty = {"vocab_size": None, "tokenizer_model": None, "vocab_file": None, "data_path": None}
-        named = {flag: str(tmp_path / name) for flag, name in given.items()}
-        return vocabulary_size(SimpleNamespace(**(empty | named)))
+    def size(name):
+        given = {"vocab_size": None, "vocab_file": str(tmp_path / name), "data_path": None}
+        return vocabulary_size(SimpleNamespace(**given))
 
-    assert size(vocab_file="vocab.json") == 8
-    assert size(tokenizer_model="added.json") == 6
-    assert size(tokenizer_model="listed.json") == 2
-    with pytest.raises(DataError, match=r"is not a tokenizer\.json"):
-        size(tokenizer_model="other.json")
-    for flag in ("vocab_file", "tokenizer_model"):
-        with pytest.raises(DataError, match=r"no vocabulary at .*/none\.json"):
-            size(**{flag: "none.json"})
+    assert size("vocab.json") == 8
+    with pytest.raises(DataError, match=r"no vocabulary at .*/none\.json"):
+        size("none.json")
 
 
 def at(file, place, value, whence=0):
@@ -133,7 +120,7 @@ def test_such_a_token_is_found_when_the_text_is_opened(tmp_path):
     tokens = np.arange(100)
     tokens[97] = 251
     write_indexed(tmp_path / "t", [tokens], np.uint16)
-    args = SimpleNamespace(eval_iters=0, mock_data=False, data_path=[str(tmp_path / "t")],
+    args = SimpleNamespace(eval_iters=0, mock_data=False, data_path=str(tmp_path / "t"),
                            vocab_size=250, split="1", seq_length=8, seed=1)  # fmt: skip
     with pytest.raises(DataError, match=r"token 251 \(in .*t\.bin\)"):
         make_loaders(args, None, torch.device("cpu"))
@@ -169,27 +156,6 @@ def test_every_epoch_sees_each_sample_once_in_another_order():
     epochs = [[int(samples.sample(10 * epoch + n)[0]) for n in range(10)] for epoch in range(2)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(0, 80, 8))
     assert epochs[0] != epochs[1]
-
-
-def test_weighted_texts_give_their_shares_and_none_of_their_samples_twice():
-    texts = [Samples(np.arange(4000) + start, 2, seed=1, name="train") for start in (0, 10_000)]
-    blend = Blend(texts, [3, 1])
-    firsts = [int(blend.sample(number)[0]) for number in range(2000)]
-    assert sum(first < 10_000 for first in firsts) == 1500
-    assert sum(first < 10_000 for first in firsts[:8]) == 6
-    assert len(set(firsts)) == 2000
-    assert int(blend.sample(1234)[0]) == firsts[1234]
-
-
-def test_a_text_with_a_tiny_share_is_read_all_the_same():
-    """Two files without weights: one has 4 samples in 10 000."""
-    large, small = (Samples(np.full(n * 8 + 1, n), 8, 1, "train") for n in (9996, 4))
-    blend = Blend([large, small], [9996, 4])
-    seen = [int(blend.sample(number)[0]) for number in range(20_000)]
-    assert seen.count(4) == pytest.approx(8, abs=2)
-    with pytest.raises(DataError, match="would provide less than one sample"):
-        Blend([large, small], [1e9, 1])
-    Blend([large, small], [1, 0])
 
 
 def test_text_survives_the_tokenizer(tmp_path, capsys):

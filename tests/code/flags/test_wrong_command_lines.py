@@ -116,7 +116,6 @@ def test_zero_is_accepted_if_it_has_a_meaning(flag):
             "must have a 0 or 1 for each",
         ),
         ("--profile-ranks 0 2 7", "--profile-ranks 2 7: give ranks of this run, from 0 to 1"),
-        ("--data-path 0.3 a 0.7", "a weight before each file"),
         ("--lr-warmup-init 2 --lr 1 --lr-warmup-iters 1", "--lr-warmup-init 2 is above --lr 1"),
         ("--profile-ranks 0,1", "for each, with spaces between them"),
         ("--mock-data=1", "it takes no value"),

@@ -32,7 +32,6 @@ def test_the_learning_rate_of_the_original_lab():
         ("--lr-decay-style constant", {0: 0, 5: 50, 10: 100, 99: 100, 200: 100}),
         ("--lr-decay-style linear", {10: 100, 55: 60, 100: 20, 101: 20}),
         ("--lr-decay-style cosine", {10: 100, 40: 80, 55: 60, 70: 40, 100: 20}),
-        ("--lr-decay-style inverse-square-root", {10: 100, 40: 50, 90: 100 / 3, 101: 20}),
         ("--lr-decay-style WSD --lr-wsd-decay-iters 20", {80: 100, 90: 20 + 80 * (2**0.5 - 1)}),
         (
             "--lr-decay-style WSD --lr-wsd-decay-iters 20 --lr-wsd-decay-style linear",
