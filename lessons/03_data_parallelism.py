@@ -269,7 +269,7 @@ guess_strong, guess_weak = 2.0, 2.0
 # %% id="nodes-run"
 strong_guess = predict("03: strong scaling, 4 devices over 2", guess_strong, unit="times")
 weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="times")
-short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 12}
+short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 8}
 run2 = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
 run4_weak = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
 for each in (run2, run4_weak):  # the second run needs all devices, so it waits for the first
@@ -328,7 +328,7 @@ claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times
 #
 # The next run has nearly as many parameters as `dp4`, so it exchanges nearly as many bytes. But it has twice as many
 # layers and a vocabulary of only 1024, so that most parameters are in the layers, as in a large model. The profiler
-# records five of its eight steps on every rank.
+# records six of its ten steps on every rank.
 #
 # **Predict.** **Exposed communication** is the time in which a device communicates and computes nothing. What
 # percentage of a step is exposed communication? The step times of `dp1` and `dp4` give a first estimate.
@@ -351,8 +351,8 @@ looked_at = {
     "mock_data": True,
     "micro_batch": 2,
     "global_batch": 8,
-    "iterations": 8,
-    "profile": (3, 8),
+    "iterations": 10,
+    "profile": (4, 10),
     "profile_ranks": [0, 1, 2, 3],
 }
 after_backward = lab.submit(gpt.recipe("after-backward", **looked_at))

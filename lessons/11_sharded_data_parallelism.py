@@ -482,8 +482,8 @@ model = {
     "vocab_size": 1024,
     "mock_data": True,
     "micro_batch": 1,
-    "iterations": 5,
-    "memory": (3, 5),
+    "iterations": 7,
+    "memory": (5, 7),
 }
 runs = {
     name: lab.submit(gpt.recipe(f"shards-{stage}", zero=stage, **model))
@@ -563,7 +563,7 @@ for run in often.values():
 # %% id="often-see"
 def step_ms(run):
     """Time of the fastest step that is not recorded."""
-    return float(run.log.iterations["elapsed_ms"].iloc[:3].min())
+    return float(run.log.iterations["elapsed_ms"].iloc[:5].min())
 
 
 longer.compare(step_ms(often["FSDP"]) / step_ms(often["ZeRO-1"]))
@@ -655,13 +655,13 @@ check.ex11_tokens(tokens_needed, given)
 # %% id="hold-known"
 wide = model | {
     **{"num_layers": 2, "hidden_size": 512, "vocab_size": 256},
-    **{"iterations": 4, "memory": (1, 4)},
+    **{"iterations": 4, "memory": (2, 4)},
 }
 whole = lab.submit(gpt.recipe("wide-whole", zero=0, **wide)).require()
 
 
 def forward_ms(run):
-    """Return the time of a forward pass, the median over the ranks, in the fastest step."""
+    """Return the time of a forward pass, the median over the ranks, in the faster step."""
     phases = pd.concat([run.memory[rank].phases for rank in range(4)])
     forward = phases[phases["phase"] == "forward"]
     lasted_us = forward["end_us"] - forward["begin_us"]
@@ -712,7 +712,7 @@ if lab.site.box:
     claim(
         "tokens that hide a gather of two wide layers, rule over run",
         needed["by the rule"].iloc[1] / needed["by the run"].iloc[1],
-        least=0.35,
+        least=0.3,
         most=1.7,
         unit="times",
     )
