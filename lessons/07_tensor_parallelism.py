@@ -139,7 +139,7 @@ one = lab.submit(
         algorithm="library",
     )
 ).require()
-message_ms = float(np.median(one.links.all_reduce_ms))
+message_ms = float(np.quantile(one.links.all_reduce_ms, 0.25))  # one that nothing disturbs
 print(f"one all-reduce of {1000 * rows_mb:.0f} kB: {message_ms:.2f} ms")
 
 # %% [markdown] id="count-predict"
@@ -166,7 +166,7 @@ times_as_long = predict(
 
 
 def two_devices(name, nodes=1, **layout):
-    """Return a recipe that records two steps near the end, as in lesson 06."""
+    """Return a recipe that records the last two steps, as in lesson 06."""
     return gpt.recipe(
         name,
         nodes=nodes,
@@ -194,16 +194,30 @@ inside = {
 
 # %% id="inside-see"
 def step_ms(run):
-    """Return the median of the iterations between the first one and the recorded ones."""
-    return float(run.log.iterations["elapsed_ms"].iloc[1:4].median())
+    """Return the fastest step: a disturbance makes a step longer, never shorter."""
+    return float(run.log.iterations["elapsed_ms"].min())
+
+
+def lengths_ms(run):
+    """Return how long each recorded step took, without writing the record."""
+    steps = run.memory[0].phases.groupby("step")
+    return (steps["end_us"].max() - steps["begin_us"].min()) / 1000
+
+
+def exchanges_ms(run):
+    """Return the duration of each exchange: a row per step and exchange, a column per rank."""
+    lasted = {}
+    for trace in run.memory:
+        exchange = trace.phases[trace.phases["phase"] == "communication"]
+        number = exchange.groupby("step").cumcount()
+        duration = (exchange["end_us"] - exchange["begin_us"]) / 1000
+        lasted[trace.rank] = duration.set_axis([exchange["step"], number])
+    return pd.DataFrame(lasted)
 
 
 def exchange_ms(run):
-    """Return how long rank 0 sent, received or waited in a recorded step."""
-    phases = run.memory[0].phases
-    exchange = phases[phases["phase"] == "communication"]
-    lasted_us = exchange["end_us"] - exchange["begin_us"]
-    return float(lasted_us.groupby(exchange["step"]).sum().median()) / 1000
+    """Return how long rank 0 sent, received or waited in the fastest recorded step."""
+    return float(exchanges_ms(run)[0][lengths_ms(run).idxmin()].sum())
 
 
 steps_ms = {name: step_ms(run) for name, run in inside.items()}
@@ -225,14 +239,14 @@ claim(
 claim(
     "the same bytes: a step with four times as many messages, over a step with fewer",
     steps_ms["tensor 2, singly"] / steps_ms["tensor 2, at once"],
-    least=1.15,
+    least=1.1,
     unit="times",
 )
 
 # %% [markdown] id="inside-explain"
 # *Times in milliseconds. "Messages × one" multiplies the number of messages by the time of the single message. The
 # single message is as large as a message of "singly"; the messages of "at once" are four times as large. "Exchange"
-# is the time that rank 0 spent inside exchanges in a recorded step.*
+# is the time that rank 0 spent inside exchanges in the fastest recorded step.*
 #
 # On the box, the messages alone give a factor well below the measured factor. To find what else takes time, split a
 # step as in lesson 05. The memory trace of each rank records when the rank entered and left every exchange. The rank
@@ -242,17 +256,11 @@ claim(
 
 # %% id="inside-split"
 def split_ms(run):
-    """Split a recorded step: transfer of the exchanges, waiting for the other rank, and the rest."""
-    lasted_ms = {}
-    for trace in run.memory:
-        exchange = trace.phases[trace.phases["phase"] == "communication"].reset_index(drop=True)
-        lasted_ms[trace.rank] = (exchange["end_us"] - exchange["begin_us"]) / 1000
-    steps = run.memory[0].phases.groupby("step")
-    whole_ms = (steps["end_us"].max() - steps["begin_us"].min()).mean() / 1000
-    per_rank = pd.DataFrame(lasted_ms) / len(steps)
+    """Split the fastest recorded step: transfer, waiting for the other rank, and the rest."""
+    per_rank = exchanges_ms(run).loc[lengths_ms(run).idxmin()]
     transfer_ms = per_rank.min(axis=1).sum()  # the last rank does not wait
     waiting_ms = per_rank.mean(axis=1).sum() - transfer_ms
-    outside_ms = whole_ms - transfer_ms - waiting_ms
+    outside_ms = lengths_ms(run).min() - transfer_ms - waiting_ms
     return {"transfer": transfer_ms, "waiting": waiting_ms, "outside": outside_ms}
 
 
@@ -372,11 +380,25 @@ predicted_ms = {
 }
 show.predicted(predicted_ms, between_ms, unit="ms", what="one step")
 
+
+# %% id="between-transfer"
+def transfer_ms(run):
+    """Add up the exchanges of a step, each on the rank that joins last, in its fastest step."""
+    return exchanges_ms(run).min(axis=1).groupby(level=1).min().sum()
+
+
+transfers_ms = {
+    "inside a node": transfer_ms(inside[by_tensor]),
+    "between nodes": transfer_ms(between[by_tensor]),
+    "its bytes on the link": links_alone_ms[by_tensor],
+}
+pd.Series(transfers_ms, name="transfer (ms)").round(1).to_frame()
+
 # %% id="between-claim" tags=["claim"]
 claim(
-    "a step of tensor parallelism between nodes, over inside a node",
-    between_ms[by_tensor] / steps_ms[by_tensor],
-    least=1.25,
+    "transfers of tensor parallelism between nodes, over inside a node",
+    transfers_ms["between nodes"] / transfers_ms["inside a node"],
+    least=1.2,
     unit="times",
 )
 claim(
@@ -387,8 +409,8 @@ claim(
 )
 
 # %% [markdown] id="between-explain"
-# *Predicted: the step inside a node without its exchange, plus the time that the megabytes need on the link.
-# Measured: the step between the nodes.*
+# *The figure: predicted is the step inside a node without its exchange, plus the time that the megabytes need on the
+# link; measured is the step between the nodes. The table has only the transfers of "tensor 2, at once".*
 #
 # **Explain.** If you guessed a factor near 1, you counted arithmetic only. On a slow link, bytes divided by bandwidth
 # predict the step. The prediction leaves out latency and waiting. On the box it also ignores that the first 128 KiB
@@ -463,8 +485,7 @@ doubled = far.submit(
 
 # %% id="width-see"
 def transfer_over_outside(run):
-    parts = split_ms(run)
-    return parts["transfer"] / parts["outside"]
+    return transfer_ms(run) / split_ms(run)["outside"]
 
 
 ratios = {
@@ -472,10 +493,9 @@ ratios = {
     "2,048 tokens at once": transfer_over_outside(doubled),
 }
 ratio_changes.compare(ratios["2,048 tokens at once"] / ratios["1,024 tokens at once"])
-tokens_of_a_rank = samples * deep.sequence / 2  # with data 2
-flop_per_s = (
-    6 * plan.parameters(deep).total * tokens_of_a_rank / (split.loc["data 2", "outside"] / 1000)
-)
+tokens = 8 * deep.sequence  # each of the two ranks does half of their arithmetic
+outside_s = split_ms(doubled)["outside"] / 1000
+flop_per_s = 6 * plan.parameters(deep).total * tokens / 2 / outside_s
 width_by_rule = (2 - 1) * 4 / 9 * flop_per_s / (link["bandwidth_gb_s"] * 1e9)
 width_by_run = deep.hidden * ratios["2,048 tokens at once"]
 print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link['bandwidth_gb_s']:.3f} GB/s")
@@ -494,8 +514,8 @@ if lab.site.box:
     claim(
         "width that hides the messages, rule over run",
         width_by_rule / width_by_run,
-        least=0.55,
-        most=1.9,
+        least=0.6,
+        most=1.6,
         unit="times",
     )
 
