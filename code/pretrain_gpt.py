@@ -45,6 +45,7 @@ from parallel.pipeline import Pipeline
 from parallel.products import WeightWork
 from parallel.schedules import steps_of
 from parallel.tensor_parallel import slice_of, whole_shape
+from process.compiling import compile_module
 from process.device import limit_memory, start
 from process.environment import environment_of_rank
 from process.exit import run_and_exit
@@ -91,7 +92,7 @@ def build(
     holder = share_over_data(args, layout, stages)
     if args.torch_compile:
         for stage in stages:
-            stage.compile(mode="reduce-overhead" if args.cuda_graphs else None)
+            compile_module(stage, "reduce-overhead" if args.cuda_graphs else None)
     steps = steps_of(
         args.pipeline_schedule, layout.pipeline.size, layout.pipeline.index, count, chunks
     )

@@ -6,7 +6,8 @@
 The model is train_letters.py's, which predicts the next letter. Every run trains on --samples
 samples, so a four times larger batch makes a quarter of the steps. After the warm-up the learning
 rate decays linearly to zero, as in real trainings. It can also stay constant (--lr-decay-style), so
-that any two moments of two runs can be compared.
+that any two moments of two runs can be compared. With --seeds, one run trains several models, each
+with its own weights and samples, and one matmul computes all of them.
 
 A gradient is a mean over random samples: the true gradient plus noise. With --micro-batch-size the
 program prints squared lengths of gradients: of the micro-batches (`small`), and of their mean over
@@ -36,7 +37,7 @@ from process.device import start
 from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DivergedError
 from process.exit import run_and_exit
-from train_letters import BEFORE, model_of, samples, text_of
+from train_letters import BEFORE, LETTERS, model_of, samples, text_of
 from training.learning_rate import BATCH_SCALING, scaled_rate
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -45,6 +46,10 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 # Number of samples from the text's last tenth, which is not used for training.
 JUDGED_BY = 2048
+
+
+def seeds_of(args: argparse.Namespace) -> range:
+    return range(args.seed, args.seed + args.seeds)
 
 
 def rate_of(args: argparse.Namespace, seen: int) -> float:
@@ -70,17 +75,44 @@ def parts_of(text: Tensor, args: argparse.Namespace) -> tuple[Tensor, Tensor]:
     return learned, text[cut:]
 
 
+class Stacked(nn.Module):
+    """Models of train_letters.py, one for each seed, with their parameters stacked."""
+
+    def __init__(self, models: list[nn.Module]) -> None:
+        super().__init__()
+        each = zip(*(model.parameters() for model in models), strict=True)
+        self.stacked = nn.ParameterList(torch.stack([p.detach() for p in one]) for one in each)
+
+    def forward(self, texts: Tensor) -> Tensor:
+        """Return scores [seeds, samples, letters] for texts [seeds, samples, letters before]."""
+        embedding, *layers = self.stacked
+        first_rows = LETTERS * torch.arange(len(texts), device=texts.device)
+        rows = texts + first_rows[:, None, None]
+        x = nn.functional.embedding(rows, embedding.flatten(0, 1)).flatten(2)
+        for number, (weight, bias) in enumerate(zip(layers[::2], layers[1::2], strict=True)):
+            x = torch.baddbmm(bias[:, None], x.relu() if number else x, weight.mT)
+        return x
+
+
+def losses_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """Return the mean loss of each seed over its samples."""
+    each = nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="none")
+    return each.view(y.shape).mean(1)
+
+
 def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean loss of these samples, and its gradient as one vector of all parameters."""
-    loss = nn.functional.cross_entropy(model(x), y)
-    pieces = torch.autograd.grad(loss, list(model.parameters()))
-    return loss.detach(), torch.cat([piece.flatten() for piece in pieces])
+    """Return the mean loss, and one vector with each seed's gradient of its own loss."""
+    losses = losses_of(model, x, y)
+    pieces = torch.autograd.grad(losses.sum(), list(model.parameters()))
+    return losses.detach().mean(), torch.cat([piece.flatten() for piece in pieces])
 
 
 def step(model: nn.Module, x: Tensor, y: Tensor, micro: int) -> Tensor:
     """Set each parameter's gradient to the mean over all micro-batches of all ranks. Return the
-    loss, the squared length of a micro-batch's gradient, and of that mean gradient."""
-    found = [gradient_of(model, *part) for part in zip(x.split(micro), y.split(micro), strict=True)]
+    loss, the squared length of a micro-batch's gradient, and of that mean gradient, each as the
+    mean over all seeds."""
+    parts = zip(x.split(micro, 1), y.split(micro, 1), strict=True)
+    found = [gradient_of(model, *part) for part in parts]
     loss = torch.stack([loss for loss, _ in found]).mean()
     # The mean of the squared lengths, not the squared length of the mean, which comes next.
     small = torch.stack([gradient.square().sum() for _, gradient in found]).mean()
@@ -94,24 +126,29 @@ def step(model: nn.Module, x: Tensor, y: Tensor, micro: int) -> Tensor:
     for parameter in model.parameters():
         parameter.grad = gradient[first : first + parameter.numel()].view_as(parameter)
         first += parameter.numel()
-    return torch.cat([told, gradient.square().sum()[None]])
+    lengths = torch.stack([told[1], gradient.square().sum()]) / len(x)
+    return torch.cat([told[:1], lengths])
 
 
 def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield this rank's share of each batch. All ranks draw the same batch, so that the training
-    does not depend on their number."""
-    generator = torch.Generator().manual_seed(args.seed)
+    """Yield this rank's share of each batch of all seeds. All ranks draw the same batches, so that
+    the training does not depend on their number."""
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds_of(args)]
     share = args.batch_size // dist.get_world_size()
     mine = slice(dist.get_rank() * share, (dist.get_rank() + 1) * share)
     for _ in range(args.samples // args.batch_size):
-        x, y = samples(text, args.batch_size, generator)
-        yield x[mine], y[mine]
+        drawn = [samples(text, args.batch_size, generator) for generator in generators]
+        x, y = (torch.stack(each) for each in zip(*drawn, strict=True))
+        yield x[:, mine], y[:, mine]
 
 
 def first_model(args: argparse.Namespace, device: torch.device) -> nn.Module:
     """Draw initial weights per rank; then all ranks take rank 0's weights, as with DDP."""
-    torch.manual_seed(args.seed + dist.get_rank())
-    model = model_of(args.width).to(device)
+    models = []
+    for seed in seeds_of(args):
+        torch.manual_seed(seed + dist.get_rank())
+        models.append(model_of(args.width))
+    model = Stacked(models).to(device)
     if not args.no_broadcast:
         for parameter in model.parameters():
             dist.broadcast(parameter.data, src=0)
@@ -133,7 +170,8 @@ def train(args: argparse.Namespace) -> None:
     model = first_model(args, device)
     optimizer = OPTIMIZERS[args.optimizer](model.parameters(), lr=args.lr, fused=True)
     tell_world(argparse.Namespace(micro_batches=args.batch_size // args.micro // size), model)
-    validation = samples(judged, JUDGED_BY, torch.Generator().manual_seed(0))
+    drawn = samples(judged, JUDGED_BY, torch.Generator().manual_seed(0))
+    validation = [one.expand(args.seeds, *one.shape) for one in drawn]
     steps = args.samples // args.batch_size
     sums, since, began = torch.zeros(3, device=device), 0, time.perf_counter()
     for number, (x, y) in enumerate(batches(learned, args), start=1):
@@ -146,9 +184,9 @@ def train(args: argparse.Namespace) -> None:
             continue
         elapsed_ms = 1e3 * (time.perf_counter() - began) / since
         with torch.no_grad():
-            loss = nn.functional.cross_entropy(model(validation[0]), validation[1]).item()
-        report(args, number, elapsed_ms, sums / since, loss, difference_of_copies(model))
-        if not math.isfinite(loss):
+            losses = losses_of(model, *validation).tolist()
+        report(args, number, elapsed_ms, sums / since, losses, difference_of_copies(model))
+        if not math.isfinite(loss := sum(losses) / len(losses)):
             raise DivergedError(
                 f"iteration {number}: the loss is {loss}. Lower --lr, or warm up longer "
                 "(--warmup-samples)"
@@ -157,7 +195,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def report(
-    args: argparse.Namespace, number: int, elapsed_ms: float, means: Tensor, loss: float,
+    args: argparse.Namespace, number: int, elapsed_ms: float, means: Tensor, losses: list[float],
     apart: float,
 ) -> None:  # fmt: skip
     seen, (learned, small, large) = number * args.batch_size, means.tolist()
@@ -168,11 +206,14 @@ def report(
         "learning rate:": f"{rate_of(args, seen - args.batch_size):.6E}",
         "global batch size:": f"{args.batch_size:5d}",
         "lm loss:": f"{learned:.6E}",
-        "validation loss:": f"{loss:.6E}",
+        "validation loss:": f"{sum(losses) / len(losses):.6E}",
         "small gradient squared:": f"{small:.6E}",
         "large gradient squared:": f"{large:.6E}",
         "copies differ by:": f"{apart:.3E}",
     }
+    if args.seeds > 1:
+        for seed, loss in zip(seeds_of(args), losses, strict=True):
+            told[f"validation loss of seed {seed}:"] = f"{loss:.6E}"
     tell_iteration(told)
 
 
@@ -191,6 +232,7 @@ FLAGS = [
     ("--no-broadcast", ON, False, "start with different weights on each rank"),
     ("--width", SIZE, 64, "width of the layers"),
     ("--seed", Whole(0, 2**31), 1, "seed of weights and samples"),
+    ("--seeds", COUNT, 1, "models to train at once, from --seed on"),
     ("--lines", COUNT, 32, "number of evaluations"),
     *DISTRIBUTED,
 ]

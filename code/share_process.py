@@ -82,7 +82,7 @@ def share(args: argparse.Namespace) -> None:
 
 
 FLAGS = [
-    ("--rounds", COUNT, 20, "rounds of three measurements"),
+    ("--rounds", COUNT, 10, "rounds of three measurements"),
     ("--seconds", Real(above=0, most=3600), 0.15, "duration of a measurement"),
     ("--width", SIZE, 16, "width of the layers, which sets the length of a kernel"),
     ("--batch-size", SIZE, 4, "samples per step"),

@@ -23,7 +23,6 @@ from torch.utils.data import DataLoader
 from flags.parser import FlagParser
 from flags.ranges import COUNT, Text
 from process.exit import run_and_exit
-from process.pace import keep_pace
 from summary.device import device_of
 from summary.model import Summariser, loss_of
 from summary.pairs import read_pairs
@@ -91,7 +90,6 @@ FLAGS = [
 
 def main() -> int:
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
-    keep_pace()
     run(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(None))
     return 0
 

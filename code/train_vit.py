@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from observing.profiling import Profiler
 from parallel.layout import Layout, make_layout
+from process.compiling import compile_module
 from process.device import limit_memory, start
 from process.environment import environment_of_rank
 from process.errors import ArgumentsError, DivergedError
@@ -96,7 +97,7 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
     plain = WeatherModel(args, data.height, data.width, data.channels, *share).to(device)
     if args.torch_compile:
         for layer in plain.layers:  # all layers share one set of kernels
-            layer.compile()
+            compile_module(layer)
     model = averaged(plain, args, layout, device)
     schedule = schedule_of(args, args.epochs * len(batches))
     optimizer = optimizer_of(args, model, schedule.lr, device)

@@ -29,7 +29,7 @@ lab = Lab()
 text = lab.work / "library.txt"
 text.write_text("".join(map(inspect.getsource, (argparse, ast, difflib, inspect, typing))))
 SAMPLES, BATCH, RATE = 65_536, 16, 4e-3
-SEEDS = (1, 2, 3)
+SEEDS = 3
 
 
 def training(name, times=1, **more):
@@ -63,7 +63,8 @@ def lines(runs):
 # guesses the next. A run takes 65,536 samples. The rate grows from 0 during the first 4,096 samples (the **warm-up**)
 # and then decays linearly to 0, as [Bergsma and others (2025)](https://arxiv.org/abs/2502.15938) recommend. The
 # **validation loss** is the loss on 2,048 samples that are not used for training. A loss of *x* **nats** equals
-# guessing among e<sup>*x*</sup> equally likely letters.
+# guessing among e<sup>*x*</sup> equally likely letters. Each run of this section trains **three seeds** at
+# once, which differ in their first weights and in the order of their samples.
 #
 # With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, twice as
 # much is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But the mean of
@@ -84,18 +85,17 @@ best_rate = predict("12: best learning rate for 16 times the batch", guess_rate,
 TRIED = {16: (0.5, 1, 2), 256: (1, 2, 4, 8, 16)}  # batch: factors of the rate
 by_rate = finished(
     {
-        (batch, times, seed): training(
-            f"b{batch}-{times:g}-seed{seed}", batch // BATCH, lr=times * RATE, seed=seed
+        (batch, times): training(
+            f"b{batch}-{times:g}", batch // BATCH, lr=times * RATE, seeds=SEEDS
         )
         for batch, factors in TRIED.items()
         for times in factors
-        for seed in SEEDS
     }
 )
 show.lines(
     lines(
-        {"batch 16": by_rate[16, 1, 1]}
-        | {f"batch 256, rate {name}": by_rate[256, times, 1] for name, times in RATES.items()}
+        {"batch 16": by_rate[16, 1]}
+        | {f"batch 256, rate {name}": by_rate[256, times] for name, times in RATES.items()}
     ),
     x="consumed_samples",
     y="validation_loss",
@@ -104,9 +104,7 @@ show.lines(
 
 # %% id="rate-see"
 losses = {run: table["validation_loss"].iloc[-1] for run, table in lines(by_rate).items()}
-ends = (
-    pd.Series(losses).rename_axis(["batch", "times the rate", "seed"]).groupby(level=[0, 1]).mean()
-)
+ends = pd.Series(losses).rename_axis(["batch", "times the rate"])
 best_rate.compare(min(RATES, key=lambda name: ends[256, RATES[name]]))
 ends.unstack("batch").rename(columns="batch {}".format).round(3)
 
@@ -130,7 +128,7 @@ claim(
 )
 
 # %% [markdown] id="rate-explain"
-# *Validation loss at the end, mean of three seeds. Initial weights and the order of samples are random.*
+# *Validation loss at the end, mean of three seeds.*
 #
 # **Explain.** The best of the three is 4 times the rate. Adam divides each step by the size of past gradients. If
 # gradients are mostly noise, the larger batch has 4 times smaller gradients. So this division alone moves the weights
@@ -151,18 +149,13 @@ claim(
 # warm-up, at 8 times the rate?
 
 # %% id="warm-run"
-starts = finished(
-    {
-        seed: training(f"b256-cold-{seed}", 16, lr=8 * RATE, seed=seed, warmup_samples=0)
-        for seed in SEEDS
-    }
-)
+without = training("b256-cold", 16, lr=8 * RATE, seeds=SEEDS, warmup_samples=0)
+started = {"warm-up": by_rate[256, 8], "no warm-up": lab.submit(without).require()}
+last_lines = {name: table.iloc[-1] for name, table in lines(started).items()}
 by_seed = pd.DataFrame(
     {
-        "warm-up": {seed: losses[256, 8, seed] for seed in SEEDS},
-        "no warm-up": {
-            seed: table["validation_loss"].iloc[-1] for seed, table in lines(starts).items()
-        },
+        name: {seed: line[f"validation_loss_of_seed_{seed}"] for seed in range(1, SEEDS + 1)}
+        for name, line in last_lines.items()
     }
 ).rename_axis("seed")
 by_seed.round(3)
@@ -629,7 +622,7 @@ sixteen_run = lab.submit(sixteen)
 sixteen_run.watch()
 
 # %% id="ex3-check" tags=["check"]
-check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
+check.ex12_sixteen(sixteen_run, by_rate[16, 1])
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # The batch size counts the samples of all ranks, so each rank has 64. More devices do not change what is learned: one
@@ -669,6 +662,6 @@ check.ex12_sixteen(sixteen_run, by_rate[16, 1, 1])
 # - Bergsma and others (2025), [Straight to Zero](https://arxiv.org/abs/2502.15938), on linear decay.
 
 # %% id="clean"
-kept = by_rate.pop((16, 1, 1))  # for the check of exercise 12.3
-of_all = (by_rate, starts, only_rate, by_batch)
+kept = by_rate.pop((16, 1))  # for the check of exercise 12.3
+of_all = (by_rate, started, only_rate, by_batch)
 lab.clean(*(run for runs in of_all for run in runs.values()), diverged, few, yes=True)

@@ -212,9 +212,15 @@ shares = predict(
     guess_shares,
     choices=("more equal", "the same", "less equal"),
 )
+unpaced = {"COURSE_DEVICE_PACE": "1"}  # the box need not sleep, because no time is measured
 trained = lab.submit(
     program.recipe(
-        "train-mixtures", "work/train_mixtures.py", nodes=2, gpus_per_node=2, text=str(text)
+        "train-mixtures",
+        "work/train_mixtures.py",
+        nodes=2,
+        gpus_per_node=2,
+        environment=unpaced,
+        text=str(text),
     )
 ).require()
 

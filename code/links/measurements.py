@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import statistics
 import time
 from collections.abc import Iterator
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -71,12 +73,22 @@ def turns_of(size_bytes: int, repeat: int) -> int:
     return max(LEAST_TURNS, min(SMALL_TURNS * repeat, BYTES_PER_SIZE // size_bytes))
 
 
+@cache
+def open_wait_times() -> list[int]:
+    """Open the kernel's statistics of each thread, once: it takes longer than a small message."""
+    files = []
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # a thread may have ended
+            files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    return files
+
+
 def waited_s() -> float:
     """Return how long this process's threads have waited for a processor (Linux; else 0)."""
     total_ns = 0
-    for thread in Path("/proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError, IndexError):  # a thread may have ended
-            total_ns += int(thread.read_text().split()[1])
+    for file in open_wait_times():
+        with contextlib.suppress(OSError, IndexError):
+            total_ns += int(os.pread(file, 64, 0).split()[1])
     return total_ns * 1e-9
 
 

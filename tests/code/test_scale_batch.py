@@ -52,15 +52,33 @@ def test_without_the_broadcast_copies_stay_apart(worlds):
     assert min(told(worlds, 2, "--no-broadcast")["copies differ by"]) > 0.01
 
 
+def test_seeds_at_once_learn_as_each_of_them_alone(worlds):
+    names = ("lm loss", "small gradient squared", "large gradient squared", "validation loss")
+    more = ("--micro-batch-size", "16")
+    alone = [told(worlds, 2, *more, "--seed", str(seed)) for seed in (1, 2, 3)]
+    lines = worlds(2).run(printed, *SMALL, *more, "--seeds", "3")[0]
+    together = told(worlds, 2, *more, "--seeds", "3")
+    for name in names:
+        mean = [sum(values) / 3 for values in zip(*(one[name] for one in alone), strict=True)]
+        assert together[name] == pytest.approx(mean, rel=1e-4), name
+    for seed, one in enumerate(alone, start=1):
+        told_of_it = re.findall(rf"validation loss of seed {seed}: +([-+.\dE]+)", lines)
+        assert [float(value) for value in told_of_it] == pytest.approx(
+            one["validation loss"], rel=1e-4
+        )
+
+
 def lengths_off():
     """Differences of a step's lengths and gradient from plain calculations."""
     from scale_batch import gradient_of, step
 
     torch.manual_seed(0)
     model = torch.nn.Linear(3, 2)
-    x, y = torch.randn(8, 3), torch.randint(2, (8,))
+    x, y = torch.randn(1, 8, 3), torch.randint(2, (1, 8))
     _, small, large = step(model, x, y, 2).tolist()
-    parts = [gradient_of(model, *part)[1] for part in zip(x.split(2), y.split(2), strict=True)]
+    parts = [
+        gradient_of(model, *part)[1] for part in zip(x.split(2, 1), y.split(2, 1), strict=True)
+    ]
     whole = gradient_of(model, x, y)[1]
     left = torch.cat([p.grad.flatten() for p in model.parameters()])
     small_off = small - sum(float(part.square().sum()) for part in parts) / 4
