@@ -30,11 +30,11 @@ MAY_IMPORT = {
 # to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000.
 MOST_LINES = {
     "words": 198,
-    "mistakes": 627,
+    "mistakes": 625,
     "box": 11_071,
     "plan": 6_329,
     "read": 8_418,
-    "show": 4_911,
+    "show": 4_908,
     "lab": 8_959,
     "teach": 8_588,
     "publish": 3_923,
