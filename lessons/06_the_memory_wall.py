@@ -186,7 +186,7 @@ def up_to_the_wall(sizes):
         run = runs[micro_batch] = lab.submit(wall(f"wall-{micro_batch}", micro_batch))
         run.wait()
         print(f"micro-batch {micro_batch}: {run.reason}")
-        if run.failure or not run.ok:
+        if not run.fits:
             break
     return runs
 
@@ -526,7 +526,7 @@ if measured[0] < fixed:
 # %% id="check-run"
 at_the_wall = lab.submit(wall(f"wall-{largest}", largest))
 print(f"\nmicro-batch {largest}: {at_the_wall.wait()}")
-cause = "" if at_the_wall.ok else at_the_wall.failure
+cause = "" if at_the_wall.fits else at_the_wall.failure
 line_mib = measured[0] + largest * measured[1]
 print(f"reserved at most: predicted {line_mib:.0f} MiB", end="")
 print(f", measured {peak_mib(at_the_wall):.0f} MiB" if at_the_wall.ok else f"\n{cause}")
@@ -717,10 +717,10 @@ def tried(micro_batch):
 ### GAP fits = tried(...)
 ### GAP breaks = tried(...)
 samples = int((MARGIN * MEMORY_MIB - measured[0]) / (2 * measured[1]))
-while not (fits := tried(samples)).ok:
+while not (fits := tried(samples)).fits:
     samples -= 1
 breaks = tried(samples + 1)
-while breaks.ok and broken:  # if no run failed above, this loop would never end
+while breaks.fits and broken:  # if no run failed above, this loop would never end
     samples, fits, breaks = samples + 1, breaks, tried(samples + 2)
 ### END SOLUTION
 

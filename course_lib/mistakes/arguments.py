@@ -28,10 +28,11 @@ def explained(
 ) -> Callable[[Function], Function]:  # fmt: skip
     """Explain wrong calls of a function that learners know as `call`.
 
-    Its arguments are checked before it runs. With `only_failures`, they are checked only after an
-    error, for functions that the course itself calls thousands of times. With `takes_gaps`, the
-    function handles `...` itself. With `whatever`, errors that no argument explains also become a
-    sentence. Drawings use this, because they accept any object that has the right table.
+    Its arguments are checked before it runs; numbers that it accepted, after it. With
+    `only_failures`, they are checked only after an error, for functions that the course itself
+    calls thousands of times. With `takes_gaps`, the function handles `...` itself. With `whatever`,
+    errors that no argument explains also become a sentence. Drawings use this, because they accept
+    any object that has the right table.
     """
 
     def decorate(function: Function) -> Function:
@@ -40,11 +41,14 @@ def explained(
 
         @wraps(function)
         def told(*args: Any, **named: Any) -> Any:
-            # The function itself checks numbers, because it knows which it accepts.
+            # The function's own sentence about a number is better.
             if not only_failures and (found := wrong(args, named, numbers_too=False)):
                 raise ArgumentError(found)
             try:
-                return function(*args, **named)
+                result = function(*args, **named)
+                if only_failures or not (found := wrong(args, named)):
+                    return result
+                raise ArgumentError(found)
             except CourseError as error:
                 found = ""
                 if isinstance(error, ArgumentError):
@@ -131,13 +135,8 @@ def _passed_on(error: ArgumentError, call: str, named: Mapping[str, Any]) -> str
 
 
 def _told(call: str, name: str, kinds: list[str], value: Any) -> str:
-    text = _(
-        "{call} takes {wanted} as `{name}`, and was given {value}",
-        call=call,
-        wanted=words_for(kinds),
-        name=name,
-        value=what_it_is(value),
-    )
+    text = _("{call} takes {wanted} as `{name}`, and was given {value}", call=call,
+             wanted=words_for(kinds), name=name, value=what_it_is(value))  # fmt: skip
     hint = way_out(kinds, value)
     return f"{text}; {hint}" if hint else text
 
@@ -163,9 +162,7 @@ def _why_unbound(
     if lacking := [name for name in needed if name not in named and name not in given]:
         return _("{call} also needs {lacking}", call=call, lacking=", ".join(lacking))
     reason = str(error).replace("positional arguments", "values without a name")
+    listed = ", ".join(known)
     return _(
-        "{call} was given {reason}; it takes {listed}",
-        call=call,
-        reason=reason,
-        listed=", ".join(known),
+        "{call} was given {reason}; it takes {listed}", call=call, reason=reason, listed=listed
     )

@@ -29,6 +29,11 @@ def install(shell: Any) -> bool:
     if CourseError in shell.custom_exceptions:
         return False
     others, their_handler = shell.custom_exceptions, shell.CustomTB
+    their_expand = shell.var_expand
+
+    def expand(command: str, depth: int = 0, **more: Any) -> Any:
+        left_open.refuse_missing(command, shell.user_ns)  # IPython would pass on `{name}` itself
+        return their_expand(command, depth + 1, **more)
 
     def handle(
         shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: Any = None
@@ -51,6 +56,7 @@ def install(shell: Any) -> bool:
 
     kinds = (CourseError, ReadError, NameError, AttributeError)
     shell.set_custom_exc((*others, *kinds), handle)
+    shell.var_expand = expand
     shell.events.register("pre_run_cell", lambda info: left_open.begin(info, shell.user_ns))
     shell.events.register("post_run_cell", lambda result: left_open.end(result, shell.user_ns))
     return True

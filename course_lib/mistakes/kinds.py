@@ -117,9 +117,8 @@ def what_it_is(value: Any) -> str:
     if value is ...:
         return _("..., a gap that you still have to fill in")
     if value is None or isinstance(value, str | int | float | bool | list | tuple | dict):
-        return (
-            _("the text {value}", value=_short(value)) if isinstance(value, str) else _short(value)
-        )
+        text = _short(value)
+        return _("the text {value}", value=text) if isinstance(value, str) else text
     if isinstance(value, type):
         return _("the class {name}", name=value.__name__)
     if callable(value):

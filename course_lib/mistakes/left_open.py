@@ -79,12 +79,16 @@ def why_missing(name: str) -> str:
     """Explain a missing name; empty if no stopped cell would have defined it."""
     if name not in LEFT:
         return ""
-    return _(
-        "{name} does not exist yet, because the cell that makes it stopped before ({left}). "
-        "Correct that cell and run it. Then run this cell again.",
-        name=name,
-        left=LEFT[name],
-    )
+    return _("{name} does not exist yet, because the cell that makes it stopped before ({left}). "
+             "Correct that cell and run it. Then run this cell again.",
+             name=name, left=LEFT[name])  # fmt: skip
+
+
+def refuse_missing(command: str, names: Mapping[str, Any]) -> None:
+    """Raise if a command of a `!` line contains `{name}`, and a stopped cell would have made it."""
+    for name in re.findall(r"{(\w+)", command):
+        if name in LEFT and name not in names:
+            raise NameError(why_missing(name), name=name)
 
 
 class OutdatedError(CourseError):
@@ -98,11 +102,7 @@ def refuse_outdated() -> None:
     name = next((one for one in read if one in LEFT), "")
     if not name:
         return
-    raise OutdatedError(
-        _(
-            "{name} is out of date, because the last run of its cell stopped before ({left}). "
-            "Correct that cell and run it. Then run this cell again.",
-            name=name,
-            left=LEFT[name],
-        )
-    )
+    text = _("{name} is out of date, because the last run of its cell stopped before ({left}). "
+             "Correct that cell and run it. Then run this cell again.",
+             name=name, left=LEFT[name])  # fmt: skip
+    raise OutdatedError(text)

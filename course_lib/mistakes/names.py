@@ -36,13 +36,9 @@ def no_such_name(
 ) -> NoReturn:
     if name.startswith("_"):  # a protocol of Python or IPython, not a learner's name
         raise AttributeError(_("{holder} has no {name!r}", holder=holder, name=name))
+    also = instead(name, names, has)
     raise NoSuchNameError(
-        _(
-            "{holder} has no {name!r}; {name2}",
-            holder=holder,
-            name=name,
-            name2=instead(name, names, has),
-        )
+        _("{holder} has no {name!r}; {name2}", holder=holder, name=name, name2=also)
     )
 
 

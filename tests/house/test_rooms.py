@@ -31,11 +31,11 @@ MAY_IMPORT = {
 # the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
     "words": 198,
-    "mistakes": 627,
+    "mistakes": 625,
     "box": 11_071,
     "plan": 6_329,
     "read": 8_418,
-    "show": 4_911,
+    "show": 4_908,
     "lab": 8_959,
     "teach": 8_588,
     "publish": 3_923,

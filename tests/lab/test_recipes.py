@@ -16,11 +16,12 @@ from course_lib.lab.errors import RecipeError
 from course_lib.lab.job import site
 from course_lib.lab.job.program_files import closure
 from course_lib.lab.job.recipe import DEVICE_MEMORY, Recipe
-from course_lib.lab.job.recipes import gpt, links, program, shell
+from course_lib.lab.job.recipes import fault, gpt, links, program, shell
 from course_lib.lab.job.recipes.keywords import command_line, known_flags
 from course_lib.lab.job.script import key, render
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.workspace import programs_folder
+from course_lib.mistakes.errors import CourseError
 from course_lib.plan import Model
 
 LAYOUTS = [
@@ -383,3 +384,26 @@ def test_a_model_that_the_program_cannot_train_is_refused(wrong):
 def test_an_unknown_argument_is_told_in_the_name_of_the_function_that_was_called():
     with pytest.raises(TypeError, match=r"^shell\.recipe has no argument node; did you mean nodes"):
         shell.recipe("pair", "hostname", node=2)
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "4", float("nan"), -3, [6], np.float64(2.5), 10**30])
+@pytest.mark.parametrize("name", ["rank", "iteration"])
+def test_a_fault_that_would_never_happen_is_refused(name, value):
+    assert fault.recipe("x", "killed", **{name: np.int64(3)}).flags["--planted-fault"]
+    with pytest.raises(CourseError, match=f"`?{name}`?.*(whole number|too small|too large)"):
+        fault.recipe("x", "killed", **{name: value})
+
+
+def test_a_fault_has_a_rank_and_an_iteration_of_its_run():
+    with pytest.raises(CourseError, match="rank 2 is too large; use 1 or less"):
+        fault.recipe("x", "killed", nodes=1)
+    with pytest.raises(CourseError, match="iteration 4 is too large; use 3 or less"):
+        fault.recipe("x", "killed", iterations=3)
+    assert fault.recipe("x", iterations=3).flags["--train-iters"] == "3"
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "4", float("nan"), -3, [6]])
+@pytest.mark.parametrize("name", ["mean_s", "seed", "save_interval", "attempts"])
+def test_restarts_take_whole_numbers(name, value):
+    with pytest.raises(CourseError, match=f"{name}.*(whole number|too small)"):
+        fault.restarts("x", **{name: value})

@@ -51,6 +51,19 @@ def test_a_failure_ends_with_the_last_lines_of_the_log(lab):
     assert (run.state, run.exit_code) == ("FAILED", 7)
 
 
+def test_only_a_run_that_ran_out_of_memory_does_not_fit(lab):
+    said = "OutOfMemoryError: CPU out of memory. Tried to allocate 2.00 GiB."
+    assert lab.submit(shell.recipe("fits", "true")).fits
+    assert not lab.submit(shell.recipe("too-large", f"echo '{said}' >&2; exit 1")).fits
+    other = lab.submit(shell.recipe("other", "echo 'ValueError: no' >&2; exit 1"))
+    with pytest.raises(RunFailedError, match="exit code 1"):
+        _ = other.fits
+    cancelled = lab.submit(shell.recipe("stopped", "sleep 60"))
+    cancelled.cancel()
+    with pytest.raises(LabError, match="was cancelled and has no result"):
+        _ = cancelled.fits
+
+
 def test_a_task_s_exit_code_is_the_run_s(lab):
     run = lab.submit(shell.recipe("task", "srun bash -c 'exit $((SLURM_PROCID + 4))'", nodes=2))
     assert run.wait(PATIENCE_S) == "FAILED"

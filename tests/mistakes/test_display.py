@@ -75,7 +75,9 @@ def test_a_name_that_a_stopped_cell_would_have_made_leads_back_to_it(tmp_path):
         "print(hang)",
         "j.dumps",
         "print(another)",
+        "!echo of {hang}",
         "hang = 2",
+        "!echo is {hang}",
         "print(hang)\ndel hang",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
@@ -90,7 +92,11 @@ def test_a_name_that_a_stopped_cell_would_have_made_leads_back_to_it(tmp_path):
     assert "j does not exist yet" in shown[1]
     assert "name 'another' is not defined" in shown[2]
     assert "stopped before" not in shown[2]
-    assert notebook.cells[-1].outputs[0]["text"] == "2\n"
+    of_a_command = notebook.cells[5].outputs
+    assert [output.output_type for output in of_a_command] == ["error"]
+    assert "hang does not exist yet" in "\n".join(of_a_command[0]["traceback"])
+    printed = ["".join(one["text"] for one in cell.outputs) for cell in notebook.cells[-2:]]
+    assert [text.strip() for text in printed] == ["is 2", "2"]
 
 
 def test_a_notebook_says_that_an_import_takes_long_but_a_compared_one_does_not(monkeypatch):

@@ -51,9 +51,7 @@ def read_word(word: str) -> JobWord | None:
     number, array, tasks = word.partition("_")
     if not arrays.is_number(number):
         return None
-    if not array:
-        return JobWord(int(number), None)
-    if tasks == "*":
+    if not array or tasks == "*":
         return JobWord(int(number), None)
     if bool(tasks.startswith("[")) != bool(tasks.endswith("]")):
         return None

@@ -104,7 +104,7 @@ class Fields:
             letter = rest.lstrip("0123456789")
             if not letter:
                 continue
-            self.known(letter[0], self.name_of_letter)
+            self.known("all" if letter[:3] == "all" else letter[0], self.name_of_letter)
             width = int(rest[: len(rest) - len(letter)] or 0)
             found.append(Column(before, self.name_of_letter[letter[0]], width, right))
             before = letter[1:]

@@ -36,7 +36,7 @@ class Target:
         self.word = word
         number, dot, step = word.partition(".")
         meant = job_filter.read_word(number)
-        if meant is None or (dot and not step.isdigit()):
+        if meant is None or not meant.job_id or (dot and not step.isdigit()):
             raise Failure(f"Invalid job id {word}")
         self.job_id, self.tasks = meant.job_id, meant.tasks
         self.step = step

@@ -32,13 +32,15 @@ def start_supervisor(job_id: int) -> None:
     from course_lib.box.warm import client
 
     folder = settings.job_folder(job_id)
-    with suppress(OSError):
+    try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not client.supervise(job_id):
             client.ensure()
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             log = os.path.join(folder, SUPERVISOR_LOG)
             control.spawn("supervisor", [str(job_id)], log, flags)
+    except OSError as error:
+        store.tell(f"box: job {job_id} cannot begin yet: {error}")
 
 
 def is_alive(job: Job) -> bool:

@@ -30,6 +30,7 @@ GLANCE_S = 0.1
 
 
 LAST_LINES, LONG_LINE_BYTES = 15, 400
+OUT_OF_MEMORY = {"device_limit", "cuda_oom", "cpu_oom"}
 ASK = N_("submit run.recipe.but({0}=True); a run that fails early may not write it")
 # Records by name in the run folder: their label, and which runs write them.
 RECORDED = {
@@ -162,6 +163,15 @@ class Run:
             raise RunFailedError(self.error)
         return self
 
+    @property
+    def fits(self) -> bool:
+        """Wait, and return whether the memory was enough. A run that failed for another reason does
+        not tell, so it raises the error."""
+        is_ok = self.wait() in ENDED_WELL
+        if not is_ok and getattr(self.failure, "cause", "") not in OUT_OF_MEMORY:
+            raise RunFailedError(self.error)
+        return is_ok
+
     def watch(self, timeout_s: float | None = None) -> None:
         """Show the run until it ends: a panel in a notebook, lines in a terminal."""
         watch.watch(self, timeout_s)
@@ -233,12 +243,9 @@ class Run:
 
     @property
     def _was_cancelled(self) -> str:
-        return _(
-            "{name} (job {job_id}) was cancelled and has no result. Run the cell "
-            "that submits it again to make a new run",
-            name=self.name,
-            job_id=self.job_id,
-        )
+        return _("{name} (job {job_id}) was cancelled and has no result. Run the cell "
+                 "that submits it again to make a new run",
+                 name=self.name, job_id=self.job_id)  # fmt: skip
 
     @property
     def has_no_result(self) -> bool:
@@ -293,17 +300,12 @@ class Run:
 
     def _kept(self, path: Path) -> Path:
         if self.deleted:
-            raise DeletedRunError(
-                _(
-                    "{name} (job {job_id}) was deleted together with {name2}, because "
-                    "{folder} does not exist any more. Run the cell that submits it again "
-                    "to make a new run",
-                    name=self.name,
-                    job_id=self.job_id,
-                    name2=path.name,
-                    folder=self.folder,
-                )
-            )
+            text = _("{name} (job {job_id}) was deleted together with {name2}, because "
+                     "{folder} does not exist any more. Run the cell that submits it again "
+                     "to make a new run",
+                     name=self.name, job_id=self.job_id, name2=path.name,
+                     folder=self.folder)  # fmt: skip
+            raise DeletedRunError(text)
         return path
 
     def _result(self, path: Path) -> Path:
@@ -324,13 +326,8 @@ class Run:
         raise self._not_recorded(*RECORDED[path.stem])
 
     def _not_recorded(self, what: str, how: str = "") -> NotRecordedError:
-        text = _(
-            "{name} (job {job_id}) has no {what}: it is {reason}",
-            name=self.name,
-            job_id=self.job_id,
-            what=what,
-            reason=self.reason,
-        )
+        text = _("{name} (job {job_id}) has no {what}: it is {reason}", name=self.name,
+                 job_id=self.job_id, what=what, reason=self.reason)  # fmt: skip
         if not self.ended:
             return NotRecordedError(_("{text}. Wait for its end with run.wait()", text=text))
         if how:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.plan.checks import expect, flag, positive
+from course_lib.plan.checks import expect, flag, positive, whole_number
 from course_lib.plan.shapes.layout import Layout
 from course_lib.plan.shapes.model import Model
 
@@ -117,5 +117,5 @@ def training_days(
     FLOPs, and 8 if the rate includes full recomputation. `tflops_per_device` is achieved, not the
     peak."""
     work = positive("tokens", tokens) * positive("parameters", parameters)
-    rate = positive("devices", devices) * positive("tflops_per_device", tflops_per_device) * 1e12
-    return positive("factor", factor) * work / rate / 86_400
+    rate = whole_number("devices", devices) * positive("tflops_per_device", tflops_per_device)
+    return positive("factor", factor) * work / rate / 1e12 / 86_400

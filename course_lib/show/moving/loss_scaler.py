@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from course_lib.plan.checks import whole_number
 from course_lib.show.moving.scene import Cell, Scene, Words
 from course_lib.show.moving.story import Frame, Story
 from course_lib.show.style import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, VERMILION, raised
@@ -18,6 +19,7 @@ SMALLEST_POWER = -24
 GRADIENTS = {-38: 3, -34: 7, -30: 12, -26: 16, -22: 19, -18: 17, -14: 13, -10: 8, -6: 4, 2.6: 1}
 
 MOST_MARKS = 5
+MOST_FRAMES, MOST_POWER = 200, 100
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ def loss_scaling(
 
     `hysteresis` is --hysteresis, and `window` is --loss-scale-window.
     """
+    whole_number("iterations", iterations, 1, MOST_FRAMES)
+    whole_number("start_power", start_power, 0, MOST_POWER)
+    whole_number("window", window)
+    whole_number("hysteresis", hysteresis)
     states = simulate(iterations, start_power, window, hysteresis=hysteresis)
     frames = tuple(_frame(state, window, hysteresis) for state in states)
     return Story(_("Dynamic loss scaling in 16 bits"), frames)
@@ -103,20 +109,11 @@ def _words(state: ScalerState, power: int, window: int, hysteresis: int) -> tupl
     """Return title and text. Each sentence is complete, because translators see them one by one."""
     scaled = raised(2, power)
     if not state.overflow:
-        said = [
-            _(
-                "Scaled by {scaled}, all gradients are finite, so the optimizer takes the step.",
-                scaled=scaled,
-            )
-        ]
+        said = [_("Scaled by {scaled}, all gradients are finite, so the optimizer takes the step.",
+                  scaled=scaled)]  # fmt: skip
         if state.factor > 1:
-            said += [
-                _(
-                    "This is good step {window} in a row, so the scale doubles and the "
-                    "hysteresis is reset.",
-                    window=window,
-                )
-            ]
+            said += [_("This is good step {window} in a row, so the scale doubles and the "
+                       "hysteresis is reset.", window=window)]  # fmt: skip
         return _("iteration {iteration}: step taken", iteration=state.iteration), said
     if state.factor < 1:
         said = [

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
+from course_lib.lab.runs.run import OUT_OF_MEMORY
 from course_lib.teach.checklist import Checklist
 from course_lib.words import _
 
 BYTES_PER_GRADIENT = 4
 MIB = 2**20
-OUT_OF_MEMORY = ("device_limit", "cuda_oom", "cpu_oom")
 # Flags for recording, length, saving, seed and rate. They change neither peak nor step time.
 MAY_DIFFER = (
     "--profile", "--use-pytorch-profiler", "--profile-step-start", "--profile-step-end",

@@ -60,6 +60,11 @@ def test_what_can_never_run_is_refused_in_slurms_words(box, options, code, compl
     assert all(line.startswith("sbatch: error: ") for line in done.stderr.splitlines())
 
 
+def test_no_job_has_the_number_0(box):
+    done = box.run("scancel", "0", check=False)
+    assert (done.returncode, done.stderr) == (1, "scancel: error: Invalid job id 0\n")
+
+
 def test_an_option_without_effect_says_so_once_and_the_job_is_taken(box):
     done = box.run(
         "sbatch", "--hold", "--parsable", "--switches=1", "--contiguous", "--wrap", "true"

@@ -25,3 +25,8 @@ def test_a_format_lays_out_and_cuts(capsys):
 def test_a_field_that_is_not_there_is_refused_with_those_that_are():
     with pytest.raises(Unsupported, match=r"the field x of squeue; it supports i, j"):
         FIELDS.columns("%i %x")
+
+
+def test_all_fields_at_once_are_refused_and_not_read_as_one_field_and_a_text():
+    with pytest.raises(Unsupported, match=r"the field all of squeue; it supports i, j"):
+        FIELDS.columns("%all")

@@ -81,6 +81,11 @@ def folder(path):
     path.mkdir()
 
 
+def folder_elsewhere(path):
+    path.rename(path.with_name("old"))
+    path.symlink_to("/nowhere/jobs")
+
+
 def unwritable(path):
     path.touch()
     os.chown(path, NOBODY, NOBODY)
@@ -126,4 +131,18 @@ def test_jobs_that_cannot_begin_by_themselves_are_told_with_the_cure(user, harm,
     assert cure.format(lock) in said
     (lock.rmdir if lock.is_dir() else lock.unlink)()
     run("bash", "-c", "squeue; until [ -s out ]; do sleep 0.1; done")
+    assert (home / "out").read_text() == "begun\n"
+
+
+@pytest.mark.parametrize("harm", [lambda path: path.chmod(0o500), folder_elsewhere])
+def test_a_folder_of_jobs_that_takes_none_is_named_and_the_job_begins_once_it_does(user, harm):
+    run, home = user
+    run("sbatch", "--wait", "--output=first", "--wrap=true")
+    jobs = home / "state" / "jobs"
+    harm(jobs)
+    said = run("sbatch", "--output=out", "--wrap=echo begun").stderr
+    assert "box: job 2 cannot begin yet: " in said
+    assert f"'{jobs}" in said
+    jobs.unlink() if jobs.is_symlink() else jobs.chmod(0o700)
+    run("bash", "-c", "until [ -s out ]; do squeue; sleep 1; done")
     assert (home / "out").read_text() == "begun\n"

@@ -62,9 +62,8 @@ def test_no_cell_takes_a_cancelled_run_for_a_result(path, said_by):
 
 
 @pytest.mark.slow
-@pytest.mark.many(2)
+@pytest.mark.many(13)
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", ["01_one_device", "03_data_parallelism"])
-def test_no_cell_takes_a_run_that_was_killed_for_a_result(name, said_by):
-    path = SOLUTIONS / f"{name}.ipynb"
+@pytest.mark.parametrize("path", lessons_in(SOLUTIONS, "ipynb"), ids=lambda path: path.stem)
+def test_no_cell_takes_a_run_that_was_killed_for_a_result(path, said_by):
     assert [one for one in said_by(path, "killed") if not is_honest(one)] == []

@@ -15,6 +15,7 @@ from course_lib.mistakes.arguments import explained
 from course_lib.mistakes.kinds import shown
 from course_lib.mistakes.names import instead
 from course_lib.plan import Model
+from course_lib.plan.checks import whole_number
 from course_lib.words import _
 
 # The smallest possible model, because only the end of the run matters.
@@ -95,17 +96,16 @@ def recipe(
         )
     if fault and fault not in FAULTS:
         known = [*FAULTS, "normalisation"]
-        raise RecipeError(
-            _(
-                "no fault {fault}; {fault2}",
-                fault=shown(fault),
-                fault2=instead(fault, known, _("there are")),
-            )
-        )
-    flags = PLAIN | FAULTS.get(fault, {})
-    if fault and fault not in BY_FLAGS:
-        flags |= {"planted_fault": f"{fault}:{rank}:{iteration}"}
-    return gpt.recipe(name, model=MODEL, **(flags | more))
+        fault2 = instead(fault, known, _("there are"))
+        raise RecipeError(_("no fault {fault}; {fault2}", fault=shown(fault), fault2=fault2))
+    is_planted = fault and fault not in BY_FLAGS
+    planted = {"planted_fault": f"{fault}:{rank}:{iteration}"} if is_planted else {}
+    flags = PLAIN | FAULTS.get(fault, {}) | planted | more
+    made = gpt.recipe(name, model=MODEL, **flags)
+    if planted and isinstance(made, Recipe):  # otherwise the fault would never happen
+        whole_number("rank", rank, 0, made.devices - 1)
+        whole_number("iteration", iteration, 1, flags["iterations"])
+    return made
 
 
 @explained("fault.restarts", takes_gaps=True)
@@ -118,6 +118,9 @@ def restarts(
     course's programs, `lab.site.programs`. `more` are keywords of fault.recipe."""
     if missing := gaps({"mean_s": mean_s, "seed": seed, "save_interval": save_interval, **more}):
         return Unfinished(name, missing)
+    for what, value, least in (("mean_s", mean_s, 0), ("seed", seed, 0), ("attempts", attempts, 1),
+                               ("save_interval", save_interval, 1)):  # fmt: skip
+        whole_number(what, value, least)
     dies = f"mortal:{seed}:{mean_s}" if mean_s else None
     inner = recipe(
         name, planted_fault=dies, diary=False, save=True, save_interval=save_interval,
