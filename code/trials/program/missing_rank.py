@@ -46,10 +46,9 @@ AHEAD_S = 1000.0  # of the clock of a rank ahead of the one of the rank before
 class Asked(dist.PrefixStore):
     """Store of a watchdog that notes when it was last asked."""
 
-    last_s = 0.0
-
     def __getattribute__(self, name: str) -> Any:
-        self.__dict__["last_s"] = time.monotonic()
+        if not name.startswith("_"):
+            self.__dict__["last_s"] = time.monotonic()
         return super().__getattribute__(name)
 
 

@@ -238,7 +238,7 @@ HINTS: dict[str, Hints] = {
             "{part} differs from rank 0's. All ranks call the broadcast, with src=0, for each "
             "tensor of model.state_dict(). parameters() lacks the buffers."
         ),
-        ("frozen", ""): N_("the frozen parameter got requires_grad=True. Leave it frozen."),
+        ("frozen", ""): N_("the frozen parameter got a gradient or requires_grad. Leave it."),
         ("forward", ""): N_("own(x) gave {has} and not a tensor. Does forward end with a return?"),
         ("weights unchanged", ""): N_(
             "{part} changed before the end of finish(). The optimizer changes weights; finish() "
@@ -616,12 +616,12 @@ HINTS: dict[str, Hints] = {
             "|g_b|² comes from the large batch. all_reduce changes its argument: give it a copy."
         ),
         ("the standard error", "values"): N_(
-            "take tr(Σ) of each step. The error is their standard deviation, divided by the root "
-            "of the number of steps."
+            "it is {has:.4g} and should be {wanted:.4g}. Take tr(Σ) of each step. The error is "
+            "their standard deviation, divided by the root of the number of steps."
         ),
         ("", "values"): N_(
-            "the numbers are wrong. Each row of `gradients` is one gradient: add up the squares "
-            "along it, and use the number of ranks that there are."
+            "it is {has:.4g} and should be {wanted:.4g}. Each row of `gradients` is one gradient: "
+            "add up the squares along it, and average over the ranks that there are."
         ),
         ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
         ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
