@@ -305,8 +305,7 @@ claim(
 # others, 2022](https://arxiv.org/abs/2211.15841)).
 #
 # > **Exercise 13c.1** — Write `new_bias(bias, tokens, rate)`, which returns the bias for the next step. `bias` and
-# > `tokens` are lists with one number for each expert. The check applies your function to a router that strongly
-# > prefers one expert, for 300 steps.
+# > `tokens` are lists with one number for each expert, and the fixed amount is `rate`.
 
 
 # %% id="ex1-gap" tags=["exercise"]

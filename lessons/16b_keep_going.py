@@ -432,7 +432,7 @@ claim("asynchronous saving keeps more work, by", gain, least=1, most=10, unit="p
 # > `time_needed` returns the time until all of `work_s` is saved, or `math.inf` if the lives end before.
 # > `best_interval` returns the interval that needs the least time. Try some twenty to fifty intervals.
 # >
-# > The check draws 1000 lives of two clusters for you. In the first, nodes fail at random. In the second, a repaired
+# > The check draws 2000 lives of two clusters for you. In the first, nodes fail at random. In the second, a repaired
 # > node often fails again soon after the start. Young's formula knows only the mean of the lives. Is it right for both?
 
 # %% id="ex2-gap" tags=["exercise"]

@@ -51,6 +51,8 @@ def _measured(
         return {"mistake": "rounded", "digits": digits}
     if summands and (table := shares_by_piece(found, summands, pieces)):
         return {"mistake": "shares", "shares": table, "right": shares_by_piece(wanted, summands, 1)}
+    if wanted.numel() == 1:
+        return {"mistake": "values", "has": float(found), "wanted": float(wanted)}
     wrong = (found.flatten() - wanted.flatten()).abs() > EQUAL * wanted.abs().max()
     last = int(wrong.sum())
     if last < min(len(wrong), max(2, len(summands))) and bool(wrong[-last:].all()):

@@ -77,6 +77,7 @@ def test(DDP: Any, ranks: Ranks) -> None:
         ranks.holds("weights unchanged", not moved, part=moved[:1])
         ranks.same("the gradients", gradients(model), wanted, summands=by_rank,
                    mistakes={"added up": added_up})  # fmt: skip
+        ranks.holds("frozen", model.frozen.grad is None)
         count = sum(one.numel() for one in wanted.values())
         summed = sum(one["numbers"] for one in ranks.calls.made if one["call"] == "all_reduce")
         ranks.holds("sent once", summed <= TWICE * count, summed=summed, numbers=count)

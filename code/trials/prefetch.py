@@ -17,7 +17,7 @@ BATCHES, DEPTHS, TAKEN, FAILS_AT = 8, (1, 3), 2, 5
 IN_HAND = 1
 # What has not happened after so long never will; a moment, in which too much would be read.
 PATIENCE_S, MOMENT_S = 3.0, 0.02
-END = object()
+END = "the end"
 
 
 class Source:
@@ -60,10 +60,14 @@ def reads_ahead(ahead: Any, depth: int, ranks: Ranks) -> None:
     batches = iter(ahead(source, depth))
     for number, right in enumerate(source.batches, 1):
         batch = result_of(lambda: next(batches, END))
-        ranks.holds("the batches", batch is right, number=number, of=BATCHES)
+        others = [n for n, other in enumerate(source.batches, 1) if other is batch]
+        ranks.holds("the batches", batch is right, number=number, of=BATCHES,
+                    mistake="another" if others else "",
+                    got=others[0] if others else str(batch))  # fmt: skip
         wanted = min(number + depth, BATCHES)
         ok = source.waits_for(wanted)
-        ranks.holds("read ahead", ok, number=number, read=source.read, wanted=wanted)
+        ranks.holds("read ahead", ok, number=number, read=source.read, wanted=wanted,
+                    mistake="some" if source.read > number else "")  # fmt: skip
         time.sleep(MOMENT_S)
         ok = source.read <= wanted + IN_HAND
         ranks.holds("not too far", ok, number=number, read=source.read, depth=depth)
@@ -100,7 +104,7 @@ def ends(ahead: Any, depth: int, ranks: Ranks) -> None:
 
 def result_of(work: Callable[[], object]) -> object:
     """Return the function's result or error, or a text if it waits for ever."""
-    found: list[object] = ["it waits"]
+    found: list[object] = ["nothing, for ever"]
 
     def run() -> None:
         try:

@@ -95,11 +95,12 @@ BY_WRITTEN_TIMES = """    def watch(self):
 """
 WRONG = {
     "no thread": ([(".start()", "")], "Does its thread run?"),
-    "waits for a key": ([(CHECK, "")], "nobody has written is one"),
+    "waits for a key": ([(CHECK, "")], "store.get fails for a key"),
     "who does not move": ([(MISSING, "[r for r in range(self.size) if r != self.rank]")],
                           "at fewer"),
     "no end": ([(MISSING, "[r for r in range(self.size) if r != self.rank]"),
                 (ENDS, "        pass\n")], "after stop()"),
+    "no stop": ([(ENDS, "        pass\n")], "still asks the store"),
     "all who wait": ([(MISSING, "[r for r in range(self.size) if min(seen) < max(seen)]")],
                      "at fewer"),
     "itself": ([("self.accuse(missing)", "self.accuse([self.rank])")], "is behind?"),

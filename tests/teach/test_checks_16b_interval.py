@@ -146,7 +146,7 @@ WRONG = {
                           "Each life counts from its own start"),
     "one failure": ([("    return math.inf", "    return passed_s")], "return math.inf"),
     "half": ([("return passed_s + life_s - left_s", "return (passed_s + life_s - left_s) / 2")],
-             "on paper"),
+             "counts whole"),
     "young": ([(SEARCH, "    return math.sqrt(2 * save_s * sum(lives) / len(lives))\n")],
               "That is Young's formula with the mean life"),
     "with the start": (
@@ -154,6 +154,10 @@ WRONG = {
         "it does not move the best one"),
     "no factor": ([(SEARCH, "    return math.sqrt(save_s * sum(lives) / len(lives))\n")],
                   "2 C M"),
+    "three intervals": ([("range(-12, 16)", "range(-12, 16, 12)")], "Of some twenty intervals"),
+    "whole and parts": (
+        [("if left_s < piece_s + save_s", "piece_s = min(piece_s, max(0, left_s - save_s))\n"
+          "            if not piece_s")], "counts whole or not at all"),
     "the shortest": ([(SEARCH, "    return 60\n")], "It is too short"),
     "the longest": ([(SEARCH, "    return max(lives)\n")], "It is too long"),
     "minutes": ([("1.15**power", "1.15**power / 60")], "It is too short"),

@@ -77,7 +77,7 @@ def test_row(RowParallel: Any, ranks: Ranks) -> None:
         parts = [s @ w.T for s, w in zip(x.chunk(size, -1), weight.chunk(size, 1), strict=True)]
         wanted = nn.functional.linear(x, weight, bias)
         ranks.same("y", y, wanted, summands=[*parts, bias.expand_as(wanted)], mistakes={
-            "no bias": wanted - bias if size > 1 else None, "partial": parts[rank] + bias,
+            "no bias": wanted - bias, "partial": parts[rank] + bias,
             "bias everywhere": wanted + (size - 1) * bias,
         })  # fmt: skip
         sends("forward", 2 * (size - 1) / size, size - 1, dy.numel(), ranks)

@@ -1,7 +1,7 @@
 """Test 16.1: `Watchdog(store, rank, size, timeout_s, accuse)` names the rank that is missing.
 
 dog.arrive(number)      before each collective; from then on the main thread may wait in it
-dog.stop()              after the last one
+dog.stop()              after the last one; then its thread asks the store no more
 accuse(ranks)           is called by the watchdog, while the main thread waits
 
 All ranks really wait in an all-reduce. The absent rank comes when all others have named it, or
@@ -42,6 +42,15 @@ CLOCK_NAMES = ("time", "monotonic", "perf_counter")
 AHEAD_S = 1000.0  # of the clock of a rank ahead of the one of the rank before
 
 
+class Asked(dist.PrefixStore):
+    """Store of a watchdog that notes when it was last asked."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            self.__dict__["last_s"] = time.monotonic()
+        return super().__getattribute__(name)
+
+
 def test(Watchdog: Any, ranks: Ranks) -> None:
     for case in CASES[ranks.size]:
         ranks.begin(case)
@@ -63,7 +72,7 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
         told.set(f"{rank}", "")
 
     told = dist.PrefixStore("told", own_connection(store))
-    learners = own_connection(store)
+    learners = Asked("", own_connection(store))
     learners.set_timeout(WAITS)
     is_there = case != NEVER or rank != absent
     dog = Watchdog(learners, rank, size, TIMEOUT_S, accuse) if is_there else None
@@ -86,11 +95,13 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
     if dog is not None:
         dog.stop()
     before = len(named)
+    ends_s = time.monotonic() + TIMEOUT_S  # the thread may sleep until then
     if case == LATE:
-        time.sleep(TIMEOUT_S * 1.5)
+        time.sleep(TIMEOUT_S * 2.5)
     accused = sorted({one for each, *_ in named for one in each} - {absent})
     ranks.holds("healthy", not accused, mistake="after the end" if not before else "",
                 accused=accused, late=LATE_S, timeout=TIMEOUT_S)  # fmt: skip
+    ranks.holds("stopped", learners.__dict__["last_s"] < ends_s)
 
 
 def judge(ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int, what: str) -> None:

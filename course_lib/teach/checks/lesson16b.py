@@ -37,9 +37,10 @@ MISTAKES = (
     ("last life", N_("The earlier lives take no time. All of them have passed.")),
     ("since the beginning", N_("Each life counts from its own start, not from the first start.")),
 )
-LIVES = 1000
-# Points of kept work by which an interval may be worse than the best one.
-CLOSE_ENOUGH = 1.0
+LIVES = 2000
+# Points of kept work by which an interval may be worse than the best one. Saves are long enough
+# that a search over two or three intervals misses it, and one over twenty does not.
+CLOSE_ENOUGH = 0.8
 
 
 ex16b_resume = tried("16b.1", "resume")
@@ -57,7 +58,7 @@ def ex16b_interval(simulator: Any, search: Any) -> None:
         drawn = (work, draw.randint(90, 200), draw.randint(9, 20), draw.randint(20, 60), lives)
         _simulates(check, simulator, _("lives that are drawn for you"), drawn)
         _simulates(check, simulator, _("lives that are too short"), (100, 40, 5, 13, [57] * 20))
-        save_s, start_s, mean_s = draw.randint(40, 90), draw.randint(100, 400), draw.randint(3, 9)
+        save_s, start_s, mean_s = draw.randint(100, 200), draw.randint(100, 300), draw.randint(4, 6)
         steady = [draw.expovariate(1 / (1000 * mean_s)) for _life in range(LIVES)]
         _is_best(check, search, _("nodes that fail at random"), save_s, start_s, steady)
         means = [start_s if draw.random() < 0.85 else 8000 * mean_s for _life in range(LIVES)]
@@ -84,7 +85,8 @@ def _simulates(check: Checklist, simulator: Any, name: str, case: tuple[Any, ...
             "{right:g} s are needed, and your function returns {found:g}. {hint}",
             work=work_s, interval=interval_s, save=save_s, start=start_s, lives=_first(lives),
             right=right, found=found,
-            hint=hints[0] if hints else _("Follow one life after the other on paper."),
+            hint=hints[0] if hints else _("A life is a start and then pieces, each with a save. A "
+                                          "piece counts whole or not at all."),
         ),
     )  # fmt: skip
 
@@ -164,7 +166,8 @@ def _is_best(
         requirement,
         hint=_(
             "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and {best:.0f} s keep "
-            "{most:.1f} %. {said} Let time_needed try intervals with all of these lives.",
+            "{most:.1f} %. {said} Of some twenty intervals, return the one for which time_needed "
+            "is least.",
             found=found, kept=kept(found), best=best_s, most=kept(best_s), said=said,
         ),
     )  # fmt: skip

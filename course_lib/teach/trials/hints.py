@@ -188,12 +188,12 @@ GENERAL: dict[str, str] = {
         "number of ranks missing, or made once too often?"
     ),
     "values": N_(
-        "the numbers are wrong. Does rank r keep, send and take piece r, in one order "
-        "everywhere? Print the shapes and a few numbers on each rank."
+        "the numbers are wrong. Rank {rank} calls here: {made}. Does rank r keep, send and take "
+        "piece r, in one order everywhere? Print a few numbers on each rank."
     ),
     "alone": N_(
-        "of {numbers} numbers, the first {first} are right. One rank exchanges nothing, so look at "
-        "how the parts are cut and put together."
+        "of {numbers} numbers, the first {first} are right. One rank exchanges nothing: compare "
+        "its lines with those of the serial model."
     ),
 }
 HINTS: dict[str, Hints] = {
@@ -238,7 +238,7 @@ HINTS: dict[str, Hints] = {
             "{part} differs from rank 0's. All ranks call the broadcast, with src=0, for each "
             "tensor of model.state_dict(). parameters() lacks the buffers."
         ),
-        ("frozen", ""): N_("the frozen parameter got requires_grad=True. Leave it frozen."),
+        ("frozen", ""): N_("the frozen parameter got a gradient or requires_grad. Leave it."),
         ("forward", ""): N_("own(x) gave {has} and not a tensor. Does forward end with a return?"),
         ("weights unchanged", ""): N_(
             "{part} changed before the end of finish(). The optimizer changes weights; finish() "
@@ -323,6 +323,7 @@ HINTS: dict[str, Hints] = {
     },
     "column": {
         ("", "whole"): N_("every rank holds the whole. Cut it by chunk({size}, …)[rank]."),
+        ("y", "no bias"): N_("it lacks the bias, and is right without it."),
         ("the weight", "other dimension"): N_(
             "it is cut along the other dimension. torch keeps weights as [outputs, inputs]."
         ),
@@ -342,6 +343,7 @@ HINTS: dict[str, Hints] = {
         ("sent backward", ""): SENT_TOO_MUCH,
     },
     "row": {
+        ("the bias", "cut"): N_("it is cut, and y needs the whole bias on every rank."),
         ("the bias", "divided"): N_(
             "it is divided by the number of ranks. Each rank's share gets the whole gradient, so a "
             "step of the optimizer moves it {size} times as far. Add the whole bias after the sum."
@@ -398,8 +400,8 @@ HINTS: dict[str, Hints] = {
     },
     "context": {
         ("y", "own keys"): N_(
-            "each position sees only the positions of its own rank. Gather the keys and values "
-            "of the other ranks."
+            "each position sees only the positions of its own rank. Are the keys and values of all "
+            "ranks gathered, and does the mask compare positions in the sequence?"
         ),
         ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
         ("y", "inverted mask"): N_(
@@ -410,6 +412,9 @@ HINTS: dict[str, Hints] = {
         ("y", "from 0"): POSITIONS,
         ("y", "both from 0"): POSITIONS,
         ("y", "exchanged"): N_("keys and values are swapped."),
+        ("the gradient of x", "queries alone"): N_(
+            "it comes through the queries alone. Gather keys and values by Gather.apply(…)."
+        ),
         ("the gradient of x", "own"): N_(
             "it comes from the outputs of this rank alone. Other ranks looked at these keys and "
             "values: backward of the all-gather is a reduce-scatter."
@@ -458,8 +463,12 @@ HINTS: dict[str, Hints] = {
             "the row sum is missing. A softmax divides by a sum over all keys, so each score "
             "lowers the other probabilities: subtract the sum of dY * Y of each row."
         ),
-        ("the gradient of the queries", "values"): N_(
-            "do the probabilities exp(S − L) of a query add up to 1? L = m + ln s."
+        **dict.fromkeys(
+            [(f"the gradient of the {name}", "values") for name in ("queries", "keys", "values")],
+            N_(
+                "do the probabilities P = exp(S − L) of a query add up to 1, with L = m + ln s? "
+                "dQ = dS K/√w, dK = dSᵀ Q/√w and dV = Pᵀ dY, added up over the pieces of all ranks."
+            ),
         ),
         ("", "no root"): N_("it is too large by the root of the width. Divide by this root."),
         ("", "own"): N_(
@@ -518,26 +527,15 @@ HINTS: dict[str, Hints] = {
             "it has numbers that are infinite or NaN. Some blocks are all zeros, and 448 / 0 is "
             "infinite: give these blocks any finite scale."
         ),
-        ("", "per tensor"): N_("one scale serves the whole matrix. Each block needs its own."),
-        ("", "per row"): N_("one scale serves a whole row. Each 32 numbers of it need their own."),
         ("", "other axis"): N_(
             "the blocks lie along the other dimension. The sum runs along the rows of both "
             "factors, and so do the blocks."
         ),
-        ("", "inverted"): N_(
-            "the scale is inverted. Multiply by 448 / largest before the cast, and divide by it "
-            "afterwards."
+        ("the rounding", ""): N_(
+            "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The "
+            "largest number of its block is {largest:.4g}, so the scale is {right_scale:.3g}. Your "
+            "scale is {scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
         ),
-        ("", "too large"): N_(
-            "the scale is twice too large, so the largest numbers are cut off at 448. Round the "
-            "exponent of 448 / largest down."
-        ),
-        ("", "nearest"): N_(
-            "some scales are twice too large. Round the exponent down, not to the nearest number."
-        ),
-        ("", "signed"): N_("the largest number of a block may be negative. Take abs() first."),
-        ("", "no power of two"): N_("the scales are no powers of two. Round their exponents down."),
-        ("", "e5m2"): N_("the numbers have 2 mantissa bits (E5M2) in place of the 3 of E4M3."),
         ("", "plain"): N_("neither factor is quantised."),
         ("", "dy is plain"): N_("grad is not quantised. Both factors of all three products are."),
         ("", "as in forward"): N_(
@@ -549,9 +547,8 @@ HINTS: dict[str, Hints] = {
         ),
         ("", "none"): N_("it is None. backward returns two gradients, of x and of the weight."),
         ("", "values"): N_(
-            "the numbers are not those of a product of two quantised matrices. Are they divided "
-            "by their scales after the cast, and are the factors dY and Wᵀ for dX, and dYᵀ and Xᵀ "
-            "for dW?"
+            "it is no product of two quantised matrices. The factors are dY and Wᵀ for dX, and dYᵀ "
+            "and Xᵀ for dW."
         ),
     },
     "vocabulary": {
@@ -619,12 +616,12 @@ HINTS: dict[str, Hints] = {
             "|g_b|² comes from the large batch. all_reduce changes its argument: give it a copy."
         ),
         ("the standard error", "values"): N_(
-            "take tr(Σ) of each step. The error is their standard deviation, divided by the root "
-            "of the number of steps."
+            "it is {has:.4g} and should be {wanted:.4g}. Take tr(Σ) of each step. The error is "
+            "their standard deviation, divided by the root of the number of steps."
         ),
         ("", "values"): N_(
-            "the numbers are wrong. Each row of `gradients` is one gradient: add up the squares "
-            "along it, and use the number of ranks that there are."
+            "it is {has:.4g} and should be {wanted:.4g}. Each row of `gradients` is one gradient: "
+            "add up the squares along it, and average over the ranks that there are."
         ),
         ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
         ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
@@ -657,6 +654,7 @@ HINTS: dict[str, Hints] = {
             "when did you see another rank's number change?"
         ),
         ("healthy", "after the end"): N_("it named {accused} after stop(), when all had ended."),
+        ("stopped", ""): N_("after stop(), its thread still asks the store. It has to end then."),
         ("healthy", ""): N_(
             "it named {accused}, and all ranks came, one of them {late:g} s late. The time-out of "
             "{timeout:g} s begins again when any rank moves."
@@ -746,9 +744,9 @@ HINTS: dict[str, Hints] = {
             "that comes from the next stage: y.backward(gradient)."
         ),
         ("the gradient", "values"): N_(
-            "the numbers are wrong. Gradients arrive in the order of the forward passes, so the "
-            "first micro-batch also goes backward first. Does each stage send the gradient of its "
-            "own x?"
+            "the numbers are wrong. Does each micro-batch get its own x, target and gradient? "
+            "Gradients arrive in the order of the forward passes, so the first micro-batch also "
+            "goes backward first."
         ),
         ("held", "too many"): N_(
             "stage {rank} of {size} holds {held} micro-batches at once, and 1F1B holds {wanted}. "
@@ -853,7 +851,15 @@ HINTS: dict[str, Hints] = {
         ("the weights", "not finite"): N_("a step was made although a gradient overflows."),
     },
     "prefetch": {
-        ("the batches", ""): N_("batch {number} of {of} did not come, or it was a wrong one."),
+        ("the batches", ""): N_("batch {number} of {of} is due, and the loop gets {got}."),
+        ("the batches", "another"): N_(
+            "batch {number} of {of} is due, and the loop gets batch {got}. Each comes once, and in "
+            "the order in which it was read: queue.Queue keeps the order."
+        ),
+        ("read ahead", "some"): N_(
+            "while the loop computes with batch {number}, {read} batches have been read, and there "
+            "is room for {wanted}. Does the room depend on depth?"
+        ),
         ("read ahead", ""): N_(
             "while the loop computes with batch {number}, {read} batches have been read, and there "
             "is room for {wanted}. Does a thread read while the body of the loop runs?"

@@ -93,7 +93,10 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
         last = trial.cases[-1:]
         why = "".join(_messages(trial, *case) or _unwaited(trial, *case) for case in last)
         why = why or run.error or run.last_lines()
-        where = _("Ranks {missing} ended before. ", missing=listed(missing))
+        made = [one[-1] for case in last for one in trial.at(*case, "call") if one]
+        call = called(made[0]) if made else _("none yet")
+        where = _("Ranks {missing} ended before. The last call: {call}. ",
+                  missing=listed(missing), call=call)  # fmt: skip
         check.refuse(_("all ranks came to the end"), why, where)
 
 
@@ -122,7 +125,8 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     told = HINTS[exercise].get((what, kind)) or _hint(exercise, what, mistake) or GENERAL["values"]
     if told == GENERAL["values"] and size == 1 and "first" in event:
         told = GENERAL["alone"]
-    said = _(told, **_values(event, of_ranks), rank=rank, factor=factor)
+    shown = ", ".join(map(called, made[rank][:SHOWN_CALLS])) or _("nothing")
+    said = _(told, **_values(event, of_ranks), rank=rank, factor=factor, made=shown)
     if counted:
         said = " ".join([counted, *SENTENCE_END.split(said, maxsplit=1)[1:]])
     if 0 < len(event.get("wrong", ())) < event.get("of", 0):

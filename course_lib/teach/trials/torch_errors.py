@@ -91,6 +91,13 @@ RULES: tuple[tuple[str, str], ...] = (
         EQUAL_PIECES,
     ),
     (
+        r"invalid gradient at index",
+        N_(
+            "backward returns a gradient for each argument of forward, in the same order and of "
+            "the same shape. Is one transposed or missing, or are two of them swapped?"
+        ),
+    ),
+    (
         r"mat1 and mat2|inconsistent tensor size|size of tensor|shape|sizes? mismatch|must match"
         r"|split_sizes|split_with_sizes|invalid for input of size|dtype|tensor type|scalar type"
         r"|(?<!list )index out of range|out of bounds",

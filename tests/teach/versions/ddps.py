@@ -39,6 +39,12 @@ WRONG = {
     ),
     "nothing exchanged": ([(SUMS + DIVIDES, "                pass\n")], "Was nothing exchanged"),
     "frozen": ([("if parameter.grad is not None:", "if True:")], "A frozen parameter never"),
+    "zeros for the frozen one": (
+        [("            if parameter.grad is not None:\n",
+          "            if parameter.grad is None:\n"
+          "                parameter.grad = torch.zeros_like(parameter)\n            if True:\n")],
+        "the frozen parameter got a gradient",
+    ),
     "rank 0 leaves early": (
         [(LOOP, "        if dist.get_rank() == 0: return\n" + LOOP)], "rank 0: nothing more",
     ),

@@ -27,10 +27,6 @@ THREADS = """        import threading
         sender.start()
 """
 RIGHT = {
-    "returned": [
-        ("pieces = tensor", "tensor = tensor.clone()\n    pieces = tensor"),
-        (COPIES, COPIES + "    return tensor\n"),
-    ],
     "threads": [("        " + ISEND + "\n", THREADS), (WAITS, "        sender.join()\n")],
     "the other direction": [("- 1) % size\n    pieces", "+ 1) % size\n    pieces"),
                             ("(rank + 1) % size, (rank + 1)", "(rank - 1) % size, (rank + 1)"),
@@ -40,6 +36,11 @@ RIGHT = {
 
 
 WRONG = {
+    "returned": (
+        [("pieces = tensor", "tensor = tensor.clone()\n    pieces = tensor"),
+         (COPIES, COPIES + "    return tensor\n")],
+        "Change it in place",
+    ),
     "second round adds": (
         [("coming.copy_(arrived)", "coming += arrived")], "the second round copies",
     ),
