@@ -32,17 +32,27 @@ if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
     exit 1
 }
 rm -f "$stamp"
+# Some downloads take minutes and print nothing meanwhile.
+if [ -t 2 ]; then
+    while kill -0 $$ && sleep 1; do printf 'set-up: %d s\r' "$SECONDS"; done 9>&- >&2 2>/dev/null &
+    trap 'kill '$! EXIT
+fi
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     say "1/5 making .venv with $("$python" --version)"
     rm -rf .venv
     "$python" -m venv .venv
 fi
 
-# From pip's output: downloads of a megabyte and more, each with its size when it begins, and the unpacking.
+# From pip's output, each line when it comes (awk may wait for 4 kB): downloads of a megabyte and more, each
+# with its size when it begins, and the unpacking.
 name_downloads() {
-    awk '$1 == "Downloading" && $4 ~ /^[MG]B/ {
-        file = $2; sub(".*/", "", file); print "set-up:     " file " " $3 " " $4; fflush() }
-        /^Installing collected packages/ { print "set-up:     unpacking them"; fflush() }' >&2
+    local word file size unit
+    while read -r word file size unit _; do
+        case "$word $unit" in
+            "Downloading "[MG]B*) say "    ${file##*/} $size $unit" ;;
+            "Installing "*) say "    unpacking them" ;;
+        esac
+    done
 }
 count=$(grep -c == requirements.lock)
 say "2/5 installing $count pinned packages; those that must be downloaded and have 1 MB or more:"
@@ -76,4 +86,4 @@ else
     say "5/5 no npm here: TensorBoard works all the same, but for its trace view"
 fi
 printf '%s' "$wanted" >"$stamp"
-say "done"
+say "done after $SECONDS s"

@@ -1,13 +1,15 @@
 """`make setup` lists downloads and missing programs, and does not wait for a server that never
 answers.
 
-A stand-in for Python says what pip says; the script, awk and npm are the real ones.
+A stand-in for Python says what pip says; the script and npm are the real ones.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pty
+import re
 import shutil
 import socket
 import subprocess
@@ -28,6 +30,7 @@ case "$*" in
     echo "Downloading torch-2.13.0-cp311-cp311-manylinux_2_28_x86_64.whl (887.9 MB)"
     echo "Downloading https://somewhere.example/files/cuda_runtime-1-none-any.whl (1.2 GB)"
     echo "Downloading six-1.17.0-py2.py3-none-any.whl (11 kB)"
+    while [ -e downloading ]; do sleep 0.1; done
     exit {pip_fails} ;;
 *"--requirement deploy/book/requirements.lock"*) echo "$*" >>book.calls ;;
 esac
@@ -45,17 +48,22 @@ def clone(tmp_path, repository):
     return folder
 
 
+def stand_in(clone: Path, without_venv: int = 0, pip_fails: int = 0) -> dict[str, str]:
+    """Return an environment in which set-up finds the stand-in for Python."""
+    python = clone / "python3"
+    python.write_text(STAND_IN.format(without_venv=without_venv, pip_fails=pip_fails))
+    python.chmod(0o755)
+    return {**os.environ, "PYTHON": str(python)}
+
+
 def set_up(
     clone: Path, without_venv: int = 0, pip_fails: int = 0,
     script: Sequence[str] = ("deploy/setup.sh",),
     **environment: str,
 ):  # fmt: skip
-    python = clone / "python3"
-    python.write_text(STAND_IN.format(without_venv=without_venv, pip_fails=pip_fails))
-    python.chmod(0o755)
     return subprocess.run(
         ["bash", *script], cwd=clone, text=True, capture_output=True, check=False,
-        env={**os.environ, "PYTHON": str(python), **environment},
+        env=stand_in(clone, without_venv, pip_fails) | environment,
         timeout=LONGER_THAN_ANY_ANSWER_S,
     )  # fmt: skip
 
@@ -75,8 +83,8 @@ def no_npm(tmp_path):
         "mkdir",
         "cp",
         "grep",
-        "awk",
         "dirname",
+        "sleep",
     ):
         if found := shutil.which(name):
             (folder / name).symlink_to(found)
@@ -93,6 +101,26 @@ def test_large_downloads_are_named_with_their_sizes(clone, no_npm):
     ]
     assert "compiling them" in done.stderr
     assert (clone / ".venv" / ".complete").is_file()
+
+
+@pytest.mark.timeout(LONGER_THAN_ANY_ANSWER_S)
+def test_during_a_download_a_terminal_shows_its_name_and_the_seconds(clone, no_npm):
+    (clone / "downloading").touch()
+    ours, terminal = pty.openpty()
+    with subprocess.Popen(
+        ["bash", "deploy/setup.sh"], cwd=clone, stderr=terminal, env=stand_in(clone) | no_npm
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while not re.search(rb"torch-\S+ \(887.9 MB\)\r\n.*set-up: \d+ s\r", shown, re.DOTALL):
+            shown += os.read(ours, 4096)
+        (clone / "downloading").unlink()
+        with contextlib.suppress(OSError):  # the terminal of a process that ended
+            while more := os.read(ours, 4096):
+                shown += more
+    os.close(ours)
+    assert process.returncode == 0
+    assert re.search(rb"set-up: done after \d+ s\r\n$", shown), "nothing counts on after the end"
 
 
 def test_a_failure_of_pip_is_a_failure_of_set_up(clone, no_npm):
