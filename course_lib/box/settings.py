@@ -86,7 +86,7 @@ class Settings(Record):
     # Time between SIGTERM and SIGKILL at a time limit or a cancel (Slurm's KillWait).
     kill_wait_s: float = 5.0
     # A requeued job waits this long (reason BeginTime); 121 s on a real Slurm.
-    requeue_delay_s: float = 5.0
+    requeue_delay_s: float = 2.0
     first_job_id: int = 1
     # squeue and scontrol know an ended job for this long (Slurm's MinJobAge).
     job_shown_s: float = 300.0

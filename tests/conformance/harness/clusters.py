@@ -34,6 +34,7 @@ default_time = "01:00:00"
 max_time = "1-00:00:00"
 kill_wait_s = {KILL_WAIT_S}
 first_job_id = {FIRST_JOB}
+requeue_delay_s = 5
 device_pace = 1
 """
 # Only root, who alone may start a real Slurm, can prepare a file there.
