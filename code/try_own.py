@@ -30,7 +30,7 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import accumulate, ddp, fsdp, pipeline, prefetch, ring, scaler, topology, zero1
+from trials import accumulate, ddp, fsdp, prefetch, scaler, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
 from trials.layers import (
@@ -46,6 +46,7 @@ from trials.layers import (
     ring_attention,
     vocabulary,
 )
+from trials.messages import pipeline, ring, topology
 from trials.program import cure, missing_rank, resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched

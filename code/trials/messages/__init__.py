@@ -1,0 +1,1 @@
+"""Tests of functions that exchange messages between ranks."""
