@@ -135,7 +135,7 @@ claim(
     most=3,
     unit="ranks",
 )
-claim("the rank that caused the hang", short.failure.rank, least=2, most=2)
+claim("the rank that caused the hang", short.cause.rank, least=2, most=2)
 
 # %% [markdown] id="timeout-explain"
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and prints no message.](../images/hang.svg)
@@ -252,7 +252,7 @@ for run in (plain, told):
     print(f"{run.name}: {run.failure}\n")
 
 # %% id="mismatch-claim" tags=["claim"]
-sizes = [told.failure.details[key][0] for key in ("shape", "other_shape")]
+sizes = [told.cause.details.get(key, [float("nan")])[0] for key in ("shape", "other_shape")]
 claim("DETAIL names two sizes, and the larger is", max(sizes) / min(sizes),
       least=1.9, most=2.1, unit="times the smaller")  # fmt: skip
 
@@ -356,10 +356,10 @@ if meeting.text.count(" as 127.") == 2:
 port = lab.submit(fault.recipe("wrong-port", "wrong-port", rank=2))
 port.wait()
 lines = [line for line in port.text.splitlines() if "timed out" in line or "did not come" in line]
-print(*[line[:260] for line in lines], port.failure.title, f"rank {port.failure.rank}", sep="\n")
+print(*[line[:260] for line in lines], port.cause.title, f"rank {port.cause.rank}", sep="\n")
 
 # %% id="port-claim" tags=["claim"]
-claim("the rank that did not come to the rendezvous", port.failure.rank, least=2, most=2)
+claim("the rank that did not come to the rendezvous", port.cause.rank, least=2, most=2)
 
 # %% [markdown] id="port-explain"
 # **Explain.** The network library on rank 2 prints the address and port that it tried. A waiting rank prints the right
@@ -379,8 +379,8 @@ print(gone.failure)
 # !sacct -j {gone.job_id} --format=JobID,JobName,State,ExitCode,NodeList
 
 # %% id="gone-claim" tags=["claim"]
-claim("ranks that were killed", len(gone.failure.ranks), least=2, most=2, unit="ranks")
-claim("the first killed rank", min(gone.failure.ranks), least=2, most=2)
+claim("ranks that were killed", len(gone.cause.ranks), least=2, most=2, unit="ranks")
+claim("the first killed rank", min(gone.cause.ranks, default=float("nan")), least=2, most=2)
 
 # %% [markdown] id="gone-explain"
 # **Explain.** The launcher reports the end of a process. `srun` prints the tasks and their node. `torchrun` prints
@@ -565,7 +565,7 @@ print(again.failure)
 # %% id="anomaly-claim" tags=["claim"]
 from_checkpoint = 4 - int(again.log.iterations["iteration"].iloc[0]) + 1
 claim("steps that were repeated to find the NaN", from_checkpoint, least=2, most=2, unit="steps")
-claim("the rank of the NaN in the repeated run", again.failure.rank, least=2, most=2)
+claim("the rank of the NaN in the repeated run", again.cause.rank, least=2, most=2)
 
 # %% [markdown] id="anomaly-explain"
 # **Explain.** The message names an operation. The log above it shows its line in the forward pass, the division by the
@@ -744,8 +744,8 @@ check.ex16_cures()
 ### GAP cause, rank, node, cure = ..., ..., ..., ...
 cause, rank, node, cure = (
     "missing-module",
-    one.failure.rank,
-    one.failure.node,
+    one.cause.rank,
+    one.cause.node,
     "same-modules",
 )
 ### END SOLUTION

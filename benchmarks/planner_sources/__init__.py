@@ -79,7 +79,7 @@ def read_file(path: Path) -> Iterator[MeasuredRun]:
 def read_folder(folder: Path, unread: list[str]) -> list[MeasuredRun]:
     """Read the runs of a folder; add a line to `unread` for each file without a usable run."""
     runs: list[MeasuredRun] = []
-    files = sorted(folder.glob("*.csv"))
+    files = sorted(path for path in folder.glob("*") if path.suffix.lower() == ".csv")
     if not files:
         unread.append(f"{folder}: there is no CSV file in it")
     for path in files:

@@ -253,14 +253,8 @@ def _same_recipe(jobs: Jobs, wanted: Submission) -> Run | None:
             continue
         if record.program_digest != wanted.program_digest:
             what = " or ".join(wanted.recipe.files) or wanted.recipe.program
-            jobs.say(
-                _(
-                    "{name}: {what} has changed since job {job_id}",
-                    name=run.name,
-                    what=what,
-                    job_id=run.job_id,
-                )
-            )
+            jobs.say(_("{name}: {what} has changed since job {job_id}", name=run.name, what=what,
+                       job_id=run.job_id))  # fmt: skip
             return None
         if run.origin or not run.has_no_result:
             return run
@@ -311,12 +305,6 @@ def _new_run(jobs: Jobs, wanted: Submission, lock: int) -> Record:
 
 def _recorded_run(jobs: Jobs, wanted: Submission) -> Record:
     record, found = hand_out(jobs.registry, wanted)
-    jobs.say(
-        _(
-            "{name}: job {job_id}: {words}",
-            name=record.name,
-            job_id=record.job_id,
-            words=found.words,
-        )
-    )
+    jobs.say(_("{name}: job {job_id}: {words}", name=record.name, job_id=record.job_id,
+               words=found.words))  # fmt: skip
     return record

@@ -64,6 +64,16 @@ def test_only_a_run_that_ran_out_of_memory_does_not_fit(lab):
         _ = cancelled.fits
 
 
+def test_a_run_whose_log_names_no_cause_raises_its_error(lab):
+    named = lab.submit(shell.recipe("named", "echo 'RuntimeError: no' >&2; exit 1"))
+    named.wait(PATIENCE_S)
+    assert named.cause == named.failure
+    silent = lab.submit(shell.recipe("silent", "exit 3"))
+    silent.wait(PATIENCE_S)
+    with pytest.raises(RunFailedError, match="exit code 3"):
+        _ = silent.cause
+
+
 def test_a_task_s_exit_code_is_the_run_s(lab):
     run = lab.submit(shell.recipe("task", "srun bash -c 'exit $((SLURM_PROCID + 4))'", nodes=2))
     assert run.wait(PATIENCE_S) == "FAILED"

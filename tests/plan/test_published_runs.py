@@ -136,10 +136,12 @@ def test_the_benchmark_names_files_of_which_it_reads_nothing(tmp_path):
     (tmp_path / "only_a_head.csv").write_text(",".join(RUN) + "\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "large.CSV").write_text("when,what\n1,2\n")
     code, text = benchmark(tmp_path)
     assert code == 1
     for name in ("other", "only_a_head", "empty", "bytes"):
         assert f"not read: {tmp_path}/{name}.csv: " in text
+    assert f"not read: {tmp_path}/large.CSV: " in text
     assert "good.csv" not in text
     assert "ours" in text
 

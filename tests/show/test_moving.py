@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from course_lib.mistakes.errors import CourseError
 from course_lib.show import moving
 from course_lib.show.moving import (
     collectives,
@@ -263,3 +264,10 @@ def test_what_is_strong_lies_in_front_and_arrows_over_all():
 def test_what_does_not_fit_is_refused_with_what_does(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "4", float("nan"), -3, [6], 10**30])
+@pytest.mark.parametrize("name", ["iterations", "start_power", "window", "hysteresis"])
+def test_loss_scaling_takes_whole_numbers_that_fit_the_picture(name, value):
+    with pytest.raises(CourseError, match=f"{name}.*(whole number|too small|too large)"):
+        moving.loss_scaling(**{name: value})

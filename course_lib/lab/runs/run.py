@@ -262,6 +262,13 @@ class Run:
         return self._reader("failure", path) if path.is_file() else None
 
     @property
+    def cause(self) -> Any:
+        """Return the first cause, or raise the error of a run whose log names none."""
+        if self.failure is None:
+            raise RunFailedError(self.error or self.reason)
+        return self.failure
+
+    @property
     def log(self) -> Any:
         """Return the training log's tables: `log.world`, `log.iterations`, `log.evaluations` …"""
         status, log = self.status, self._reader("training_log", self._printed())
