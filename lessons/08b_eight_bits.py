@@ -336,10 +336,11 @@ for factor, guessed in breaks_at.items():
     guessed.compare([recipe for recipe in recipes[1:] if above[recipe, factor, 0] > 5])
 losses = pd.DataFrame(
     [(name, f"channel × {factor}", one) for (name, factor, seed), one in loss.items() if not seed],
-    columns=["", "of", "loss"],
-).pivot(index="", columns="of", values="loss")
+    columns=["", "loss with", "loss"],
+).pivot(index="", columns="loss with", values="loss")
 print(f"fp32 with another seed: {loss['fp32', 1, 1]:.4f}")
-losses.reindex([*losses.index.difference(recipes), *recipes[1:]]).round(4)
+losses = losses.reindex([*losses.index.difference(recipes), *recipes[1:]])
+losses.round(4).astype(object).fillna("not run")
 
 # %% id="train-claim" tags=["claim"]
 furthest = max(abs(above[recipe, 1, 0]) for recipe in recipes[1:])
@@ -549,7 +550,7 @@ sent = {
 ratio = sent["16 bits"] / sent["8 bits"]
 shrink.compare(ratio)
 final = {name: run.log.iterations["lm_loss"].tolist() for name, run in gathers.items()}
-print(sent, final, sep="\n")
+print(f"bytes sent to a rank: {sent}", f"losses: {final}", sep="\n")
 keeps = dict(re.findall(r"^(\w+) keeps ([\d.]+) bytes", kept.text, re.MULTILINE))
 keeps = {name: float(number) for name, number in keeps.items()}
 pd.Series(keeps, name="bytes that an MLP keeps per token").to_frame()

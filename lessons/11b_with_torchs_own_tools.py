@@ -363,7 +363,7 @@ claim("largest difference from the serial model, also of a gradient", off, most=
 # computes. The next cell shows the parts of a block on rank 0.
 
 # %% id="parts"
-parts = re.findall(r"^(\S+) \((.+)\) is \((.+)\) here", counted.text, re.MULTILINE)
+parts = re.findall(r"^(\S+) \((.+?),?\) is \((.+?),?\) here", counted.text, re.MULTILINE)
 pd.DataFrame(parts, columns=["parameter", "whole", "on one rank"]).set_index("parameter")
 
 # %% [markdown] id="parts-explain"

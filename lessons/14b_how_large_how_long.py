@@ -49,7 +49,7 @@ def finished(recipes):
     runs = {key: lab.submit(recipe) for key, recipe in recipes.items()}
     columns = ["width", "parameters", "tokens", "rate", "seed", "loss"]
     tables = {
-        key: pd.DataFrame(LINE.findall(run.require().text), columns=columns).astype(float)
+        key: pd.DataFrame(LINE.findall(run.require().text), columns=columns).apply(pd.to_numeric)
         for key, run in runs.items()
     }
     return list(runs.values()), pd.concat(tables, names=["run", "line"]).reset_index(level=0)
@@ -92,9 +92,10 @@ by_rate["kind"] = by_rate["run"].str.partition("-")[0]
 losses = by_rate.pivot(index="rate", columns=["kind", "width"], values="loss")
 best = losses.idxmin()
 smaller.compare(best["standard", 16] / best["standard", 256])
+print(losses.round(3).to_string())
 show.lines(
     {
-        f"width {width:.0f}, {kind}": losses[kind, width].rename("loss").reset_index()
+        f"width {width}, {kind}": losses[kind, width].rename("loss").reset_index()
         for kind, width in losses
         if width != 64
     },
@@ -103,7 +104,6 @@ show.lines(
     log="x",
     title="The same training with six rates",
 )
-losses.round(3)
 
 # %% id="rate-claim" tags=["claim"]
 at_16 = best["standard", 16]
@@ -211,16 +211,17 @@ def optimum(losses):
 
 found = pd.DataFrame(
     {budget: optimum(sizes[budget]) for budget in BUDGETS}, index=["parameters", "loss"]
-).T
+).T.rename_axis("FLOPs")
 larger.compare(found["parameters"].iloc[-1] / found["parameters"].iloc[0])
+best_sizes = found.assign(tokens=found.index / 6 / found["parameters"])
+print(best_sizes.round({"parameters": 0, "loss": 3, "tokens": 0}).to_string())
 show.lines(
-    {f"{budget:.1g} FLOPs": sizes[budget].reset_index() for budget in BUDGETS},
+    {f"{budget:.2g} FLOPs": sizes[budget].reset_index() for budget in BUDGETS},
     x="parameters",
     y="loss",
     log="x",
     title="Five budgets: loss over the size of the model",
 )
-found.assign(tokens=found.index / 6 / found["parameters"]).round(3)
 
 # %% id="size-claim" tags=["claim"]
 times_the_size = found["parameters"].iloc[-1] / found["parameters"].iloc[0]
@@ -319,9 +320,10 @@ sixth_runs, by_width = finished(
 of_sixth = by_width.set_index("parameters")["loss"]
 _, measured = optimum(of_sixth)
 reached.compare(measured)
+print(of_sixth.round(3).to_string())
 show.lines(
     {
-        "five budgets": found["loss"].rename_axis("FLOPs").reset_index(),
+        "five budgets": found["loss"].reset_index(),
         "power law": pd.DataFrame(
             {"FLOPs": [*BUDGETS, SIXTH], "loss": [loss_at(one, law) for one in (*BUDGETS, SIXTH)]}
         ),
@@ -333,7 +335,6 @@ show.lines(
     points=["five budgets", "sixth, measured"],
     title="The sixth budget, predicted and measured",
 )
-of_sixth.round(3).to_frame()
 
 # %% id="loss-claim" tags=["claim"]
 claim(

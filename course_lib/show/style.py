@@ -204,7 +204,7 @@ def legend_below(axes: Axes, extra: Sequence[Artist] = ()) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Write numbers in full on a logarithmic axis, where matplotlib would typeset powers.
+    """Write numbers below a million in full on a logarithmic axis, where matplotlib has powers.
 
     A short axis with fewer than three ticks also gets 2 and 5, or even steps.
     """
@@ -212,7 +212,7 @@ def plain_ticks(axis: Axis) -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         if _shown(axis) < 3:
             axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
     axis.set_minor_formatter(NullFormatter())
 
 

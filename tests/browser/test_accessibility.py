@@ -51,6 +51,7 @@ CELLS = {
     "table": ("code", "pd.DataFrame({'loss': [2.5, 1.5]}, index=pd.Index([1, 2], name='step'))"),
     "script": ("code", "lab.script(gpt.recipe('dp4', nodes=2, gpus_per_node=2))"),
     "code": ("code", "lab.code('pretrain_gpt.py')"),
+    "line": ("code", "print('memory ' * 99)"),
 }
 
 
@@ -139,6 +140,30 @@ def test_outputs_in_jupyterlab(outputs, findings, tmp_path, scheme):
     for name, kind in (("figure", "img"), ("script", "pre[style]"), ("words", "img")):
         light = ground(outputs.cell(name).locator(kind).first, tmp_path / f"{name}.png")
         assert light < 40 if scheme == "dark" else light > 215, (name, light)
+
+
+def test_a_printed_line_breaks_between_its_words(outputs):
+    words_and_lines = (
+        outputs.cell("line")
+        .locator("pre")
+        .evaluate(
+            """pre => {
+            const text = pre.firstChild, range = document.createRange(), tops = new Set();
+            const words = [...text.data.matchAll(/\\S+/g)];
+            const pieces = words.map(word => {
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                const pieces = [...range.getClientRects()];
+                pieces.forEach(piece => tops.add(piece.top));
+                return pieces.length;
+            });
+            return [words.length, Math.max(...pieces), tops.size];
+        }"""
+        )
+    )
+    words, most_pieces, lines = words_and_lines
+    assert (words, most_pieces) == (99, 1)
+    assert lines > 1
 
 
 def test_style_sheets_turn_pictures_round_as_the_colours_expect(repository):

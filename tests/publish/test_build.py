@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from course_lib.publish.building import build, gaps
-from course_lib.publish.building.source import AFTER_GUESS, LessonError, read_lesson
+from course_lib.publish.building.source import AFTER_GUESS, LessonError, lessons_in, read_lesson
 
 LESSON = """# %% [markdown] id="title"
 # # 99 A lesson
@@ -220,3 +222,19 @@ def test_every_lesson_begins_and_ends_with_links_to_those_beside_it(repository):
             assert set(re.findall(r"\]\((\w+\.ipynb)\)", last)) == beside
             assert first.splitlines()[2] == last, "below the title"
             assert all((path.parent / name).is_file() for name in beside)
+
+
+def test_no_cell_of_a_lesson_draws_a_figure_that_it_does_not_show(repository):
+    """A cell shows the value of its last expression, and of no other."""
+    unseen = []
+    for path in lessons_in(repository / "lessons", "py"):
+        for cell in read_lesson(path).cells:
+            if cell.kind == "code":
+                tree = ast.parse(TransformerManager().transform_cell(cell.text))
+                calls = {
+                    ast.unparse(node.value)
+                    for node in ast.walk(tree)
+                    if isinstance(node, ast.Expr) and node is not tree.body[-1]
+                }
+                unseen += [(cell.id, call) for call in calls if call.startswith("show.")]
+    assert unseen == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 from fractions import Fraction
+from itertools import pairwise
 from types import SimpleNamespace
 
 import example_tables as example
@@ -188,6 +189,19 @@ def test_a_logarithmic_axis_of_less_than_a_decade_has_numbers_too(last, numbers)
     low, high = axis.get_view_interval()
     ticks = axis.get_major_ticks()
     assert numbers <= {t.label1.get_text() for t in ticks if low <= t.get_loc() <= high}
+
+
+@pytest.mark.parametrize("first", [10.0, 2.5e8])
+def test_numbers_of_a_logarithmic_axis_do_not_overlap(first):
+    table = pd.DataFrame({"FLOPs": [first, 64 * first], "loss": [3.0, 2.0]})
+    figure = show.lines({"a": table}, x="FLOPs", y="loss", log="x").figure
+    figure.draw_without_rendering()
+    axis = figure.axes[0].xaxis
+    low, high = axis.get_view_interval()
+    ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    boxes = [tick.label1.get_window_extent() for tick in ticks]
+    assert len(boxes) >= 3
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_the_reader_s_own_matplotlib_style_has_no_say():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.5
 # A shorter wait shows nothing.
-PATIENCE_S = 2.0
+PATIENCE_S = 1.0
 PATIENCE_WITH_UNKNOWN_S = 10.0
 CLEAR_LINE = "\r\x1b[K"
 
@@ -63,7 +63,7 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
 
 def wait(run: Run, timeout_s: float | None = None) -> Status:
     """Wait like `watch`, with one line instead of the panel, or none for a short wait."""
-    return _follow(run, View() if is_plain() else OneLine(run), timeout_s)
+    return _follow(run, View() if is_plain() else OneLine(run, PATIENCE_S), timeout_s)
 
 
 def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:
@@ -112,7 +112,7 @@ class LastLine(View):
 class OneLine(View):
     """One line that changes in place and shows the run's progress and times."""
 
-    def __init__(self, run: Run, patience_s: float = PATIENCE_S):
+    def __init__(self, run: Run, patience_s: float):
         self._run, self._clock = run, Clock(run)
         self._begin_s = time.monotonic() + patience_s
         self._handle: Any = None
