@@ -27,7 +27,8 @@ MAY_IMPORT = {
 }
 # Most lines of each room, of all its files of code. Who needs more takes something out first, or
 # raises a number in a commit that says what the lines buy. Most rooms are still on their way down
-# to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000.
+# to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000. `code` is
+# the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
     "words": 198,
     "mistakes": 625,
@@ -36,9 +37,10 @@ MOST_LINES = {
     "read": 8_418,
     "show": 4_908,
     "lab": 8_954,
-    "teach": 8_588,
+    "teach": 8_747,
     "publish": 3_923,
     "classroom": 1_943,
+    "code": 18_017,
 }
 CODE_SUFFIXES = {".py", ".toml", ".j2", ".js", ".c"}
 BOX_BY_ITS_COMMANDS_ONLY = "bin_dir"
@@ -82,7 +84,7 @@ def test_each_room_keeps_its_budget(repository):
     lines = {
         room: sum(
             len(path.read_text(encoding="utf-8").splitlines())
-            for path in (repository / "course_lib" / room).rglob("*")
+            for path in (repository / ("" if room == "code" else "course_lib") / room).rglob("*")
             if path.suffix in CODE_SUFFIXES
         )
         for room in MOST_LINES
