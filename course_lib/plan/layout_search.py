@@ -210,7 +210,7 @@ def _layouts(
         if devices % (tensor * context) or model.sequence % (2 * context * tensor):
             _refuse(
                 refused,
-                N_("tensor {tensor} × context {context} does not divide"),
+                N_("tensor {tensor} × context {context} does not divide the number of devices"),
                 tensor=tensor,
                 context=context,
             )

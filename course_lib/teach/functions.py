@@ -72,10 +72,15 @@ def returned(
     except Exception as error:
         said = f"{type(error).__name__}: {str(error)[:200]}"
         if "init_process_group" in said:
-            said += "\n" + _("The function is tried in one process. All it needs is given to it.")
+            said += "\n" + _(
+                "The check calls your function in one process, without ranks. Use only its "
+                "arguments."
+            )
         check.refuse(asked, "", said)
     if found is None:
-        nothing = _("It returned nothing. Is a gap open, or does it find nothing here?")
+        nothing = _(
+            "Your function returned nothing. Is a gap still open, or does it find no result here?"
+        )
         check.stop(asked, f"{nothing} {there_is}".strip())
     return found
 
@@ -102,7 +107,7 @@ def quiet() -> Iterator[None]:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     except SystemExit:
-        raise EndedError(_("it ends the program, but it has to return a result")) from None
+        raise EndedError(_("the function ends the program, but it must return a result")) from None
 
 
 @contextlib.contextmanager
@@ -127,7 +132,7 @@ def _refuse_course(frame: FrameType, event: str, _argument: object) -> None:
     if caller.f_code is called.__code__ or is_generator or not by_course:
         raise CourseCalledError(
             _(
-                "it calls {co_name} of the course. The exercise is to write that yourself",
+                "the function calls {co_name} of the course. Write this function yourself",
                 co_name=frame.f_code.co_name,
             )
         )

@@ -47,7 +47,7 @@ LOOP = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", ex
 @pytest.mark.parametrize(
     ("recipe", "log", "exit_code", "words"),
     [
-        (local(1), "local 0\nlocal 1\nlocal 2\n", 0, "It asked for 1"),
+        (local(1), "local 0\nlocal 1\nlocal 2\n", 0, "The job asked for 1"),
         (local().but(name="hello"), "task 3 runs on node2\n", 0, "This is the run 'hello'"),
         (local(), "task 3\ntask 4\n", 0, "Is the echo after srun?"),
         (local(), "local 0\nlocal 1\n" * 2, 0, "The log has 4"),
@@ -108,7 +108,7 @@ def sleepers(finished):
 )
 def test_the_cost_of_the_sleeping_jobs_passes(sleepers, capsys, elapsed_s, answer):
     lesson00.ex00_device_seconds(answer, sleepers(*elapsed_s))
-    assert "✓ it is the device time that the three jobs held" in capsys.readouterr().out
+    assert "✓ the answer is the device time of the three jobs" in capsys.readouterr().out
 
 
 def test_a_cost_of_jobs_that_were_cleaned_away_cannot_be_checked(sleepers):

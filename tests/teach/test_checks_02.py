@@ -75,10 +75,10 @@ def test_wrong_buckets_are_told_their_mistake(tried, name):
 HOSTILE = {
     "def ring_all_reduce(tensor:\n": "line 1: SyntaxError",
     "import no_such_module\n": "No module named 'no_such_module'",
-    "while True: pass\n": "It does not end: at line 1",
+    "while True: pass\n": "The program does not end: at line 1",
     "def ring_all_reduce(tensor):\n    while True: pass\n": "a loop that never ends",
     "def ring_all_reduce(tensor):\n    while True: print('x' * 999)\n": "printed more than 256 KiB",
-    "def ring_all_reduce(tensor):\n    import os; os._exit(0)\n": "ended before",
+    "def ring_all_reduce(tensor):\n    import os; os._exit(0)\n": "ended too early",
     "def ring_all_reduce(tensor):\n    import os; os.fork()\n": "the tensor has not changed",
     "def ring_all_reduce():\n    pass\n": "TypeError",
 }
@@ -93,7 +93,7 @@ def test_a_hostile_file_is_told_what_it_does(tried, text):
 def test_rank_23_on_eight_nodes_with_four_devices(workspace, capsys):
     lesson02.ex02_ranks(5, 3, 32, 1, GIVEN)
     lesson02.ex02_ranks(5.0, np.int64(3), Fraction(32), 1, GIVEN)
-    assert "✓ rank 23 is on this node" in capsys.readouterr().out
+    assert "✓ the node of rank 23 is right" in capsys.readouterr().out
 
 
 def test_each_number_is_taken_in_every_form_and_a_wrong_one_meets_its_hint(workspace):

@@ -41,8 +41,8 @@ WRONG = {
     "1 left out": ([(INIT, "")], "Edit 1: init_process_group was not called"),
     "2 left out": ([('int(os.environ["LOCAL_RANK"])', "0")], "Edit 2: rank 1 computes on device 0"),
     "3 left out": ([(DDP, ""), ("model.module.", "model.")], "Edit 3: the model is not in"),
-    "3 the model within": (
-        [("train(model, train_", "train(model.module, train_")], "the model within",
+    "3 you call the model inside": (
+        [("train(model, train_", "train(model.module, train_")], "you call the model inside",
     ),
     "4 left out": (
         [("sampler=train_sampler", "shuffle=True"), (SET_EPOCH, ""),

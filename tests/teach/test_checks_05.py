@@ -95,7 +95,7 @@ def test_one_record_cannot_tell_waiting_from_transfer(recorded):
 def test_waiting_holds_against_all_kinds_of_answers(recorded):
     ill = recorded(planted_bottleneck=1)
     shares = {
-        0.15: "right in parts of 1", 20: "You left out the straggler", 45: "The transfer is a part",
+        0.15: "right in parts of 1", 20: "You left out the straggler", 45: "includes the transfer",
         2.0: "You answered 2 %. Add up waiting_ms", 60: "Add up",
     }  # fmt: skip
     hold("waiting_percent", lambda answer: lesson05.ex05_waiting(answer, ill), 15, shares)

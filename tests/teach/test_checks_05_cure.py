@@ -104,7 +104,7 @@ def test_a_program_without_its_bottleneck_passes(tried, capsys, name):
     run = tried(*RIGHT[name])
     lesson05.ex05_cure(run)
     lesson05.ex05_place(RIGHT[name][0], run)
-    assert "✓ the place that costs time is cured" in capsys.readouterr().out
+    assert "✓ the slow function is cured" in capsys.readouterr().out
 
 
 FIRST = ("in enumerate(batches(task))", "in enumerate([*batches(task)])")
@@ -142,7 +142,7 @@ BACKWARDS = function(OWN, "share").replace(
 )
 SUM = "torch.stack(sums).sum()"
 WRONG = {
-    "nothing": ("reading", [], "no place is cured"),
+    "nothing": ("reading", [], "no bottleneck is cured"),
     "messages, not dealing": ("dealing", cured("messages"),
                               "you cured messages, which costs little time here"),
     "all others": ("messages", cured("reading", "asking", "dealing"),
@@ -151,12 +151,12 @@ WRONG = {
     "one more": ("dealing", cured("dealing", "messages"), "you cured messages, which costs"),
     "all first": ("reading", [FIRST], "are read before the first step"),
     "a thread for the step itself": ("reading", [other("batches", AT_ONCE), WITH_POOL],
-                                     "steps computed while the next one was read"),
+                                     "steps computed while the next step was read"),
     "torch's loader": ("reading", [other("batches", LOADER)],
                        "uses torch.utils.data.DataLoader."),
     "in pieces": ("asking", [other("check_gradients", PIECES)], "still asks for 18 values"),
     "row by row": ("asking", [other("check_gradients", ONE_BY_ONE)],
-                   "it asks for one value, but still calls"),
+                   "the program asks for one value, but still calls"),
     "no check": ("asking", [("        check_gradients(task.model)\n", "")],
                  "no FloatingPointError ends"),
     "a check of one gradient": ("asking", [*cured("asking"), (SUM, "sums[0]")],
@@ -169,9 +169,9 @@ WRONG = {
                  "a mean over the ranks"),
     "blocks backwards": ("dealing", [other("share", BACKWARDS)], "a rank gets 19800 tokens"),
     "a sample left out": ("dealing", [*cured("dealing"), (MINE, MINE + "[:-1]")],
-                          "reads are missing"),
+                          "samples are not read"),
     "everything for all": ("dealing", [*cured("dealing"), (MINE, "longest")],
-                           "read more than once"),
+                           "are read twice or more"),
     "the last step": ("reading",
                       [*cured("reading"), ("    for _ in shares:", "    for _ in shares[1:]:")],
                       "computes 4 of 5 steps"),
@@ -187,7 +187,7 @@ def test_a_wrong_cure_is_told_its_mistake(tried, name):
 
 def test_another_place_is_told_what_its_trace_would_show(tried):
     run = tried("asking", [])
-    assert "some ranks compute while the others wait" in hint_of(
+    assert "some ranks compute while the other ranks wait" in hint_of(
         lesson05.ex05_place, "dealing", run
     )
     assert "The places are reading, asking" in hint_of(lesson05.ex05_place, "disk", run)

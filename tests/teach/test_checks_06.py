@@ -41,7 +41,7 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"fits_log": OUT_OF_MEMORY}, "How much memory does a sample of 256 tokens need"),
+        ({"fits_log": OUT_OF_MEMORY}, "a sample of 256 tokens need more memory"),
         ({"breaks_log": ""}, "Micro-batch 6 fits too"),
         ({"fits": 6, "breaks": 4, "fits_log": OUT_OF_MEMORY, "breaks_log": ""}, "swap 6 and 4"),
         ({"fits": 2}, "They are 2 and 6"),
@@ -49,7 +49,7 @@ def test_one_run_below_the_wall_and_one_behind_it_pass(pair, capsys):
         ({"breaks_log": "srun: error: no such program\n"}, "It failed for another reason"),
         ({"breaks_log": KILLED}, "The system ended the run before it reached its limit"),
         ({"seq_length": 128, "max_position_embeddings": 128}, "These flags differ: --max-position"),
-        ({"device_memory_gib": 0}, "It had None bytes"),
+        ({"device_memory_gib": 0}, "The device had None bytes"),
         ({"iterations": 1}, "memory use is higher in the second"),
         ({"global_batch": 480}, "Only one of several micro-batches"),
     ],
@@ -81,7 +81,7 @@ def test_a_run_of_another_kind_is_told_by_what_it_lacks(finished, pair):
 
 def test_the_published_micro_batch_holds_against_all_kinds_of_answers(lab):
     wrong = {
-        32: "4 GiB", 16: "how many bytes", 8: "how many bytes", 12: "how many bytes",
+        32: "4 GiB", 16: "How many bytes", 8: "How many bytes", 12: "How many bytes",
         3.81: "512 MiB is 512 × 2²⁰ bytes", 128: "how many MiB one sample takes",
         5.2: "You answered 5.2",
     }  # fmt: skip

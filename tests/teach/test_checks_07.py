@@ -114,16 +114,16 @@ NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
         (by_rows, "Cut w1 and w3 by columns"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) * (x @ w3), "Is w2 missing?"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) * (x @ w1) @ w2, "With one rank"),
-        (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "you gave it x w3"),
+        (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "you applied it to x w3"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) @ w2, "The gate x w3 is missing"),
         (lambda x, w1, w3, w2, *_: (x @ w1) * (x @ w3) @ w2, "silu is missing"),
         (lambda x, w1, w3, w2, *_: silu((x @ w1) * (x @ w3)) @ w2, "silu comes before"),
         (lambda x, w1, w3, w2, *_: (silu(x @ w1) + x @ w3) @ w2, "multiplied, not added"),
-        (lambda *given: sys.exit(), "it ends the program"),
+        (lambda *given: sys.exit(), "the function ends the program"),
         (lambda *given: None, "returned nothing"),
         (lambda *given: right(*given).sum(), "a row for each token"),
         (lambda *given: "text", "ValueError"),
-        (lambda *given: lesson07.SMALL.whole(), "it calls whole of the course"),
+        (lambda *given: lesson07.SMALL.whole(), "the function calls whole of the course"),
         (..., "Replace the ..."),
         (None, "without calling it"),
     ],
@@ -142,7 +142,7 @@ def test_gigabytes_that_a_sample_sends():
     sent = 320 * layer * 1.75
     wrong = {
         320 * layer: "is sent more than once", sent / 2: "the output of a layer",
-        sent / 80: "That is one layer", 80 * layer: "That is one sum in each layer, sent once",
+        sent / 80: "the amount for one layer", 80 * layer: "one sum in each layer, sent once",
         sent * 1.5: "six sums in a layer", sent * 322 / 320: "You answered", 37.8: "You answered",
     }  # fmt: skip
     given = SimpleNamespace(layers=80, tokens=4096)

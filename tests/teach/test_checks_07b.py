@@ -71,7 +71,7 @@ def test_an_order_that_is_not_printed_is_megatrons_own_and_passes(finished):
         ({"world": 2, "tensor": 2, "pipeline": 1}, "world line says world size 2"),
         ({"count": 16, "batch": 32}, "nor multiplied by the number of devices"),
         ({"count": 2, "batch": 4}, "lines say 4."),
-        ({"count": 1}, "It made 1. global batch = micro batch"),
+        ({"count": 1}, "The number of micro-batches was 1. global batch = micro batch"),
     ],
 )
 def test_a_layout_that_runs_but_is_another_one_is_told_from_the_log(finished, changes, words):
@@ -133,7 +133,7 @@ def test_the_crossing_is_checked_on_the_run_with_data_parallelism_only(finished)
 
 def test_numbers_of_micro_batches_and_samples_hold_against_all_kinds_of_answers(data_only):
     bubble = {
-        70: "a tenth of the *work*", 72: "p - 1 units of m + p - 1", 80: "p - 1 units of m + p - 1",
+        70: "a tenth of the *work*", 72: "p - 1 of m + p - 1 units", 80: "p - 1 of m + p - 1 units",
         8: "a bubble of nearly half", 62.5: "bubble is 10.1 %", 61: "bubble is 10.3 %",
         65: "the smallest whole number",
     }  # fmt: skip

@@ -84,11 +84,11 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_scalers_pass(tried, name, capsys):
     lesson08.ex08_scaler(tried(*RIGHT[name]))
-    assert "✓ and so are the weights" in capsys.readouterr().out
+    assert "✓ and the weights are also equal" in capsys.readouterr().out
 
 
 WRONG = {
-    "alone": ([(TO_ALL, "")], "Exchange whether a gradient overflows"),
+    "alone": ([(TO_ALL, "")], "Let the ranks exchange whether a gradient overflows"),
     "infinite alone": ([(SEEN, "any(one.isinf().any() for one in gradients)")],
                        "a gradient is NaN"),
     "no hysteresis": ([(HALVED, "")], "the remaining hysteresis in each step"),
@@ -98,10 +98,10 @@ WRONG = {
                        ("self.good == self.window", "self.good >= self.window")],
                       "and should be 32768"),
     "never doubled": ([("            self.scale *= 2\n", "")],
-                      "is due to double here"),
-    "not divided": ([(DIVIDED, "")], "by the scale by which the loss"),
+                      "the scale should double here"),
+    "not divided": ([(DIVIDED, "")], "by the scale that multiplied the loss"),
     "zeros": ([(RESET, f"{RESET}            for one in gradients:\n                one.zero_()\n"
-                       "            self.optimizer.step()\n")], "by the momentum"),
+                       "            self.optimizer.step()\n")], "because of the momentum"),
     "made anyway": ([(RESET, RESET + "            self.optimizer.step()\n")],
                     "although a gradient"),
     "torch's own": ([("self.good, self.patience = 0, hysteresis",

@@ -35,15 +35,15 @@ DX = "dx = product(grad, weight.T)"
 WRONG = {
     "a block of zeros": ([(ZEROS, "")], "Some blocks are all zeros"),
     "per tensor": ([(LARGEST, "blocks.abs().amax().expand(rows, k // BLOCK, 1)")],
-                   "one scale serves the whole matrix"),
+                   "the whole matrix shares one scale"),
     "per row": ([(LARGEST, "blocks.abs().amax((1, 2), keepdim=True).expand(-1, k // BLOCK, 1)")],
-                "one scale serves a whole row"),
+                "a whole row shares one scale"),
     "other axis": (
         [("dequantise(*quantise(a)) @ dequantise(*quantise(b)).T",
           "dequantise(*quantise(a.T)).T @ dequantise(*quantise(b.T))")], "the other dimension"),
     "inverted": ([(CAST, "(blocks / scales).to"), (BACK, BACK.replace("/", "*"))], "inverted"),
     "rounded up": ([("floor", "ceil")], "twice too large"),
-    "no power of two": ([(FLOOR, "LARGEST / largest")], "no powers of two"),
+    "no power of two": ([(FLOOR, "LARGEST / largest")], "not powers of two"),
     "E5M2": ([("LARGEST = 32, 448", "LARGEST = 32, 57344"), ("e4m3fn", "e5m2")], "2 mantissa bits"),
     "not divided": ([(BACK, "values.to(scales.dtype)")], "divided by their scales"),
     "gradient in float64": ([(DX, "dx = grad @ dequantise(*quantise(weight.T)).T")],

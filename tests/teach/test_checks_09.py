@@ -66,7 +66,7 @@ def test_as_few_layers_as_fit_pass(measured, capsys):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (block(3), "It peaks at 89.0 MiB, 2.5 MiB too much. Each layer"),
+        (block(3), "The run peaks at 89.0 MiB, 2.5 MiB too much. Each layer"),
         (block(6), "leaves 6.5 MiB unused, more than the 3.0 MiB"),
         (recipe(recompute="full"), "--recompute-method of fits is uniform. With this method"),
         (recipe(recompute="selective"), "granularity of fits is selective"),
@@ -173,30 +173,30 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_checkpoints_pass(tried, name, capsys):
     lesson09.ex09_checkpoint(tried(*RIGHT[name]))
-    assert "✓ dropout is the same in both" in capsys.readouterr().out
+    assert "✓ dropout is the same in both passes" in capsys.readouterr().out
 
 
 WRONG = {
-    "plain": ([(CALL, "layer(x)")], "times the memory of x is held after the forward pass"),
+    "plain": ([(CALL, "layer(x)")], "times the memory of x is held"),
     "graph kept": ([(SAVE, f"{SAVE}\n        with torch.enable_grad():\n"
                            "            ctx.kept = layer(x.detach())"),
                     ("return layer(x)", "return ctx.kept.detach()")], "Which activations"),
     "one random state": ([(STATE, "ctx.state = FIRST"),
                           ("import torch\n", "import torch\n\nFIRST = torch.get_rng_state()\n")],
                          "Read the random state before the first run"),
-    "no random state": ([(SET, "")], "set other numbers to zero"),
+    "no random state": ([(SET, "")], "set different numbers to zero"),
     "state read too late": ([(f"        {STATE}\n", ""),
                              ("        return layer(x)", f"        y = layer(x)\n        {STATE}\n"
-                              "        return y")], "set other numbers to zero"),
+                              "        return y")], "set different numbers to zero"),
     "state not put back": ([(BACK, "")], "Put back the state"),
     "no weights": ([(CALL, "Again.apply(layer, x)")], "Give apply the weights"),
     "no gradients of weights": ([(RETURN, "return None, *torch.autograd.grad(y, x, grad), "
-                                  "*[None] * len(ctx.weights)")], "it is None. backward returns"),
+                                  "*[None] * len(ctx.weights)")], "backward must return"),
     "twice": ([(RETURN, "y.backward(grad, retain_graph=True)\n        " + RETURN)],
               "Use one of the two"),
     "not recorded": ([("torch.enable_grad()", "torch.no_grad()")],
                      "records nothing inside of backward"),
-    "three runs": ([(SECOND, SECOND + "            ctx.layer(x)\n")], "Each runs once in forward"),
+    "three runs": ([(SECOND, SECOND + "            ctx.layer(x)\n")], "must run once in forward"),
     "torch's own": ([(OWN, "from torch.utils.checkpoint import checkpoint as torchs\n\n\n"
                            "def checkpoint(layer, x):\n"
                            "    return torchs(layer, x, use_reentrant=False)\n")],

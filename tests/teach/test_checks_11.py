@@ -42,7 +42,7 @@ def test_a_wrong_fsdp_is_told_its_mistake(tried, name):
 
 def test_the_number_of_tokens_is_taken_in_every_form(workspace):
     wrong = {
-        16000: "One 2 is missing", 4000: "One 2 is missing", 8: "1000 times a GFLOP/s",
+        16000: "A factor 2 is missing", 4000: "A factor 2 is missing", 8: "1000 times a GFLOP/s",
         8000 / 3: "forward and backward", 64000: "P cancels out", 123: "P cancels out",
     }  # fmt: skip
     device = SimpleNamespace(tflops=400, gb_per_s=50)

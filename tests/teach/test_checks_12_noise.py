@@ -49,7 +49,10 @@ WITHIN_RANKS = """    n = dist.get_world_size()
                          ids=["solution", "gathered", "step by step", "spread"])  # fmt: skip
 def test_estimates_without_bias_pass(tried, capsys, body):
     lesson12.ex12_noise(tried((BODY, body)))
-    assert "✓ it lies within its standard error" in capsys.readouterr().out
+    assert (
+        "✓ the estimate differs from the known noise by less than its standard error"
+        in capsys.readouterr().out
+    )
 
 
 RETURNS = "return noises.mean(), trues.mean(), error"
@@ -61,10 +64,10 @@ WRONG = {
         [("noises = (small_squared - large_squared) / (1 / samples - 1 / large_samples)",
           "noises = (small_squared - large_squared) * samples"),
          ("trues = (large_samples * large_squared - samples * small_squared)", "trues = ("),
-         ("= ( / (large_samples - samples)", "= large_squared")], "it is biased"),
-    "true one biased": ([("trues.mean()", "large_squared.mean()")], "it is biased"),
-    "of one step": ([(" / len(noises) ** 0.5", "")], "A mean over steps has less"),
-    "exchanged": ([(RETURNS, "return trues.mean(), noises.mean(), error")], "tr(Σ) comes first"),
+         ("= ( / (large_samples - samples)", "= large_squared")], "is biased"),
+    "true one biased": ([("trues.mean()", "large_squared.mean()")], "is biased"),
+    "of one step": ([(" / len(noises) ** 0.5", "")], "The mean over steps has a smaller error"),
+    "exchanged": ([(RETURNS, "return trues.mean(), noises.mean(), error")], "results are swapped"),
     "mean first": ([("    ranks = dist", "    gradients = gradients.mean(0).expand_as(gradients)\n"
                      "    ranks = dist")], "Average their squared lengths"),
     "of the large batch": ([("large_squared = average.square()",
@@ -72,7 +75,7 @@ WRONG = {
                            "Average their squared lengths"),
     "without samples": ([("    large_samples", "    samples = 1\n    large_samples")],
                         "B is b times the number of ranks"),
-    "one number": ([(RETURNS, "return noises.mean() / trues.mean()")], "it returns Tensor"),
+    "one number": ([(RETURNS, "return noises.mean() / trues.mean()")], "function returns Tensor"),
     "of the course": ([("import torch\n", "import torch\nimport trials.layers.noise\n")],
                       "uses trials.layers.noise."),
 }  # fmt: skip

@@ -93,7 +93,7 @@ def same_place(order, sizes, axis):
     [
         (..., "Replace the ..."),
         (3, "the function itself"),
-        (lambda order, sizes, axis: ..., "Is a gap open"),
+        (lambda order, sizes, axis: ..., "Is a gap still open"),
         (lambda order: [], "TypeError"),
         (lambda order, sizes, axis: [["a"]], "is not a whole number"),
         (lambda order, sizes, axis: [], "A group has 4 ranks"),
@@ -105,8 +105,8 @@ def same_place(order, sizes, axis):
         (lambda *case: by_strides(*case)[:2], "in exactly one group"),
         (same_place, "one for each place on the axis"),
         (lambda order, sizes, axis: by_strides("tp-cp-dp", sizes, axis)
-         if "pp" not in sizes else [], "do not depend on `order`"),
-        (lesson13.groups, "it calls groups of the course"),
+         if "pp" not in sizes else [], "The groups do not depend on `order`"),
+        (lesson13.groups, "the function calls groups of the course"),
         (lambda order, sizes, axis: planned(Layout(order=f"{order}-pp"), axis), "of the course"),
     ],
 )  # fmt: skip

@@ -59,8 +59,8 @@ WRONG = {
                               "Queries stay where they are"),
     "a weight changed": ([(SUMS, SUMS + "            dist.all_reduce(parameter.data)\n")],
                          "finish has changed a weight"),
-    "no key at all": ([(MASK, MASK.replace(">", ">="))], "sees no key at all"),
-    "inverted": ([(MASK, MASK.replace(">", "<"))], "the wrong way round"),
+    "no key at all": ([(MASK, MASK.replace(">", ">="))], "see no key"),
+    "inverted": ([(MASK, MASK.replace(">", "<"))], "the mask is inverted"),
     "exchanged": ([("keys, values = G", "values, keys = G")], "keys and values are swapped"),
     "not summed": ([(SUMS, "            pass\n")], "sum their gradients"),
     "own keys": ([(BOTH, BOTH.replace("Gather.apply", "")), (HIDDEN, "positions[None, :]")],
@@ -68,7 +68,7 @@ WRONG = {
     "no mask": ([('.masked_fill(hidden, float("-inf"))', "")], "positions look ahead"),
     "cut in backward": (
         [(SCATTERS, "        mine = grad.chunk(dist.get_world_size())[dist.get_rank()].clone()\n")],
-        "backward of the all-gather is a reduce-scatter",
+        "the backward pass of the all-gather is a reduce-scatter",
     ),
 }  # fmt: skip
 
@@ -101,14 +101,14 @@ def test_right_pieces_pass_in_every_form(workspace, capsys):
     [
         (..., "Replace the ..."),
         ("pieces", "the function itself"),
-        (lambda length, rank, size: ..., "Is a gap open"),
+        (lambda length, rank, size: ..., "Is a gap still open"),
         (lambda length, rank, size: 1 / 0, "ZeroDivisionError"),
         (lambda length, rank, size: ["a"], "not a whole number"),
         (lambda length, rank, size: count(), "There is no position 64"),
-        (lambda length, rank, size: sys.exit(), "it ends the program"),
+        (lambda length, rank, size: sys.exit(), "the function ends the program"),
         (lambda length, rank, size: [0], "Position 0 is on two ranks"),
         (lambda length, rank, size: [rank], "No rank has position 4"),
-        (lambda length, rank, size: list(range(length)) if rank == 0 else [], "equally many"),
+        (lambda length, rank, size: list(range(length)) if rank == 0 else [], "the same number"),
         (lambda length, rank, size: range(rank * length // size, (rank + 1) * length // size),
          "Each rank has neighbouring pieces"),
         (lambda length, rank, size: [*range(rank * 8, rank * 8 + 8), *range(

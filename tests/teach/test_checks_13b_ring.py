@@ -124,7 +124,7 @@ WRONG_RINGS = {
                  "Use only sends and receives"),
     "collected": ([(ROUND, COLLECTED)], "has a tensor with all positions"),
     "no row sum": ([(" - row_sum", "")], "subtract the sum of dY * Y"),
-    "no root": ([(" / root", "")], "by the root of the width"),
+    "no root": ([(" / root", "")], "by the square root of the width"),
     "own gradients": (
         [(LAST, LAST.replace("dkeys, dvalues = ", "*_ = ")),
          ("            dkeys += ", "            dkeys += (_ == 0) * "),
@@ -133,7 +133,7 @@ WRONG_RINGS = {
     "gradients stay": ([(LAST, "keys, values, of_keys = pass_on(keys, values, of_keys)")],
                        "pass them on with the keys"),
     "one step short": ([(LAST, f"if _ < dist.get_world_size() - 1:\n                {LAST}")],
-                       "one more step to be back"),
+                       "one more step to return"),
     "of the course": ([first("parallel.ring_attention")], "uses parallel.ring_attention."),
     "torch's own": ([first("torch.distributed.tensor.experimental")],
                     "uses torch.distributed.tensor.experimental."),

@@ -61,8 +61,8 @@ WRONG = {
                     "through the router alone"),
     "same direction": ([(BACKWARD, BACKWARD.replace("ctx.received, ctx.sent",
                                                     "ctx.sent, ctx.received"))],
-                       "what was sent is received"),
-    "router not summed": ([(SUM, "pass")], "finish adds up the gradients of all ranks"),
+                       "swap the numbers of sent and received rows"),
+    "router not summed": ([(SUM, "pass")], "finish must add up the gradients of all ranks"),
     "experts summed": ([(SUM, SUM + "\n        dist.all_reduce(self.up.grad)")],
                        "gradients of different experts were added up"),
 }  # fmt: skip
@@ -95,7 +95,7 @@ def test_a_bias_that_balances_passes(workspace, capsys, right):
     ("function", "words"),
     [
         (..., "Replace the ..."),
-        (lambda bias, tokens, rate: ..., "Is a gap open"),
+        (lambda bias, tokens, rate: ..., "Is a gap still open"),
         (lambda bias, tokens, rate: bias[0], "1 numbers for 4 experts"),
         (lambda bias, tokens, rate: bias, "become 0.5 and 0"),
         (lambda bias, tokens, rate: by_sign(bias, tokens, -rate), "become 0.75 and"),

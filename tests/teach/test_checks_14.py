@@ -65,9 +65,9 @@ def test_a_peak_that_was_foreseen_passes(finished, target, capsys):
 
 def test_another_run_than_the_one_asked_for_is_seen(finished, target):
     plain = finished(recipe("sharded"), PARTS_MIB)
-    assert "Its zero is 0." in hint_of(lesson14.ex14_sharded, AFTER_MIB, plain, target)
+    assert "The run has zero=0." in hint_of(lesson14.ex14_sharded, AFTER_MIB, plain, target)
     fsdp = finished(recipe("fsdp", zero=3), SHARDED_MIB)
-    assert "keeps parameters and gradients whole" in hint_of(
+    assert "shards the optimizer state only" in hint_of(
         lesson14.ex14_sharded, AFTER_MIB, fsdp, target
     )
     alone = finished(recipe("alone", zero=1).but(nodes=1, gpus_per_node=4), SHARDED_MIB)
@@ -141,7 +141,7 @@ def test_each_mistake_in_the_count_has_its_hint(mistake, hint):
     [
         (lambda *sizes: (8_030_261_248, 57_912_852_480), "405B"),
         (lambda *sizes: 5, "TypeError"),
-        (lambda *sizes: None, "It returned nothing"),
+        (lambda *sizes: None, "Your function returned nothing"),
         (lambda *sizes: ("many", 2), "return two numbers"),
         (lambda *sizes: tuple(2 * one for one in by_parts(*sizes)), "2 times the right number"),
         (lambda *sizes: plan.parameters(plan.preset("llama-8b")), "of the course"),
@@ -167,7 +167,7 @@ def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
     tokens = {3e12: "10e9 is ten times 1e9", 300: "the number of billions", RATE: "300 billion"}
     hold("right_tokens", lambda answer: repaired(tokens=answer), TOKENS, tokens,
          accepted=["300 billion", "3e11 tokens"])  # fmt: skip
-    digits = "how long is a sequence of this model?"
+    digits = "How long is a sequence of this model?"
     rates = {
         157.7 * 10e12: "is ten tera", 154.02 * 10e12: "is ten tera", 157.73e12: digits,
         153.83e12: digits, 150.2e12: "keep three digits", 2e14: "FLOPs of one iteration",
@@ -176,7 +176,7 @@ def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
          accepted=[8.18 * 18.4e9 * 512 * 1024 / 32.09 / 16, 1.54e14, "154 TFLOP/s"])  # fmt: skip
     days = {
         BIG_DAYS * 0.75: "The factor 6 does not fit", 202.5: "the mistyped sequence",
-        1972.6: "That is for GPT-3", BIG_DAYS * 24: "Use days_of", 218: "Use days_of",
+        1972.6: "That is the result for GPT-3", BIG_DAYS * 24: "Use days_of", 218: "Use days_of",
     }  # fmt: skip
     hold("right_days", lambda answer: repaired(days=answer), BIG_DAYS, days,
          accepted=[207, 212.5, 213])  # fmt: skip
@@ -191,8 +191,8 @@ def test_the_repaired_estimate_holds_against_all_kinds_of_answers():
 def test_the_predicted_peak_holds_against_all_kinds_of_answers(finished, target):
     run = finished(recipe("sharded", zero=1), SHARDED_MIB)
     wrong = {
-        BEFORE_MIB: "Of its 34.1 MiB of optimizer state, a device now keeps a part",
-        AFTER_MIB - 4.27: "25.6 MiB of optimizer state are gone, but another part has grown",
+        BEFORE_MIB: "A device now keeps only a part of its 34.1 MiB of optimizer state",
+        AFTER_MIB - 4.27: "25.6 MiB of optimizer state are gone, but a different part has grown",
         BEFORE_MIB - 34.14: "still keeps its own part",
         60: "You answered 60 MiB. The measured peak is 75.0 MiB",
     }  # fmt: skip

@@ -51,23 +51,23 @@ WRONG = {
                   "Each document begins at 0"),
     "mask": ([(RESULT, "return torch.ones_like(same).tril()")], "a query sees earlier documents"),
     "ahead": ([(RESULT, "return same")], "queries look ahead"),
-    "inverted": ([(RESULT, "return ~(same & torch.ones_like(same).tril())")], "it is inverted"),
+    "inverted": ([(RESULT, "return ~(same & torch.ones_like(same).tril())")], "mask is inverted"),
     "numbers": ([(RESULT, "return (same & same.tril()).float()")], "a tensor of bools"),
     "across": ([("            self.owners[here] = number\n",
                  "            self.owners[here] = number\n"
                  "        self.targets[:, :-1] = self.tokens[:, 1:]\n"
                  "        self.targets[self.owners < 0] = NO_TARGET\n")],
-               "the last target belongs to what follows"),
-    "itself": ([(TARGETS, "document")], "a token is its own target"),
-    "padding": ([("empty + NO_TARGET", "empty.clone()")], "Give it -100"),
+               "the last target belongs to the next document"),
+    "itself": ([(TARGETS, "document")], "each token is its own target"),
+    "padding": ([("empty + NO_TARGET", "empty.clone()")], "Set them to -100"),
     "own targets": ([OWN], "Divide by the targets of all ranks"),
     "mean of ranks": ([OWN, ("each / count", "each / count / dist.get_world_size()")],
                       "a mean of the ranks' means"),
-    "all places": ([("each / count", "each / self.tokens.numel()")], "divided by all places"),
-    "sum": ([("each / count", "each")], "it is a sum"),
-    "rows": ([(ROW, "            row, end = row + 1, 0\n")], "Fill a row before the next one"),
+    "all places": ([("each / count", "each / self.tokens.numel()")], "divided by all positions"),
+    "sum": ([("each / count", "each")], "the loss is a sum"),
+    "rows": ([(ROW, "            row, end = row + 1, 0\n")], "before you begin the next one"),
     "padding sees nothing": ([(RESULT, RESULT + " & (self.owners >= 0)[:, None]")],
-                             "a place that sees no key gives NaN"),
+                             "a position without a key gives NaN"),
     "owners": ([("self.owners[here] = number", "self.owners[here] = number + 1")],
                "document 0 is not whole"),
 }  # fmt: skip
@@ -92,7 +92,7 @@ def count(width):
 @pytest.mark.parametrize("width", [WIDTH, 40, 60, np.int64(WIDTH), f"{WIDTH}"])
 def test_a_size_near_the_line_passes(workspace, capsys, width):
     lesson14b.ex14b_budget(width, SIXTH / 6 / count(int(width)), BEST, SIXTH)
-    assert "✓ size and tokens spend the budget" in capsys.readouterr().out
+    assert "✓ size and tokens use up the budget exactly" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_size_near_the_line_passes(workspace, capsys, width):
         (..., 1, "Replace the ..."),
         (WIDTH, ..., "Replace the ..."),
         (17_888, 1e6, "A model of this width has"),
-        (27, 1e6, "the best size of a smaller budget"),
+        (27, 1e6, "the best size for a smaller budget"),
         (78, 1e6, "All compute went into the size"),
         (5, 1e6, "Continue the straight line"),
         (WIDTH, SIXTH / count(WIDTH), "6 N D is 6.00 times the budget"),
@@ -117,7 +117,7 @@ def test_numbers_are_taken_in_every_form_and_wrong_ones_are_explained():
     budget, width = 16e9, 80
     tokens = budget / 6 / (3 * width**2 + 256 * width)
     widths = {
-        49: "the best size of a smaller budget", 126: "All compute went into the size",
+        49: "the best size for a smaller budget", 126: "All compute went into the size",
         40_000: "A model of this width has", 10: "Continue the straight line",
     }  # fmt: skip
     spent = {tokens * 3: "6 N D is 3.00 times", tokens / 4: "0.25 times", 20: "6 N D is 0.00"}

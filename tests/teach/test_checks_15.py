@@ -108,18 +108,18 @@ WRONG = {
     ),
     "one layout": (
         lambda nodes, gib: LARGE.but(nodes=64, pipeline=16, accumulation=48),
-        "the nodes that are given",
+        "the given nodes",
     ),
     "the first that fits": (
         lambda nodes, gib: next(one for one in plans(nodes) if fits(one, gib)),
-        "Does your search try it?",
+        "Does your search try this layout?",
     ),
     "another batch": (
         lambda nodes, gib: quickest(p for p in plans(nodes, batch=192) if fits(p, gib)),
         "with a global batch of 192",
     ),
-    "another model": (lambda nodes, gib: bench.case("13"), "It is 13 B on 8 nodes"),
-    "nothing": (lambda nodes, gib: None, "It returned nothing"),
+    "another model": (lambda nodes, gib: bench.case("13"), "Your case is 13 B on 8 nodes"),
+    "nothing": (lambda nodes, gib: None, "Your function returned nothing"),
     "a layout": (lambda nodes, gib: LARGE.layout, "return a case"),
     "an error": (lambda nodes, gib: LARGE.but(nodes=nodes, pipeline=7), "RecipeError"),
 }
@@ -176,7 +176,7 @@ def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path, capsys):
     check.ex15_other(other, mine, other)
     slower = with_pipeline(tmp_path, 20)
     check.ex15_other(other, slower, slower)
-    assert capsys.readouterr().out.count("✓ it reports the shorter time") == 2
+    assert capsys.readouterr().out.count("✓ your answer reports the shorter time") == 2
 
 
 @pytest.mark.parametrize("said", ["other", "Other", ["other"]])
@@ -213,7 +213,7 @@ def test_what_is_not_that_run_is_told_why(tmp_path):
         "This is Finished": Finished(tmp_path),
         "This is Unfinished": bench.case("box").but(tensor=...),
         "This result is planned": bench.plan("13"),
-        "which of them are 1?": measured("box", Finished(tmp_path, tensor=2, pipeline=2)),
+        "Which of the three are 1?": measured("box", Finished(tmp_path, tensor=2, pipeline=2)),
         "The iteration lines say 32": measured("box", Finished(tmp_path, batch=32)),
     }
     for hint, result in wrong.items():

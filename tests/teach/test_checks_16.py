@@ -89,14 +89,14 @@ def test_what_is_no_choice_meets_the_list_and_is_not_scored(case, workspace, typ
     hint_of(lesson16.ex16_mystery, run, "same-data", None, "node9", "sampler-rank")
     hint_of(lesson16.ex16_mystery, run, "same-data", None, None, ...)
     lesson16.ex16_mystery(run, "same-data", None, None, "sampler-rank")
-    assert score(workspace).startswith("1 of 1 blind cases solved, 1 of them at the first try")
+    assert score(workspace).startswith("1 of 1 blind cases solved, 1 of them on the first try")
 
 
 def test_the_score_counts_first_answers(case, workspace):
     run = case("stuck")
     hint_of(lesson16.ex16_mystery, run, "disk-full", 2, "node2", "free-disk")
     lesson16.ex16_mystery(run, "stuck", 2, "node2", "reader-timeout")
-    assert score(workspace).startswith("1 of 1 blind cases solved, 0 of them at the first try")
+    assert score(workspace).startswith("1 of 1 blind cases solved, 0 of them on the first try")
 
 
 @pytest.mark.parametrize("rank", [2, "2", "rank 2", 2.0, [2], {2}, np.int64(2), range(2, 3)])
@@ -110,13 +110,13 @@ def test_a_rank_and_a_node_in_usual_forms(case, rank, node):
     [
         ("stuck", 0, "node1", "only shows consequences"),
         ("stuck", [2, 3], "node2", "more than one"),
-        ("stuck", None, "node2", "began at one place"),
+        ("stuck", None, "node2", "began on one rank"),
         ("stuck", 2, "node1", "2 on each"),
         ("stuck", 2, None, "began on one node"),
         ("stuck", "the slow one", "node2", "Give a number"),
         ("stuck", 2, "node3", "The nodes are node1, node2"),
-        ("exploding", 2, "node2", "not one rank alone"),
-        ("node-dies", range(4), "node2", "began at one place"),
+        ("exploding", 2, "node2", "not on one rank alone"),
+        ("node-dies", range(4), "node2", "began on one rank"),
         ("disk-full", 2, "node2", "✗ rank 2"),
     ],
 )

@@ -104,9 +104,9 @@ WRONG = {
                      "at fewer"),
     "itself": ([("self.accuse(missing)", "self.accuse([self.rank])")], "is behind?"),
     "who is ahead": ([("seen[rank] < max(seen)", "seen[rank] > min(seen)")], "is behind?"),
-    "at once": ([("since > self.timeout_s", "since > 0")], "begins again when any rank moves"),
+    "at once": ([("since > self.timeout_s", "since > 0")], "when any rank moves on"),
     "from the start": ([("seen, since = now, time", "seen, _ = now, time")],
-                       "begins again when any rank moves"),
+                       "when any rank moves on"),
     "clocks of others": (
         [(WATCH, BY_WRITTEN_TIMES), ("str(number)", 'f"{number} {time.time()}"')],
         "Use only your own"),

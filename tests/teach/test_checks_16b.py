@@ -106,11 +106,11 @@ SAVE_AND_EXIT = """    def save(*_):
 WRONG = {
     "no handler": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", "")], "Register a handler"),
     "in the middle": ([(f"    signal.signal(signal.SIGTERM, {HANDLER})\n", SAVE_AND_EXIT)],
-                      "only sets a flag"),
+                      "should only set a flag"),
     "never looked at": ([("votes > 0", "step == steps - 1")], "Look at the flag"),
     "no vote": ([("        dist.all_reduce(votes)\n", "")], "let all ranks vote"),
     "not loaded": ([("file.exists()", "False")], "began with step 0"),
-    "a step twice": ([('"finished": step + 1', '"finished": step')], "Save how many are done"),
+    "a step twice": ([('"finished": step + 1', '"finished": step')], "number of finished steps"),
     "no random state": ([('        torch.set_rng_state(saved["random"])\n', "")],
                         "its own torch.get_rng_state()"),
     "random state of rank 0": (

@@ -118,30 +118,30 @@ TAKES = "            left_s -= piece_s + save_s\n"
 LEFT = "left_s = life_s - start_s"
 SEARCH = OWN[OWN.index("    young_s") :]
 WRONG = {
-    "saves are free": ([("piece_s + save_s", "piece_s")], "Saves take no time"),
-    "starts are free": ([(LEFT, "left_s = life_s")], "A start takes no time"),
+    "saves are free": ([("piece_s + save_s", "piece_s")], "You count no time for saves"),
+    "starts are free": ([(LEFT, "left_s = life_s")], "You count no time for starts"),
     "the first start is free": ([(LEFT, "left_s = life_s - start_s * (passed_s > 0)")],
-                                "A start takes no time"),
+                                "You count no time for starts"),
     "later starts are free": ([(LEFT, "left_s = life_s - start_s * (not passed_s)")],
-                              "Only the first start takes time"),
+                              "You count time for the first start only"),
     "saves are lost": (
         [("    for life_s in lives:\n", "    for life_s in lives:\n        saved_s = 0\n")],
-        "also loses what was saved"),
-    "one life alone": ([(LOST, "")], "The earlier lives take no time"),
+        "You lose saved work after a failure"),
+    "one life alone": ([(LOST, "")], "You count no time for the earlier lives"),
     "the last piece is whole": ([("min(interval_s, work_s - saved_s)", "interval_s")],
-                                "The last piece is too long"),
+                                "Your last piece of work is too long"),
     "the last piece is not saved": (
         [("piece_s + save_s:", "piece_s + save_s * (saved_s + piece_s < work_s):"),
          (TAKES, "            left_s -= piece_s + save_s * (saved_s + piece_s < work_s)\n")],
-        "The last piece of work has to be saved"),
+        "The last piece of work must be saved"),
     "nothing is lost": ([(LOST, LOST + "        saved_s += max(0, left_s)\n")],
                         "After a failure, repeat it"),
-    "lost time": ([(LOST, "        passed_s += life_s - left_s\n")], "but its work is lost"),
+    "lost time": ([(LOST, "        passed_s += life_s - left_s\n")], "although its work is lost"),
     "saved in time": ([("left_s < piece_s + save_s", "left_s < piece_s")],
                       "a piece as saved although its save failed"),
     "lives of work": ([(LEFT, "left_s = life_s"), ("return passed_s", "return passed_s + start_s"),
                        (LOST, "        passed_s += life_s + start_s\n")],
-                      "from the end of the start"),
+                      "from the end of its start"),
     "times of failures": ([(LEFT, "life_s = life_s - passed_s\n        " + LEFT)],
                           "Each life counts from its own start"),
     "one failure": ([("    return math.inf", "    return passed_s")], "return math.inf"),
@@ -151,17 +151,17 @@ WRONG = {
               "That is Young's formula with the mean life"),
     "with the start": (
         [(SEARCH, "    return math.sqrt(2 * (save_s + start_s) * sum(lives) / len(lives))\n")],
-        "it does not move the best one"),
+        "the start does not change the best interval"),
     "no factor": ([(SEARCH, "    return math.sqrt(save_s * sum(lives) / len(lives))\n")],
                   "2 C M"),
-    "the shortest": ([(SEARCH, "    return 60\n")], "It is too short"),
-    "the longest": ([(SEARCH, "    return max(lives)\n")], "It is too long"),
-    "minutes": ([("1.15**power", "1.15**power / 60")], "It is too short"),
+    "the shortest": ([(SEARCH, "    return 60\n")], "The interval is too short"),
+    "the longest": ([(SEARCH, "    return max(lives)\n")], "The interval is too long"),
+    "minutes": ([("1.15**power", "1.15**power / 60")], "The interval is too short"),
     "the worst": ([("return min(", "return max(")], "An interval of"),
-    "nothing": ([(SEARCH, "    ...\n")], "It returned nothing"),
+    "nothing": ([(SEARCH, "    ...\n")], "Your function returned nothing"),
     "below zero": ([(SEARCH, "    return -1\n")], "longer than 0 seconds"),
     "of the course": ([(SEARCH, "    return plan.checkpoint_interval(save_s, 5000)\n")],
-                      "of the course. The exercise is to write"),
+                      "of the course. Write this function yourself"),
 }  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def test_a_wrong_simulator_or_search_is_told_its_mistake(workspace, name):
 def test_young_is_right_for_failures_at_random(workspace):
     said = hint_of(judged, swapped(OWN, *WRONG["young"][0]))
     assert "✓ the best interval: nodes that fail at random" in said
-    assert "✗ the best interval: starts that often fail soon" in said
+    assert "✗ the best interval: starts that often fail early" in said
 
 
 def test_the_simulator_agrees_with_daly_for_random_failures():

@@ -78,14 +78,14 @@ def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
     lesson17.ex17_mine(*tried(), habit)
     said = capsys.readouterr().out
     assert said.count("✓") == 6
-    assert "✓ it reaches a held-out loss of 4.7" in said
+    assert "✓ the run reaches a held-out loss of 4.7" in said
 
 
 @pytest.mark.parametrize(
     ("how", "words"),
     [
         ({"loss": 4.9}, "Draw the line through the losses of the two probes"),
-        ({"loss": 5.3, "batch": 64, "steps": 80}, "same tokens in smaller batches teach more"),
+        ({"loss": 5.3, "batch": 64, "steps": 80}, "same tokens in smaller batches teach it more"),
         (
             {"broken_rules": ("it has learned from the held-out text",)},
             "learned from the held-out text",
@@ -95,7 +95,10 @@ def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
             "You predicted 30 s, and it took 16: 300 iterations took 12 s, start and",
         ),
         ({"foreseen": math.nan}, "You predicted nan s"),
-        ({"seconds": 30.0, "foreseen": 30.0}, "It takes 2.00, the other 1.87."),
+        (
+            {"seconds": 30.0, "foreseen": 30.0},
+            "Your run takes 2.00 device-minutes, and the other run takes 1.87.",
+        ),
         ({"job_id": 77}, "The score is of job 77"),
     ],
 )
@@ -109,7 +112,7 @@ def test_a_gap_and_what_is_no_score_are_told(tried, habit):
     run, score = tried()
     for wrong in (None, 4.6, run, "score"):
         assert "Give the check what task.score(…)" in hint_of(lesson17.ex17_mine, run, wrong, habit)
-        assert "of both runs" in hint_of(lesson17.ex17_mine, run, score, wrong)
+        assert "for both runs" in hint_of(lesson17.ex17_mine, run, score, wrong)
 
 
 def dense(layout=DENSE_LAYOUT, cluster=None, model=DENSE):
@@ -131,12 +134,12 @@ def test_days_at_the_peak_and_parameters_are_told_from_their_numbers():
         30.67: "an A100", 90: "6 FLOPs", 231: "6 FLOPs",
     }  # fmt: skip
     total = {
-        176: "8 × 22 counts attention and tables 8 times", 39.15: "the other count",
-        95.5: "three matrices", 144.2: "48 heads share 8 keys",
+        176: "8 × 22 counts attention and tables 8 times", 39.15: "You swapped total and active",
+        95.5: "three matrices", 144.2: "48 query heads share 8 key heads",
     }  # fmt: skip
     active = {
-        44: "2 × 22", 140.6: "the other count", 27.9: "three matrices",
-        42.7: "48 heads share 8 keys",
+        44: "2 × 22", 140.6: "You swapped total and active", 27.9: "three matrices",
+        42.7: "48 query heads share 8 key heads",
     }  # fmt: skip
     hold("least_days", lambda answer: lesson17.ex17_dense(answer, dense()), 9.62, days)
     check = lesson17.ex17_mixture
@@ -160,8 +163,8 @@ def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (lambda: dense(model=plan.preset("llama-8b")), "It is for llama-8b"),
-        (lambda: dense(DENSE_LAYOUT.but(data=64, global_batch=2048)), "It asks for 2048"),
+        (lambda: dense(model=plan.preset("llama-8b")), "The plan is for llama-8b"),
+        (lambda: dense(DENSE_LAYOUT.but(data=64, global_batch=2048)), "The plan uses 2048"),
         (
             lambda: dense(DENSE_LAYOUT.but(virtual=1, global_batch=16)),
             "steps are many and short",
@@ -173,7 +176,7 @@ def test_the_best_layouts_of_many_machines_pass(cluster, capsys):
         (lambda: ..., "Replace the ..."),
         (lambda: None, "This is NoneType"),
         (lambda: DENSE_LAYOUT, "This is Layout"),
-        (mixture, "It is for mixtral-8x22b"),
+        (mixture, "The plan is for mixtral-8x22b"),
     ],
 )
 def test_a_dense_plan_is_refused_for_what_it_lacks(made, words):
@@ -183,11 +186,14 @@ def test_a_dense_plan_is_refused_for_what_it_lacks(made, words):
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (lambda: mixture(name="mixtral-8x7b", layout=MIXTURE_LAYOUT.but(virtual=1)), "It is for"),
+        (
+            lambda: mixture(name="mixtral-8x7b", layout=MIXTURE_LAYOUT.but(virtual=1)),
+            "The plan is for",
+        ),
         (lambda: mixture(MIXTURE_LAYOUT.but(expert=1)), "make this part smaller"),
         (lambda: mixture(MIXTURE_LAYOUT.but(data=8, global_batch=512)), "At the slow end"),
-        (lambda: mixture(MIXTURE_LAYOUT.but(data=128, global_batch=2048)), "It asks for 2048"),
-        (dense, "It is for llama-70b"),
+        (lambda: mixture(MIXTURE_LAYOUT.but(data=128, global_batch=2048)), "The plan uses 2048"),
+        (dense, "The plan is for llama-70b"),
         (lambda: ..., "Replace the ..."),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_ring_of_the_course_is_refused(tried, load):
     run = tried(rings.HEAD + RING.format(load=load), "ring")
     hint = hint_of(lesson02.ex02_ring, run)
     assert "✗ the work is your own" in hint
-    assert "the exercise is to write your own" in hint
+    assert "Replace it with your own lines" in hint
 
 
 def test_so_is_attention_of_the_course(tried):

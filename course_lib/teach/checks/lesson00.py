@@ -33,7 +33,7 @@ def ex00_local(run: Any) -> None:
             run.recipe.nodes == NODES,
             _("the job had {nodes} nodes", nodes=NODES),
             hint=_(
-                "It asked for {nodes}. Which line of lab.script(local) says so?",
+                "The job asked for {nodes}. Which line of lab.script(local) says so?",
                 nodes=run.recipe.nodes,
             ),
         )
@@ -126,7 +126,7 @@ def ex00_device_seconds(answer: object, runs: Any) -> None:
         check.amount(
             given,
             _held(devices, spent_s, limits_s),
-            _("it is the device time that the three jobs held"),
+            _("the answer is the device time of the three jobs"),
             hint=_(
                 "For each job, multiply its devices by the seconds that it ran (`Elapsed`; the "
                 "time in the queue does not count). Then add up the jobs."

@@ -36,10 +36,10 @@ def ex01_chunks(run: Any, before: Any) -> None:
         kept, wanted = (_last(check, one, "persistence_rmse_m_s") for one in (run, before))
         check.that(
             close(kept, wanted, 1e-3),
-            _("and sees the same weather"),
+            _("the run with the archive sees the same weather"),
             hint=_(
-                "Persistence is off by {kept:.4g} m/s with its files and by {wanted:.4g} with "
-                "the others, so the weather is different.",
+                "Persistence is off by {kept:.4g} m/s with your files and by {wanted:.4g} with the "
+                "original files, so the weather is different.",
                 kept=kept,
                 wanted=wanted,
             ),
@@ -51,9 +51,8 @@ def ex01_chunks(run: Any, before: Any) -> None:
             fast > FASTER * slow,
             _("it is faster than {name}", name=before.name),
             hint=_(
-                "It made {fast:.3g} samples per second, the other {slow:.3g}. If "
-                "something else kept the machine busy meanwhile, submit it with "
-                "again=True.",
+                "Your run made {fast:.3g} samples per second, and the other run made {slow:.3g}. "
+                "If something else kept the machine busy, submit it with again=True.",
                 fast=fast,
                 slow=slow,
             ),
@@ -81,7 +80,7 @@ def _are_packed(check: Checklist, run: Any) -> None:
     check.that(
         compression is not None,
         _("its files are compressed"),
-        hint=_("This run read different files. Give it the files that packed(…) made."),
+        hint=_("This run read different files. Give the run the files that packed(…) made."),
     )
     counts = [ceil(size / each) for size, each in zip(shape[1:], chunk[1:], strict=True)]
     unpacked = prod(counts) * prod(chunk) / prod(shape[1:])
@@ -90,7 +89,8 @@ def _are_packed(check: Checklist, run: Any) -> None:
         chunk[0] > 1,
         requirement,
         hint=_(
-            "A chunk holds {times} times. A step needs one of them, but all {times} are unpacked.",
+            "A chunk holds {times} points in time. A step needs one of them, but all {times} are "
+            "unpacked.",
             times=chunk[0],
         ),
     )
@@ -98,8 +98,8 @@ def _are_packed(check: Checklist, run: Any) -> None:
         prod(counts) > MOST_CHUNKS,
         requirement,
         hint=_(
-            "All unpacked numbers are used. But a state lies in {chunks} chunks, and each is "
-            "looked up and unpacked separately. Make them larger: how much is read at once?",
+            "All unpacked numbers are used. But a state lies in {chunks} chunks, and each chunk is "
+            "looked up and unpacked separately. Make the chunks larger. How much is read at once?",
             chunks=prod(counts),
         ),
     )
@@ -163,7 +163,7 @@ def ex01_balance(without: object, workers: object) -> None:
                     ),
                     (
                         HALVES - ENOUGH + ALONE,
-                        _("You subtracted speeds. What adds up is the time of a sample."),
+                        _("You subtracted speeds. Only the times of a sample add up."),
                     ),
                     (HALVES, _("That is the speed with enough workers, which hide the reading.")),
                 ),
@@ -181,13 +181,16 @@ def ex01_balance(without: object, workers: object) -> None:
                 unit=N_("workers"),
                 share=EXACT,
                 slips=(
-                    (exact, _("This is not a whole number. Is the next smaller number enough?")),
+                    (
+                        exact,
+                        _("Your number is not a whole number. Is the next smaller one enough?"),
+                    ),
                     (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
                     (HALVES / ALONE, of_all),
                     (ceil(HALVES / ALONE), of_all),
                 ),
             ),
-            _("this number of workers keeps the GPU busy"),
+            _("your number of workers keeps the GPU busy"),
             hint=_(
                 "Find the smallest number of workers with which reading a sample, divided by the "
                 "workers, takes no longer than computing."

@@ -33,7 +33,7 @@ def ex03_wide(run: Any) -> None:
             _("every device saw its share of the batch at once"),
             hint=_(
                 "The program went through the model {micro_batches} times before each step. How "
-                "many samples must each of 4 devices take, so that 32 pass at once?",
+                "many samples must each of 4 devices take, so that all 32 pass at once?",
                 micro_batches=run.log.world.micro_batches,
             ),
         )
@@ -56,7 +56,7 @@ def ex03_megabytes(answer: object, run: Any) -> None:
                 (
                     once,
                     _(
-                        "A device sends that in one iteration. The run had {iterations}.",
+                        "That is what a device sends in one iteration. The run had {iterations}.",
                         iterations=iterations,
                     ),
                 ),
@@ -69,7 +69,7 @@ def ex03_megabytes(answer: object, run: Any) -> None:
         check.amount(
             given,
             sent,
-            _("it is the amount of data that a device sends"),
+            _("the answer is the amount of data that a device sends"),
             hint=_(
                 "One gradient is {bytes_per_gradient} bytes (float32); the log of the "
                 "run says how many parameters there are, and d is {devices}.",

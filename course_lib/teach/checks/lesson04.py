@@ -31,34 +31,37 @@ def ex04_hierarchical(run: Any, ring: Any, factor: object) -> None:
         other = check.left(ring, "links", _("the run `ring`"))
         check.that(
             bool(measured.all_reduce_ms),
-            _("it timed all-reduces of one size"),
-            hint=_("It measured all sizes between all pairs. The size goes into `bytes`."),
+            _("the job timed all-reduces of one size"),
+            hint=_("The job measured all sizes between all pairs. Give the one size as `bytes`."),
         )
         check.that(
             measured.algorithm == "hierarchical",
-            _("it added up inside the nodes first"),
+            _("the all-reduce added up inside the nodes first"),
             hint=_(
-                "Its algorithm was {algorithm!r}; the exercise names the other algorithm.",
+                "The algorithm was {algorithm!r}, but the exercise names a different one.",
                 algorithm=measured.algorithm,
             ),
         )
         wanted = other.all_reduce_bytes or 0
         check.that(
             measured.all_reduce_bytes == wanted,
-            _("its size was that of the gradients"),
+            _("the size was the size of the gradients"),
             hint=_(
-                "It was {given:,} bytes, and the ring reduced {wanted:,}: the gradients, 4 bytes "
-                "each, once. Use the size that the lesson worked out, `gradient_bytes`.",
+                "Your size was {given:,} bytes, but the ring reduced {wanted:,}: all gradients "
+                "once, 4 bytes each. Use the size from the lesson, `gradient_bytes`.",
                 given=measured.all_reduce_bytes,
                 wanted=wanted,
             ),
         )
         check.that(
             len(measured.all_reduce_ms) >= len(other.all_reduce_ms),
-            _("it was timed {all_reduce_ms} times", all_reduce_ms=len(other.all_reduce_ms)),
+            _(
+                "the all-reduce was timed {all_reduce_ms} times",
+                all_reduce_ms=len(other.all_reduce_ms),
+            ),
             hint=_(
-                "It was timed {all_reduce_ms} times, too few to see how much the values "
-                "scatter. `repeat` says how often.",
+                "The all-reduce was timed {all_reduce_ms} times, too few to see how much the "
+                "values scatter. Set `repeat` to a larger number.",
                 all_reduce_ms=len(measured.all_reduce_ms),
             ),
         )

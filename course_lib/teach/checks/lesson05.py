@@ -13,9 +13,12 @@ from course_lib.words import N_, _
 # What the trace shows if a place costs time.
 TRACES = {
     "reading": N_("If reading costs the time, long ranges `data` fill the step on all ranks."),
-    "asking": N_("If asking costs the time, `aten::item` is called more than a thousand times."),
+    "asking": N_(
+        "If reading single values costs the time, `aten::item` is called more than a thousand "
+        "times."
+    ),
     "messages": N_("If messages cost the time, all ranks are inside many short exchanges."),
-    "dealing": N_("If dealing costs the time, some ranks compute while the others wait for them."),
+    "dealing": N_("If dealing costs the time, some ranks compute while the other ranks wait."),
 }
 # Relative tolerance of the waiting time, which is a measurement.
 CLOSE_ENOUGH = 0.05
@@ -27,14 +30,14 @@ def ex05_place(answer: object, slow: Any) -> None:
         given = check.text(answer, "place")
         check.needs(
             given in TRACES,
-            _("it is one of the four places"),
+            _("the answer is one of the four places"),
             hint=_("The places are {places}.", places=", ".join(TRACES)),
         )
         drawn = [event["place"] for _rank, event in trial_of(check, slow, "cure").all("drawn")]
         check.needs(
             bool(drawn),
             _("the job recorded the program"),
-            hint=_("It ended before: check.ex05_cure(slow) says why."),
+            hint=_("The run ended too early. check.ex05_cure(slow) says why."),
         )
         check.that(
             given == drawn[0],
@@ -57,12 +60,14 @@ def ex05_waiting(answer: object, ill: Any) -> None:
         check.that(
             len(waits_us) > 1,
             _("its ranks can be compared"),
-            hint=_("There is a record of one rank only, and it cannot tell waiting from transfer."),
+            hint=_(
+                "Only one rank was recorded, and one rank alone cannot tell waiting from transfer."
+            ),
         )
         check.amount(
             given,
             _waiting(profile, waits_us),
-            _("it is the share of all device time that went into waiting"),
+            _("the answer is the share of all device time that went into waiting"),
             hint=_(
                 "Add up waiting_ms(ill) of all ranks for one step, and divide by the time of "
                 "this step, summed over all ranks."
@@ -90,7 +95,10 @@ def _waiting(profile: Any, waits_us: Any) -> Amount:
                 100 * float(others.sum() / whole_us[others.index].sum()),
                 _("You left out the straggler. The time of all devices counts."),
             ),
-            (spent, _("That is the share of all communication. The transfer is a part of it.")),
-            (100 * right / spent, _("That is a share of the communication, not of all time.")),
+            (spent, _("That is the share of all communication, which includes the transfer.")),
+            (
+                100 * right / spent,
+                _("That is the share of waiting in the communication. Give its share of all time."),
+            ),
         ),
     )

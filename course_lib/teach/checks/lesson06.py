@@ -39,8 +39,8 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
             _("`fits` stayed within the memory"),
             hint=_(
                 "Micro-batch {low} ran out of memory. The line of this lesson was drawn for "
-                "samples of 128 tokens. How much memory does a sample of 256 tokens need, "
-                "compared with these?",
+                "samples of 128 tokens. By what factor does a sample of 256 tokens need more "
+                "memory?",
                 low=low,
             ),
         )
@@ -71,15 +71,18 @@ def _same_question(check: Checklist, run: Any, name: str) -> int:
         asked == str(MEMORY_MIB * MIB),
         _("`{name}` had devices of {memory_mib} MiB", name=name, memory_mib=MEMORY_MIB),
         hint=_(
-            "It had {bytes} bytes. The exercise keeps the device. Use wall(…) with the original "
-            "MEMORY_MIB.",
+            "The device had {bytes} bytes. The exercise keeps the original device. Use wall(…) "
+            "with the original MEMORY_MIB.",
             bytes=asked,
         ),
     )
     check.that(
         whole_flag(run, GLOBAL_BATCH) in (0, micro * DEVICES)
         and whole_flag(run, "--train-iters", ENOUGH) >= ENOUGH,
-        _("`{name}` took its whole batch at once, and more than one", name=name),
+        _(
+            "`{name}` took its whole batch at once, and the batch had more than one sample",
+            name=name,
+        ),
         hint=_(
             "Only one of several micro-batches is in memory at a time, and memory use is higher "
             "in the second iteration, because the optimizer keeps its state from the first step "
@@ -97,10 +100,9 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         most_mib > BEYOND * MEMORY_MIB,
         _("the limit was enforced"),
         hint=_(
-            "Micro-batch {high} completed with {most_mib:.0f} MiB reserved, far more "
-            "than the {memory_mib} MiB that it was given. This machine cannot hold a "
-            "process to a limit (macOS cannot), so the exercise has no answer here; on "
-            "Linux or on a GPU it has.",
+            "Micro-batch {high} completed with {most_mib:.0f} MiB reserved, far more than the "
+            "{memory_mib} MiB that it was given. This machine cannot hold a process to a limit "
+            "(macOS cannot), so the exercise has no answer here; on Linux or on a GPU it has.",
             high=high,
             most_mib=most_mib,
             memory_mib=MEMORY_MIB,
@@ -161,9 +163,9 @@ def ex06_published(answer: object) -> None:
                     (weights_mib, _("That is how many MiB one sample takes.")),
                 ),
             ),
-            _("this many samples ask for 512 MiB"),
+            _("the number of samples that ask for 512 MiB is right"),
             hint=_(
-                "How many numbers are heads × tokens × tokens, and how many bytes is "
-                "that for one sample? The refused tensor is a whole multiple of it."
+                "How many bytes do heads × tokens × tokens numbers take for one sample? The "
+                "refused tensor is a whole multiple of this size."
             ),
         )

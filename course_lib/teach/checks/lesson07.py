@@ -72,17 +72,17 @@ def _part(
         bool(changed),
         _("partial_sum leaves its matrices as they are"),
         hint=_(
-            "It changed {changed} in place, so the next rank gets the changed matrix. Make a new "
-            "matrix instead.",
+            "Your function changed {changed} in place, so the next rank gets the changed matrix. "
+            "Make a new matrix instead.",
             changed=", ".join(changed),
         ),
     )
     check.unless(
         result.shape != given.x.shape,
-        _("its result has the shape of the whole"),
+        _("the result has the shape of the whole"),
         hint=_(
-            "It has the shape {shape}, and the whole has {whole}: a row for each token. Partial "
-            "sums have the full shape. Is w2 missing?",
+            "The result has the shape {shape}, but the whole has {whole}, with a row for each "
+            "token. Partial sums have the full shape. Is w2 missing?",
             shape=result.shape,
             whole=given.x.shape,
         ),
@@ -108,7 +108,9 @@ def _adds_up(check: Checklist, parts: list[Matrix], given: Gated) -> None:
     elif _close(found, ranks * wanted):
         hint = _("Every rank computed the whole: nothing is shared, and the sum is too large.")
     elif _close(found * ranks, wanted):
-        hint = _("It is too small by the number of ranks: partial sums are added, not averaged.")
+        hint = _(
+            "The sum is too small by the number of ranks. Partial sums are added, not averaged."
+        )
     elif all(_close(part, parts[0]) for part in parts):
         hint = _("All ranks returned the same result. Where do you use `rank`?")
     else:
@@ -125,12 +127,13 @@ def _another_whole(found: Matrix, given: Gated) -> str:
     z, gate = given.x @ given.w1, given.x @ given.w3
     sigmoid = 1 / (1 + np.exp(-z))
     instead = {
-        _("silu goes to x w1, and you gave it x w3."): gate / (1 + np.exp(-gate)) * z,
+        _("silu applies to x w1, but you applied it to x w3."): gate / (1 + np.exp(-gate)) * z,
         _("The gate x w3 is missing."): z * sigmoid,
         _("silu is missing."): z * gate,
         _("silu comes before the product, not after it."): z * gate / (1 + np.exp(-z * gate)),
         _("The gate is multiplied, not added."): z * sigmoid + gate,
-        _("silu(z) is z / (1 + exp(−z)); you took the sigmoid, without z."): sigmoid * gate,
+        _("silu(z) is z / (1 + exp(−z)), but you took the sigmoid, without the factor z."): sigmoid
+        * gate,
     }
     why = next((said for said, one in instead.items() if _close(found, one @ given.w2)), "")
     whole_is = _(
@@ -195,8 +198,9 @@ def ex07_sent(answer: object, given: Any) -> None:
                     (
                         given.layers * rows / 1e9,
                         _(
-                            "That is one sum in each layer, sent once. How many sums does a "
-                            "layer need, forward and backward? How much does the ring add?"
+                            "You counted one sum in each layer, sent once. How many sums does a "
+                            "layer need, forward and backward? By what factor does a ring multiply "
+                            "the bytes?"
                         ),
                     ),
                     (
@@ -205,12 +209,15 @@ def ex07_sent(answer: object, given: Any) -> None:
                     ),
                     (
                         right * 1.5,
-                        _("That counts six sums in a layer. Not every matrix needs one."),
+                        _("You counted six sums in a layer. Not every matrix needs a sum."),
                     ),
-                    (right / given.layers, _("That is one layer. The model has more.")),
+                    (
+                        right / given.layers,
+                        _("That is the amount for one layer. The model has more layers."),
+                    ),
                 ),
             ),
-            _("each device sends that much for a sample"),
+            _("the amount that each device sends for a sample is right"),
             hint=_(
                 "How many bytes does the output of a layer have? How often is it summed, and by "
                 "what factor does the ring multiply it?"

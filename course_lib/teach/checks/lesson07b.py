@@ -77,8 +77,8 @@ def ex07b_hybrid(run: Any) -> None:
                 micro_batches=MICRO_BATCHES,
             ),
             hint=_(
-                "It made {count}. global batch = micro batch × number of micro-batches × "
-                "data-parallel size",
+                "The number of micro-batches was {count}. global batch = micro batch × number of "
+                "micro-batches × data-parallel size",
                 count=world.micro_batches,
             ),
         )
@@ -89,7 +89,7 @@ def ex07b_bubble(answer: object, pipeline: Any) -> None:
     stages = pipeline.stages
     waiting = stages - 1
     least = round(waiting * (1 - MOST_BUBBLE) / MOST_BUBBLE)
-    all_stages = _("A stage waits for the other stages only: p - 1 units of m + p - 1.")
+    all_stages = _("A stage waits only for the other stages, which takes p - 1 of m + p - 1 units.")
     with Checklist("07b.2") as check:
         given = check.number(answer, "micro_batches_needed", "micro-batches")
         share = 100 * waiting / (given + waiting) if given > 0 else 100
@@ -102,8 +102,8 @@ def ex07b_bubble(answer: object, pipeline: Any) -> None:
                     (
                         round(waiting / MOST_BUBBLE),
                         _(
-                            "With this many the idle time is a tenth of the *work*. The exercise "
-                            "asks for a tenth of the whole time, waiting included."
+                            "With your number the idle time is a tenth of the *work*. The exercise "
+                            "asks for a tenth of the whole time, including the waiting."
                         ),
                     ),
                     (stages / MOST_BUBBLE, all_stages),
@@ -114,10 +114,10 @@ def ex07b_bubble(answer: object, pipeline: Any) -> None:
                     ),
                 ),
             ),
-            _("with fewer, the bubble exceeds 10 %"),
+            _("with fewer micro-batches, the bubble exceeds 10 %"),
             hint=_(
-                "With this many the bubble is {share:.1f} %. Find the smallest whole number with "
-                "which it is at most 10 %.",
+                "With your number the bubble is {share:.1f} %. Find the smallest whole number with "
+                "a bubble of at most 10 %.",
                 share=share,
             ),
         )
@@ -145,7 +145,7 @@ def ex07b_crossing(answer: object, run: Any) -> None:
         check.amount(
             given,
             _crossing(sent / per_sample, data),
-            _("it is the first batch with which data parallelism sends no more"),
+            _("the batch is the first with which data parallelism sends no more than the pipeline"),
             hint=_(
                 "With {given:g} samples the pipeline sends {per_sample:.2f} MB, data "
                 "parallelism {sent:.2f} MB. {value}",
@@ -153,7 +153,8 @@ def ex07b_crossing(answer: object, run: Any) -> None:
                 per_sample=per_sample * given / 1000000.0,
                 sent=sent / 1000000.0,
                 value=_(
-                    "Look for the first multiple of {data} with which it is no less.", data=data
+                    "Look for the first multiple of {data} with which the pipeline sends no less.",
+                    data=data,
                 ),
             ),
         )

@@ -29,8 +29,8 @@ def ex08_started_at(answer: object) -> None:
                     (
                         PRINTED_SCALE,
                         _(
-                            "The line prints that scale after ten skipped iterations. What had "
-                            "each of them done to the scale?"
+                            "The line prints this scale after ten skipped iterations. How did each "
+                            "of them change the scale?"
                         ),
                     ),
                     (
@@ -50,8 +50,8 @@ def ex08_started_at(answer: object) -> None:
             hint=later
             if given < PRINTED_SCALE
             else _(
-                "Go backwards from {printed_scale:,}: each halving undone doubles it. "
-                "How many halvings do ten overflows with a hysteresis of 2 make?",
+                "Go backwards from {printed_scale:,}: each step back doubles it. How many of ten "
+                "overflows halve the scale, with a hysteresis of 2?",
                 printed_scale=PRINTED_SCALE,
             ),
         )

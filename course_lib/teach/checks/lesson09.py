@@ -26,7 +26,7 @@ def ex09_fits(run: Any, keep: Any, room: object) -> None:
             run,
             {GRANULARITY: "full", METHOD: "block"},
             {
-                GRANULARITY: _("Which run forgets everything that a layer keeps except its input?"),
+                GRANULARITY: _("Which run keeps nothing of a layer except its input?"),
                 METHOD: _(
                     "With this method the number is the size of a group, and every layer is "
                     "recomputed. The other method counts layers."
@@ -43,10 +43,10 @@ def ex09_fits(run: Any, keep: Any, room: object) -> None:
         each_mib = (all_mib - peak_mib) / whole_flag(run, LAYERS, 1)
         check.that(
             peak_mib <= room_mib,
-            _("its peak is within {room_mib:.1f} MiB", room_mib=room_mib),
+            _("the peak is within {room_mib:.1f} MiB", room_mib=room_mib),
             hint=_(
-                "It peaks at {peak_mib:.1f} MiB, {peak_mib2:.1f} MiB too much. Each "
-                "layer that is recomputed gives back about {each_mib:.1f} MiB.",
+                "The run peaks at {peak_mib:.1f} MiB, {peak_mib2:.1f} MiB too much. Each "
+                "recomputed layer saves about {each_mib:.1f} MiB.",
                 peak_mib=peak_mib,
                 peak_mib2=peak_mib - room_mib,
                 each_mib=each_mib,
@@ -56,9 +56,9 @@ def ex09_fits(run: Any, keep: Any, room: object) -> None:
             peak_mib + each_mib > room_mib,
             _("one layer less would not have been enough"),
             hint=_(
-                "It peaks at {peak_mib:.1f} MiB and leaves {room_mib:.1f} MiB unused, "
-                "more than the {each_mib:.1f} MiB that a layer keeps. You pay for layers "
-                "that need not be recomputed.",
+                "The run peaks at {peak_mib:.1f} MiB and leaves {room_mib:.1f} MiB unused, more "
+                "than the {each_mib:.1f} MiB that a layer keeps. You pay for layers that need not "
+                "be recomputed.",
                 peak_mib=peak_mib,
                 room_mib=room_mib - peak_mib,
                 each_mib=each_mib,

@@ -20,8 +20,14 @@ ex11_clip = tried("11.3", "clip")
 def ex11_tokens(answer: object, device: Any) -> None:
     """Check the number of tokens for which computing a layer takes as long as gathering it."""
     right = device.tflops * 1e12 * BYTES / (device.gb_per_s * 1e9 * FLOPS)
-    twos = _("One 2 is missing or doubled: bf16 has 2 bytes, and T tokens take 2 P T FLOPs.")
-    both = _("6 FLOPs are forward and backward together. The gather runs beside the forward pass.")
+    twos = _(
+        "A factor 2 is missing or doubled. A bf16 number has 2 bytes, and T tokens take 2 P T "
+        "FLOPs."
+    )
+    both = _(
+        "6 FLOPs count forward and backward together. The gather runs during the forward pass "
+        "alone."
+    )
     tera = _("A TFLOP/s is 1000 times a GFLOP/s, and a GB/s is 1e9 bytes/s.")
     slips = ((right / 3, both), (right * 2, twos), (right / 2, twos), (right / 1000, tera))
     with Checklist("11.4") as check:

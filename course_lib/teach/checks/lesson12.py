@@ -45,7 +45,10 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                     ),
                     (
                         model.steps * (1 + model.critical / AFTER),
-                        _("The known steps are not S_min. They contain their own 1 + B_c / B."),
+                        _(
+                            "The known number of steps is not S_min. It contains its own factor 1 "
+                            "+ B_c / B."
+                        ),
                     ),
                     (
                         model.steps * (1 + AFTER / model.critical) / (1 + BEFORE / model.critical),
@@ -54,7 +57,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                     (least, _("That is S_min, for an endless batch.")),
                 ),
             ),
-            _("this many steps lead to the same loss"),
+            _("the number of steps leads to the same loss"),
             hint=_("First find S_min from the known run. Its steps are S_min (1 + B_c / B)."),
         )
         check.amount(
@@ -68,7 +71,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                     ),
                     (
                         larger,
-                        _("A step has this many times the tokens, but there are fewer steps."),
+                        _("That is the factor for one step, but there are fewer steps."),
                     ),
                     (
                         1 + AFTER / model.critical,
@@ -77,10 +80,10 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                             "Compare with the batch of 0.5 million."
                         ),
                     ),
-                    (times - 1, _("That is how many times *more*. By what factor do they grow?")),
+                    (times - 1, _("That is the increase. By what factor do the tokens grow?")),
                 ),
             ),
-            _("and the tokens grow by this factor"),
+            _("the factor of the tokens is right"),
             hint=_("Tokens are steps × batch. Work them out for both batches."),
         )
 
@@ -96,8 +99,8 @@ def ex12_sixteen(run: Any, base: Any) -> None:
         _rate(check, run, base)
         check.that(
             whole_flag(run, "--warmup-samples") > 0,
-            _("the rate was warmed up"),
-            hint=_("--warmup-samples is missing or 0, so the first step had the whole rate."),
+            _("the learning rate was warmed up"),
+            hint=_("--warmup-samples is missing or 0, so the first step used the full rate."),
         )
         _same_training(check, run, base)
 
@@ -107,25 +110,28 @@ def _rate(check: Checklist, run: Any, base: Any) -> None:
     grew, wanted = rates[0].max() / rates[1].max(), sqrt(TIMES_THE_BATCH)
     said = {
         1: _(
-            "It did not change: the steps are as short as before, and there are only a sixteenth "
-            "as many."
+            "The rate did not change. The steps are as short as before, but their number is only a "
+            "sixteenth."
         ),
         TIMES_THE_BATCH: _(
-            "It grew with the batch itself, as for SGD, or twice, by --lr and by --lr-scaling. "
-            "For Adam, scale it once, with the root."
+            "The rate grew with the batch itself, as for SGD, or twice, by --lr and by "
+            "--lr-scaling. For Adam, scale it once, with the square root."
         ),
-        2: _("That is the root of 4, the devices. By what factor did the batch grow?"),
+        2: _(
+            "That is the square root of 4, the number of devices. By what factor did the batch "
+            "grow?"
+        ),
     }
     near = next((words for times, words in said.items() if close(grew, times, 0.02)), "")
     check.that(
         close(grew, wanted, 0.02),
         _(
-            "the learning rate grew by {wanted:g}, the root of {times_the_batch}",
+            "the learning rate grew by {wanted:g}, the square root of {times_the_batch}",
             wanted=wanted,
             times_the_batch=TIMES_THE_BATCH,
         ),
         hint=_(
-            "It is {grew:.3g} times the rate of {name}. {value}",
+            "The rate is {grew:.3g} times the rate of {name}. {value}",
             grew=grew,
             name=base.name,
             value=near or _("Leave --lr as it is, and choose its --lr-scaling."),
@@ -136,15 +142,15 @@ def _rate(check: Checklist, run: Any, base: Any) -> None:
 def _same_training(check: Checklist, run: Any, base: Any) -> None:
     seen, wanted = (int(one.log.iterations["consumed_samples"].max()) for one in (run, base))
     more = (
-        _("The same steps see sixteen times the samples.")
+        _("With the same number of steps, the run sees sixteen times as many samples.")
         if seen > wanted
-        else _("--samples does not change with the batch.")
+        else _("Keep --samples as it is for a larger batch.")
     )
     check.that(
         close(seen, wanted, 0.01),
         _("it saw as many samples as {name}", name=base.name),
         hint=_(
-            "It saw {seen:,} samples, the other {wanted:,}. {more}",
+            "Your run saw {seen:,} samples, but the run with small batches saw {wanted:,}. {more}",
             seen=seen,
             wanted=wanted,
             more=more,
@@ -154,7 +160,7 @@ def _same_training(check: Checklist, run: Any, base: Any) -> None:
     apart = losses[0].iloc[-1] - losses[1].iloc[-1]
     check.that(
         apart < LITTLE,
-        _("in a sixteenth of the steps it learned about as much"),
+        _("the run learned about as much in a sixteenth of the steps"),
         hint=_(
             "Its validation loss ends {apart:.2f} higher. Is something else different: "
             "--lr, --width, --seed, the text?",

@@ -90,7 +90,9 @@ def _why_groups(case: Case, found: Groups, alike: list[tuple[Case, Groups]]) -> 
     if all(ranks == groups(order, sizes, axis) for order, axis, ranks in backwards):
         return _("The order is read from the wrong end: the first axis varies fastest.")
     if all(ranks == groups("-".join(sizes), sizes, axis) for (_o, _s, axis), ranks in alike):
-        return _("The groups do not depend on `order`: these are the groups of a different order.")
+        return _(
+            "The groups do not depend on `order`. You returned the groups of a different order."
+        )
     mine, right = (found or [[]])[0], groups(*case)[0]
     if len(mine) != len(right):
         return _("A group has {size} ranks, one for each place on the axis.", size=len(right))

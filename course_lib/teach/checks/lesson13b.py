@@ -39,8 +39,8 @@ def ex13b_pieces(function: Any) -> None:
             _once_each(check, pieces, length, where)
             _same_work(check, pieces, where)
         check.lines += [
-            _("✓ every position is on one rank, and all ranks have equally many"),
-            _("✓ all ranks look back at equally many positions"),
+            _("✓ every position is on one rank, and all ranks have the same number"),
+            _("✓ all ranks look back at the same number of positions"),
         ]
 
 
@@ -66,8 +66,11 @@ def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: st
     counts = [len(mine) for mine in pieces]
     check.unless(
         len(set(counts)) > 1,
-        _("all ranks have equally many positions ({where})", where=where),
-        hint=_("They have {counts}. All-gather needs pieces of equal size.", counts=counts),
+        _("all ranks have the same number of positions ({where})", where=where),
+        hint=_(
+            "The ranks have {counts} positions. All-gather needs pieces of equal size.",
+            counts=counts,
+        ),
     )
 
 

@@ -30,8 +30,8 @@ def ex13c_bias(function: Any) -> None:
         moved = bias_after([0.5, 0.0, -0.5, 0.0], [10, 2, 4, 4], 0.25)
         check.that(
             len(moved) == 4,
-            _("it returns one number for each expert"),
-            hint=_("It returns {count} numbers for 4 experts.", count=len(moved)),
+            _("the function returns one number for each expert"),
+            hint=_("The function returns {count} numbers for 4 experts.", count=len(moved)),
         )
         check.that(
             moved[0] < 0.5 and moved[1] > 0,

@@ -23,20 +23,20 @@ COUNTED = ((N_("parameters"), 1e-9), (N_("FLOPs per token"), 3e-4))
 # Mistakes in a count, each with its hint.
 MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"narrow": 0}, N_("Keys and values have fewer heads than the queries.")),
-    ({"narrow": -1}, N_("Keys and values are narrower than the queries, and not wider.")),
-    ({"queries": 1}, N_("A fourth matrix of attention leads back to the width.")),
-    ({"keys": 1}, N_("Keys and values have a matrix each.")),
-    ({"few": 1}, N_("Each head of the queries has scores of its own.")),
+    ({"narrow": -1}, N_("Keys and values are narrower than the queries, not wider.")),
+    ({"queries": 1}, N_("Attention has a fourth matrix, which leads back to the width.")),
+    ({"keys": 1}, N_("Keys and values each have their own matrix.")),
+    ({"few": 1}, N_("Each query head has its own scores.")),
     ({"matrices": 2}, N_("The MLP has three matrices: two from the width, and one back to it.")),
-    ({"tables": 1}, N_("The scores come from a table of their own.")),
+    ({"tables": 1}, N_("The scores of the vocabulary come from a second table.")),
     ({"norms": 0}, N_("The norms are missing. Each has one factor for each column.")),
-    ({"norms": 2}, N_("These norms have a factor for each column, and no shift.")),
+    ({"norms": 2}, N_("These norms have a factor for each column, but no shift.")),
     ({"last_norm": 0}, N_("One more norm follows the last layer.")),
     ({"lookups": 1}, N_("Looking up a row of the first table is no matmul.")),
-    ({"head": 0}, N_("The scores of all tokens of the vocabulary come from a matmul, too.")),
+    ({"head": 0}, N_("The scores of all vocabulary tokens also come from a matmul.")),
     ({"scores": 0}, N_("Attention also multiplies queries with keys, and scores with values.")),
     ({"scores": 6}, N_("Count all scores, as the formulas of the lesson do.")),
-    ({"scores": 4}, N_("The matmuls of the scores have a backward pass, too.")),
+    ({"scores": 4}, N_("The matmuls of the scores also have a backward pass.")),
     ({"flops": 2, "scores": 4}, N_("That is the forward pass alone.")),
     ({"flops": 8, "scores": 16}, N_("Model FLOPs leave recomputation out.")),
 )
@@ -47,7 +47,9 @@ SAMPLES, SECONDS, DEVICES, TOKENS, PARAMETERS = 512, 32.09, 16, 300e9, 18.4e9
 A100_PEAK = 312e12
 # The sequence length with its typing error; 1024 is right.
 MISTYPED = 1048
-DIGITS = N_("Look at their_flops digit by digit: how long is a sequence of this model?")
+DIGITS = N_(
+    "Compare their_flops digit by digit with the model. How long is a sequence of this model?"
+)
 # FLOPs per parameter and token.
 WITH_RECOMPUTATION, WITHOUT = 8, 6
 # Relative tolerance for a rate. The lesson prints 8.18 FLOPs per parameter and token.
@@ -78,7 +80,7 @@ def ex14_today(function: Any) -> None:
                     close(value, right[number], share),
                     _("{what} of {name}", what=_(what), name=name),
                     where=_(
-                        "Your function gives {given:.6g}, which is {ratio:.4g} times the right "
+                        "Your function returns {given:.6g}, which is {ratio:.4g} times the right "
                         "number. ",
                         given=value,
                         ratio=value / right[number],
@@ -136,11 +138,11 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
                     (TOKENS / 1e9, _("That is the number of billions.")),
                 ),
             ),
-            _("the estimate has this many tokens"),
+            _("the number of tokens is right"),
             hint=_("The estimate is for 300 billion. A billion is 1e9."),
         )
         rate = check.number(flops_per_s, "right_flops_per_s")
-        requirement = _("each device achieved this many FLOP/s")
+        requirement = _("the FLOP/s of each device are right")
         # Leaving attention out and using the longer sequence nearly cancel.
         check.unless(close(rate, _by_8(MISTYPED), 3e-4), requirement, hint=DIGITS)
         check.amount(
@@ -157,7 +159,7 @@ def ex14_repaired(tokens: object, flops_per_s: object, days: object, factor: obj
         check.amount(
             check.number(days, "right_days"),
             _days(),
-            _("the days follow from them"),
+            _("the days follow from tokens and rate"),
             hint=_("Use days_of with your tokens and your rate."),
         )
         ratio = _("That is the ratio of the two factors. Give the factor itself.")
@@ -230,9 +232,12 @@ def _days() -> Amount:
                 by_formula(_flops_per_s(), WITHOUT),
                 _("The factor 6 does not fit a rate that counts the recomputation."),
             ),
-            (by_formula(_flops_per_s(MISTYPED)), _("The rate still has the mistyped sequence.")),
-            (right * 175e9 / PARAMETERS, _("That is for GPT-3. This model is smaller.")),
-            (by_formula(A100_PEAK), _("That is at the peak of the data sheet.")),
+            (
+                by_formula(_flops_per_s(MISTYPED)),
+                _("The rate still uses the mistyped sequence length."),
+            ),
+            (right * 175e9 / PARAMETERS, _("That is the result for GPT-3. This model is smaller.")),
+            (by_formula(A100_PEAK), _("That is the time at the peak of the data sheet.")),
         ),
     )
 
@@ -246,9 +251,9 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
         layout = gpt.layout(run.recipe)
         check.that(
             layout.zero == 1,
-            _("it shards the state of the optimizer"),
+            _("the run shards the optimizer state"),
             hint=_(
-                "Its zero is {zero}. Which value keeps parameters and gradients whole?",
+                "The run has zero={zero}. Which value shards the optimizer state only?",
                 zero=layout.zero,
             ),
         )
@@ -260,7 +265,7 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
         state = before.peak_composition.get("optimizer", 0) / MIB
         gone = state * (1 - 1 / layout.data)
         grown = _(
-            "{gone:.1f} MiB of optimizer state are gone, but another part has grown: compare "
+            "{gone:.1f} MiB of optimizer state are gone, but a different part has grown: compare "
             "target.memory[0].peak_composition with that of the new run.",
             gone=gone,
         )
@@ -274,15 +279,15 @@ def ex14_sharded(predicted_mib: object, run: Any, target: Any) -> None:
                     (
                         peak,
                         _(
-                            "That is the peak of `target`. Of its {state:.1f} MiB of optimizer "
-                            "state, a device now keeps a part.",
+                            "That is the peak of `target`. A device now keeps only a part of its "
+                            "{state:.1f} MiB of optimizer state.",
                             state=state,
                         ),
                     ),
                     (peak - gone, grown),
                     (
                         peak - state,
-                        _("A device still keeps its own part of the optimizer state."),
+                        _("Each device still keeps its own part of the optimizer state."),
                     ),
                 ),
             ),

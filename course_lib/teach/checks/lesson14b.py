@@ -28,14 +28,20 @@ def ex14b_budget(width: object, tokens: object, best: Mapping[float, float], bud
         hint = (
             _("A model of this width has {count:,.0f} parameters: 256 w + 3 w².", count=count)
             if given > 1000 else
-            _("This is the best size of a smaller budget.") if is_near["same"] else
-            _("All compute went into the size. The tokens have to grow too.") if is_near["linear"]
+            _("That is the best size for a smaller budget.") if is_near["same"] else
+            _(
+                "All compute went into the size. The number of tokens must grow too."
+            ) if is_near["linear"]
             else _("Continue the straight line through the logarithms of the best sizes.")
         )  # fmt: skip
         check.that(is_near["fitted"], _("the size continues the line of the best sizes"), hint=hint)
         spent = check.number(tokens, "tokens") * 6 * count / budget
-        hint = _("6 N D is {spent:.2f} times the budget. Training takes 2 + 4 FLOPs.", spent=spent)
-        check.that(abs(spent - 1) < 0.03, _("size and tokens spend the budget"), hint=hint)
+        hint = _(
+            "6 N D is {spent:.2f} times the budget. Training takes 2 + 4 FLOPs per parameter and "
+            "token.",
+            spent=spent,
+        )
+        check.that(abs(spent - 1) < 0.03, _("size and tokens use up the budget exactly"), hint=hint)
 
 
 ex14b_packed = tried("14b.2", "packing")

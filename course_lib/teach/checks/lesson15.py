@@ -37,7 +37,7 @@ def ex15_fastest(function: Any) -> None:
 def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -> None:
     fitting = sorted(_fitting(nodes, limit_gib), key=lambda one: one.time_to_report_s)
     best, slowest = fitting[0], fitting[-1]
-    fits = _("{layout} fits. Does your search try it?", layout=_shown(slowest.case))
+    fits = _("{layout} fits. Does your search try this layout?", layout=_shown(slowest.case))
     case = returned(check, function, _case, quiet, fits, nodes=nodes, limit_gib=limit_gib)
     asked = _("{nodes} nodes, {gib} GiB", nodes=nodes, gib=limit_gib)
     layout, plan = case.layout, bench.plan(case)
@@ -46,8 +46,8 @@ def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -
         (case.tag, case.nodes, layout.global_batch) != (LARGE.tag, nodes, BATCH),
         _("{asked}: the case has this batch and these nodes", asked=asked),
         hint=_(
-            "It is {title} on {nodes} nodes with a global batch of {batch}. Use 175 B, the nodes "
-            "that are given, and the accumulation that leads to a batch of {wanted}.",
+            "Your case is {title} on {nodes} nodes with a global batch of {batch}. Use 175 B, the "
+            "given nodes, and the accumulation that leads to a batch of {wanted}.",
             title=case.title, nodes=case.nodes, batch=layout.global_batch, wanted=BATCH,
         ),
     )  # fmt: skip
@@ -63,8 +63,8 @@ def _is_fastest(check: Checklist, function: Any, nodes: int, limit_gib: float) -
         plan.time_to_report_s <= best.time_to_report_s,
         _("{asked}: no layout that fits is faster", asked=asked),
         hint=_(
-            "Your function returns {layout}, with {seconds:.0f} s. {better} fits too and takes "
-            "{fewer:.0f} s. Does your search try it? Does it compare times?",
+            "Your function returns {layout}, with {seconds:.0f} s. {better} also fits and takes "
+            "{fewer:.0f} s. Does your search try this layout? Does it compare times?",
             layout=_shown(case), seconds=plan.time_to_report_s,
             better=_shown(best.case), fewer=best.time_to_report_s,
         ),
@@ -114,8 +114,8 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
             world.tensor is not None and world.tensor == world.world_size and world.pipeline == 1,
             _("all devices form one tensor group"),
             hint=_(
-                "The log of {name} says: {world}. Tensor × pipeline × data are the "
-                "{world_size} devices; which of them are 1?",
+                "The log of {name} says: {world}. Tensor × pipeline × data is {world_size}, the "
+                "number of devices. Which of the three are 1?",
                 name=result.run.name,
                 world=world,
                 world_size=world.world_size,
@@ -130,16 +130,17 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         check.needs(
             not isinstance(shorter, str),
             _("the answer is one of the two results"),
-            hint=_("It is the text {said!r} now. Write mine or other.", said=said),
+            hint=_("Your answer is the text {said!r}. Write mine or other.", said=said),
         )
         for one in (mine, shorter):
             _measured(check, one)
         fastest_s = min(mine.time_to_report_s, result.time_to_report_s)
         check.that(
             shorter.time_to_report_s == fastest_s,
-            _("it reports the shorter time"),
+            _("your answer reports the shorter time"),
             hint=_(
-                "It reports {time_to_report_s:.1f} s, and the other {fastest_s:.1f} s.",
+                "Your answer reports {time_to_report_s:.1f} s, and the other result reports "
+                "{fastest_s:.1f} s.",
                 time_to_report_s=shorter.time_to_report_s,
                 fastest_s=fastest_s,
             ),
@@ -149,13 +150,13 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
 def _measured(check: Checklist, result: Any) -> None:
     check.needs(
         isinstance(result, bench.Result),
-        _("it is a result"),
+        _("the answer is a result"),
         hint=_(
             "This is {name}: give the check what bench.run(…) returned.", name=type(result).__name__
         ),
     )
     check.needs(
         result.how == "measured",
-        _("it was run, not planned"),
+        _("the case was run, not only planned"),
         hint=_("This result is {how}. Use bench.run(lab, …).", how=result.how),
     )

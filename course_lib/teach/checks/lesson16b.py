@@ -24,17 +24,29 @@ CASES: dict[str, tuple[int, int, int, int, list[int]]] = {
 }
 # Mistakes in a simulator, each with its hint.
 MISTAKES = (
-    ("free saves", N_("Saves take no time. Each one takes save_s, and no work is done meanwhile.")),
-    ("one start", N_("Only the first start takes time. Each start takes start_s.")),
-    ("free start", N_("A start takes no time. Each start takes start_s, also the first.")),
-    ("full piece", N_("The last piece is too long. Only work_s minus the saved work is left.")),
-    ("last save", N_("The last piece of work has to be saved too.")),
-    ("nothing lost", N_("Work that was not saved is not lost. After a failure, repeat it.")),
-    ("lost time", N_("The time since the last save is missing. It passed, but its work is lost.")),
+    (
+        "free saves",
+        N_("You count no time for saves. Each save takes save_s, and no work is done meanwhile."),
+    ),
+    ("one start", N_("You count time for the first start only. Each start takes start_s.")),
+    ("free start", N_("You count no time for starts. Each start takes start_s, even the first.")),
+    (
+        "full piece",
+        N_("Your last piece of work is too long. Only work_s minus the saved work is left."),
+    ),
+    ("last save", N_("The last piece of work must be saved too.")),
+    ("nothing lost", N_("You keep work that was not saved. After a failure, repeat it.")),
+    (
+        "lost time",
+        N_("You leave out the time since the last save. It passed, although its work is lost."),
+    ),
     ("in time", N_("You count a piece as saved although its save failed. The piece is lost.")),
-    ("work alone", N_("A life begins with its start. You count it from the end of the start.")),
-    ("from zero", N_("A failure also loses what was saved. The next start continues from there.")),
-    ("last life", N_("The earlier lives take no time. All of them have passed.")),
+    ("work alone", N_("You count a life from the end of its start. A life begins with the start.")),
+    (
+        "from zero",
+        N_("You lose saved work after a failure. The next start continues from the last save."),
+    ),
+    ("last life", N_("You count no time for the earlier lives. All of them have passed.")),
     ("since the beginning", N_("Each life counts from its own start, not from the first start.")),
 )
 LIVES = 1000
@@ -62,7 +74,7 @@ def ex16b_interval(simulator: Any, search: Any) -> None:
         _is_best(check, search, _("nodes that fail at random"), save_s, start_s, steady)
         means = [start_s if draw.random() < 0.85 else 8000 * mean_s for _life in range(LIVES)]
         early = [draw.expovariate(1 / mean) for mean in means]
-        _is_best(check, search, _("starts that often fail soon"), save_s, start_s, early)
+        _is_best(check, search, _("starts that often fail early"), save_s, start_s, early)
 
 
 def _simulates(check: Checklist, simulator: Any, name: str, case: tuple[Any, ...]) -> None:
@@ -75,7 +87,7 @@ def _simulates(check: Checklist, simulator: Any, name: str, case: tuple[Any, ...
     right = needed()
     hints = [_(hint) for mistake, hint in MISTAKES if _same(found, needed(mistake))]
     if right == inf:
-        hints = [_("The work is never done. If no life is left, return math.inf.")]
+        hints = [_("Here the work is never finished. If no life is left, return math.inf.")]
     check.that(
         _same(found, right),
         _("the time that is needed: {name}", name=name),
@@ -139,7 +151,10 @@ def _is_best(
     check.unless(
         not (isfinite(found) and found > 0),
         requirement,
-        hint=_("It returned {found:g}. An interval is longer than 0 seconds.", found=found),
+        hint=_(
+            "Your function returned {found:g}. An interval must be longer than 0 seconds.",
+            found=found,
+        ),
     )
 
     def kept(interval_s: float) -> float:
@@ -147,24 +162,30 @@ def _is_best(
 
     best_s = max((young_s * 1.08**power for power in range(-24, 40)), key=kept)
     slips = (
-        (young_s, _("That is Young's formula with the mean life. Its failures come at random at "
-                    "any time; here most lives are short, and long lives do most of the work.")),
-        (sqrt(2 * (save_s + start_s) * mean_s), _("You added the start to the save. A start is "
-         "lost in every failure, whatever the interval is, so it does not move the best one.")),
-        (young_s / sqrt(2), _("That is the root of C M, and Young's formula has 2 C M.")),
+        (young_s, _(
+            "That is Young's formula with the mean life. The formula assumes failures at any time "
+            "with equal probability. Here most lives are short, and the few long lives do most of "
+            "the work."
+        )),
+        (sqrt(2 * (save_s + start_s) * mean_s), _(
+            "You added the start to the save. Every failure costs one start, whatever the interval "
+            "is, so the start does not change the best interval."
+        )),
+        (young_s / sqrt(2), _("That is the square root of C M, but Young's formula has 2 C M.")),
     )  # fmt: skip
     side = (
-        _("It is too long: you lose too much to repeated work.")
+        _("The interval is too long, so you lose too much to repeated work.")
         if found > best_s
-        else _("It is too short: you lose too much to saving.")
+        else _("The interval is too short, so you lose too much to saving.")
     )
     said = next((hint for seconds, hint in slips if close(found, seconds, 0.01)), side)
     check.that(
         kept(found) >= kept(best_s) - CLOSE_ENOUGH,
         requirement,
         hint=_(
-            "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and {best:.0f} s keep "
-            "{most:.1f} %. {said} Let time_needed try intervals with all of these lives.",
+            "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and an interval of "
+            "{best:.0f} s keeps {most:.1f} %. {said} Let time_needed try intervals with all of "
+            "these lives.",
             found=found, kept=kept(found), best=best_s, most=kept(best_s), said=said,
         ),
     )  # fmt: skip

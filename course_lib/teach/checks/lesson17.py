@@ -29,8 +29,8 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
         check.answered(score, "score")
         check.needs(
             isinstance(score, Score) and isinstance(other, Score),
-            _("it has a score"),
-            hint=_("Give the check what task.score(…) returned, of both runs."),
+            _("the run has a score"),
+            hint=_("Give the check what task.score(…) returned for both runs."),
         )
         check.needs(
             score.job_id == run.job_id,
@@ -45,9 +45,9 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
         check.that(score.counts, _("the run counts"), hint="\n".join(score.broken_rules))
         check.that(
             score.reached,
-            _("it reaches a held-out loss of {target:g}", target=score.target),
+            _("the run reaches a held-out loss of {target:g}", target=score.target),
             hint=_(
-                "Its held-out loss is {loss:.2f}. {run}",
+                "The held-out loss is {loss:.2f}. {run}",
                 loss=score.loss,
                 run=_why_so_high(run, score),
             ),
@@ -59,10 +59,11 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
         )
         check.that(
             score.device_minutes < other.device_minutes,
-            _("it takes fewer device-minutes than {run}", run=other.run),
+            _("the run takes fewer device-minutes than {run}", run=other.run),
             hint=_(
-                "It takes {device_minutes:.2f}, the other {device_minutes2:.2f}. Fewer "
-                "devices, or fewer tokens? Look at the parts of an iteration in the plan.",
+                "Your run takes {device_minutes:.2f} device-minutes, and the other run takes "
+                "{device_minutes2:.2f}. Would fewer devices help, or fewer tokens? Look at the "
+                "parts of an iteration in the plan.",
                 device_minutes=score.device_minutes,
                 device_minutes2=other.device_minutes,
             ),
@@ -74,14 +75,14 @@ def _why_so_high(run: Any, score: Score) -> str:
     if batch >= LARGE_BATCH:
         return _(
             "Batches of {batch} made {steps} steps of {tokens:,} tokens. This model's critical "
-            "batch is smaller than that: the same tokens in smaller batches teach more.",
+            "batch is smaller, so the same tokens in smaller batches teach it more.",
             batch=batch,
             steps=whole_flag(run, "--train-iters"),
             tokens=score.tokens,
         )
     return _(
-        "It has seen {tokens:,} tokens. Draw the line through the losses of the two "
-        "probes over the logarithm of their tokens: where does it reach the target?",
+        "The model has seen {tokens:,} tokens. Draw the line through the losses of the two probes "
+        "over the logarithm of their tokens. Where does this line reach the target?",
         tokens=score.tokens,
     )
 
@@ -93,7 +94,7 @@ def _why_so_long(run: Any, score: Score) -> str:
     around_s = max(0.0, score.seconds - training_s)
     return _(
         "You predicted {foreseen:.0f} s, and it took {seconds:.0f}: {steps} iterations took "
-        "{training_s:.0f} s, start and end {around_s:.0f} s. Which did you misjudge?",
+        "{training_s:.0f} s, start and end {around_s:.0f} s. Which of these did you misjudge?",
         foreseen=score.foreseen,
         seconds=score.seconds,
         steps=steps,
@@ -109,7 +110,7 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
         check.amount(
             given,
             _least_days(),
-            _("it is the shortest possible time on 1024 H100"),
+            _("the answer is the shortest possible time on 1024 H100s"),
             hint=_(
                 "Take 6 FLOPs for each parameter and token, and divide by the peak of all "
                 "devices and by 86,400 s."
@@ -118,9 +119,9 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
         _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
         check.that(
             estimate.model.but(name="") == plan.preset("llama-70b").but(name=""),
-            _("it is a plan for llama-70b"),
+            _("the answer is a plan for llama-70b"),
             hint=_(
-                'It is for {name}. Take plan.preset("llama-70b") as it is.',
+                'The plan is for {name}. Use plan.preset("llama-70b") as it is.',
                 name=estimate.model.name,
             ),
         )
@@ -167,12 +168,12 @@ def _on_paper(check: Checklist, estimate: Estimate) -> None:
     )
     check.that(
         estimate.layout.devices <= MOST_DEVICES,
-        _("it asks for at most {most_devices} devices", most_devices=MOST_DEVICES),
-        hint=_("It asks for {devices}.", devices=estimate.layout.devices),
+        _("the plan uses at most {most_devices} devices", most_devices=MOST_DEVICES),
+        hint=_("The plan uses {devices}.", devices=estimate.layout.devices),
     )
     check.that(
         LEAST_BATCH_TOKENS <= estimate.tokens <= MOST_BATCH_TOKENS,
-        _("its batch is in the range of published trainings"),
+        _("the batch is in the range of published trainings"),
         hint=_(
             "A batch has {tokens:,} tokens. With fewer than {least:,.0f}, the steps are many and "
             "short. With more than {most:,.0f}, most samples do not help. Published trainings of "
@@ -194,24 +195,24 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
         check.amount(
             given,
             _billions(active=False),
-            _("it has this many parameters in all"),
+            _("the number of parameters is right"),
             hint=_(
-                "Attention and tables once; in each of 56 layers 8 experts of three "
-                "matrices 6144 × 16384, and a router of 6144 × 8."
+                "Count attention and tables once. Each of 56 layers has 8 experts with three "
+                "matrices of 6144 × 16384, and a router of 6144 × 8."
             ),
         )
         check.amount(
             passed,
             _billions(active=True),
-            _("a token uses this many of them"),
+            _("the number of active parameters is right"),
             hint=_("Count in the same way, with 2 experts in each layer instead of 8."),
         )
         _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
         check.that(
             estimate.model.but(name="") == plan.preset("mixtral-8x22b").but(name=""),
-            _("it is a plan for mixtral-8x22b"),
+            _("the answer is a plan for mixtral-8x22b"),
             hint=_(
-                'It is for {name}. Use plan.preset("mixtral-8x22b") as it is.',
+                'The plan is for {name}. Use plan.preset("mixtral-8x22b") as it is.',
                 name=estimate.model.name,
             ),
         )
@@ -221,8 +222,8 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
         check.that(
             slow_days <= MOST_DAYS,
             _(
-                "2 trillion tokens take at most {most_days} days, at the slow end of the "
-                "interval too",
+                "2 trillion tokens take at most {most_days} days, even at the slow end of the "
+                "interval",
                 most_days=MOST_DAYS,
             ),
             hint=_(
@@ -247,7 +248,7 @@ def _least_days() -> Amount:
             (right * 2 / 6, _("The factor 2 counts the forward pass alone.")),
             (
                 right / 2,
-                _("If you used 1,979 TFLOP/s: that is for sparse matrices. Dense ones reach 989."),
+                _("1,979 TFLOP/s is the peak for sparse matrices. Dense matrices reach 989."),
             ),
             (right * H100_TFLOPS / 312, _("312 TFLOP/s is the peak of an A100.")),
         ),
@@ -268,7 +269,10 @@ def _billions(*, active: bool) -> Amount:
         unit=N_("billions"),
         fine=0.001,
         slips=(
-            (other, _("That is the other count. Which experts does this one count?")),
+            (
+                other,
+                _("You swapped total and active parameters. Which experts does this number count?"),
+            ),
             (
                 experts * 22,
                 _(
@@ -283,7 +287,10 @@ def _billions(*, active: bool) -> Amount:
             ),
             (
                 right + wide_keys,
-                _("48 heads share 8 keys and 8 values: these matrices are 6144 × (8 × 128)."),
+                _(
+                    "48 query heads share 8 key heads and 8 value heads, so these matrices are "
+                    "6144 × (8 × 128)."
+                ),
             ),
         ),
     )

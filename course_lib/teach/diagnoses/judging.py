@@ -45,7 +45,7 @@ class Diagnosis:
     def _judge_cause(self, check: Checklist) -> None:
         said, right = causes()[self.cause], causes()[self.case.kind]
         hint = _(
-            "If that were so, {looks}. Is that what you see? {look}",
+            "In this case, {looks}. Is that what you see? {look}",
             looks=said.looks,
             look=right.look,
         )
@@ -57,14 +57,14 @@ class Diagnosis:
         said = ", ".join(map(str, sorted(self.ranks)))
         if not self.ranks or self.ranks == everybody:
             is_right = place in ("all", "disk") or (place == "node" and not self.ranks)
-            hint = _("It began at one place. Which rank is unlike the others?")
-            check.that(is_right, _("no single rank has it"), hint=hint)
+            hint = _("The fault began on one rank. Which rank differs from the others?")
+            check.that(is_right, _("no single rank has the fault"), hint=hint)
             return
         wanted = self._ranks_that_have_it(place)
         if not wanted:
-            hint = _("It is not one rank alone. Give None.")
+            hint = _("The fault is not on one rank alone. Give None.")
         elif self.ranks & wanted:
-            hint = _("That is more than one. Which of them does the evidence name first?")
+            hint = _("You gave more than one rank. Which of them does the evidence name first?")
         else:
             hint = _("This rank only shows consequences. Which rank does the evidence name first?")
         check.that(self.ranks <= wanted, _("rank {rank}", rank=said), hint=hint)
@@ -72,14 +72,14 @@ class Diagnosis:
     def _judge_nodes(self, check: Checklist) -> None:
         place, names = causes()[self.case.kind].place, node_names(self.run)
         if not self.nodes or self.nodes == set(names):
-            hint = _("It began on one node: the node of your rank.")
-            check.that(place in ("all", "disk"), _("no single node has it"), hint=hint)
+            hint = _("The fault began on one node, the node of your rank.")
+            check.that(place in ("all", "disk"), _("no single node has the fault"), hint=hint)
             return
         per_node = self.run.recipe.gpus_per_node
         wanted = {
             names[min(rank // per_node, len(names) - 1)] for rank in self._ranks_that_have_it(place)
         }
-        hint = _("All nodes have it. Give None.")
+        hint = _("All nodes have the fault. Give None.")
         if wanted:
             hint = _(
                 "The nodes are {names}, and ranks fill them in this order, {per_node} on each. On "
@@ -103,8 +103,8 @@ class Diagnosis:
     def _judge_cure(self, check: Checklist) -> None:
         cause = causes()[self.case.kind]
         hint = _(
-            "The cause is right: {title}. Would this have kept the run from failing, or its result "
-            "from being wrong? Go through the list once more.",
+            "The cause is right: {title}. But would your cure prevent the failure or the wrong "
+            "result? Go through the list once more.",
             title=cause.title,
         )
         said = _("the cure: {cure}", cure=cures()[self.cure])
@@ -198,7 +198,7 @@ def score(workspace: Path) -> str:
             tries.setdefault(str(entry.get("case")), []).append(entry.get("solved") is True)
     cases = list(tries.values())[:OUT_OF]
     return _(
-        "{solved} of {cases} blind cases solved, {at_once} of them at the first try (a full score "
+        "{solved} of {cases} blind cases solved, {at_once} of them on the first try (a full score "
         "is {full})",
         solved=sum(any(one) for one in cases),
         cases=len(cases),

@@ -37,31 +37,31 @@ def causes() -> dict[str, Cause]:
     """Return all causes by key, in alphabetical order of the keys."""
     log = _("Read the log from the first line that is not a setting. run.failure names this line.")
     tasks = f"{log} {_('How many tasks were killed, and on which nodes?')}"
-    diary = _("Nothing printed an error. Lay the diaries side by side: run.diary.findings.")
+    diary = _("No rank printed an error. Compare the diaries of the ranks: run.diary.findings.")
     stacks = _(
         "The run stood still before it ended. Which rank was not in a collective, and where was "
-        "it? lab.stacks(run) asks while it hangs; the note near the end of the log says it "
-        "afterwards."
+        "it? lab.stacks(run) shows it while the run hangs. Afterwards, a note near the end of the "
+        "log names it."
     )
     meeting = _(
         "Before the first step all ranks meet. Which of them came to the meeting point, which did "
         "not, and to which name and port did each connect?"
     )
     memory = _(
-        "A rank was refused memory. Was its memory level before, or did it rise? "
-        'run.diary.beside("memory_mib") says.'
+        "A rank was refused memory. Was its memory constant before? "
+        'run.diary.beside("memory_mib") shows it.'
     )
     numbers = _(
         "A number became NaN. Which rank's loss was NaN first, and what was it one step earlier? "
         'run.diary.beside("loss") shows it.'
     )
     sizes = _(
-        "A process ended inside a collective. What does the library say of the sizes? Run the same "
-        'recipe with environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}.'
+        "A process ended inside a collective. What does the library say about the sizes? Run the "
+        'same recipe with environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}.'
     )
     found = {
         "stuck": Cause(_("a rank hangs while it waits for data"),
-            _("all ranks but one wait in a collective, and the one waits for something else"),
+            _("all ranks but one wait in a collective, and this one rank waits for something else"),
             stacks, ("reader-timeout",)),
         "skipped": Cause(_("a rank skips a step"),
             _("a rank finishes before the others, which wait for it in their last step"),
@@ -70,7 +70,7 @@ def causes() -> dict[str, Cause]:
             _("the library says that sizes do not match, and with DETAIL names both"),
             sizes, ("equal-shapes",)),
         "hoard": Cause(_("a rank asks for too much memory within one step"),
-            _("one rank's allocation is refused, and its memory was level until then"),
+            _("one rank's allocation is refused, and its memory was constant until then"),
             memory, ("keep-numbers", "smaller-batch")),
         "leak": Cause(_("the memory of a rank grows with each step"),
             _("one rank's memory rises by the same amount each step, until it is refused"),
@@ -97,7 +97,7 @@ def causes() -> dict[str, Cause]:
             _("rank 0 cannot open its port: the address is in use"),
             log, ("free-port",), "rank 0"),
         "bad-sample": Cause(_("one sample makes the loss NaN"),
-            _("the first loss that is NaN is one rank's, and comes again with the same sample"),
+            _("one rank's loss is NaN first, and becomes NaN again with the same sample"),
             numbers, ("filter-samples",)),
         "exploding": Cause(_("the training diverges: its learning rate is too high"),
             _("the loss of all ranks jumps within a step or two before it is NaN"),
@@ -106,12 +106,15 @@ def causes() -> dict[str, Cause]:
             _("in each step all ranks read samples with the same checksums"),
             diary, ("sampler-rank",), "all"),
         "unequal-weights": Cause(_("a rank started with different weights"),
-            _("the checksum of one rank's weights differs from the others' from the start"),
+            _(
+                "from the start, the checksum of one rank's weights differs from the other ranks' "
+                "checksums"
+            ),
             diary, ("broadcast",)),
         "same-dropout": Cause(_("all ranks draw the same dropout masks"),
             _("the random generators of all ranks are in the same state after each step"),
             diary, ("seed-by-rank",), "all"),
-        "same-order": Cause(_("every epoch has the order of the first"),
+        "same-order": Cause(_("every epoch has the same order of samples"),
             _("after some steps the same samples come again in the same order"),
             diary, ("set-epoch",), "all"),
         "disk-full": Cause(_("the disk is full"),
@@ -126,7 +129,7 @@ def causes() -> dict[str, Cause]:
         "old-module": Cause(_("a node has an old version of a Python module"),
             _("Python finds the module on one node, but not the function in it"),
             log, ("same-modules",), "node"),
-        "firewall": Cause(_("a firewall stands between the nodes"),
+        "firewall": Cause(_("a firewall blocks the traffic between the nodes"),
             _("ranks use the right name and port but get no answer until the time-out"),
             meeting, ("open-firewall",), "node"),
         "slow-network": Cause(_("the network between the nodes is slow"),
@@ -142,15 +145,20 @@ def causes() -> dict[str, Cause]:
 def cures() -> dict[str, str]:
     """Return all cures by key, in alphabetical order of the keys."""
     found = {
-        "reader-timeout": _("give the reader of the data a time-out, so that it fails"),
-        "equal-steps": _("let all ranks take the same number of steps: pad or drop for all alike"),
-        "equal-shapes": _("let all ranks reduce the same gradients: freeze layers on all alike"),
+        "reader-timeout": _("give the data loader a time-out, so that it fails instead of hanging"),
+        "equal-steps": _(
+            "let all ranks take the same number of steps: pad or drop samples in the same way on "
+            "all"
+        ),
+        "equal-shapes": _("let all ranks reduce the same gradients: freeze the same layers on all"),
         "keep-numbers": _("keep numbers (.item()), not tensors, and release unused ones"),
         "smaller-batch": _("use a smaller micro-batch or shorter sequences"),
-        "from-checkpoint": _("go on from the last checkpoint, and save often enough"),
-        "host-memory": _("see in sacct what ended it, and ask Slurm for more memory (--mem)"),
-        "exclude": _("leave that node out (--exclude), and report it to the administrators"),
-        "same-port": _("set MASTER_PORT in one place, from which all ranks have it"),
+        "from-checkpoint": _("continue from the last checkpoint, and save often enough"),
+        "host-memory": _(
+            "find in sacct what ended the process, and ask Slurm for more memory (--mem)"
+        ),
+        "exclude": _("exclude this node (--exclude), and report it to the administrators"),
+        "same-port": _("set MASTER_PORT in one place, from which all ranks read it"),
         "first-node": _("set MASTER_ADDR for all ranks to the first node that scontrol lists"),
         "free-port": _("move the job to a port that no other job uses, computed from its job id"),
         "filter-samples": _("filter out samples without tokens, or divide by at least 1"),
@@ -160,10 +168,12 @@ def cures() -> dict[str, str]:
         "seed-by-rank": _("add the rank to the seed of the random generator"),
         "set-epoch": _("tell the sampler each new epoch (set_epoch)"),
         "free-disk": _("delete old checkpoints, keep only the last few, or use another disk"),
-        "download-before": _("download it on a login node, to the shared disk, before the job"),
+        "download-before": _(
+            "download the data on a login node before the job, to the shared disk"
+        ),
         "same-modules": _("install the same modules in the same versions on all nodes"),
         "open-firewall": _("let the administrators open the ports between the nodes"),
-        "faster-network": _("use the fast network interface, or send fewer and larger messages"),
+        "faster-network": _("use the fast network interface, or send fewer but larger messages"),
         "longer-timeout": _("raise the time-out of the collectives"),
     }
     return dict(sorted(found.items()))

@@ -66,8 +66,8 @@ def device(seen: Seen) -> str | None:
     for number, (asked, place) in enumerate(zip(found, places, strict=True)):
         if int(asked["number"]) != int(place["local_rank"]):
             return _(
-                "rank {number} computes on device {asked} of {node}, and its local rank there is "
-                "{local}. Two ranks share a device, and another device does nothing.",
+                "rank {number} computes on device {asked} of {node}, but its local rank is "
+                "{local}. So two ranks share a device, and a different device is idle.",
                 number=number, asked=asked["number"], node=place["node"], local=place["local_rank"],
             )  # fmt: skip
     return ""
@@ -79,7 +79,7 @@ def wrapped(seen: Seen) -> str | None:
         return None
     weights = [event["weights"] for event in found]
     if None in weights:
-        return _("no optimizer made a step while the training samples were read.")
+        return _("no optimizer took a step while the training samples were read.")
     return _not_wrapped(seen, found, weights) or _not_averaged(seen)
 
 
@@ -88,15 +88,15 @@ def _not_wrapped(seen: Seen, found: Sequence[Event], weights: Sequence[float]) -
     if any(seen.of("wrapped")):
         if not all(event["wrapped"] for event in found):
             return _(
-                "the model within DistributedDataParallel is trained. Call the wrapped model: only "
-                "that call averages the gradients."
+                "you call the model inside DistributedDataParallel. Call the wrapped model, "
+                "because only this call averages the gradients."
             )
         return "" if not apart else _("the model is wrapped, but the ranks hold different weights.")
     sent = [e for calls in seen.of("call") for e in calls if e.get("numbers", 0) > 1]
     if apart or not sent:
         return _(
             "the model is not in DistributedDataParallel. No gradient is exchanged, so each rank "
-            "trains a model of its own."
+            "trains its own model."
         )
     return ""
 
@@ -150,8 +150,8 @@ def _other_rate(seen: Seen) -> str:
     if other is None:
         return ""
     return _(
-        "the learning rate is {other:g} and was {rate:g}. The global batch has not changed, so the "
-        "rate must not change either.",
+        "the learning rate was {rate:g} and is now {other:g}. The global batch has not changed, so "
+        "the rate must stay the same too.",
         other=other, rate=RATE,
     )  # fmt: skip
 
@@ -180,8 +180,9 @@ def waits_alone(seen: Seen) -> str:
         return ""
     ahead = [rank for rank, count in enumerate(counts) if count == max(counts)]
     return _(
-        "{ranks} called {call}, number {most}, and others only {least}. All ranks have to call a "
-        "collective: look below `if rank == 0:`, and at decisions by a rank's own losses.",
+        "{ranks} called {call} as call {most}, but other ranks made only {least} calls. All ranks "
+        "must call each collective. Look below `if rank == 0:`, and at decisions that use a rank's "
+        "own losses.",
         ranks=ranks_of(ahead), call=called(calls[ahead[0]][-1]), most=max(counts),
         least=min(counts),
     )  # fmt: skip
@@ -191,7 +192,7 @@ LOADS = 12
 # Error of a sampler over 384 samples in a loader over 96.
 SHORTER = r"out of (?:bounds|range).*size 96"
 EDITS: dict[int, Edit] = {
-    1: Edit(N_("the processes meet in a group"), group, NO_GROUP),
+    1: Edit(N_("all processes join one group"), group, NO_GROUP),
     2: Edit(N_("each rank uses the device of its local rank"), device, ORDINAL),
     3: Edit(N_("DistributedDataParallel averages the gradients"), wrapped, "attribute 'module'"),
     4: Edit(N_("each rank trains on its own samples"), samples.judge("train")),
@@ -200,7 +201,7 @@ EDITS: dict[int, Edit] = {
     7: Edit(N_("the batch is divided over the ranks"), loaders, EXCLUSIVE),
     8: Edit(N_("each epoch has a different order"), epochs),
     9: Edit(N_("the train loss is the mean over all ranks"), losses.judge_train),
-    10: Edit(N_("validation and test losses are"), losses.judge_test),
+    10: Edit(N_("validation and test losses are means over all ranks"), losses.judge_test),
     11: Edit(N_("one rank prints"), losses.judge_printing),
     LOADS: Edit(N_("one rank saves, and the others wait for it"), saving.judge, saving.KEYS),
 }

@@ -13,7 +13,10 @@ from course_lib.words import N_
 Hints = Mapping[tuple[str, str], str]
 
 OVER_STEPS = N_("you averaged gradients over steps. Average their squared lengths.")
-BATCH_SIZES = N_("b or B is wrong. b is `samples`, and B is b times the number of ranks.")
+BATCH_SIZES = N_(
+    "the size b or B is wrong. The small batch b is `samples`, and the large batch B is b times "
+    "the number of ranks."
+)
 SERIAL = N_("equal to the serial result on 1, 2, 3 and 4 ranks")
 SENT_ONCE: dict[str, str] = {
     "sent once": N_("each gradient is sent once"),
@@ -26,12 +29,12 @@ OWN_PART: dict[str, str] = {
 # In display order. Assertions that are not listed belong to "", by default the serial result.
 REQUIREMENTS: dict[str, dict[str, str]] = {
     "ring": {
-        "messages alone": N_("sends and receives did all the work"),
+        "messages alone": N_("the work was done by sends and receives only"),
         "sent": N_("each rank sent 2 (n − 1) / n of the tensor: 1.5 times on 4 ranks"),
     },
     "reduce-scatter": {
         "": N_("each rank has the sum of its piece, on nodes of all sizes"),
-        "messages alone": N_("sends and receives did all the work"),
+        "messages alone": N_("the work was done by sends and receives only"),
         "budget": N_("each piece leaves a node once, as the sum over its ranks"),
     },
     "ddp": SENT_ONCE,
@@ -39,7 +42,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         **SENT_ONCE,
         "early": N_("the first bucket is sent while backward goes on"),
         "one thread": N_("one thread sends"),
-        "overlap": N_("and backward does not wait for it"),
+        "overlap": N_("and backward does not wait for this message"),
         "buckets": N_("several gradients share a bucket"),
     },
     "zero1": {**OWN_PART, "state": N_("each rank keeps optimizer state only for its shard")},
@@ -67,13 +70,13 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "ring-attention": {
         "piece by piece": N_("no rank computes with all keys at once"),
         "held": N_("no rank keeps keys or values of other ranks"),
-        "messages alone": N_("sends and receives did all the work"),
+        "messages alone": N_("the work was done by sends and receives only"),
     },
-    "experts": {"sent": N_("each copy is sent only to its expert")},
+    "experts": {"sent": N_("each copy is sent only to the rank of its expert")},
     "packing": {"rows": N_("a document joins a row in which it fits")},
     "noise": {
         "": N_("the estimate is the plain one, from the gradients of 2, 3 and 4 ranks"),
-        "known": N_("it lies within its standard error of the known noise"),
+        "known": N_("the estimate differs from the known noise by less than its standard error"),
     },
     "watchdog": {
         "": N_("each waiting rank names the missing rank, and no other"),
@@ -87,7 +90,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     "clip": {
         "": N_("norm and gradients equal those of the whole model on 1, 2, 3 and 4 ranks"),
         "not finite": N_("no gradient changes if one of them is not finite"),
-        "exchanged": N_("one collective with one number is enough"),
+        "exchanged": N_("one collective that exchanges one number is enough"),
     },
     "pipeline": {
         "held": N_("stage r of p holds p − r micro-batches, as 1F1B does"),
@@ -97,7 +100,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "": N_("values and gradients equal those of the plain layers"),
         "held": N_("only the inputs of the layers are kept"),
         "runs": N_("each layer runs once in each pass"),
-        "the dropout": N_("dropout is the same in both"),
+        "the dropout": N_("dropout is the same in both passes"),
     },
     "accumulate": {
         "one at a time": N_("one micro-batch at a time holds its activations"),
@@ -105,7 +108,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
     "scaler": {
         "": N_("the scale is that of a serial search after each step, on 1, 2, 3 and 4 ranks"),
-        "the weights": N_("and so are the weights"),
+        "the weights": N_("and the weights are also equal"),
     },
     "prefetch": {
         "": N_("each batch comes once and in order"),
@@ -119,8 +122,8 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "all steps": N_("each step computes"),
         "each once": N_("each sample is read once"),
         "the check": N_("a gradient that is not finite stops the program"),
-        "the bottleneck": N_("the place that costs time is cured"),
-        "the others": N_("and the other places are as they were"),
+        "the bottleneck": N_("the slow function is cured"),
+        "the others": N_("and the other functions have not changed"),
     },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
@@ -146,46 +149,49 @@ NO_MEAN = N_(
     "the gradient is not the mean over the ranks. Were the parameters gathered again before "
     "backward (resize_ brings no numbers)? Was p.grad = None set after each step?"
 )
-PARTIAL = N_("it is the partial sum of this rank. Look for the all-reduce in forward.")
+PARTIAL = N_("the result is only the partial sum of this rank. Look for the all-reduce in forward.")
 SENT_TOO_MUCH = N_(
-    "It calls {calls} and sends {sent:.3g} times the whole on {size} ranks. Which sum is really "
-    "needed in this direction? {needed:.3g} times the whole is enough."
+    "This pass calls {calls} and sends {sent:.3g} times the whole tensor on {size} ranks. Which "
+    "sum is really needed in this direction? {needed:.3g} times the tensor is enough."
 )
 POSITIONS = N_(
     "the mask assumes that the gathered keys are in the order of the sequence, or counts the "
     "queries of each rank from 0. Gather the positions too, and compare positions."
 )
-BIAS = N_("every rank has to add its whole bias once, after the sum of y over the ranks.")
+BIAS = N_("every rank must add its whole bias once, after the sum of y over the ranks.")
 ELSEWHERE = N_(
     "you cured {cured}, which costs little time here. Cure the one place that costs the time of "
     "`slow`, whose name is the answer to 05.1, and leave the others as they were."
 )
-MESSAGES_ALONE = N_("It calls {collectives}. Use only sends and receives.")
+MESSAGES_ALONE = N_("The program calls {collectives}. Use only sends and receives.")
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
-    "none": N_("it is None. Is a return missing? all_reduce returns None. Is autograd used?"),
-    "no parameter": N_("it does not learn. It has to be a torch.nn.Parameter."),
-    "no tensor": N_("it is {has} and not a tensor."),
-    "dtype": N_("it is {has}. Everything here is float64: make buffers by torch.empty_like."),
-    "shape": N_("it has the shape {has} and should have {wanted}."),
-    "not finite": N_("it has numbers that are infinite or NaN. Look for a division by 0. ")
-    + BY_ZERO,
+    "none": N_(
+        "the result is None. Is a return missing? all_reduce returns None. Does autograd run?"
+    ),
+    "no parameter": N_("this tensor does not learn. Make it a torch.nn.Parameter."),
+    "no tensor": N_("the result is {has}, not a tensor."),
+    "dtype": N_(
+        "the result is {has}. All numbers here are float64: use torch.empty_like for buffers."
+    ),
+    "shape": N_("the result has the shape {has} and should have {wanted}."),
+    "not finite": N_("some numbers are infinite or NaN. Look for a division by 0. ") + BY_ZERO,
     "rounded": N_(
         "the numbers are right to {digits} digits only, so they went through float32 or bf16. Make "
-        "buffers by torch.empty_like."
+        "buffers with torch.empty_like."
     ),
     "the last ones": N_(
         "only the last of {numbers} numbers are wrong: {size} ranks do not divide {numbers}. Use "
-        "tensor_split(n), or fill the row up with zeros to a multiple."
+        "tensor_split(n), or pad the row with zeros to a multiple."
     ),
-    "added up": N_("the gradient of the step before is still in it."),
+    "added up": N_("the result still contains the gradient of the previous step."),
     "own": N_(
-        "it is still this rank's own. Was nothing exchanged, or is the sum in a tensor that is "
-        "not used?"
+        "the result is still this rank's own. Was nothing exchanged, or is the sum in a tensor "
+        "that is not used?"
     ),
     "times": N_(
-        "it is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by the "
-        "number of ranks missing, or made once too often?"
+        "the result is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by "
+        "the number of ranks missing, or is one of them done twice?"
     ),
     "values": N_(
         "the numbers are wrong. Does rank r keep, send and take piece r, in one order "
@@ -200,46 +206,51 @@ HINTS: dict[str, Hints] = {
     "ring": {
         ("messages alone", ""): MESSAGES_ALONE,
         ("the sum", "own"): N_(
-            "the tensor has not changed. Change it in place, by tensor += … or tensor.copy_(…): "
+            "the tensor has not changed. Change it in place, with tensor += … or tensor.copy_(…): "
             "`tensor = …` gives the name to a different tensor."
         ),
         ("the sum", "values"): N_("pieces are mixed up. Receive what the neighbour sends now."),
-        ("the sum", "too often"): N_("mixed up. Receive in a new buffer; the second round copies."),
+        ("the sum", "too often"): N_(
+            "pieces are mixed up. Receive in a new buffer; the second round copies."
+        ),
         ("the sum", "lost"): N_(
             "pieces are mixed up. A rank receives in a buffer of its own and adds it. The second "
             "round copies, and begins with the finished piece."
         ),
         ("sent", ""): N_(
-            "On {size} ranks, the ranks sent this many times the tensor: {by_rank}. A ring sends "
-            "one of {size} pieces in each step, {wanted:g} times the tensor in all."
+            "On {size} ranks, the ranks sent more or less than needed, in sizes of the tensor: "
+            "{by_rank}. A ring sends one of {size} pieces in each step, and {wanted:g} times the "
+            "tensor in total."
         ),
     },
     "reduce-scatter": {
         ("messages alone", ""): MESSAGES_ALONE,
-        ("the piece", "whole"): N_("all pieces are here. Rank {rank} returns piece {rank} alone."),
-        ("the piece", "of the next rank"): N_(
-            "it is the next rank's piece. Piece r is for rank r."
+        ("the piece", "whole"): N_(
+            "all pieces are returned. Return only piece {rank} on rank {rank}."
         ),
+        ("the piece", "of the next rank"): N_("rank r has the next rank's piece. Return piece r."),
         ("budget", "of each rank"): N_(
             "{left:g} pieces leave the node of rank {rank}, because each of its ranks sends its "
-            "own. Add up inside the node first: then {needed} leave it, as sums."
+            "own pieces. Add up inside the node first. Then only {needed} sums leave the node."
         ),
         ("budget", "rank numbers"): N_(
-            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. It was "
-            "right for ranks in order. The ranks of a node are in node_of, not in their numbers."
+            "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. The number "
+            "was right only while ranks were in order. Read the ranks of a node from node_of, not "
+            "from their numbers."
         ),
         ("budget", ""): N_(
             "{left:g} pieces leave the node of rank {rank}, and {needed} are enough. Only pieces "
-            "of ranks on other nodes have to leave, each once. A ring over all ranks sends more."
+            "of ranks on other nodes must leave, and each piece once. A ring over all ranks sends "
+            "more."
         ),
     },
     "ddp": {
         ("the weights", ""): N_(
-            "{part} differs from rank 0's. All ranks call the broadcast, with src=0, for each "
-            "tensor of model.state_dict(). parameters() lacks the buffers."
+            "{part} differs from rank 0's. All ranks must call the broadcast, with src=0, for each "
+            "tensor of model.state_dict(). parameters() leaves out the buffers."
         ),
         ("frozen", ""): N_("the frozen parameter got requires_grad=True. Leave it frozen."),
-        ("forward", ""): N_("own(x) gave {has} and not a tensor. Does forward end with a return?"),
+        ("forward", ""): N_("own(x) returned {has}, not a tensor. Does forward end with a return?"),
         ("weights unchanged", ""): N_(
             "{part} changed before the end of finish(). The optimizer changes weights; finish() "
             "changes gradients."
@@ -271,18 +282,17 @@ HINTS: dict[str, Hints] = {
             "backward stopped. Use async_op=True, and wait in finish()."
         ),
         ("buckets", ""): N_(
-            "There are {calls} calls for {parameters} parameters. A bucket has to collect several "
+            "There are {calls} calls for {parameters} parameters. A bucket must collect several "
             "gradients."
         ),
     },
     "zero1": {
         ("stepped", ""): N_(
-            "step() of the optimizer was not called here. Every rank makes the step for its own "
-            "shard."
+            "step() of the optimizer was not called here. Every rank must update its own shard."
         ),
         ("the step", "zero"): N_(
-            "the parameters have not changed. Is the shard the very tensor that make_optimizer was "
-            "given? Is the row gathered after the step, and copied back into the parameters?"
+            "the parameters have not changed. Did you give make_optimizer the shard itself, or a "
+            "copy? After the step, is the row gathered and copied back into the parameters?"
         ),
         ("the step", "new state"): N_(
             "this step began with empty state. Make the optimizer once, in __init__."
@@ -297,16 +307,16 @@ HINTS: dict[str, Hints] = {
     "fsdp": {
         ("alone", ""): VIEW,
         ("the shard", "shape"): N_(
-            "it has the shape {has} and should have {wanted} numbers on every rank: the layer, "
-            "with as few zeros as make {size} equal pieces."
+            "the shard has the shape {has} and should have {wanted} numbers on every rank: its "
+            "piece of the layer, padded with as few zeros as {size} equal pieces need."
         ),
         ("the shard", ""): N_(
             "rank {rank} keeps piece {rank} of all parameters, flattened in the order of "
             "layer.parameters()."
         ),
         ("the answer", ""): N_(
-            "the layer computed with wrong parameters. The all-gather from all ranks brings the "
-            "numbers before each use; resize_ brings no numbers."
+            "the layer computed with wrong parameters. An all-gather from all ranks must bring the "
+            "numbers before each use, because resize_ brings none."
         ),
         ("the gradient", "none"): N_(
             "shard.grad is None after backward. Which hook runs when the gradients are there? Was "
@@ -315,21 +325,22 @@ HINTS: dict[str, Hints] = {
         ("the gradient", "values"): NO_MEAN,
         ("the gradient", "zero"): NO_MEAN,
         ("freed", ""): N_(
-            "{more:.0f} numbers too many are held ({mistake}): a layer is still whole, or a copy "
-            "of it. Free it as soon as it has computed, set p.grad = None after a step, and keep "
-            "no view of a row: take a copy by .clone()."
+            "{more:.0f} numbers too many are held ({mistake}), because a whole layer or a copy of "
+            "it was not freed. Free a layer as soon as it has computed, and set p.grad = None "
+            "after a step. Keep a copy by .clone(), not a view of a row."
         ),
         ("sent", ""): GATHERED_AGAIN,
     },
     "column": {
-        ("", "whole"): N_("every rank holds the whole. Cut it by chunk({size}, …)[rank]."),
+        ("", "whole"): N_("every rank holds the whole tensor. Cut it by chunk({size}, …)[rank]."),
         ("the weight", "other dimension"): N_(
-            "it is cut along the other dimension. torch keeps weights as [outputs, inputs]."
+            "the weight is cut along the wrong dimension. torch stores weights as [outputs, "
+            "inputs]."
         ),
-        ("y", "gathered"): N_("all outputs are here. Leave each rank its own outputs."),
+        ("y", "gathered"): N_("the result has all outputs. Leave each rank only its own outputs."),
         ("the gradient of x", "own"): N_(
-            "it holds the outputs of this rank alone. Every output depends on all of x: look for "
-            "the all-reduce in backward, and whether its result is used."
+            "the gradient contains only the outputs of this rank. Every output depends on all of "
+            "x. Is the all-reduce in backward missing, or is its result not used?"
         ),
         ("unchanged", ""): N_(
             "backward changes its argument in place. Let all_reduce change a copy, grad.clone()."
@@ -343,56 +354,56 @@ HINTS: dict[str, Hints] = {
     },
     "row": {
         ("the bias", "divided"): N_(
-            "it is divided by the number of ranks. Each rank's share gets the whole gradient, so a "
-            "step of the optimizer moves it {size} times as far. Add the whole bias after the sum."
+            "the bias is divided by the number of ranks. Each rank's part gets the whole gradient, "
+            "so a step moves the bias {size} times as far. Add the whole bias after the sum."
         ),
         ("y", "partial"): PARTIAL,
         ("y", "own"): PARTIAL,
-        ("y", "bias everywhere"): N_(
-            "it contains the bias {size} times. Add the bias after the sum."
-        ),
+        ("y", "bias everywhere"): N_("the bias is added {size} times. Add it after the sum."),
         ("the gradient of x", "times"): N_(
-            "it is {factor:.3g} times the right one. dy is the same on every rank: backward needs "
-            "neither a sum nor a division."
+            "the gradient is {factor:.3g} times the right one. dy is the same on every rank, so "
+            "backward needs neither a sum nor a division."
         ),
         ("the gradient of the bias", "mean"): N_(
-            "it is 1/{size} of the right one, and y is right. Add the whole bias after the sum."
+            "the gradient is 1/{size} of the right one, but y is right. Add the whole bias after "
+            "the sum."
         ),
         ("the gradient of the bias", "none"): BIAS,
         ("the gradient of the bias", ""): BIAS,
     },
     "attention": {
         ("", "whole"): N_("every rank holds all heads. Cut them by chunk({size}, 1)[rank]."),
-        ("", "in a row"): N_("it is cut as one row, which divides heads. Cut dimension 1."),
+        ("", "in a row"): N_("the tensor is cut as one row, which splits heads. Cut dimension 1."),
         ("memory", ""): VIEW,
         ("y", "all tokens"): N_(
-            "all tokens are here. Each rank needs its own: use a reduce-scatter instead of the "
-            "all-reduce."
+            "the result has all tokens, but each rank needs only its own. Use a reduce-scatter "
+            "instead of the all-reduce."
         ),
         ("y", "own heads"): N_(
             "the tokens are right, and the heads of the other ranks are missing. A reduce-scatter "
-            "adds them, and cutting alone does not."
+            "adds them. Cutting alone does not."
         ),
         ("", "no residual"): N_("the residual is missing: y is x plus attention."),
-        ("y", "residual of all"): N_("x is in it {size} times. Add the residual after the sum."),
-        ("y", "no norm"): N_("attention has to read the norm of x."),
+        ("y", "residual of all"): N_("x is added {size} times. Add the residual after the sum."),
+        ("y", "no norm"): N_("attention reads x itself. Give it the norm of x."),
         ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
         ("the gradient of x", "own heads"): N_(
-            "it comes from the heads of this rank alone. All ranks used these tokens: backward of "
-            "the all-gather is a reduce-scatter, not a cut."
+            "the gradient comes from the heads of this rank alone. All ranks used these tokens, so "
+            "the backward pass of the all-gather is a reduce-scatter, not a cut."
         ),
         ("the gradient of x", "residual alone"): N_(
-            "it comes through the residual alone. dist.all_gather_single and "
+            "the gradient comes through the residual alone. dist.all_gather_single and "
             "dist.reduce_scatter_single are unknown to autograd. Write a torch.autograd.Function."
         ),
         ("", "own"): N_(
-            "it comes from the tokens of this rank alone. All ranks hold the norm, and each one "
-            "sees its own tokens: finish adds up the gradients of all ranks."
+            "the gradient comes from the tokens of this rank alone. All ranks hold the norm, and "
+            "each rank sees its own tokens. So finish must add up the gradients of all ranks."
         ),
         ("", "added up"): N_("the heads of all ranks were added up. Each rank has its own heads."),
         ("sent forward", ""): N_(
-            "It calls {calls} and sends {sent:.3g} times the whole on {size} ranks. A "
-            "reduce-scatter sends half as much as an all-reduce, and leaves each rank its tokens."
+            "Forward calls {calls} and sends {sent:.3g} times the whole tensor on {size} ranks. A "
+            "reduce-scatter sends half as much as an all-reduce, and leaves each rank its own "
+            "tokens."
         ),
         ("sent backward", ""): SENT_TOO_MUCH,
     },
@@ -402,23 +413,23 @@ HINTS: dict[str, Hints] = {
             "of the other ranks."
         ),
         ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
-        ("y", "inverted mask"): N_(
-            "the mask is the wrong way round. Hide keys of later positions."
-        ),
-        ("y", "not finite"): N_("some position sees no key at all. It has to see its own key."),
+        ("y", "inverted mask"): N_("the mask is inverted. Hide the keys of later positions."),
+        ("y", "not finite"): N_("some positions see no key. Each position must see its own key."),
         ("y", "in the order of ranks"): POSITIONS,
         ("y", "from 0"): POSITIONS,
         ("y", "both from 0"): POSITIONS,
         ("y", "exchanged"): N_("keys and values are swapped."),
         ("the gradient of x", "own"): N_(
-            "it comes from the outputs of this rank alone. Other ranks looked at these keys and "
-            "values: backward of the all-gather is a reduce-scatter."
+            "the gradient comes from the outputs of this rank alone. Other ranks used these keys "
+            "and values too, so the backward pass of the all-gather is a reduce-scatter."
         ),
         ("", "own"): N_(
-            "it is still this rank's own. All ranks hold these weights: sum their gradients, in "
-            "parameter.grad itself."
+            "the gradient is still this rank's own. All ranks hold these weights, so sum their "
+            "gradients, in parameter.grad itself."
         ),
-        ("weights unchanged", ""): N_("finish has changed a weight. It sums up parameter.grad."),
+        ("weights unchanged", ""): N_(
+            "finish has changed a weight, but it should only sum parameter.grad over the ranks."
+        ),
         ("sent", ""): N_(
             "Forward sends {sent:.3g} times the numbers of x on all {size} ranks. Queries stay "
             "where they are: gather keys, values and positions."
@@ -442,8 +453,8 @@ HINTS: dict[str, Hints] = {
             "same factor, and then the new piece is added. The division by s comes last."
         ),
         ("y of large scores", ""): N_(
-            "right for small scores. exp() of a score of 1000 is infinite, and of −1000 it is 0. "
-            "Subtract the largest score so far before exp()."
+            "y is right only for small scores. exp() of a score of 1000 is infinite, and exp() of "
+            "−1000 is 0. Subtract the largest score so far before exp()."
         ),
         ("piece by piece", ""): N_(
             "Rank {rank} of {size} has a tensor with all positions. Compute with a piece when it "
@@ -459,20 +470,24 @@ HINTS: dict[str, Hints] = {
             "lowers the other probabilities: subtract the sum of dY * Y of each row."
         ),
         ("the gradient of the queries", "values"): N_(
-            "do the probabilities exp(S − L) of a query add up to 1? L = m + ln s."
+            "the gradient is wrong. Do the probabilities exp(S − L) of a query add up to 1? L = m "
+            "+ ln s."
         ),
-        ("", "no root"): N_("it is too large by the root of the width. Divide by this root."),
+        ("", "no root"): N_(
+            "the gradient is too large. Divide it by the square root of the width."
+        ),
         ("", "own"): N_(
-            "it comes from the queries of this rank alone. The other ranks used these keys and "
-            "values too: the gradients go round with them, and each rank adds its part."
+            "the gradient comes from the queries of this rank alone. The other ranks used these "
+            "keys and values too. Send the gradients around with them, and let each rank add its "
+            "part."
         ),
         ("", "stays"): N_(
-            "it has the gradients of all pieces in one sum. Gradients of a piece belong to its "
-            "rank: pass them on with the keys and values."
+            "the gradients of all pieces are in one sum. The gradients of a piece belong to its "
+            "rank, so pass them on with the keys and values."
         ),
         ("", "of the next rank"): N_(
-            "it belongs to the keys of the next rank. After the last piece, gradients need one "
-            "more step to be back on their own rank."
+            "the gradient belongs to the keys of the next rank. After the last piece, gradients "
+            "need one more step to return to their own rank."
         ),
         ("messages alone", ""): MESSAGES_ALONE,
     },
@@ -482,31 +497,35 @@ HINTS: dict[str, Hints] = {
             "row n of them to row order[n]: restored[order] = results."
         ),
         ("y", "no weights"): N_("the results of a row are added up without their weights."),
-        ("y", "mean"): N_("it is the mean of a row's results. The router's weights differ."),
+        ("y", "mean"): N_(
+            "the result is the mean over a row's experts. The router gives them different weights."
+        ),
         ("y", "weights not divided"): N_(
             "the weights are the scores of all experts. Divide the chosen scores by their sum."
         ),
         ("y", "own experts"): N_(
-            "the copies were computed by experts of this rank, not by the chosen ones. Send each "
-            "copy to the rank of its expert."
+            "the copies were computed by experts of this rank, not by the chosen experts. Send "
+            "each copy to the rank of its expert."
         ),
-        ("y", "first choice alone"): N_("it has only the result of each row's first choice."),
+        ("y", "first choice alone"): N_(
+            "the result contains only each row's first choice. Add the other chosen experts."
+        ),
         ("y", "values"): N_(
             "some copies were computed by a wrong expert, or their results went to a wrong row. "
-            "What arrives is sorted by sender, and for each sender by expert. Print the expert of "
-            "each row that arrives."
+            "The copies that arrive are sorted by sender, and for each sender by expert. Print the "
+            "expert of each row that arrives."
         ),
         ("sent", ""): N_(
             "On {size} ranks a rank sends {sent:.3g} numbers in forward, and {needed:.3g} are "
             "needed. Send each copy only to the rank of its expert, and its result back."
         ),
         ("the gradient of x", "router alone"): N_(
-            "it comes through the router alone. The gradients of the copies have to return through "
-            "AllToAll.backward, and dist.all_to_all_single alone is unknown to autograd."
+            "the gradient comes through the router alone. The gradients of the copies must return "
+            "through AllToAll.backward, and dist.all_to_all_single alone is unknown to autograd."
         ),
         ("the gradient of the router", "own"): N_(
-            "it is this rank's own. All ranks hold the router, and their rows differ: finish "
-            "adds up the gradients of all ranks."
+            "the gradient is this rank's own. All ranks hold the router, and their rows differ. So "
+            "finish must add up the gradients of all ranks."
         ),
         ("", "summed over ranks"): N_(
             "the gradients of different experts were added up. All rows of an expert were on its "
@@ -515,14 +534,14 @@ HINTS: dict[str, Hints] = {
     },
     "blocks": {
         ("", "not finite"): N_(
-            "it has numbers that are infinite or NaN. Some blocks are all zeros, and 448 / 0 is "
-            "infinite: give these blocks any finite scale."
+            "some numbers are infinite or NaN. Some blocks are all zeros, and 448 / 0 is infinite, "
+            "so give these blocks any finite scale."
         ),
-        ("", "per tensor"): N_("one scale serves the whole matrix. Each block needs its own."),
-        ("", "per row"): N_("one scale serves a whole row. Each 32 numbers of it need their own."),
+        ("", "per tensor"): N_("the whole matrix has one scale. Each block needs its own scale."),
+        ("", "per row"): N_("a whole row has one scale. Every 32 numbers need their own scale."),
         ("", "other axis"): N_(
             "the blocks lie along the other dimension. The sum runs along the rows of both "
-            "factors, and so do the blocks."
+            "factors, so the blocks must too."
         ),
         ("", "inverted"): N_(
             "the scale is inverted. Multiply by 448 / largest before the cast, and divide by it "
@@ -536,10 +555,10 @@ HINTS: dict[str, Hints] = {
             "some scales are twice too large. Round the exponent down, not to the nearest number."
         ),
         ("", "signed"): N_("the largest number of a block may be negative. Take abs() first."),
-        ("", "no power of two"): N_("the scales are no powers of two. Round their exponents down."),
-        ("", "e5m2"): N_("the numbers have 2 mantissa bits (E5M2) in place of the 3 of E4M3."),
-        ("", "plain"): N_("neither factor is quantised."),
-        ("", "dy is plain"): N_("grad is not quantised. Both factors of all three products are."),
+        ("", "no power of two"): N_("the scales are not powers of 2. Round their exponents down."),
+        ("", "e5m2"): N_("the numbers have 2 mantissa bits (E5M2) instead of 3 (E4M3)."),
+        ("", "plain"): N_("neither factor is quantised. Quantise both factors of the product."),
+        ("", "dy is plain"): N_("grad is not quantised. Quantise both factors of all products."),
         ("", "as in forward"): N_(
             "a matrix of the forward pass is used as it was quantised there. This product sums "
             "over a different dimension: quantise the transposed matrix."
@@ -547,7 +566,9 @@ HINTS: dict[str, Hints] = {
         ("", "as in dX"): N_(
             "grad is quantised for dX, which sums over outputs. dW sums over rows: quantise grad.T."
         ),
-        ("", "none"): N_("it is None. backward returns two gradients, of x and of the weight."),
+        ("", "none"): N_(
+            "the gradient is None. backward must return two gradients, of x and of the weight."
+        ),
         ("", "values"): N_(
             "the numbers are not those of a product of two quantised matrices. Are they divided "
             "by their scales after the cast, and are the factors dY and Wᵀ for dX, and dYᵀ and Xᵀ "
@@ -559,79 +580,99 @@ HINTS: dict[str, Hints] = {
             "an exponential overflows, or all of them are 0. Subtract the largest logit of all "
             "ranks first."
         ),
-        ("the loss", "own sum"): N_("each rank has its own sum. Add up those of all ranks."),
+        ("the loss", "own sum"): N_("each rank has its own sum. Add up the sums of all ranks."),
         ("the loss", "own largest"): N_(
             "each rank subtracts its own largest logit, so the sums have different units. Take the "
-            "largest of all ranks: ReduceOp.MAX."
+            "largest logit of all ranks: ReduceOp.MAX."
         ),
         ("the loss", "own target"): N_(
-            "a target on another rank counts as 0 here. Add up what all ranks have."
+            "a target on another rank counts as 0 here. Add up the targets' logits over all ranks."
         ),
-        ("", "all targets"): N_("ranks without the target use a wrong column. They add 0."),
+        ("", "all targets"): N_("ranks without the target use a wrong column. They should add 0."),
         ("the loss", "values"): N_(
-            "the loss is m + ln s − t, for each token. Print the three for one token on all ranks."
+            "the loss is wrong. For each token it is m + ln s − t. Print these three numbers for "
+            "one token on all ranks."
         ),
         ("sent", ""): N_(
-            "{numbers:.0f} numbers are exchanged for each token, and a rank has {columns} logits "
-            "of it. Reduce them to one number first: for the largest, the sum and the target."
+            "{numbers:.0f} numbers are exchanged for each token, of which a rank has {columns} "
+            "logits. Before each all-reduce, compute one number from the logits: the largest, the "
+            "sum or the target."
         ),
-        ("the gradient", "no target"): N_("the target is missing. Subtract 1 in its column."),
-        ("the gradient", "without dy"): N_("grad is missing. It has one factor for each token."),
+        ("the gradient", "no target"): N_(
+            "the gradient leaves out the target. Subtract 1 in the target's column."
+        ),
+        ("the gradient", "without dy"): N_(
+            "the factor grad is missing. It has one value per token."
+        ),
         ("the gradient", "own softmax"): N_(
             "the probabilities on each rank add up to 1. Divide by the sum over all ranks."
         ),
         ("the gradient", "values"): N_(
-            "it is the probabilities, minus 1 in the column of the target, times grad."
+            "the gradient is wrong. It is the probabilities, minus 1 in the column of the target, "
+            "times grad."
         ),
     },
     "packing": {
-        ("shapes", ""): N_("their shapes are {has}. Each is a tensor of [rows, length]."),
-        ("whole documents", ""): N_("document {number} is not whole, in one row, with its owner."),
-        ("positions", "on"): N_("they count on through the row. Each document begins at 0."),
-        ("targets", "itself"): N_("a token is its own target. The target is the next token."),
-        ("targets", "across"): N_("the last target belongs to what follows. It has to be -100."),
-        ("padding", ""): N_("it has targets, so it counts in the loss. Give it -100."),
-        ("rows", ""): N_("{has} rows, and {most} are enough. Fill a row before the next one."),
+        ("shapes", ""): N_("the shapes are {has}. Each result should be [rows, length]."),
+        ("whole documents", ""): N_("document {number} is not whole in one row, with its owner."),
+        ("positions", "on"): N_("positions continue across documents. Each document begins at 0."),
+        ("targets", "itself"): N_("each token is its own target. Use the next token as target."),
+        ("targets", "across"): N_("the last target belongs to the next document. Set it to -100."),
+        ("padding", ""): N_("padding has targets, so it counts in the loss. Set them to -100."),
+        ("rows", ""): N_(
+            "the documents take {has} rows, and {most} are enough. Fill a row before you begin the "
+            "next one."
+        ),
         ("the mask", "earlier"): N_("a query sees earlier documents. Compare owners as well."),
         ("the mask", "ahead"): N_("queries look ahead. The causal part of the mask is missing."),
         ("the mask", "transposed"): N_("queries and keys are swapped. Each row is a query."),
-        ("the mask", "inverted"): N_("it is inverted. True means that the query may look."),
-        ("bools", ""): N_("the mask is a tensor of bools with [rows, queries, keys]."),
-        ("the loss", "own targets"): N_(
-            "it is divided by this rank's targets. Divide by the targets of all ranks."
+        ("the mask", "inverted"): N_("the mask is inverted. True lets the query look at the key."),
+        ("bools", ""): N_(
+            "the mask has a wrong type or shape. It is a tensor of bools with [rows, queries, "
+            "keys]."
         ),
-        ("the loss", "mean of ranks"): N_("it is a mean of the ranks' means. Targets count alike."),
-        ("the loss", "rows"): N_("it is a mean over rows. Every target counts the same."),
-        ("the loss", "sum"): N_("it is a sum. Divide it by the targets of all ranks."),
-        ("the loss", "of all"): N_("it is multiplied by the ranks. The parts are added up."),
-        ("the loss", "all places"): N_("it is divided by all places. Padding has no target."),
-        ("the gradients", "not finite"): N_("a place that sees no key gives NaN, even padding."),
+        ("the loss", "own targets"): N_(
+            "the loss is divided by this rank's targets. Divide by the targets of all ranks."
+        ),
+        ("the loss", "mean of ranks"): N_(
+            "the loss is a mean of the ranks' means. Every target must count the same."
+        ),
+        ("the loss", "rows"): N_("the loss is a mean over rows. Every target must count the same."),
+        ("the loss", "sum"): N_("the loss is a sum. Divide it by the targets of all ranks."),
+        ("the loss", "of all"): N_(
+            "the loss is multiplied by the number of ranks. Add up the parts without a factor."
+        ),
+        ("the loss", "all places"): N_("the loss is divided by all positions. Leave out padding."),
+        ("the gradients", "not finite"): N_("a position without a key gives NaN, even in padding."),
     },
     "noise": {
-        ("three numbers", ""): N_("it returns {has}, and not tr(Σ), |G|² and a standard error."),
-        ("", "own"): N_("it uses only this rank's |g_b|². Average it over all ranks."),
+        ("three numbers", ""): N_("the function returns {has}. Return tr(Σ), |G|² and an error."),
+        ("", "own"): N_("the estimate uses only this rank's |g_b|². Average it over all ranks."),
         ("", "sum"): N_("the large gradient is a sum over the ranks. Divide it by their number."),
         ("", "biased"): N_(
-            "it is biased. The gradient of the large batch has noise too: |g_B|² is |G|² + "
-            "tr(Σ)/B. B counts the samples of all ranks, b the samples of one."
+            "the estimate is biased. The gradient of the large batch has noise too: |g_B|² is |G|² "
+            "+ tr(Σ)/B. B counts the samples of all ranks, and b counts the samples of one rank."
         ),
         ("", "in place"): N_(
             "|g_b|² comes from the large batch. all_reduce changes its argument: give it a copy."
         ),
         ("the standard error", "values"): N_(
-            "take tr(Σ) of each step. The error is their standard deviation, divided by the root "
-            "of the number of steps."
+            "the standard error is wrong. Take tr(Σ) of each step, and divide their standard "
+            "deviation by the square root of the number of steps."
         ),
         ("", "values"): N_(
             "the numbers are wrong. Each row of `gradients` is one gradient: add up the squares "
-            "along it, and use the number of ranks that there are."
+            "along it, and use the actual number of ranks."
         ),
-        ("", "of one step"): N_("that is the deviation of one step. A mean over steps has less."),
-        ("", "exchanged"): N_("tr(Σ) comes first, and |G|² second."),
+        ("", "of one step"): N_(
+            "the error is the deviation of one step. The mean over steps has a smaller error."
+        ),
+        ("", "exchanged"): N_("two results are swapped. Return tr(Σ) first and |G|² second."),
         ("", "of the mean"): OVER_STEPS,
         ("", "of the mean alone"): OVER_STEPS,
         ("", "root of the ranks"): N_(
-            "|g_B|² is the square of the mean over the ranks. Divide by their number first."
+            "|g_B|² is the square of the mean over the ranks. Divide the sum by the number of "
+            "ranks before you square it."
         ),
         ("", "without samples"): BATCH_SIZES,
         ("", "ranks alone"): BATCH_SIZES,
@@ -639,89 +680,98 @@ HINTS: dict[str, Hints] = {
     },
     "watchdog": {
         ("named", "nobody"): N_(
-            "rank {absent} was missing, and this rank named no rank within {limit} s. Does its "
-            "thread run? Its errors are in the log. store.get fails for a key that no rank has "
-            "written."
+            "rank {absent} was missing, but this rank named no rank within {limit} s. Does its "
+            "thread run? Errors of the thread are in the log. store.get fails for a key that no "
+            "rank has written."
         ),
         ("named", "others"): N_(
-            "it named {accused}, and only rank {absent} was missing. A rank that waits makes no "
-            "step either, but it has arrived. Which ranks have arrived at fewer collectives?"
+            "this rank named {accused}, but only rank {absent} was missing. A rank that waits "
+            "takes no step either, but it has arrived. Which ranks have arrived at fewer "
+            "collectives?"
         ),
-        ("named", "another"): N_("it named {accused}, not rank {absent}. Which rank is behind?"),
-        ("named", "early"): N_("it named rank {absent} after {after:.1f} s, before the time-out."),
+        ("named", "another"): N_("this rank named {accused}, not {absent}. Which rank is behind?"),
+        ("named", "early"): N_("rank {absent} was named after {after:.1f} s, before the time-out."),
         ("named", "in arrive"): N_(
-            "arrive had not returned then. It only notes the number, and the thread waits."
+            "arrive itself waited. It should only note the number, and the thread should wait."
         ),
         ("named by other clocks", ""): N_(
-            "right if all clocks agree, but clocks of nodes do not. Use only your own clock: "
-            "when did you see another rank's number change?"
+            "the answer is right only if all clocks agree, but clocks of nodes differ. Use only "
+            "your own clock: when did you see another rank's number change?"
         ),
-        ("healthy", "after the end"): N_("it named {accused} after stop(), when all had ended."),
+        ("healthy", "after the end"): N_("{accused} was named after stop(), when all had ended."),
         ("healthy", ""): N_(
-            "it named {accused}, and all ranks came, one of them {late:g} s late. The time-out of "
-            "{timeout:g} s begins again when any rank moves."
+            "this rank named {accused}, but all ranks came, one of them {late:g} s late. Restart "
+            "the time-out of {timeout:g} s when any rank moves on."
         ),
     },
     "resume": {
-        ("handled", ""): N_("SIGTERM ended the process. Register a handler by signal.signal(…)."),
+        ("handled", ""): N_("SIGTERM ended the process. Register a handler with signal.signal(…)."),
         ("together", ""): N_(
-            "this rank ended after step {step}, and others did not. The signal reaches one rank "
+            "this rank ended after step {step}, but others did not. The signal reaches one rank "
             "first: let all ranks vote after each step, with an all_reduce."
         ),
-        ("first step", "from 0"): N_("it began with step 0. Was a file saved, and is it found?"),
-        ("first step", ""): N_("it began with step {begun}, not {wanted}. Save how many are done."),
-        ("last step", "lost"): N_(
-            "it ended after step {ended}, and should end after step {wanted}. The handler only "
-            "sets a flag. Finish the step first, and then save."
+        ("first step", "from 0"): N_(
+            "this start began with step 0. Was a file saved, and does the program find it?"
         ),
-        ("last step", ""): N_("it went on after the signal. Ask all ranks after each step."),
+        ("first step", ""): N_(
+            "this start began with step {begun}, not {wanted}. Save the number of finished steps."
+        ),
+        ("last step", "lost"): N_(
+            "the program ended after step {ended}, but should end after step {wanted}. The handler "
+            "should only set a flag. Finish the step first, and then save."
+        ),
+        ("last step", ""): N_(
+            "the program ran on after the signal. Ask all ranks after each step."
+        ),
         ("random state", ""): N_(
-            "the random numbers of step {step} differ, and so does dropout. Each rank saves its "
-            "own torch.get_rng_state(), and sets it after it has made the model."
+            "the random numbers of step {step} differ, and so does dropout. Let each rank save its "
+            "own torch.get_rng_state(), and set it after the model is made."
         ),
         ("losses", "at once"): N_("the first loss of this start is wrong. Are the weights loaded?"),
         ("losses", "later"): N_(
-            "the first loss of this start is right, and the loss of step {step} is not. Which "
+            "the first loss of this start is right, but the loss of step {step} is not. Which "
             "state does the update of a weight also depend on?"
         ),
     },
     "clip": {
         ("the norm", "own"): N_(
-            "it is only the norm of this rank's part. Add up the squares of all ranks' shards."
+            "the result is only the norm of this rank's part. Add up the squares of all ranks' "
+            "shards."
         ),
         ("the norm", "once for each rank"): N_(
-            "it has the replicated gradients {size} times. Add their squares after the all_reduce."
+            "the norm counts the replicated gradients {size} times. Add their squares after the "
+            "all_reduce."
         ),
-        ("the norm", "shards alone"): N_(
-            "the replicated gradients are missing. Add their squares."
-        ),
+        ("the norm", "shards alone"): N_("replicated gradients are missing. Add their squares."),
         **dict.fromkeys(
             [("the norm", "norms added"), ("the norm", "norms of shards added")],
-            N_("norms of the ranks were added. Add up squares, and take the root last."),
+            N_("norms of the ranks were added. Add up squares, and take the square root last."),
         ),
         ("the norm", "averaged"): N_("the squares were averaged over the ranks. Add them up."),
-        ("the norm", "no root"): N_("it is the square of the norm. Take the root."),
+        ("the norm", "no root"): N_("the result is the square of the norm. Take the square root."),
         ("the norm", "values"): N_(
-            "it is not the root of the sum of all squares. Which of the gradients count, and how "
-            "often?"
+            "the result is not the square root of the sum of all squares. Which gradients count, "
+            "and how often?"
         ),
         ("the gradients", "unchanged"): N_(
-            "it is as before. Change p.grad itself, for example by p.grad.mul_(…), in both lists."
+            "the gradient has not changed. Change p.grad itself, for example with p.grad.mul_(…), "
+            "in both lists."
         ),
         ("the gradients", "stretched"): N_(
             "the norm was below the limit, and the gradient has grown. The factor is at most 1."
         ),
-        ("the gradients", "values"): N_("some have a wrong factor. It is the same in both lists."),
+        ("the gradients", "values"): N_("some factors are wrong. Both lists need the same factor."),
         ("no finite norm", ""): N_(
-            "another rank has a gradient that is not finite, and the norm here does not show it."
+            "another rank has a gradient that is not finite, but the norm on this rank does not "
+            "show it."
         ),
         ("not finite", "zeros"): N_(
             "gradients became 0, because a finite number divided by an infinite norm is 0. Look "
             "at the norm before you scale."
         ),
         ("not finite", ""): N_(
-            "gradients have changed although the norm is not finite. Then all ranks leave their "
-            "gradients, and skip the step."
+            "gradients have changed although the norm is not finite. In this case all ranks must "
+            "leave their gradients alone and skip the step."
         ),
         ("exchanged", ""): N_(
             "{count} collectives exchange {numbers} numbers. Add up the squares of all shards on "
@@ -733,13 +783,13 @@ HINTS: dict[str, Hints] = {
             "micro-batches share a buffer, so one overwrites another. Receive each one in a "
             "torch.empty_like(x) of its own."
         ),
-        ("", "sum"): N_("it is the sum over the micro-batches. Divide each loss by their number."),
+        ("", "sum"): N_("this is the sum over micro-batches. Divide each loss by their number."),
         **dict.fromkeys(
             [("", "last"), ("", "last alone")],
-            N_("it comes from the last micro-batch only. Gradients and losses add up."),
+            N_("the result comes from the last micro-batch only. Add up gradients and losses."),
         ),
         ("the gradient", "none"): N_(
-            "it is None. Each forward pass needs a backward pass, on every stage."
+            "the gradient is None. Each forward pass needs a backward pass, on every stage."
         ),
         ("the gradient", "from ones"): N_(
             "backward began with ones. On all stages but the last, it begins with the gradient "
@@ -751,46 +801,47 @@ HINTS: dict[str, Hints] = {
             "own x?"
         ),
         ("held", "too many"): N_(
-            "stage {rank} of {size} holds {held} micro-batches at once, and 1F1B holds {wanted}. "
+            "stage {rank} of {size} holds {held} micro-batches at once, but 1F1B holds {wanted}. "
             "After p − r − 1 forward passes, one forward and one backward pass alternate."
         ),
         ("held", "too few"): N_(
-            "stage {rank} of {size} never holds more than {held} at once, and 1F1B holds {wanted} "
-            "micro-batches. Other stages wait for its output: run p − r − 1 forward passes ahead."
+            "stage {rank} of {size} never holds more than {held} micro-batches at once, but 1F1B "
+            "holds {wanted}. Other stages wait for its output: run p − r − 1 forward passes ahead."
         ),
         ("sent", ""): N_(
-            "stage {rank} of {size} sends {sent} bytes, and {needed} are enough. Each micro-batch "
-            "sends y to the next stage, and the gradient of x to the stage before."
+            "stage {rank} of {size} sends {sent} bytes, and {needed} are enough. For each "
+            "micro-batch, send y to the next stage and the gradient of x to the previous stage."
         ),
     },
     "checkpoint": {
         ("y learns", ""): N_(
-            "y needs no gradient. x is a batch here, and the weights have to learn. Give apply the "
+            "y has no gradient. Here x is a batch, and the weights must learn. Give apply the "
             "weights as arguments too."
         ),
         ("held", ""): N_(
-            "{held:.1f} times the memory of x is held after the forward pass, and {needed} are "
-            "enough. Which activations does the graph, ctx or a list still refer to?"
+            "after the forward pass, {held:.1f} times the memory of x is held, and {needed} times "
+            "is enough. Which activations does the graph, ctx or a list still refer to?"
         ),
         ("runs", ""): N_(
-            "the two layers have run {runs} times so far. Each runs once in forward and once in "
-            "backward."
+            "the two layers have run {runs} times so far. Each layer must run once in forward and "
+            "once in backward."
         ),
         ("the dropout", ""): N_(
-            "the second run set other numbers to zero. Read the random state before the first run "
-            "of each layer, and set it before the second run."
+            "the second run set different numbers to zero. Read the random state before the first "
+            "run of each layer, and set it before the second run."
         ),
         ("y", "values"): N_("y differs. Set no seed in forward: only read the random state."),
         ("the gradients", "values"): N_(
-            "does backward return the gradient of x, for the layers before? Does grad go into it?"
+            "the gradients are wrong. Does backward return the gradient of x, for the previous "
+            "layers? Is grad used in it?"
         ),
         ("the gradients", "none"): N_(
-            "it is None. backward returns one gradient for each argument of forward. The second "
-            "run needs an x that requires a gradient: x.detach().requires_grad_()."
+            "the gradient is None. backward must return one gradient for each argument of forward. "
+            "The second run needs an x that requires a gradient: x.detach().requires_grad_()."
         ),
         ("the gradients", "twice"): N_(
-            "it is twice the right one. y.backward(grad) adds gradients to the weights already, "
-            "and what backward returns is added once more. Use one of the two."
+            "the gradient is twice the right one. y.backward(grad) already adds gradients to the "
+            "weights, and the gradients that backward returns are added too. Use one of the two."
         ),
         ("random numbers afterwards", ""): N_(
             "after the backward pass, random numbers repeat those of the forward pass. Put back "
@@ -799,58 +850,59 @@ HINTS: dict[str, Hints] = {
     },
     "accumulate": {
         ("", "micro-batches"): N_(
-            "it is a mean of the means of micro-batches. All tokens count equally."
+            "the result is a mean of the means of micro-batches. All tokens must count equally."
         ),
-        ("", "not finite"): N_("it is NaN. A mean over no tokens is 0/0: sum up the losses."),
-        ("", "rank"): N_("each rank divides by its own tokens. First count those of all ranks."),
-        ("", "averaged"): N_("it is 1/{size} of the right one. DDP takes the mean over the ranks."),
-        ("", "not divided"): N_("it is not divided by the tokens of the global batch."),
-        ("", "padding"): N_("it is divided by all targets. Targets of -100 do not count."),
-        ("", "last"): N_("only the last micro-batches count. Nothing may set their sum to zero."),
+        ("", "not finite"): N_("a mean over no tokens is 0/0, which is NaN. Sum up the losses."),
+        ("", "rank"): N_("each rank divides by its own tokens. First sum tokens over all ranks."),
+        ("", "averaged"): N_("the result is 1/{size} of the right one, because DDP averages."),
+        ("", "not divided"): N_("the result is not divided by the tokens of the global batch."),
+        ("", "padding"): N_("the result is divided by all targets. Targets of -100 do not count."),
+        ("", "last"): N_("only the last micro-batches count. Do not reset the sum in between."),
         ("one at a time", ""): N_(
             "{most} micro-batches wait for their backward pass at once, and all keep their "
             "activations. Call backward for each before the next one begins."
         ),
         ("sent once", ""): N_(
-            "the gradients of {count} micro-batches were sent {times} times. no_sync has to "
-            "contain the forward and the backward pass of all but the last one."
+            "the gradients of {count} micro-batches were sent {times} times. Inside no_sync, run "
+            "forward and backward of all micro-batches but the last."
         ),
         ("the loss", ""): N_(
-            "return the sum of the losses of all ranks, divided by the tokens of all ranks. It "
-            "needs an all-reduce of its own."
+            "the returned loss is wrong. Divide the sum of the losses of all ranks by the tokens "
+            "of all ranks. This sum needs an all-reduce of its own."
         ),
     },
     "scaler": {
         ("", "alone"): N_(
-            "a gradient of another rank overflows, and this rank has not noticed. Exchange whether "
-            "a gradient overflows."
+            "a gradient of another rank overflows, but this rank does not know it. Let the ranks "
+            "exchange whether a gradient overflows."
         ),
-        ("the scale", "nan"): N_("step {step}: a gradient is NaN, and the scale does not react."),
+        ("the scale", "nan"): N_("step {step}: a gradient is NaN, but the scale does not change."),
         ("the scale", "hysteresis"): N_(
-            "step {step}: after a doubling, the first overflow must not halve it again."
+            "step {step}: after a doubling, the first overflow must not halve the scale again."
         ),
-        ("the scale", "at once"): N_("step {step}: the first overflow halves the scale already."),
+        ("the scale", "at once"): N_(
+            "step {step}: the scale is halved at the first overflow, which is too early."
+        ),
         ("the scale", "refilled"): N_(
-            "step {step}: a good step may not refill the hysteresis. Only a doubling does."
+            "step {step}: a good step must not reset the hysteresis. Only a doubling does."
         ),
-        ("the scale", "too late"): N_(
-            "step {step}: the scale is due to double here, and does not."
-        ),
+        ("the scale", "too late"): N_("step {step}: the scale should double here, but does not."),
         ("the scale", "still counted"): N_(
             "step {step}: an overflow does not set the count of good steps back to 0."
         ),
         ("the scale", ""): N_(
-            "step {step}: it is {has:g} and should be {wanted:g}. Print the count of good steps "
-            "and the remaining hysteresis in each step."
+            "step {step}: the scale is {has:g} and should be {wanted:g}. Print the count of good "
+            "steps and the remaining hysteresis in each step."
         ),
         ("the weights", ""): N_(
-            "the step was made with other gradients. Divide them, before the step, by the scale by "
-            "which the loss was multiplied."
+            "the step used wrong gradients. Before the step, divide them by the scale that "
+            "multiplied the loss."
         ),
         ("the weights", "zeros"): N_(
-            "a step with gradients of 0 moves the weights too, by the momentum. Skip the step."
+            "a step with gradients of 0 still moves the weights, because of the momentum. Skip the "
+            "step."
         ),
-        ("the weights", "not finite"): N_("a step was made although a gradient overflows."),
+        ("the weights", "not finite"): N_("a step was taken although a gradient overflows."),
     },
     "prefetch": {
         ("the batches", ""): N_("batch {number} of {of} did not come, or it was a wrong one."),
@@ -862,43 +914,47 @@ HINTS: dict[str, Hints] = {
             "while the loop computes with batch {number}, {read} batches have been read, with a "
             "depth of {depth}. A queue.Queue(depth) lets the thread wait until there is room."
         ),
-        ("the end", ""): N_("the loop does not end after the last batch. Hand over the end too."),
+        ("the end", ""): N_(
+            "the loop does not end after the last batch. Tell it in the queue that no batch "
+            "follows."
+        ),
         ("the error", "waits"): N_(
-            "the thread ends with an error, and the loop waits for ever. Catch the error in the "
+            "the thread ends with an error, and the loop waits forever. Catch the error in the "
             "thread, hand it over, and raise it in the loop."
         ),
-        ("the error", "hidden"): N_("the loop ends without it. Raise the error in the loop."),
-        ("all before", ""): N_("{read} batches came before the error, and {wanted} were read."),
+        ("the error", "hidden"): N_("the loop ends without an error. Raise the error in the loop."),
+        ("all before", ""): N_("{read} batches came before the error, but {wanted} were read."),
         ("the thread ends", ""): N_(
-            "the loop was left after {taken} batches, and the thread still runs. Tell it in "
-            "`finally`, and let put() wait with a timeout."
+            "the loop was left after {taken} batches, and the thread still runs. Stop the thread "
+            "in `finally`, and let put() wait with a timeout."
         ),
     },
     "cure": {
-        ("all steps", ""): N_(
-            "the program computes {losses} of {steps} steps. Is each batch handed over?"
+        ("all steps", ""): N_("only {losses} of {steps} steps ran. Is each batch handed over?"),
+        ("each once", "missing"): N_(
+            "{missing} samples are not read. Distribute all samples of a step."
         ),
-        ("each once", "missing"): N_("{missing} reads are missing. Deal all samples of each step."),
         ("each once", ""): N_(
-            "{again} samples are read more than once. Each sample is for one rank only."
+            "{again} samples are read twice or more. One rank reads each sample."
         ),
         ("the weights", "not summed"): N_(
-            "this rank trained with its own gradients. Is what comes from the all-reduce copied "
-            "back into the gradients?"
+            "this rank trained with its own gradients. Is the result of the all-reduce copied back "
+            "into the gradients?"
         ),
         ("the weights", "averaged"): N_(
             "the gradients are a mean over the ranks. The loss is already divided by the tokens of "
-            "all ranks, so the gradients have to be added up."
+            "all ranks, so add the gradients up."
         ),
         ("the weights", "values"): N_(
-            "they differ. Does each step get its own batch, and each parameter its own gradient?"
+            "the weights differ. Does each step get its own batch, and each parameter its own "
+            "gradient?"
         ),
         ("the check", ""): N_(
             "no FloatingPointError ends the program if a number in the gradient of {part} is "
-            "infinite. Ask fewer times, but look at every gradient, before the optimizer's step."
+            "infinite. Ask less often, but look at every gradient before the optimizer's step."
         ),
         ("the bottleneck", "nothing"): N_(
-            "no place is cured. Look in the figures for what the ranks do for most of a step, and "
+            "no bottleneck is cured. Find in the figures what the ranks do for most of a step, and "
             "rewrite that function."
         ),
         ("the bottleneck", "elsewhere"): ELSEWHERE,
@@ -908,23 +964,23 @@ HINTS: dict[str, Hints] = {
             "either: hand each batch over as soon as it is read."
         ),
         ("the bottleneck", "not ahead"): N_(
-            "only {overlaps} of {steps} steps computed while the next one was read. A thread has "
-            "to go on reading while the loop computes."
+            "only {overlaps} of {steps} steps computed while the next step was read. A thread must "
+            "continue to read while the loop computes."
         ),
         ("the bottleneck", "asks often"): N_(
             "the program still asks for {asked:.0f} values in each step. Let one operator combine "
             "the rows, and ask for its result."
         ),
         ("the bottleneck", "row by row"): N_(
-            "it asks for one value, but still calls {operators:.0f} operators in each step. Give a "
-            "whole gradient to one operator, without a loop over rows."
+            "the program asks for one value, but still calls {operators:.0f} operators in each "
+            "step. Give a whole gradient to one operator, without a loop over rows."
         ),
         ("the bottleneck", "several"): N_(
             "{sent:.0f} messages are sent in each step. Copy the gradients of several parameters "
             "into one tensor, and send this tensor."
         ),
         ("the bottleneck", "uneven"): N_(
-            "a rank gets {most:.0f} tokens, and the mean is {mean:.0f}. Balance the sum of the "
+            "a rank gets {most:.0f} tokens, but the mean is {mean:.0f}. Balance the sum of the "
             "lengths, not the number of samples."
         ),
     },
@@ -958,8 +1014,9 @@ HINTS: dict[str, Hints] = {
             "Divide block.attention.heads by the size of the tensor dimension."
         ),
         ("y", "shape"): N_(
-            "it has the shape {has} and should have {wanted}. If positions are too many, look at "
-            "the output_layouts of the embedding; if logits are missing, at those of the head."
+            "the result has the shape {has} and should have {wanted}. If positions are too many, "
+            "look at the output_layouts of the embedding; if logits are missing, at those of the "
+            "head."
         ),
         ("calls", "all_reduce"): N_(
             "forward calls {calls}. An all-reduce leaves all positions on every rank. With "
@@ -970,11 +1027,12 @@ HINTS: dict[str, Hints] = {
             "for query, key and value."
         ),
         ("the gradient", "averaged twice"): N_(
-            "it is divided by the number of data ranks twice. fully_shard already averages."
+            "the gradient is divided by the number of data ranks twice. fully_shard already "
+            "averages."
         ),
         ("the gradient of a norm", ""): N_(
-            "it comes from this rank's positions alone. With SequenceParallel, PyTorch adds up the "
-            "gradients of a norm over the tensor ranks."
+            "the gradient comes from this rank's positions alone. With SequenceParallel, PyTorch "
+            "adds up the gradients of a norm over the tensor ranks."
         ),
     },
 }

@@ -33,12 +33,12 @@ MESSAGES = ("send", "recv", "isend", "irecv")
 # Hints for ranks that wait for each other.
 CIRCLES = {
     "send": N_(
-        "There is a circle: {ranks} wait in send, each one until the next one receives. Use isend, "
-        "then recv, then wait()."
+        "There is a cycle: {ranks} wait in send, and each of them waits until the next rank "
+        "receives. Use isend, then recv, then wait()."
     ),
     "recv": N_(
-        "There is a circle: {ranks} wait in recv, each one until the next one sends. Which of "
-        "these messages can be sent first?"
+        "There is a cycle: {ranks} wait in recv, and each of them waits until the next rank sends. "
+        "Which of these messages can be sent first?"
     ),
 }
 # Collectives whose sizes may differ between ranks.
@@ -93,8 +93,8 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
         last = trial.cases[-1:]
         why = "".join(_messages(trial, *case) or _unwaited(trial, *case) for case in last)
         why = why or run.error or run.last_lines()
-        where = _("Ranks {missing} ended before. ", missing=listed(missing))
-        check.refuse(_("all ranks came to the end"), why, where)
+        where = _("Ranks {missing} ended too early. ", missing=listed(missing))
+        check.refuse(_("all ranks reached the end"), why, where)
 
 
 def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
@@ -131,8 +131,15 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     right = [r for r, found in enumerate(of_ranks) if found and found[0]["ok"]]
     if right == [0] and size > 1 and mistake and what != "the weights":
         for call in {"reduce", "gather"} & {one["call"] for one in calls}:
-            said = _("dist.{call} has its result on one rank, dist.all_{call} on all.", call=call)
-        return _("only rank 0 has it right, and every rank needs it. Here {said}", said=said)
+            said = _(
+                "dist.{call} leaves the result on one rank, and dist.all_{call} leaves it on all "
+                "ranks.",
+                call=call,
+            )
+        return _(
+            "only rank 0 has the right result, but every rank needs it. On this rank, {said}",
+            said=said,
+        )
     return said
 
 
@@ -163,7 +170,8 @@ def _counted(table: Sequence[Row], right: Row) -> tuple[str, str]:
         for rank, (share, wanted) in enumerate(zip(row, right, strict=False)):
             if wanted and abs(share / wanted - 1) > NEAR:
                 where = _("in piece {piece}, ", piece=piece) if len(table) > 1 else ""
-                said = _("{where}the numbers of rank {rank} count {times:.3g} times, not once.",
+                said = _(
+                    "{where}the numbers of rank {rank} are counted {times:.3g} times, not once.",
                          where=where, rank=rank, times=share / wanted + 0.0)  # fmt: skip
                 return "too often" if share / wanted > 1 else "lost", said
     return "values", ""
@@ -226,7 +234,7 @@ def _no_error(check: Checklist, trial: Trial, found: tuple[int, Event] | None) -
     if not hint and event["kind"] == "RuntimeError":
         hint = _unwaited(trial, event["size"], event["case"])
     if not hint and where:
-        hint = _("The line is in your file. Print what it works with, on this rank and on others.")
+        hint = _("The line is in your file. Print its variables, on this rank and on other ranks.")
     check.refuse(_("no error on {event}", event=ranks(event["size"])), hint, f"{told}\n")
 
 
@@ -259,8 +267,8 @@ def _both_orders(case: str, first: list[str], rank: int, other: list[str]) -> tu
     )
     shown = [", ".join(calls[same:][:SHOWN_CALLS]) or _("nothing more") for calls in (first, other)]
     why = _(
-        "The first collective of one rank meets the first collective of the others, whatever it is "
-        "for. If they differ, ranks wait for ever or mix numbers up."
+        "Collectives match by their order on each rank, not by their purpose. If the order "
+        "differs, ranks wait forever or mix numbers up."
     )
     names = {calls[same].partition("(")[0] for calls in (first, other) if len(calls) > same}
     if len(names) == 1 and re.search("gather|scatter", "".join(names)):
@@ -279,7 +287,9 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
     size, case = min((event.get("size", 0), event.get("case", "")) for _rank, event in stuck)
     if not size:
         where = _line(stuck[0][1])
-        check.refuse(_("the file can be imported"), _("It does not end: {stuck}.", stuck=where))
+        check.refuse(
+            _("the file can be imported"), _("The program does not end: {stuck}.", stuck=where)
+        )
     last = [calls[-1:] for calls in trial.at(size, case, "call")]
     lines = [f"{case}:"]
     for rank, seen in enumerate(trial.at(size, case, "stuck", "left alone")):
@@ -348,7 +358,7 @@ def _between(
 
 
 def _idle(rank: int) -> str:
-    return _("Rank {rank} has neither sent nor received anything, and other ranks have.", rank=rank)
+    return _("Rank {rank} has neither sent nor received anything, but other ranks have.", rank=rank)
 
 
 def _messages(trial: Trial, size: int, case: str) -> str:

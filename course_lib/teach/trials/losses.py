@@ -80,8 +80,8 @@ def judge_printing(seen: Seen) -> str | None:
         who = [rank for rank, some in enumerate(lines) if printed(some, part)]
         if who and who != [0]:
             return _(
-                "the {part} loss was printed {count} times, by {ranks}; rank 0 alone is to: `if "
-                "rank == 0:`. (LOCAL_RANK is 0 on each node.)",
+                "the {part} loss was printed {count} times, by {ranks}; only rank 0 should print "
+                "it: `if rank == 0:`. (LOCAL_RANK is 0 on each node.)",
                 part=part, count=len(who), ranks=ranks_of(who),
             )  # fmt: skip
         if not who and part == "train":

@@ -11,10 +11,7 @@ TOO_EARLY = N_(
     "The file is imported before the ranks have met: ask for rank and size inside "
     "the class or function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
 )
-OWN_WORK = N_(
-    "This is the answer of the course, and the exercise is to write your own. Replace it with "
-    "your own lines."
-)
+OWN_WORK = N_("This is the course's solution. Replace it with your own lines.")
 
 
 def could_load(check: Checklist, trial: Trial) -> None:
@@ -35,7 +32,7 @@ def could_load(check: Checklist, trial: Trial) -> None:
         check.stop(
             _("the file defines {event}", event=event["wanted"]),
             _(
-                "It defines {there}. The name has to be {event}, letter by letter.",
+                "The file defines {there}. The name must be exactly {event}.",
                 there=", ".join(event["there"]) or _("nothing that can be called"),
                 event=event["wanted"],
             ),

@@ -11,8 +11,8 @@ from course_lib.words import N_
 # Source location in C++ at the beginning of a message.
 CHECKED = re.compile(r"^(\[rank\d+\]:)?\[?[A-Z]\d{4} .*?\] ?(Check failed: )?")
 EQUAL_PIECES = N_(
-    "reduce_scatter and all_gather take equal pieces, one for each rank. Fill the row up with "
-    "zeros until dist.get_world_size() divides it, and leave the zeros out afterwards."
+    "reduce_scatter and all_gather take equal pieces, one for each rank. Pad the row with zeros "
+    "until dist.get_world_size() divides it, and remove the zeros afterwards."
 )
 OWN_GROUP = N_(
     "The trial makes the process group, of 1, 2, 3 and 4 ranks: leave init_process_group out."
@@ -31,8 +31,8 @@ RULES: tuple[tuple[str, str], ...] = (
     (
         r"^backward .*takes \d+ positional arguments? but",
         N_(
-            "PyTorch calls a hook with one argument, the gradient or the parameter. Write "
-            "def name(self, *_). What has to happen at that place: gather, or free?"
+            "PyTorch calls a hook with one argument, the gradient or the parameter. Write def "
+            "name(self, *_). What must happen in this hook: gather, or free?"
         ),
     ),
     (r"initialize the default process group twice", OWN_GROUP),
@@ -67,22 +67,22 @@ RULES: tuple[tuple[str, str], ...] = (
         N_(
             "Something is None. A collective returns None, except with async_op=True. p.grad is "
             "None until backward has written it: use register_post_accumulate_grad_hook. A frozen "
-            "parameter never has one, and what recv writes needs requires_grad_() before forward. "
-            "A hook is given without ()."
+            "parameter never has a gradient. A tensor that recv has written needs requires_grad_() "
+            "before forward. Register a hook without ()."
         ),
     ),
     (
         r"Split sizes doesn't match",
         N_(
-            "The numbers of rows do not add up to the rows of the tensor. On the way back, what "
-            "was received is sent, and what was sent is received."
+            "The numbers of rows do not add up to the rows of the tensor. In the backward pass, "
+            "swap the numbers of sent and received rows."
         ),
     ),
     (
         r"(Read error|Write error|Connection closed).*(remote worker|by peer)",
         N_(
-            "The other rank ended the call: it sends another number of bytes than this rank "
-            "expects. Does each rank know what the other ranks send to it?"
+            "The other rank ended the call, because it sends a different number of bytes than this "
+            "rank expects. Does each rank know what the other ranks send to it?"
         ),
     ),
     (

@@ -19,18 +19,19 @@ IF_THERE = "            if parameter.grad is not None:\n"
 WRONG = {
     "divided on rank 0": (
         [(DIVIDES, "                if not dist.get_rank():\n    " + DIVIDES)],
-        "only rank 0 has it right, and every rank needs it. Here it is 2 times the right one",
+        "only rank 0 has the right result, but every rank needs it. On this rank, the result is 2 "
+        "times the right one",
     ),
     "reduced to rank 0": (
         [("all_reduce(parameter.grad)", "reduce(parameter.grad, dst=0)")],
-        "only rank 0 has it right, and every rank needs it. Here dist.reduce has its result on one "
-        "rank, dist.all_reduce on all.",
+        "only rank 0 has the right result, but every rank needs it. On this rank, dist.reduce "
+        "leaves the result on one rank, and dist.all_reduce leaves it on all ranks.",
     ),
     "no division": ([(DIVIDES, "")], "Is a sum or a division by"),
     "summed twice": ([(SUMS, SUMS + SUMS)], "sum 486 numbers, and there are 243"),
     "no broadcast": (
         [("            dist.broadcast(tensor, src=0)\n", "            pass\n")],
-        "All ranks call the broadcast",
+        "All ranks must call the broadcast",
     ),
     "buffers forgotten": (
         [("model.state_dict().values()", "model.parameters()"),
@@ -56,7 +57,7 @@ WRONG = {
          (DIVIDES, DIVIDES + "                before = self.kept.get(parameter, 0)\n"
           "                self.kept[parameter] = before + parameter.grad\n"
           "                parameter.grad = self.kept[parameter].clone()\n")],
-        "the gradient of the step before is still in it",
+        "still contains the gradient of the previous step",
     ),
 }  # fmt: skip
 WORLD = "dist.group.WORLD"

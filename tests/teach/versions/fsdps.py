@@ -119,7 +119,7 @@ WRONG = {
     "free as a hook": ([(HOOK, HOOK.replace("gather", "free"))], "calls a hook with one argument"),
     "hook on x": ([(HOOK, HOOK.replace("y.", "x."))], "A hook belongs on what the layer returns"),
     "no division": ([("        self.shard.grad /= self.size\n", "")], "Is a sum or a division by"),
-    "never freed": ([("resize_(0)", "resize_(self.bytes)")], "a layer is still whole"),
+    "never freed": ([("resize_(0)", "resize_(self.bytes)")], "a copy of it was not freed"),
     "not freed after forward": (
         [("(x)\n        self.free()", "(x)")], "too many are held",
     ),
@@ -137,7 +137,7 @@ WRONG = {
         [("y.register_hook(self.gather)",
           "y.register_hook(lambda _: (self.whole.untyped_storage().resize_(self.bytes), "
           "self.whole.zero_(), None)[2])")],
-        "resize_ brings no numbers",
+        "because resize_ brings none",
     ),
     "no clone": ([(".clone())", ")")], "A copy by .clone()"),
     "padding forgotten": ([("-len(whole) % self.size", "0")], "as few zeros"),

@@ -114,11 +114,11 @@ WRONG_COLUMNS = {
     "the next slice": ([("chunk(size, 0)[rank]", "chunk(size, 0)[(rank + 1) % size]")],
                        "in one order everywhere"),
     "no all-reduce in backward": (
-        [(REDUCES, "        return grad\n")], "look for the all-reduce in backward",
+        [(REDUCES, "        return grad\n")], "Is the all-reduce in backward missing",
     ),
     "the wrong dimension": (
         [("chunk(size, 0)", "chunk(size, 1)")],
-        "it is cut along the other dimension",
+        "the weight is cut along the wrong dimension",
     ),
     "not cut": ([("weight.chunk(size, 0)[rank]", "weight")], "every rank holds the whole"),
     "a view": ([("[rank].clone())\n        self.bias", "[rank])\n        self.bias")], ".clone()"),
@@ -134,7 +134,7 @@ WRONG_ROWS = {
     "bias on every rank": (
         [("SumOut.apply(x @ self.weight.T) + self.bias",
           "SumOut.apply(x @ self.weight.T + self.bias)")],
-        "it contains the bias 2 times",
+        "the bias is added 2 times",
     ),
     "bias divided": (
         [("torch.nn.Parameter(bias.clone())", "torch.nn.Parameter(bias / size)"),
@@ -143,15 +143,15 @@ WRONG_ROWS = {
         "moves it 2 times as far",
     ),
     "summed in backward too": (
-        [("        return grad\n", REDUCES)], "it is 2 times the right one",
+        [("        return grad\n", REDUCES)], "is 2 times the right one",
     ),
     "divided in backward": (
         [("        return grad\n", "        return grad / dist.get_world_size()\n")],
-        "it is 0.5 times the right one",
+        "is 0.5 times the right one",
     ),
     "the wrong dimension": (
         [("chunk(size, 1)", "chunk(size, 0)")],
-        "it is cut along the other dimension",
+        "the weight is cut along the wrong dimension",
     ),
     "backward returns nothing": ([("return grad\n", "return None\n")], "Is a return missing"),
 }  # fmt: skip
@@ -165,32 +165,32 @@ WRONG_ATTENTION = {
     "cut as a row": (
         [("qkv.chunk(size, 1)[rank]",
           "qkv.flatten(0, 1).chunk(size)[rank].view(3, -1, *qkv.shape[2:])")],
-        "which divides heads"),
+        "which splits heads"),
     "no parameter": ([("self.out = torch.nn.Parameter(", "self.out = (")], "does not learn"),
-    "not summed": ([(SCATTERED, f"mine.copy_(whole.{CUT})")], "cutting alone does not"),
+    "not summed": ([(SCATTERED, f"mine.copy_(whole.{CUT})")], "Cutting alone does not"),
     "all tokens": (
         [(LEAVES, "y = ("), ("self.out))\n", "self.out))\n        dist.all_reduce(y)\n"
-          "        return GatherTokens.apply(x) + y\n")], "all tokens are here"),
+          "        return GatherTokens.apply(x) + y\n")], "the result has all tokens"),
     "no residual": ([(LEAVES, "return ScatterTokens.apply(")], "the residual is missing"),
     "the residual before the sum": (
         [(LEAVES, "return ScatterTokens.apply(GatherTokens.apply(x) + ")],
         "Add the residual after the sum"),
     "a residual without gradient": ([(LEAVES, "return x.detach() + ScatterTokens.apply(")],
                                     "the residual is missing"),
-    "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")], "read the norm of x"),
+    "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")], "Give it the norm of x"),
     "no mask": ([("is_causal=True", "is_causal=False")], "positions look ahead"),
     "a sum and a cut": (
         [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
-        "leaves each rank its tokens"),
+        "leaves each rank its own tokens"),
     "cut in backward": ([("return own_tokens(dy)", f"return dy.{CUT}")],
                         "a reduce-scatter, not a cut"),
     "no functions": ([("GatherTokens.apply", "all_tokens"), ("ScatterTokens.apply", "own_tokens")],
                      "unknown to autograd"),
-    "not finished": ([(SUMS, "pass")], "finish adds up the gradients of all ranks"),
+    "not finished": ([(SUMS, "pass")], "finish must add up the gradients of all ranks"),
     "all summed": ([("(self.scale, self.shift):", "self.parameters():")],
                    "Each rank has its own heads"),
     "mean": ([(SUMS, SUMS + "\n            parameter.grad /= dist.get_world_size()")],
-             "it is 0.5 times"),
+             "is 0.5 times"),
     "no return": ([(LEAVES, "x + ScatterTokens.apply(")], "Is a return missing"),
 }  # fmt: skip
 WRONG = {

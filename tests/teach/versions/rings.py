@@ -48,7 +48,7 @@ WRONG = {
     ),
     "all send first": (
         [(ISEND, "dist.send(going, after)"), (WAITS, "")],
-        "wait in send, each one until the next one receives",
+        "wait in send, and each of them waits until the next rank receives",
     ),
     "no wrap": ([("(rank + 1) % size", "rank + 1")], "(rank + 1) % size"),
     "another name": (

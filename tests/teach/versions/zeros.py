@@ -95,7 +95,7 @@ WRONG = {
     "all_reduce": (
         [(SCATTERS, "dist.all_reduce(gradients); " + SLICE)], "whole gradients on every rank",
     ),
-    "padding forgotten": ([("-numbers % self.size", "0")], "Fill the row up with zeros"),
+    "padding forgotten": ([("-numbers % self.size", "0")], "Pad the row with zeros"),
     "state lost": (
         [(MAKES, "self.make = make_optimizer"),
          ("self.optimizer.step()", "self.make([self.shard]).step()")],
@@ -107,7 +107,7 @@ WRONG = {
         "step() of the optimizer was not called",
     ),
     "another tensor": (
-        [(MAKES, "self.optimizer = make_optimizer([self.shard.clone()])")], "the very tensor",
+        [(MAKES, "self.optimizer = make_optimizer([self.shard.clone()])")], "itself, or a copy",
     ),
     "another rank's shard": (
         [("chunk(self.size)[self.rank]", "chunk(self.size)[self.rank - 1]")],
