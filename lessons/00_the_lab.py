@@ -157,7 +157,7 @@ claim(
 # ## What happens when the cluster is full?
 #
 # The next cell submits three jobs at once. Each asks for both devices of two nodes and sleeps for a few seconds. The
-# box has room for one at a time. A larger cluster may run them side by side, as the tables below then show.
+# box has room for one job at a time. A larger cluster may run them side by side, as the tables below then show.
 
 # %% id="queue-run"
 sleepers = [

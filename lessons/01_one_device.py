@@ -230,8 +230,8 @@ claim("by the law, two workers are faster than none", law(2) / law(0), least=1.2
 # slower with 8 and 16 workers than with 4. If you guessed 2, you probably forgot that reading and computing overlap.
 # If you guessed 3, you counted the main process as a worker.
 #
-# Your measurement lies below the law if reading and computing compete for few cores. On a busy machine, workers may
-# even gain nothing. No worker reads ahead across epochs, so the first batch of each epoch is late.
+# Your measurement is lower than this law predicts if reading and computing compete for few cores. On a busy machine,
+# workers may even gain nothing. No worker reads ahead across epochs, so the first batch of each epoch is late.
 #
 # `code/weather/samples.py` uses three more options:
 #
@@ -343,8 +343,8 @@ check.ex01_chunks(fitted, first)
 # - If reading fails, the loop gets the error after the batches before it.
 # - If the loop is left early, the thread ends too. Python then closes the generator, and its `finally` runs.
 #
-# `queue.Queue(size)` and `threading` are useful. The trial measures no time. It waits in the body of the loop until
-# the thread has read, and counts the batches.
+# `queue.Queue(size)` and `threading` are useful. The trial measures no time. Its loop waits until the thread has read
+# ahead, and then counts the batches.
 
 # %% id="ex2-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_prefetch.py"
@@ -673,7 +673,7 @@ if compiled.ok:
 
 # %% [markdown] id="compile-explain"
 # **Explain.** Compiling costs seconds to minutes in the first epoch and saves a fraction of a second in each later
-# epoch. With twelve steps per epoch it pays late or never. In a training of days it pays.
+# epoch. With twelve steps per epoch, compiling pays off late or never. It pays off in a training that takes days.
 #
 # On the A100 compiling gained 3 %, from 53.3 to **55.0**. Large matmuls fill most of that step, and they already run
 # in fast libraries. Compiling gains more if there is much element-wise work, because one kernel then reads and writes

@@ -175,8 +175,8 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # > again on two ranks. The check names the first edit that is missing or wrong, and its consequence. Submit as often
 # > as you like.
 #
-# Three hints may help. The `32` is the batch of a *step*, over all ranks. A loader with a sampler must not get
-# `shuffle`. The wrapped model contains the plain model as `model.module`; save the plain model, so that it can be
+# Three hints may help. The `32` is the batch of a *step*, over all ranks. Do not give `shuffle` to a loader that has
+# a sampler. The wrapped model contains the plain model as `model.module`; save the plain model, so that it can be
 # loaded without DDP.
 #
 # The trial changes the validation losses, so that epoch 2 is best over all ranks and epoch 3 is best over rank 0's

@@ -142,8 +142,8 @@ lab.code("dataset/samples.py", "Loader.micro_batch")
 # - `data.size` is the data-parallel size, and `data.index` the position of this rank among the copies,
 # - `number` counts the micro-batches of a step, and is 0 in your run.
 #
-# **Predict.** All ranks shuffle the samples with the same seed and number them from 0 in the shuffled order. Your
-# four ranks have micro-batch 2. With which sample does **rank 2** begin its **second** step?
+# **Predict.** All ranks shuffle the samples with the same seed and number them from 0 in the shuffled order. Each of
+# your four ranks takes micro-batches of 2 samples. With which sample does **rank 2** begin its **second** step?
 
 # %% id="split-guess"
 ### BEGIN SOLUTION
@@ -480,8 +480,8 @@ claim(
 #
 # $$t \geq \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens}$$
 #
-# *C* / *W* is the number of FLOPs for each byte of the link. It plays the part that peak over memory bandwidth plays
-# in the roofline of lesson 01. Lessons 07, 07b, 11, 13b and 13c find such a rule for each kind of parallelism.
+# *C* / *W* is the number of FLOPs for each byte of the link. It corresponds to peak over memory bandwidth in the
+# roofline of lesson 01. Lessons 07, 07b, 11, 13b and 13c find such a rule for each kind of parallelism.
 #
 # With fewer tokens, a part of the all-reduce is exposed, however large the buckets are. In a ring of four, each
 # device sends 1.5 instead of 2 times the gradients, so three quarters of these tokens are enough.

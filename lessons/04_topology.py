@@ -137,7 +137,7 @@ lines.compare(len(crossing))
 # to 0, and the tree joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter,
 # every channel gets its own ring and tree, and all four pairs may be linked.
 #
-# Some switches can add what all ranks send. NCCL calls this NVLS inside a node and CollNet between nodes.
+# Some switches can add up the data of all ranks. NCCL calls this NVLS inside a node and CollNet between nodes.
 #
 # In the log, `Channel 00/02 :` gives the ring in order, and the `Trees` lines give `children->rank->parent`:
 
@@ -148,9 +148,9 @@ rings[["channel", "order"]].head(4)
 # %% [markdown] id="describe-idea"
 # ## Five clusters, one change at a time
 #
-# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the cluster
-# before by one change. First the network becomes InfiniBand. Then GPUDirect is added. Then a PCIe switch replaces
-# NVLink, and finally this switch is removed.
+# Here are simulated logs of five clusters, each with four nodes of four devices. Each cluster differs from the
+# cluster before by one change. First InfiniBand replaces the network. Then GPUDirect is added. Then a PCIe switch
+# replaces NVLink, and finally this switch is removed.
 #
 # **Predict.** Which of these four changes alter the links *inside* a node?
 

@@ -356,7 +356,7 @@ claim("a cured step, over its prediction", cured_ms / should_be_ms,
 
 # %% [markdown] id="cure-explain"
 # If both bars are about equally long, the diagnosis explains the loss. A large gap would mean a second, smaller
-# cause. After each cure the next bottleneck becomes the largest.
+# cause. After each cure, a different bottleneck is the largest.
 
 # %% [markdown] id="memory-idea"
 # ## Memory rises in forward and falls in backward
@@ -409,7 +409,7 @@ print(f"parameters {mib:.1f} MiB, gradients {mib:.1f} MiB, optimizer {2 * mib:.1
 # ## Exercises
 #
 # The next program trains a small model with data parallelism. Four places in it are written naively, but only one of
-# them costs much time. Which place this is depends on the data and the model, which are drawn at random for *your*
+# them costs much time. The slow place depends on the data and the model, which are drawn at random for *your*
 # workspace.
 #
 # | place | what the program does |

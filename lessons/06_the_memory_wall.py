@@ -679,8 +679,8 @@ for stage in shared:
 # **Explain.** If you guessed 7 MiB, you divided the whole floor by four. ZeRO-1 shards only the optimizer state. Each
 # device keeps 4 + 4 + 8/4 = 10 bytes per parameter, which is 18 MiB. The program keeps 1.8 MiB more, a buffer for the
 # sums of its own shard, and the planner includes this buffer. In 16-bit training, 12 of the 16 to 18 bytes per
-# parameter are optimizer state, including a `float32` copy of the parameters (lesson 08). In such a training ZeRO-1
-# saves most of the floor.
+# parameter are optimizer state, including a `float32` copy of the parameters (lesson 08). So in 16-bit training,
+# ZeRO-1 saves most of the memory that does not depend on the batch.
 #
 # The next figure helps you choose a method. Ask its questions from the top:
 #

@@ -84,16 +84,16 @@ print(
 # needs **four all-reduces**, two in forward and two in backward. Each has the size of the layer's output.
 #
 # In forward the next matmul must wait for the sum. In backward a program can hide a part of the exchange, because the
-# gradient of a layer's *weights* does not need the sum and can be computed during the all-reduce. The course's program
-# does not. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather. It sends the same
-# bytes, but each device of a group stores only its share of the activations of norms and residuals.
+# gradient of a layer's *weights* does not need the sum and can be computed during the all-reduce. The course's
+# program does not hide it. **Sequence parallelism** splits each all-reduce into a reduce-scatter and an all-gather.
+# It sends the same bytes, but each device of a group stores only its share of the activations of norms and residuals.
 
 # %% [markdown] id="count-idea"
 # ## Count the messages
 #
 # What does tensor parallelism send, compared with data parallelism? Both use two devices, four samples per step and
-# the same arithmetic. With tensor parallelism each device computes half of every matmul, and with data parallelism two
-# of the samples. The output of a layer takes *R* bytes for each sample.
+# the same arithmetic. With tensor parallelism each device computes half of every matmul, and with data parallelism it
+# computes two of the samples. The output of a layer takes *R* bytes for each sample.
 #
 # - **data 2**: one all-reduce of all gradients per step.
 # - **tensor 2**: four all-reduces in each layer, one for the embedding in forward, and one for the output matrix in
@@ -231,7 +231,7 @@ claim(
 
 # %% [markdown] id="inside-explain"
 # *Times in milliseconds. "Messages × one" multiplies the number of messages by the time of the single message. The
-# single message is as large as a message of "singly"; the messages of "at once" are four times as large. "Exchange"
+# single message is as large as a message of "singly". The messages of "at once" are four times as large. "Exchange"
 # is the time that rank 0 spent inside exchanges in a recorded step.*
 #
 # On the box, the messages alone give a factor well below the measured factor. To find what else takes time, split a

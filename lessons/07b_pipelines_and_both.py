@@ -335,7 +335,7 @@ claim(
 # The sizes of tensor, pipeline and data parallelism multiply, so 2 × 2 × 2 needs eight devices. Each rank then
 # belongs to three groups. The ranks of a tensor group share every matrix, and the ranks of a pipeline group hold all
 # stages of one copy of the model. The ranks of a data group hold the same part of the model and see different
-# samples. An order such as `tp-dp-pp` tells how the ranks are numbered. Its first axis varies fastest.
+# samples. An order such as `tp-dp-pp` states how the ranks are numbered. Its first axis varies fastest.
 #
 # **Predict.** Eight ranks run on two nodes with four devices each, in the order `tp-dp-pp`. To which rank does rank 3
 # send its activations?

@@ -161,9 +161,9 @@ claim("skipped in the last two steps", late, most=0, unit="steps")
 # %% [markdown] id="scaling-explain"
 # *The scale over the iterations. Crosses mark the skipped steps.*
 #
-# **Explain.** The program skips steps at the beginning while it searches for the scale. From 2³² to about 2¹⁶ it
-# needs sixteen halvings. The hysteresis adds one overflow. Each skipped step costs a batch of data and nearly the
-# time of a full step.
+# **Explain.** The program skips steps at the beginning while it searches for the scale. To get from 2³² to about 2¹⁶,
+# it halves the scale sixteen times. The hysteresis adds one overflow. Each skipped step costs a batch of data and
+# nearly the time of a full step.
 #
 # *Later*, a single skipped step means that the program tried a larger scale. If it skips many steps in a row and the
 # scale falls towards 1, the gradients themselves are infinite. Then training has broken down, and no scale can repair

@@ -610,8 +610,8 @@ pd.DataFrame(
 # | (granularity `full`) | all but the input | 15 | all |
 #
 # Choose parts that are large and cheap to recompute. Norms are nearly free. If a model has experts, their activations
-# are most of the layer. PyTorch offers a similar choice by operation, with `create_selective_checkpoint_contexts`.
-# The course's program supports only `core_attn`.
+# take most of the layer's memory. PyTorch offers a similar choice by operation, with
+# `create_selective_checkpoint_contexts`. The course's program supports only `core_attn`.
 
 # %% [markdown] id="elsewhere-idea"
 # ## Offload to the host instead

@@ -78,7 +78,7 @@ show.moving.collective("reduce-scatter", 4)
 # 2. **step** of an optimizer that knows only this shard, and so has state for 1/*n* of the parameters;
 # 3. **all-gather**: every rank gets all new parameters.
 #
-# The row is filled up with zeros (**padding**) to a multiple of the number of ranks. The zeros are never read.
+# The row is padded with zeros (**padding**) to a multiple of the number of ranks. The zeros are never read.
 #
 # > **Exercise 11.1** — Write ZeRO-1. `dist.reduce_scatter_single(piece, row)` leaves this rank's piece of the sum in
 # > `piece`, and `dist.all_gather_single(row, piece)` collects all pieces in `row`. Older versions of PyTorch call
@@ -290,10 +290,10 @@ claim(
 show.moving.fsdp_step(ranks=4, layers=2)
 
 # %% [markdown] id="fsdp-task"
-# > **Exercise 11.2** — Write FSDP. The shard of rank *r* is piece *r* of all numbers of the layer, filled up with
-# > zeros. The trial wraps each layer of three models and makes two steps on 1, 2, 3 and 4 ranks, in float64. It
-# > compares the results to ten digits with one model that sees all samples. It also checks that the other layers are
-# > freed while one layer computes.
+# > **Exercise 11.2** — Write FSDP. The shard of rank *r* is piece *r* of all numbers of the layer, padded with zeros.
+# > The trial wraps each layer of three models and makes two steps on 1, 2, 3 and 4 ranks, in float64. It compares the
+# > results to ten digits with one model that sees all samples. It also checks that the other layers are freed while
+# > one layer computes.
 
 # %% id="fsdp-file" tags=["exercise"]
 # %%writefile "{lab.work}/my_fsdp.py"

@@ -138,9 +138,9 @@ claim(
 # *A square is a pair of an eighth of the queries and an eighth of the keys. Its colour and hatching show the rank
 # that computes it.*
 #
-# > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. All ranks
-# > must have the same number of positions. The number of positions that a rank looks back at, added up over its own
-# > positions, must also be the same on all ranks. The length is a multiple of `2 * size`.
+# > **Exercise 13b.1** — Write `pieces(length, rank, size)`, which returns the positions of a rank as a list. All
+# > ranks must have the same number of positions. Count how many positions each of a rank's own positions looks back
+# > at. The sum of these counts must also be the same on all ranks. The length is a multiple of `2 * size`.
 
 
 # %% id="ex1-gap" tags=["exercise"]

@@ -295,7 +295,7 @@ claim(
 # Balance also determines the time of a step. If experts are on different devices, every device waits for the busiest
 # expert. If it has twice the mean number of tokens, the experts take twice as long. Early mixtures gave each expert a
 # fixed **capacity** and dropped the tokens above it ([Fedus and others, 2021](https://arxiv.org/abs/2101.03961)).
-# Today most layers are **drop-less**, like those of this lesson: each expert takes all of its tokens ([Gale and
+# Today most layers are **drop-less**, like the layers of this lesson: each expert takes all of its tokens ([Gale and
 # others, 2022](https://arxiv.org/abs/2211.15841)).
 #
 # > **Exercise 13c.1** — Write `new_bias(bias, tokens, rate)`, which returns the bias for the next step. `bias` and
@@ -572,8 +572,9 @@ if lab.site.box:
     )
 
 # %% [markdown] id="hide-explain"
-# **Explain.** Experts of width 128 take less time than the exchange, and experts of width 2,048 take more. The rule
-# lies near the measured width. It leaves out latency, and ignores that the box sends the first 128 KiB without delay.
+# **Explain.** Experts of width 128 take less time than the exchange, and experts of width 2,048 take more. The width
+# by the rule is close to the measured width. The rule leaves out latency, and ignores that the box sends the first
+# 128 KiB without delay.
 #
 # ## One ratio limits all six kinds of parallelism
 #
@@ -640,7 +641,7 @@ claim(
 # the copies for its own experts, and a sum over the ranks combines the results. Then the program compares the
 # gradients on each rank with the gradients on a single device that has all tokens.
 #
-# **Predict.** After `backward()`, which gradients are incomplete on a rank: those of the `"router"`, of the
+# **Predict.** After `backward()`, which gradients are incomplete on a rank: the gradients of the `"router"`, of the
 # `"experts"`, of `"both"`, or of `"none"`?
 
 # %% id="link-guess"

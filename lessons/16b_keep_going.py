@@ -1,8 +1,8 @@
 # %% [markdown] id="title"
 # # 16b Keep going
 #
-# A training of weeks is interrupted many times, so it must restart by itself and lose little. In this lesson a job
-# is removed from its nodes and restarts without help. A disk fills up, and no good checkpoint is lost. Then you
+# A training of weeks is interrupted many times, so it must restart by itself and lose little work. In this lesson a
+# job is removed from its nodes and restarts without help. A disk fills up, and no good checkpoint is lost. Then you
 # compute how often to save, from a failure rate and two times that you measure.
 #
 # | | |
@@ -314,7 +314,7 @@ claim("kept work of all jobs differs from the expected percentage by",
 # *The curve shows kept work against the interval, for the times that you have just measured. Each dot is one job.*
 #
 # **Explain.** Save about every $\sqrt{2 C M}$ seconds. The top of the curve is **flat**, so half or twice the best
-# interval costs only a few points.
+# interval costs only a few percentage points.
 #
 # Most guesses leave out the restart. The job must notice the failure, end all processes, start Python and torch on
 # every node, meet, and load. On a large machine this takes minutes, and no interval shortens it.
@@ -392,12 +392,12 @@ claim("largest difference between the losses of the two runs", differ, most=0, u
 
 # %% [markdown] id="behind-explain"
 # **Explain.** Training still waits for the copy, which needs additional host memory, and ranks with shards must also
-# bring them together. The writing uses CPUs and links that training may need too, so the step after a checkpoint may
-# become longer. The folder is called *unfinished* until all ranks have finished writing. The next save and the end
-# of the run wait for the writing.
+# gather them. The writing uses CPUs and links that training may need too, so the step after a checkpoint may become
+# longer. The folder is called *unfinished* until all ranks have finished writing. The next save and the end of the
+# run wait for the writing.
 #
-# If a failure comes during the writing, the run returns to the checkpoint before. The next cell computes the gain for
-# 2048 nodes, if copying takes 3 s and writing takes 60 s:
+# If a failure comes during the writing, the run returns to the previous checkpoint. The next cell computes the gain
+# for 2048 nodes, if copying takes 3 s and writing takes 60 s:
 
 # %% id="async"
 rows = {
@@ -430,10 +430,11 @@ claim("asynchronous saving keeps more work, by", gain, least=1, most=10, unit="p
 # > save is complete, all work since the last complete save is lost. The next start continues from that save.
 # >
 # > `time_needed` returns the time until all of `work_s` is saved, or `math.inf` if the lives end before.
-# > `best_interval` returns the interval that needs the least time. Try some twenty to fifty intervals.
+# > `best_interval` returns the interval that needs the least time. Try twenty to fifty intervals.
 # >
 # > The check draws 1000 lives of two clusters for you. In the first, nodes fail at random. In the second, a repaired
-# > node often fails again soon after the start. Young's formula knows only the mean of the lives. Is it right for both?
+# > node often fails again soon after the start. Young's formula uses only the mean of the lives. Is it right for
+# > both?
 
 # %% id="ex2-gap" tags=["exercise"]
 import math
@@ -477,7 +478,7 @@ check.ex16b_interval(time_needed, best_interval)
 # The formulas assume that a failure is equally likely at any time. Then Young's interval is about the best, and the
 # restart does not matter for it. In the second cluster most lives end within minutes. They lower the mean, but they
 # do hardly any work, so saving more often does not help them. The work happens in the few long lives, and the best
-# interval belongs to these. A simulator with the lives of your own cluster needs no assumption.
+# interval suits these long lives. A simulator with the lives of your own cluster needs no assumption.
 
 # %% [markdown] id="home"
 # ## To take home

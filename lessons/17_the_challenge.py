@@ -475,8 +475,8 @@ claim("the predicted time is wrong by a factor of", mine.off_by, most=1.5)
 # ## The board
 #
 # You can enter your score on a board, under a name of your choice. The board sorts by seconds, multiplied by the
-# factor by which your prediction was wrong. If you learn alone, you see your own tries. In a class, `COURSE_BOARD`
-# names a folder that all can write to. Others see only your chosen name and the figures.
+# factor by which your prediction was wrong. If you learn alone, the board shows only your own runs. In a class,
+# `COURSE_BOARD` names a folder that all can write to. Others see only your chosen name and the figures.
 
 # %% id="board-see"
 task.enter(mine, name="first try")
