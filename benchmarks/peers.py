@@ -82,7 +82,7 @@ def measure(shape: Shape, asked: argparse.Namespace) -> dict[tuple[str, str], li
 def rounds_of(
     shape: Shape, asked: argparse.Namespace, peer: tuple[str, Any, Path], layout: str, duel: Duel
 ) -> list[list[float]]:
-    """Measure one layout in its own processes: kept trainings of size L would fill over 24 GiB."""
+    """Measure one layout in its own processes, because several of size L need over 24 GiB."""
     name, step, folder = peer
     flags = flags_of(shape, MICRO_BATCHES) + duel.flags.split()
     if name == "picotron":

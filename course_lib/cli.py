@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def tell(command: str, error: BaseException) -> int:
-    """Print an error and return the exit code. Raise unexpected errors again."""
+    """Print an error and return the exit code. Re-raise unexpected errors."""
     from course_lib.lab.errors import LabError
 
     if isinstance(error, LabError):

@@ -99,7 +99,7 @@ class RandomSamples:
 
 
 class Loader:
-    """Samples of this rank: its data rank's samples, at its context rank's positions.
+    """Samples of this rank's data rank, at the positions of its context rank.
 
     The number of consumed samples determines the next sample numbers, so that a run continues where
     it stopped, on any number of ranks."""

@@ -36,7 +36,7 @@ def clock(device: torch.device) -> float:
 
 
 def count(size_bytes: int) -> int:
-    """Return how many words hold so many bytes; at least one."""
+    """Return the number of words that hold this many bytes; at least one."""
     return max(1, -(-size_bytes // WORD_BYTES))
 
 

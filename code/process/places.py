@@ -44,7 +44,7 @@ def answer_with_stacks(rank: int, node: str) -> None:
 
 def leave_flight_record(rank: int) -> None:
     """Write the last collectives of this rank, if torch recorded them (TORCH_FR_BUFFER_SIZE). A
-    comparison of the files shows which rank was in another collective, or behind."""
+    comparison of the files shows which rank was in a different collective, or fell behind."""
     run = os.environ.get("COURSE_RUN_DIR")
     if not run or not os.environ.get("TORCH_FR_BUFFER_SIZE"):
         return

@@ -221,7 +221,7 @@ def why_no_number(answer: object) -> str:
 
 
 def what_it_is(answer: object, wanted: str) -> str:
-    """Say what the answer is instead of the wanted value: its kind, size or value."""
+    """Describe a wrong answer by its kind, size or value."""
     if missing := _of(answer, "missing", ()):
         return _("Still to fill in: {names}.", names=", ".join(map(str, missing)))
     size = _of(answer, "size", len(answer) if isinstance(answer, SEVERAL) else 1)
@@ -272,7 +272,7 @@ def is_rounded(given: float, right: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """The number that is asked for, and the slips that the exercise lists: at most four."""
+    """The right number of an exercise, and at most four known slips."""
 
     right: float
     unit: str = ""

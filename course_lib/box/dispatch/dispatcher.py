@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def _code_is_there() -> bool:
-    """Return True if the box's code still exists. Without it nothing can be started."""
+    """Return True if the box's code still exists. Without the code, no job can start."""
     return os.path.exists(__file__)
 
 

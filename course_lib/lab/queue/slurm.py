@@ -319,7 +319,7 @@ class Status:
 
 
 def explain(reason: str) -> str:
-    """Explain a pending reason in a clause. An unknown reason is quoted as Slurm's."""
+    """Explain a pending reason in a clause. Quote an unknown reason."""
     name = reason.strip("() ").partition(",")[0].strip("() ")
     if name in ("", "None", "N/A"):
         return ""

@@ -77,7 +77,7 @@ class StageSizes:
 
     @property
     def wide(self) -> float:
-        """Return bytes of the gradients inside an MLP: of SwiGLU's product and both its factors."""
+        """Return bytes of the gradients inside an MLP, for SwiGLU's product and its two factors."""
         many = 3 if self.model.activation == "swiglu" else 1
         return many * self.bytes(self.model.ffn) / self.layout.tensor
 

@@ -109,7 +109,7 @@ def exchange_s(
 def reduce_scatter_s(
     cluster: Cluster, group: Group, size_bytes: float, by_reducing: bool = False
 ) -> float:
-    """Return the all-gather's time; with gloo the time of an all-reduce of the whole."""
+    """Return the all-gather's time; with gloo, the time of an all-reduce of the whole tensor."""
     whole = ring_all_reduce_s if by_reducing else all_gather_s
     return whole(cluster, group, size_bytes)
 

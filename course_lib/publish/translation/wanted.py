@@ -105,7 +105,7 @@ def _slug(heading: str) -> str:
 
 
 def of_slides(repository: Path, lessons: list[Lesson]) -> list[Wanted]:
-    """Return slide sentences by lesson and cell; guesses and timetable texts once each."""
+    """Return slide sentences by lesson and cell, and each guess and timetable text once."""
     found = [*_of_sentences(repository), *_of_plans(repository)]
     for lesson in lessons:
         asking = [cell for cell in lesson.cells if "exercise" not in cell.tags]

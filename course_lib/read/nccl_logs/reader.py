@@ -225,7 +225,7 @@ _HANDLERS: dict[bytes, Handler] = {
 
 
 def nccl(path: PathLike | Iterable[PathLike]) -> NcclLog:
-    """Read one log, or the logs of all ranks, of a run with NCCL_DEBUG=INFO."""
+    """Read the logs of a run with NCCL_DEBUG=INFO, from one rank or from all ranks."""
     reader = NcclReader()
     for source in files.sources(path):
         reader.read(source)

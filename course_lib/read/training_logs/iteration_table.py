@@ -83,7 +83,7 @@ class IterationRows:
         self._starts += 1
 
     def add(self, values: dict[str, float], head: bytes, line: int) -> None:
-        """Add a row; `head` is the text before it, with its printer and time."""
+        """Add a row; `head` is the text before it, with the rank that printed it and the time."""
         row = len(self)
         if row >= MOST_ROWS:
             return

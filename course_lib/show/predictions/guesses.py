@@ -190,7 +190,7 @@ def guesses(kept: pd.DataFrame) -> Picture:
 
 
 def _count_above(axes: Axes, place: int, choices: list[bool]) -> None:
-    axes.set_title(_("at the top: right choices/all choices"), **AT_RIGHT)
+    axes.set_title(_("at the top: right choices of all choices"), **AT_RIGHT)
     text = f"{sum(choices)}/{len(choices)}"
     axes.annotate(text, (place, 1), xycoords=("data", "axes fraction"), **BELOW_TOP)
 

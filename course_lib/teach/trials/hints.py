@@ -1014,9 +1014,9 @@ HINTS: dict[str, Hints] = {
             "Divide block.attention.heads by the size of the tensor dimension."
         ),
         ("y", "shape"): N_(
-            "the result has the shape {has} and should have {wanted}. If positions are too many, "
-            "look at the output_layouts of the embedding; if logits are missing, at those of the "
-            "head."
+            "the result has the shape {has} and should have {wanted}. If it has too many "
+            "positions, check the output_layouts of the embedding. If it has too few logits, check "
+            "the output_layouts of the head."
         ),
         ("calls", "all_reduce"): N_(
             "forward calls {calls}. An all-reduce leaves all positions on every rank. With "
