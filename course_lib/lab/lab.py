@@ -18,6 +18,7 @@ from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.records import RECORDED, Record, Registry, recorded
 from course_lib.lab.queue.slurm import UNKNOWN, Slurm, told_pace
 from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
+from course_lib.lab.recorded.machine import recorded_words
 from course_lib.lab.recorded.recording_index import (
     NoSlurm,
     RecordingIndex,
@@ -305,6 +306,6 @@ def _new_run(jobs: Jobs, wanted: Submission, lock: int) -> Record:
 
 def _recorded_run(jobs: Jobs, wanted: Submission) -> Record:
     record, found = hand_out(jobs.registry, wanted)
-    jobs.say(_("{name}: job {job_id}: {words}", name=record.name, job_id=record.job_id,
-               words=found.words))  # fmt: skip
+    name, job_id, words = record.name, record.job_id, recorded_words(found.words)
+    jobs.say(_("{name}: job {job_id}: {words}", name=name, job_id=job_id, words=words))
     return record

@@ -79,9 +79,12 @@ def why_missing(name: str) -> str:
     """Explain a missing name; empty if no stopped cell would have defined it."""
     if name not in LEFT:
         return ""
-    return _("{name} does not exist yet, because the cell that makes it stopped before ({left}). "
-             "Correct that cell and run it. Then run this cell again.",
-             name=name, left=LEFT[name])  # fmt: skip
+    return _(
+        "{name} does not exist yet, because the cell that makes it stopped before ({left}). "
+        "Correct that cell and run it. Then run this cell again.",
+        name=name,
+        left=LEFT[name],
+    )
 
 
 def refuse_missing(command: str, names: Mapping[str, Any]) -> None:
@@ -102,7 +105,10 @@ def refuse_outdated() -> None:
     name = next((one for one in read if one in LEFT), "")
     if not name:
         return
-    text = _("{name} is out of date, because the last run of its cell stopped before ({left}). "
-             "Correct that cell and run it. Then run this cell again.",
-             name=name, left=LEFT[name])  # fmt: skip
+    text = _(
+        "{name} is out of date, because the last run of its cell stopped before ({left}). "
+        "Correct that cell and run it. Then run this cell again.",
+        name=name,
+        left=LEFT[name],
+    )
     raise OutdatedError(text)

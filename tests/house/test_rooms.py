@@ -31,12 +31,12 @@ MAY_IMPORT = {
 # the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
     "words": 198,
-    "mistakes": 625,
+    "mistakes": 631,
     "box": 11_071,
     "plan": 6_329,
     "read": 8_418,
-    "show": 4_908,
-    "lab": 8_954,
+    "show": 4_917,
+    "lab": 8_955,
     "teach": 8_747,
     "publish": 3_923,
     "classroom": 1_943,

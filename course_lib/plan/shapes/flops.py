@@ -118,4 +118,4 @@ def training_days(
     peak."""
     work = positive("tokens", tokens) * positive("parameters", parameters)
     rate = whole_number("devices", devices) * positive("tflops_per_device", tflops_per_device)
-    return positive("factor", factor) * work / rate / 1e12 / 86_400
+    return positive("factor", factor) * work / (rate * 1e12) / 86_400

@@ -109,11 +109,20 @@ def _words(state: ScalerState, power: int, window: int, hysteresis: int) -> tupl
     """Return title and text. Each sentence is complete, because translators see them one by one."""
     scaled = raised(2, power)
     if not state.overflow:
-        said = [_("Scaled by {scaled}, all gradients are finite, so the optimizer takes the step.",
-                  scaled=scaled)]  # fmt: skip
+        said = [
+            _(
+                "Scaled by {scaled}, all gradients are finite, so the optimizer takes the step.",
+                scaled=scaled,
+            )
+        ]
         if state.factor > 1:
-            said += [_("This is good step {window} in a row, so the scale doubles and the "
-                       "hysteresis is reset.", window=window)]  # fmt: skip
+            said += [
+                _(
+                    "This is good step {window} in a row, so the scale doubles and the "
+                    "hysteresis is reset.",
+                    window=window,
+                )
+            ]
         return _("iteration {iteration}: step taken", iteration=state.iteration), said
     if state.factor < 1:
         said = [

@@ -76,6 +76,16 @@ def test_a_second_call_returns_the_same_run(lab, made, capsys):
     assert "has the same recipe" in capsys.readouterr().out
 
 
+def test_a_reader_of_korean_reads_in_korean_where_a_run_was_recorded(
+    lab, made, capsys, monkeypatch
+):
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    lab.submit(made.recipes["dp4"])
+    said = capsys.readouterr().out
+    assert "에 기록함" in said
+    assert "recorded on" not in said
+
+
 def test_another_recipe_is_refused_and_told_what_there_is(lab):
     other = gpt.recipe("dp4", nodes=2, gpus_per_node=2, iterations=40, profile=True)
     with pytest.raises(NoRecordingError) as refused:
