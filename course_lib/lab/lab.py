@@ -254,8 +254,14 @@ def _same_recipe(jobs: Jobs, wanted: Submission) -> Run | None:
             continue
         if record.program_digest != wanted.program_digest:
             what = " or ".join(wanted.recipe.files) or wanted.recipe.program
-            jobs.say(_("{name}: {what} has changed since job {job_id}", name=run.name, what=what,
-                       job_id=run.job_id))  # fmt: skip
+            jobs.say(
+                _(
+                    "{name}: {what} has changed since job {job_id}",
+                    name=run.name,
+                    what=what,
+                    job_id=run.job_id,
+                )
+            )
             return None
         if run.origin or not run.has_no_result:
             return run

@@ -135,8 +135,13 @@ def _passed_on(error: ArgumentError, call: str, named: Mapping[str, Any]) -> str
 
 
 def _told(call: str, name: str, kinds: list[str], value: Any) -> str:
-    text = _("{call} takes {wanted} as `{name}`, and was given {value}", call=call,
-             wanted=words_for(kinds), name=name, value=what_it_is(value))  # fmt: skip
+    text = _(
+        "{call} takes {wanted} as `{name}`, and was given {value}",
+        call=call,
+        wanted=words_for(kinds),
+        name=name,
+        value=what_it_is(value),
+    )
     hint = way_out(kinds, value)
     return f"{text}; {hint}" if hint else text
 

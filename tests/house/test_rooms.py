@@ -31,13 +31,13 @@ MAY_IMPORT = {
 # the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
     "words": 198,
-    "mistakes": 631,
+    "mistakes": 636,
     "box": 11_071,
     "plan": 6_329,
     "read": 8_418,
     "show": 4_917,
-    "lab": 8_955,
-    "teach": 8_747,
+    "lab": 8_977,
+    "teach": 8_750,
     "publish": 3_923,
     "classroom": 1_943,
     "code": 18_017,

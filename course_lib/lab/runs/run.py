@@ -243,9 +243,12 @@ class Run:
 
     @property
     def _was_cancelled(self) -> str:
-        return _("{name} (job {job_id}) was cancelled and has no result. Run the cell "
-                 "that submits it again to make a new run",
-                 name=self.name, job_id=self.job_id)  # fmt: skip
+        return _(
+            "{name} (job {job_id}) was cancelled and has no result. Run the cell "
+            "that submits it again to make a new run",
+            name=self.name,
+            job_id=self.job_id,
+        )
 
     @property
     def has_no_result(self) -> bool:
@@ -307,11 +310,15 @@ class Run:
 
     def _kept(self, path: Path) -> Path:
         if self.deleted:
-            text = _("{name} (job {job_id}) was deleted together with {name2}, because "
-                     "{folder} does not exist any more. Run the cell that submits it again "
-                     "to make a new run",
-                     name=self.name, job_id=self.job_id, name2=path.name,
-                     folder=self.folder)  # fmt: skip
+            text = _(
+                "{name} (job {job_id}) was deleted together with {name2}, because "
+                "{folder} does not exist any more. Run the cell that submits it again "
+                "to make a new run",
+                name=self.name,
+                job_id=self.job_id,
+                name2=path.name,
+                folder=self.folder,
+            )
             raise DeletedRunError(text)
         return path
 
@@ -333,8 +340,13 @@ class Run:
         raise self._not_recorded(*RECORDED[path.stem])
 
     def _not_recorded(self, what: str, how: str = "") -> NotRecordedError:
-        text = _("{name} (job {job_id}) has no {what}: it is {reason}", name=self.name,
-                 job_id=self.job_id, what=what, reason=self.reason)  # fmt: skip
+        text = _(
+            "{name} (job {job_id}) has no {what}: it is {reason}",
+            name=self.name,
+            job_id=self.job_id,
+            what=what,
+            reason=self.reason,
+        )
         if not self.ended:
             return NotRecordedError(_("{text}. Wait for its end with run.wait()", text=text))
         if how:

@@ -95,8 +95,11 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
         why = why or run.error or run.last_lines()
         made = [one[-1] for case in last for one in trial.at(*case, "call") if one]
         call = called(made[0]) if made else _("none yet")
-        where = _("Ranks {missing} ended too early. The last call: {call}. ",
-                  missing=listed(missing), call=call)  # fmt: skip
+        where = _(
+            "Ranks {missing} ended too early. The last call: {call}. ",
+            missing=listed(missing),
+            call=call,
+        )
         check.refuse(_("all ranks reached the end"), why, where)
 
 

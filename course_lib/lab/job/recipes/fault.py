@@ -118,8 +118,12 @@ def restarts(
     course's programs, `lab.site.programs`. `more` are keywords of fault.recipe."""
     if missing := gaps({"mean_s": mean_s, "seed": seed, "save_interval": save_interval, **more}):
         return Unfinished(name, missing)
-    for what, value, least in (("mean_s", mean_s, 0), ("seed", seed, 0), ("attempts", attempts, 1),
-                               ("save_interval", save_interval, 1)):  # fmt: skip
+    for what, value, least in (
+        ("mean_s", mean_s, 0),
+        ("seed", seed, 0),
+        ("attempts", attempts, 1),
+        ("save_interval", save_interval, 1),
+    ):
         whole_number(what, value, least)
     dies = f"mortal:{seed}:{mean_s}" if mean_s else None
     inner = recipe(
