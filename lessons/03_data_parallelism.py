@@ -379,7 +379,7 @@ exposed_guess.compare(share)
 claim("exposed communication is a large part of a step", share, least=8, most=60, unit="%")
 
 # %% [markdown] id="time-explain"
-# **Explain.** The figure has one bar for each rank. Nearly all communication is exposed, because the program sends
+# **Explain.** Each bar is one rank. Nearly all communication is exposed, because the program sends
 # the gradients in one piece after the backward pass.
 #
 # A part of the exposed time is waiting, because an all-reduce ends only after the slowest rank has joined. The number
