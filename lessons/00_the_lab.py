@@ -205,6 +205,8 @@ ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
 
 # %% id="cancel"
 long_one = lab.submit(shell.recipe("too-long", "echo started; sleep 3500", time_limit_minutes=60))
+
+# %% id="cancel-look"
 # !sleep 1; squeue --me
 
 # %% [markdown] id="detail-idea"

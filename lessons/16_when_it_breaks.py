@@ -376,6 +376,8 @@ claim("the rank that did not come to the rendezvous", port.cause.rank, least=2, 
 gone = lab.submit(fault.recipe("gone", "node-dies", rank=2))
 gone.wait()
 print(gone.failure)
+
+# %% id="gone-look"
 # !sacct -j {gone.job_id} --format=JobID,JobName,State,ExitCode,NodeList
 
 # %% id="gone-claim" tags=["claim"]

@@ -14,10 +14,10 @@ from course_lib.lab.job import site as sites
 from course_lib.lab.job.program_files import data_folder
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED
+from course_lib.lab.recorded import printed
 from course_lib.lab.workspace import Workspace, programs_folder
 from course_lib.words import _
 
-RECORDED_BIN = Path(__file__).resolve().parent / "recorded" / "bin"
 BOX_PYTHON = "COURSE_BOX_PYTHON"
 
 # Names a preset, or `recorded`, for labs that are created without a site.
@@ -109,7 +109,7 @@ def commands_of(site: Site) -> Path | None:
     """Return the folder of the box's commands, or of commands that refuse for recorded runs. A
     Slurm cluster has its own commands."""
     if site.recorded:
-        return RECORDED_BIN
+        return printed.BIN
     return box_bin() if site.box else None
 
 

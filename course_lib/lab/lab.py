@@ -18,6 +18,7 @@ from course_lib.lab.queue.jobs import PAUSES_ON_THE_BOX_S, PAUSES_S, Jobs
 from course_lib.lab.queue.records import RECORDED, Record, Registry, recorded
 from course_lib.lab.queue.slurm import UNKNOWN, Slurm, told_pace
 from course_lib.lab.queue.submission import Submission, check_writable, repair, submit
+from course_lib.lab.recorded import printed
 from course_lib.lab.recorded.machine import recorded_words
 from course_lib.lab.recorded.recording_index import (
     NoSlurm,
@@ -69,6 +70,8 @@ class Lab:
         self.say(_("Lab: {why}; runs go to {runs}", why=choice.why, runs=self.workspace.runs))
         pauses_s = PAUSES_ON_THE_BOX_S if self.site.box else PAUSES_S
         slurm = NoSlurm() if self.site.recorded else Slurm()
+        if self.site.recorded:
+            printed.answer(lambda: RecordingIndex.of(self.workspace).printed)
         self.jobs = Jobs(Registry(self.workspace), pauses_s, self.say, slurm)
 
     def __repr__(self) -> str:

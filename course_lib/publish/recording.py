@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from course_lib.lab.errors import LabError, SlurmError
 from course_lib.lab.lab import Lab
 from course_lib.lab.queue.records import RECORDED, Record, Registry
 from course_lib.lab.recorded import pack as packing
+from course_lib.lab.recorded.printed import printed_in
 from course_lib.lab.recorded.recording import ENDING, Recording
 from course_lib.lab.workspace import Workspace, find
 from course_lib.publish.book import origin
@@ -49,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{options.check}: {len(found.runs)} runs, whole; {found.date}, {found.machine}")
         return 0
     workspace = Workspace(options.workspace.resolve()) if options.workspace else find()
-    groups = by_lesson(workspace) if not options.name else {}
+    lessons = {} if options.name else notebooks(workspace)
+    groups = by_lesson(workspace, lessons)
     name = options.name or ("" if groups else "runs")
     for flag, given in (("--name", name), ("--as-site", options.as_site)):
         if given and not NAME.fullmatch(given):
@@ -62,7 +66,8 @@ def main(argv: list[str] | None = None) -> int:
     for name, records in groups.items():
         if runs := packing.sources(workspace, records):
             file = folder / f"{name}{ENDING}"
-            print(packing.pack(runs, workspace, pace, file, options.as_site))
+            printed = dict(pair for one in lessons.get(name, ()) for pair in printed_in(one))
+            print(packing.pack(runs, workspace, pace, file, options.as_site, printed))
             made += 1
     if not made:
         raise LabError(
@@ -75,18 +80,26 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def by_lesson(workspace: Workspace) -> dict[str, list[Record]]:
-    """Group the runs by lesson, from the metadata of executed notebooks in any language."""
+def notebooks(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
+    """Return the executed notebooks of each lesson, in any language."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for file in sorted(executed_in(workspace.folder).rglob("*.ipynb")):
+        with contextlib.suppress(OSError, ValueError):
+            found.setdefault(file.stem, []).append(json.loads(file.read_text(encoding="utf-8")))
+    return found
+
+
+def by_lesson(
+    workspace: Workspace, lessons: dict[str, list[dict[str, Any]]]
+) -> dict[str, list[Record]]:
+    """Group the runs by lesson, from the metadata of executed notebooks."""
     records = {record.folder: record for record in Registry(workspace).all()}
     groups: dict[str, dict[str, Record]] = {}
-    for file in sorted(executed_in(workspace.folder).rglob("*.ipynb")):
-        try:
-            told = json.loads(file.read_text(encoding="utf-8"))["metadata"].get(origin.KEY)
-        except (OSError, ValueError, KeyError, AttributeError):
-            continue
-        names = (told or {}).get("runs", ())
-        made = {name: records[name] for name in names if name in records}
-        groups.setdefault(file.stem, {}).update(made)
+    for lesson, executed in lessons.items():
+        for notebook in executed:
+            names = notebook["metadata"].get(origin.KEY, {}).get("runs", ())
+            made = {name: records[name] for name in names if name in records}
+            groups.setdefault(lesson, {}).update(made)
     return {name: list(made.values()) for name, made in groups.items() if made}
 
 

@@ -73,6 +73,7 @@ def pack(
     device_pace: float,
     target: Path,
     site_name: str = "",
+    printed: Mapping[str, str] | None = None,
 ) -> str:
     """Write these runs to one file and return a summary. With a `site_name`, the runs are stored
     under another cluster name. This separates them from runs of the same site elsewhere, such as
@@ -82,7 +83,7 @@ def pack(
         clean_runs = [replace(one, site={**one.site, "name": site_name}) for one in clean_runs]
     turns = {_turn(name) for one in clean_runs for name in one.files}
     for last_turn in sorted(turns, reverse=True):
-        manifest, content = _packed(clean_runs, last_turn, device_pace)
+        manifest, content = _packed(clean_runs, last_turn, device_pace, dict(printed or {}))
         if len(content) <= LARGEST_BYTES:
             break
     else:
@@ -106,7 +107,7 @@ def pack(
 
 
 def _packed(
-    clean_runs: list[_CleanRun], last_turn: int, device_pace: float
+    clean_runs: list[_CleanRun], last_turn: int, device_pace: float, printed: dict[str, str]
 ) -> tuple[Manifest, bytes]:
     """Pack the files up to a turn, the same for all runs, so that they can be compared."""
     entries, contents = [], {}
@@ -120,7 +121,9 @@ def _packed(
             contents[f"{folder_name(one.record.name, one.record.job_id)}/{name}"] = content
         entries.append(_entry(one, files, left_out))
     date = time.strftime("%Y-%m-%d")
-    manifest = Manifest(machine=machine(), date=date, device_pace=device_pace, runs=entries)
+    manifest = Manifest(
+        machine=machine(), date=date, device_pace=device_pace, runs=entries, printed=printed
+    )
     return manifest, archive({MANIFEST: msgspec.json.encode(manifest)} | contents)
 
 

@@ -81,6 +81,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     date: str
     device_pace: float
     runs: list[RecordedRun]
+    # Output of each Slurm command in the lesson's cells, by the command's line.
+    printed: dict[str, str] = {}
 
 
 class Recording:

@@ -96,6 +96,15 @@ class RecordingIndex:
     def runs(self) -> list[Found]:
         return [Found(one, run) for one in self.recordings for run in one.manifest.runs]
 
+    @property
+    def printed(self) -> dict[str, str]:
+        """Return the output of each command line, without letters that would move the cursor."""
+        return {
+            line: "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+            for recording in self.recordings
+            for line, text in recording.manifest.printed.items()
+        }
+
     def site(self) -> Site:
         """Return the site that most runs share, without values that were set for single runs."""
         if not self.runs:

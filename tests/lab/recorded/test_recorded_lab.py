@@ -7,12 +7,12 @@ import subprocess
 import nbformat
 import pytest
 
-from course_lib.lab.clusters import RECORDED_BIN
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt, program
 from course_lib.lab.lab import Lab
 from course_lib.lab.lab import _same_recipe as same_recipe
 from course_lib.lab.recorded import recording_index
+from course_lib.lab.recorded.printed import BIN
 from course_lib.lab.recorded.recording_index import NoRecordingError
 from course_lib.lab.watching.panel import Panel
 from course_lib.lab.watching.progress import Progress
@@ -134,6 +134,28 @@ def test_a_lesson_runs_on_recorded_runs_alone_and_says_whose_they_are(here, tmp_
     assert told.words().startswith("1 job, recorded on ")
 
 
+def test_commands_in_cells_print_what_they_printed_when_the_runs_were_recorded(
+    here, made, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("COURSE_SITE", "recorded")
+    file = here / "recordings" / "part.runs"
+    manifest, files = made.parts(file)
+    manifest["printed"] = {"sinfo -p {queue}": "\x1b[2Jnode1 idle\n"}
+    made.forged(file, manifest, files)
+    lines = ["from course_lib import Lab\nlab, queue = Lab(), 'main'", "Lab()\n!sinfo -p {queue}",
+             "!squeue --me", "!echo mine"]  # fmt: skip
+    cells = [nbformat.v4.new_code_cell(line, id=f"c{n}") for n, line in enumerate(lines)]
+    path = tmp_path / "77_test.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    assert run_lesson(path, here).failure == ""
+    made = nbformat.read(here / ".course" / "executed" / path.name, as_version=4)
+    printed = ["".join(one.text for one in cell.outputs if "text" in one) for cell in made.cells]
+    assert printed[1].endswith("[2Jnode1 idle\n(recorded with the runs)\n"), "no escapes"
+    assert "\x1b" not in printed[1]
+    assert "nothing runs here" in printed[2]
+    assert printed[3].strip() == "mine"
+
+
 def test_a_site_that_was_changed_is_another_run(lab, made):
     with pytest.raises(NoRecordingError):
         lab.but(link_gbit=0.2).submit(made.recipes["dp4"])
@@ -168,7 +190,7 @@ def test_commands_of_slurm_say_that_nothing_runs_here(lab):
     done = subprocess.run(["squeue", "--me"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "squeue: nothing runs here" in done.stderr
-    assert (RECORDED_BIN / "sbatch").exists()
+    assert (BIN / "sbatch").exists()
     with pytest.raises(LabError, match="nothing runs here"):
         lab.jobs.slurm.call("sinfo")
 

@@ -268,17 +268,30 @@ def test_recordings_that_come_with_the_course_are_small_whole_and_of_nobody_s_ma
         assert not re.search(rb"(?<![\w.~-])/(?:w[o]rk|r[o]ot|home|opt|tmp)/[.\w]", told), file.name
 
 
+STDOUT = {"output_type": "stream", "name": "stdout", "text": ["id", "le\n"]}
+CELLS = [
+    {"cell_type": "code", "source": ["!sinfo"], "outputs": [STDOUT]},
+    {"cell_type": "code", "source": ["n = 1\n", "!sleep 1; squeue --me"], "outputs": []},
+    {"cell_type": "code", "source": ["!sacct\n", "!scontrol"], "outputs": [STDOUT]},
+    {"cell_type": "code", "source": ["!ls"], "outputs": [STDOUT]},
+    {"cell_type": "markdown", "source": ["!sbatch"]},
+]
+
+
 def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
     executed = made.workspace.state / "executed"
     executed.mkdir()
     for name, runs in (("03_x", ["dp4-17"]), ("04_y", ["mine-18", "gone-1"])):
         metadata = {"course": {"machine": "m", "runs": runs}}
-        (executed / f"{name}.ipynb").write_text(json.dumps({"metadata": metadata}))
+        notebook = {"metadata": metadata, "cells": CELLS}
+        (executed / f"{name}.ipynb").write_text(json.dumps(notebook))
     (executed / "broken.ipynb").write_text("{")
     assert command.main(["--workspace", str(made.workspace.folder)]) == 0
     files = sorted((made.workspace.folder / "recordings").iterdir())
     assert [file.name for file in files] == ["03_x.runs", "04_y.runs"]
-    assert [run.folder for run in Recording(files[1]).manifest.runs] == ["mine-18"]
+    found = Recording(files[1]).manifest
+    assert [run.folder for run in found.runs] == ["mine-18"]
+    assert found.printed == {"sinfo": "idle\n", "sleep 1; squeue --me": ""}
     assert command.main(["--check", str(files[0])]) == 0
     assert "1 runs, whole" in capsys.readouterr().out
 
@@ -299,7 +312,7 @@ def test_runs_of_a_translated_lesson_are_recorded_too(made):
         folder.mkdir()
         metadata = {"course": {"machine": "m", "runs": runs}}
         (folder / "03_x.ipynb").write_text(json.dumps({"metadata": metadata}))
-    found = command.by_lesson(made.workspace)
+    found = command.by_lesson(made.workspace, command.notebooks(made.workspace))
     assert [record.folder for record in found["03_x"]] == ["dp4-17", "mine-18"]
 
 
