@@ -124,8 +124,8 @@ print(*[line[:190] for line in lines], sep="\n")
 
 # %% id="timeout-see"
 complain = sorted({line.partition("]")[0] for line in lines if "Timed out" in line})
+print(short.cause)
 speaker.compare("rank 2" if "[rank2" in complain else "the other ranks")
-print(short.failure)
 
 # %% id="timeout-claim" tags=["claim"]
 claim(

@@ -193,8 +193,8 @@ full.wait()
 killed = lab.submit(fault.recipe("killed-saving", "killed-saving", iteration=6))
 killed.wait()
 for run in (full, killed):
-    print(f"{run.name}: {run.failure.title}; in its folder:")
-    print(*sorted(f"    {path.name}" for path in (run.folder / "checkpoints").iterdir()), sep="\n")
+    print(f"{run.name}: {run.cause.title}; in its folder:")
+    print(*sorted(f"    {path.name}" for path in (run.folder / "checkpoints").glob("*")), sep="\n")
 
 # %% [markdown] id="disk-explain"
 # **Explain.** A folder with a final name contains a complete checkpoint. The program writes a checkpoint into a
