@@ -62,7 +62,7 @@ def test_chunks_of_one_time_pass(finished, files, before, chunks, capsys):
 @pytest.mark.parametrize(
     ("chunks", "words"),
     [
-        ((32, 1, 32, 64), "A chunk holds 32 times"),
+        ((32, 1, 32, 64), "A chunk holds 32 points in time"),
         ((1, 1, 4, 4), "lies in 2560 chunks"),
         ((1, 14, 32, 64), "not a multiple"),
     ],

@@ -57,7 +57,7 @@ WRONG = {
     "7 left out": (
         [("BATCH // size, sampler=train", "BATCH, sampler=train")], "a step sees 128",
     ),
-    "7 the rate grows": ([("lr=2e-3", "lr=2e-3 * size")], "rate is 0.008 and was 0.002"),
+    "7 the rate grows": ([("lr=2e-3", "lr=2e-3 * size")], "rate was 0.002 and is now 0.008"),
     "8 left out": ([(SET_EPOCH, "")], "Edit 8: rank 0 got its 96 samples in epoch 2"),
     "9 left out": ([(SUM, ""), (DIVIDED, "return mean.item()")], "rank 0's own samples"),
     "10 left out": (

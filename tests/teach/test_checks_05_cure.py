@@ -174,7 +174,7 @@ WRONG = {
                            "are read twice or more"),
     "the last step": ("reading",
                       [*cured("reading"), ("    for _ in shares:", "    for _ in shares[1:]:")],
-                      "computes 4 of 5 steps"),
+                      "only 4 of 5 steps ran"),
 }  # fmt: skip
 
 

@@ -106,7 +106,7 @@ NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
         (everything, "Every rank computed the whole"),
         (late, NO_TIME_SAVED),
         (masked, NO_TIME_SAVED),
-        (scaling, "It changed w2 in place"),
+        (scaling, "Your function changed w2 in place"),
         (lambda *given: right(*given[:5], given[5] + 0.0), "TypeError: slice indices must"),
         (lambda *given: right(*given) / given[-1], "added, not averaged"),
         (lambda *given: right(*given[:4], 0, given[5]), "Where do you use `rank`"),

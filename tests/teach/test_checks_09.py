@@ -66,7 +66,7 @@ def test_as_few_layers_as_fit_pass(measured, capsys):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (block(3), "The run peaks at 89.0 MiB, 2.5 MiB too much. Each layer"),
+        (block(3), "The run peaks at 89.0 MiB, 2.5 MiB too much. Each recomputed"),
         (block(6), "leaves 6.5 MiB unused, more than the 3.0 MiB"),
         (recipe(recompute="full"), "--recompute-method of fits is uniform. With this method"),
         (recipe(recompute="selective"), "granularity of fits is selective"),

@@ -140,7 +140,7 @@ WRONG_ROWS = {
         [("torch.nn.Parameter(bias.clone())", "torch.nn.Parameter(bias / size)"),
          ("SumOut.apply(x @ self.weight.T) + self.bias",
           "SumOut.apply(x @ self.weight.T + self.bias)")],
-        "moves it 2 times as far",
+        "moves the bias 2 times as far",
     ),
     "summed in backward too": (
         [("        return grad\n", REDUCES)], "is 2 times the right one",
