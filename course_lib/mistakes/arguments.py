@@ -36,17 +36,19 @@ def explained(
     """
 
     def decorate(function: Function) -> Function:
-        def wrong(args: Any, named: Mapping[str, Any], *, numbers_too: bool = True) -> str:
-            return next(_misfits(function, call, args, named, takes_gaps, numbers_too), "")
+        def wrong(
+            args: Any, named: Mapping[str, Any], *, numbers: bool = True, gaps: bool = takes_gaps
+        ) -> str:
+            return next(_misfits(function, call, args, named, gaps, numbers), "")
 
         @wraps(function)
         def told(*args: Any, **named: Any) -> Any:
             # The function's own sentence about a number is better.
-            if not only_failures and (found := wrong(args, named, numbers_too=False)):
+            if not only_failures and (found := wrong(args, named, numbers=False)):
                 raise ArgumentError(found)
             try:
                 result = function(*args, **named)
-                if only_failures or not (found := wrong(args, named)):
+                if only_failures or not (found := wrong(args, named, gaps=True)):
                     return result
                 raise ArgumentError(found)
             except CourseError as error:

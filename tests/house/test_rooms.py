@@ -31,7 +31,7 @@ MAY_IMPORT = {
 # the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
     "words": 198,
-    "mistakes": 636,
+    "mistakes": 638,
     "box": 11_071,
     "plan": 6_329,
     "read": 8_418,

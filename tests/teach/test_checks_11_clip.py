@@ -69,7 +69,7 @@ def test_so_does_one_in_another_style(tried, text):
         ([(SUM, "")], "the result is only the norm of this rank's part"),
         ([("for p in sharded)", "for p in (*sharded, *replicated))"), (ONCE, "total.sqrt()")],
          "the norm counts the replicated gradients 2 times"),
-        ([(ONCE, "total.sqrt()")], "the norm leaves out the replicated gradients"),
+        ([(ONCE, "total.sqrt()")], "replicated gradients are missing. Add their squares"),
         ([("in sharded)\n", "in sharded).sqrt()\n"), ("(total + ", "(total.square() + ")],
          "Add up squares, and take the square root last"),
         ([(SUM, f"{SUM}    total /= dist.get_world_size()\n")], "averaged over the ranks"),

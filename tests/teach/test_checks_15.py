@@ -100,7 +100,7 @@ WRONG = {
     ),
     "one micro batch": (
         lambda nodes, gib: quickest(p for p in plans(nodes, micro_batches=(1,)) if fits(p, gib)),
-        "with micro batch 2 fits too",
+        "with micro batch 2 also fits",
     ),
     "none in a node": (
         lambda nodes, gib: next((p for p in plans(nodes, (1, 2)) if fits(p, gib)), None),
