@@ -270,10 +270,9 @@ guess_strong, guess_weak = 2.0, 2.0
 strong_guess = predict("03: strong scaling, 4 devices over 2", guess_strong, unit="times")
 weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="times")
 short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 8}
-run2 = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
-run4_weak = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
-for each in (run2, run4_weak):  # the second run needs all devices, so it waits for the first
-    each.require()
+two = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
+four = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
+run2, run4_weak = two.require(), four.require()  # four needs all devices, so it waits for two
 
 
 # %% id="nodes-see"
@@ -422,13 +421,12 @@ guess_least, guess_left = "tiny-buckets", 10
 sizes = {"one-bucket": 10**9, "buckets": 200_000, "tiny-buckets": 50_000}
 least_guess = predict("03: buckets that hide most", guess_least, choices=["after-backward", *sizes])
 left_guess = predict("03: exposed communication that buckets leave", guess_left, unit="%")
-hidden = {"after-backward": after_backward}
+submitted = {"after-backward": after_backward}
 for name, size in sizes.items():
-    hidden[name] = lab.submit(
+    submitted[name] = lab.submit(
         gpt.recipe(name, overlap_grad_reduce=True, ddp_bucket_size=size, **looked_at)
     )
-for each in hidden.values():
-    each.require()
+hidden = {name: each.require() for name, each in submitted.items()}
 show.step_time({name: each.profile.overlap for name, each in hidden.items()})
 
 

@@ -54,10 +54,8 @@ healthy_recipe = gpt.recipe(
     monitor=True,
 )
 ill_recipe = healthy_recipe.but(name="ill", planted_bottleneck=1)
-healthy = lab.submit(healthy_recipe)
-ill = lab.submit(ill_recipe)
-for run in (healthy, ill):  # each run needs all devices, so the second waits in the queue
-    run.require()
+first, second = lab.submit(healthy_recipe), lab.submit(ill_recipe)
+healthy, ill = first.require(), second.require()  # each needs all devices, so one waits
 show.throughput(healthy, ill, unit="ms")
 
 # %% [markdown] id="board-idea"

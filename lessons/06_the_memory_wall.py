@@ -622,7 +622,7 @@ guess_zero_1_mib = 7
 
 # %% id="zero-run"
 zero_1_mib = predict("06: floor of each of four devices with ZeRO-1", guess_zero_1_mib, unit="MiB")
-shared = {
+submitted = {
     stage: lab.submit(
         gpt.recipe(
             f"zero-{stage}",
@@ -636,8 +636,7 @@ shared = {
     )
     for stage in (1, 3)
 }
-for run in shared.values():
-    run.require()
+shared = {stage: run.require() for stage, run in submitted.items()}
 
 
 # %% id="zero-see"

@@ -149,14 +149,13 @@ def four_stages(name, micro_batches=MICRO_BATCHES, **changes):
     )
 
 
-orders = {
+submitted = {
     "GPipe": lab.submit(four_stages("pipe-gpipe", schedule="gpipe")),
     "1F1B": lab.submit(four_stages("pipe-1f1b")),
     "interleaved": lab.submit(four_stages("pipe-interleaved", virtual=2)),
     "zero-bubble": lab.submit(four_stages("pipe-zero", schedule="zero-bubble")),
 }
-for run in orders.values():
-    run.require()
+orders = {name: run.require() for name, run in submitted.items()}
 
 # %% [markdown] id="measure-idea"
 # The memory traces also record when each pass began and ended. The next cell computes the measured bubble, the share
@@ -462,12 +461,11 @@ def four_devices(name, layout):
     )
 
 
-runs = {
+submitted = {
     name: far.submit(four_devices(name.replace(" ", "-"), layout))
     for name, layout in layouts.items()
 }
-for run in runs.values():
-    run.require()
+runs = {name: run.require() for name, run in submitted.items()}
 
 
 # %% id="link-see"

@@ -541,9 +541,8 @@ half_recipe = gpt.recipe(
     "half", **common, recompute="full", recompute_method="block", recompute_layers=8
 )
 selective_recipe = gpt.recipe("selective", **common, recompute="selective")
-half, selective = lab.submit(half_recipe), lab.submit(selective_recipe)
-for run in (half, selective):
-    run.require()
+submitted = lab.submit(half_recipe), lab.submit(selective_recipe)
+half, selective = (run.require() for run in submitted)
 
 # %% id="half-see"
 ways = {"none": keep, "selective": selective, "block, 8 of 16": half, "uniform, all": forget}

@@ -67,10 +67,11 @@ smaller = {
     "activations": predict("10: activations, times smaller", guess_activations, unit="times"),
     "gradients": predict("10: gradients, times smaller", guess_gradients, unit="times"),
 }
-at_once = lab.submit(sixteen("all-at-once", micro_batch=4))
-in_four = lab.submit(sixteen("four-by-one", micro_batch=1))
-for run in (at_once, in_four):
-    run.require()
+submitted = (
+    lab.submit(sixteen("all-at-once", micro_batch=4)),
+    lab.submit(sixteen("four-by-one", micro_batch=1)),
+)
+at_once, in_four = (run.require() for run in submitted)
 
 # %% [markdown] id="two-log"
 # The log states the number of micro-batches:
@@ -215,9 +216,8 @@ def weighed(mean_over):
     )
 
 
-means = {way: lab.submit(weighed(way)) for way in ("batch", "rank", "micro-batch")}
-for run in means.values():
-    run.require()
+submitted = {way: lab.submit(weighed(way)) for way in ("batch", "rank", "micro-batch")}
+means = {way: run.require() for way, run in submitted.items()}
 show.loss(*means.values())
 
 # %% id="tokens-see"
@@ -342,13 +342,12 @@ def per_step(micro_batches, speed):
     )
 
 
-runs = {
+submitted = {
     (speed, count): its_lab.submit(per_step(count, speed))
     for speed, its_lab in labs.items()
     for count in (1, 4)
 }
-for run in runs.values():
-    run.require()
+runs = {key: run.require() for key, run in submitted.items()}
 
 
 # %% id="link-see"
@@ -460,7 +459,7 @@ sendings = {
 NAMES = (*sendings, "none of them")
 another = predict("10: which use of no_sync trains another model", guess_other, choices=NAMES)
 slowest = list(labs.values())[-1]
-variants = {
+submitted = {
     sync: slowest.submit(
         program.recipe(
             f"sync-{sync}",
@@ -474,8 +473,7 @@ variants = {
     )
     for sync in sendings
 }
-for variant in variants.values():
-    variant.require()
+variants = {sync: run.require() for sync, run in submitted.items()}
 
 # %% id="sync-see"
 steps = {sync: run.log.iterations.iloc[1:] for sync, run in variants.items()}

@@ -552,12 +552,11 @@ guess_longer = 1.5
 
 # %% id="often-run"
 longer = predict("11: a step of FSDP over ZeRO-1's, four micro-batches", guess_longer, unit="times")
-often = {
+submitted = {
     name: lab.submit(gpt.recipe(f"often-{stage}", zero=stage, global_batch=16, **model))
     for name, stage in {"ZeRO-1": 1, "FSDP": 3}.items()
 }
-for run in often.values():
-    run.require()
+often = {name: run.require() for name, run in submitted.items()}
 
 
 # %% id="often-see"

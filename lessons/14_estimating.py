@@ -461,11 +461,12 @@ pd.Series(
 # is a little slower when its neighbours work, since they share memory, caches or power.
 
 # %% id="site-run"
-probes = [lab.submit(recipe(f"probe2-{number}", iterations=24)) for number in (1, 2, 3)]
-probe8 = lab.submit(recipe("probe8", micro_batch=8, iterations=7))
-link_run = lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10))
-for run in (*probes, probe8, link_run):
-    run.require()
+submitted = [lab.submit(recipe(f"probe2-{number}", iterations=24)) for number in (1, 2, 3)]
+submitted += [
+    lab.submit(recipe("probe8", micro_batch=8, iterations=7)),
+    lab.submit(links.recipe("roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10)),
+]
+*probes, probe8, link_run = [run.require() for run in submitted]
 link_run.links.table
 
 

@@ -616,11 +616,12 @@ guess_curves = "far off"
 curves = predict(
     "16: loss of silently wrong runs", guess_curves, choices=("far off", "alike", "NaN")
 )
-same = lab.submit(fault.recipe("same-data", "same-data"))
-unequal = lab.submit(fault.recipe("unequal", "unequal-weights", rank=2))
-other = lab.submit(fault.recipe("other-seed", seed=7))
-for run in (same, unequal, other):
-    run.require()
+submitted = (
+    lab.submit(fault.recipe("same-data", "same-data")),
+    lab.submit(fault.recipe("unequal", "unequal-weights", rank=2)),
+    lab.submit(fault.recipe("other-seed", seed=7)),
+)
+same, unequal, other = (run.require() for run in submitted)
 show.loss(healthy, other, same, unequal)
 
 

@@ -268,9 +268,8 @@ guess_kept = 70
 
 # %% id="interval-run"
 kept = predict("16b: kept work if a node fails every 6 s", guess_kept, unit="%")
-restarts = [lab.submit(recipe) for recipe in recipes]
-for run in restarts:
-    run.require()
+submitted = [lab.submit(recipe) for recipe in recipes]
+restarts = [run.require() for run in submitted]
 jobs = pd.DataFrame([read.attempts(run.log_file) for run in restarts])
 went = jobs.sum()
 useful = went["useful_s"] / went["total_s"]

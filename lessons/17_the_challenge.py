@@ -124,7 +124,7 @@ def probe(name, layers, hidden, **how):
     return task.recipe(name, task.model(layers, hidden), seconds=20, **{**habits, **how})
 
 
-probes = {
+submitted = {
     recipe.name: lab.submit(recipe)
     for recipe in (
         probe("short", 2, 64, micro_batch=16, iterations=100),
@@ -133,8 +133,7 @@ probes = {
         probe("large", 4, 128, micro_batch=16, iterations=50),
     )
 }
-for run in probes.values():
-    run.require()
+probes = {name: run.require() for name, run in submitted.items()}
 curves = {
     name: run.log.iterations.assign(
         tokens=run.log.iterations["consumed_samples"] * task.model(2, 64).sequence
