@@ -122,12 +122,11 @@ guess_lines = 6
 
 # %% id="first-run"
 lines = predict("00: lines of a job with 2 × 2 tasks", guess_lines, unit="lines")
-first = lab.submit(hello)
-first.require()
+first = lab.submit(hello).require()
 print(first.text)
 
 # %% id="first-see"
-printed_lines = [line for line in first.require().text.splitlines() if " runs on " in line]
+printed_lines = [line for line in first.text.splitlines() if " runs on " in line]
 lines.compare(len(printed_lines))
 
 # %% id="first-claim" tags=["claim"]

@@ -354,8 +354,7 @@ looked_at = {
     "profile": (4, 10),
     "profile_ranks": [0, 1, 2, 3],
 }
-after_backward = lab.submit(gpt.recipe("after-backward", **looked_at))
-after_backward.require()
+after_backward = lab.submit(gpt.recipe("after-backward", **looked_at)).require()
 show.step_time(after_backward.profile.overlap)
 
 

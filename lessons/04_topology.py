@@ -55,8 +55,7 @@ show.node(plan.CLUSTERS["selene"])
 links_recipe = links.recipe(
     "roads", nodes=2, gpus_per_node=2, max_bytes=16 << 20, environment={"NCCL_DEBUG": "INFO"}
 )
-link_run = lab.submit(links_recipe)
-link_run.require()
+link_run = lab.submit(links_recipe).require()
 print(f"the four processes talked through {link_run.links.backend}")
 
 # %% [markdown] id="backend-idea"
@@ -345,8 +344,7 @@ print(f"the formula says {predicted_ms:.0f} ms")
 
 # %% id="ring-run"
 ring_recipe = links.recipe("ring", nodes=2, gpus_per_node=2, bytes=gradient_bytes, repeat=10)
-ring = lab.submit(ring_recipe)
-ring.require()
+ring = lab.submit(ring_recipe).require()
 ring_guess.compare(pd.Series(ring.links.all_reduce_ms).median())
 show.guess(
     ring_guess.guess,
@@ -429,12 +427,10 @@ all_reduce_guess = predict(
     "04: all-reduce over a link four times slower", guess_all_reduce, unit="times"
 )
 step_guess = predict("04: step over a link four times slower", guess_step, unit="times")
-fast_run = lab.submit(dp4.but(name="fast-road"))
-fast_run.require()  # one after the other, so that no run disturbs another
-slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower))
-slow_run.require()
-slow_ring = slow_lab.submit(ring_recipe.but(name="ring-slow-road", environment=slower))
-slow_ring.require()
+# One after the other, so that no run disturbs another.
+fast_run = lab.submit(dp4.but(name="fast-road")).require()
+slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower)).require()
+slow_ring = slow_lab.submit(ring_recipe.but(name="ring-slow-road", environment=slower)).require()
 show.step_time({"fast": fast_run.profile.overlap, "slow": slow_run.profile.overlap})
 
 

@@ -328,8 +328,7 @@ proof_recipe = gpt.recipe(
     profile_ranks=[0, 1, 2, 3],
     planted_bottleneck=3,
 )
-proof = lab.submit(proof_recipe)
-proof.require()
+proof = lab.submit(proof_recipe).require()
 
 by_rank = proof.profile.overlap.pivot(index="step", columns="rank")
 inside_us = by_rank["exposed_communication_us"]

@@ -55,8 +55,7 @@ guess_percent = 10
 
 # %% id="parts-submit"
 rest = predict("06: share of the peak that does not stay", guess_percent, unit="%")
-inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5)))
-inside.require()
+inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5))).require()
 show.memory(inside.memory[0])
 
 # %% [markdown] id="parts-caption"

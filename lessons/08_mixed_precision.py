@@ -188,10 +188,8 @@ guess_apart = "0.1 to 1 %"
 # %% id="bf16-run"
 APART = ("less than 0.1 %", "0.1 to 1 %", "more")
 apart = predict("08: last loss of bf16 from that of fp32", guess_apart, choices=APART)
-brain = lab.submit(small("brain", "bf16"))
-wide = lab.submit(small("wide", "fp32"))
-brain.require()
-wide.require()
+submitted = lab.submit(small("brain", "bf16")), lab.submit(small("wide", "fp32"))
+brain, wide = (run.require() for run in submitted)
 show.loss(wide, brain, half)
 
 # %% id="bf16-see"

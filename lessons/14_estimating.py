@@ -547,9 +547,9 @@ pd.Series(in_ms | {"together": 1e3 * predicted.seconds}, name="ms").round(1).to_
 # - `sharing` appears only if the devices share a smaller number of CPU cores and keep no fixed pace.
 
 # %% id="target-run"
-target = lab.submit(target_recipe)
-target.watch()
-target.require()
+submitted = lab.submit(target_recipe)
+submitted.watch()
+target = submitted.require()
 
 # %% id="memory-see"
 planned = dict(predicted.fullest.parts)

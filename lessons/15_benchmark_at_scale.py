@@ -427,8 +427,7 @@ python {shlex.quote(lab.site.programs)}/preprocess_data.py \\
     --vocab-file {data}/vocab.json --merge-file {data}/merges.txt --append-eod
 """,
     )
-)
-tokens.require()
+).require()
 # !ls -l "{tokens.folder}"/mine_text_document.*
 # !tail -n 1 "{tokens.log_file}"
 

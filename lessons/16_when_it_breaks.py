@@ -30,8 +30,7 @@ lab = Lab()
 # run.
 
 # %% id="diary"
-healthy = lab.submit(fault.recipe("healthy"))
-healthy.require()
+healthy = lab.submit(fault.recipe("healthy")).require()
 of_step = healthy.diary.table.query("iteration == 10")
 of_step.drop(columns=["copy", "data", "iteration"]).set_index("rank")
 
@@ -274,8 +273,7 @@ guess_longer = 2
 
 # %% id="detail"
 longer = predict("16: a step with DETAIL", guess_longer, unit="times as long")
-checked = lab.submit(fault.recipe("healthy-detail", environment=detail))
-checked.require()
+checked = lab.submit(fault.recipe("healthy-detail", environment=detail)).require()
 
 
 def step_ms(run):
@@ -490,8 +488,7 @@ guess_slower = 3
 
 # %% id="slow"
 slower = predict("16: a step with one slow device", guess_slower, unit="times as long")
-slow = lab.submit(fault.recipe("slow", "slow-rank", rank=2))
-slow.require()
+slow = lab.submit(fault.recipe("slow", "slow-rank", rank=2)).require()
 slower.compare(step_ms(slow) / step_ms(healthy))
 show.diary(slow, "own_ms")
 

@@ -47,8 +47,7 @@ guess_steps = 36
 # %% id="requeue-run"
 steps = predict("16b: steps of a run that was requeued twice", guess_steps, unit="steps")
 habits = {"iterations": 30, "save": True, "save_interval": 1000, "exit_signal_handler": True}
-undisturbed = lab.submit(fault.recipe("undisturbed", **habits))
-undisturbed.require()
+undisturbed = lab.submit(fault.recipe("undisturbed", **habits)).require()
 thrown = lab.submit(
     fault.recipe(
         "thrown-out",
@@ -212,8 +211,7 @@ damaged = lab.submit(fault.recipe("damaged", "damaged", iteration=9))
 damaged.wait()
 onwards = lab.submit(
     fault.recipe("onwards", load=str(damaged.folder / "checkpoints"), iterations=12), again=True
-)
-onwards.require()
+).require()
 print(
     *[line for line in onwards.text.splitlines() if "WARNING" in line or "loaded" in line], sep="\n"
 )
@@ -359,10 +357,11 @@ guess_left = 5
 # %% id="behind-run"
 left = predict("16b: waiting that is left with asynchronous saving", guess_left, unit="%")
 often = {"iterations": 30, "save": True, "save_interval": 5, "diary": False}
-standing = lab.submit(fault.recipe("standing", **often))
-behind = lab.submit(fault.recipe("behind", async_save=True, **often))
-standing.require()
-behind.require()
+submitted = (
+    lab.submit(fault.recipe("standing", **often)),
+    lab.submit(fault.recipe("behind", async_save=True, **often)),
+)
+standing, behind = (run.require() for run in submitted)
 
 
 # %% id="behind"
