@@ -646,12 +646,18 @@ def floor_of(parts):
     return {kind: parts[kind] for kind in FLOOR}
 
 
+def measured_floor(run):
+    """Return the floor at the peak, of the rank that holds most: ranks peak at different times."""
+    floors = [floor_of(trace.peak_composition) for trace in run.memory]
+    return max(floors, key=lambda floor: sum(floor.values()))
+
+
 weights = 4 * inside.log.parameter_count  # bytes
-kept = {"plain, measured": floor_of(inside.memory[0].peak_composition)}
+kept = {"plain, measured": measured_floor(inside)}
 for stage, run in shared.items():
     kept |= {
         f"ZeRO-{stage}, planned": floor_of(planned_parts(run.recipe)),
-        f"ZeRO-{stage}, measured": floor_of(run.memory[0].peak_composition),
+        f"ZeRO-{stage}, measured": measured_floor(run),
     }
 by_the_table = dict(zip(FLOOR, (weights, weights / 4, weights / 2), strict=True))
 kept |= {"ZeRO-2, by the table": by_the_table}

@@ -245,7 +245,7 @@ import torch
 from parallel.products import WeightWork
 from torch import nn
 from training import eight_bits
-from training.eight_bits import ALONE, E4M3, EightBits, product_in, quantise
+from training.eight_bits import ALONE, E4M3, EightBits, linear, quantise
 
 WIDTH, BEFORE, BATCH, STEPS, LETTERS = 256, 16, 128, 100, 128
 text = torch.tensor(list(Path(argparse.__file__).read_bytes())).clamp(max=LETTERS - 1)
@@ -262,7 +262,7 @@ class Linear(nn.Module):
 
     def forward(self, x):
         x, weight = x * self.gain, self.weight / self.gain
-        return product_in(self.eight, x, weight, None, self.work)
+        return linear(self.eight, x, weight, None, self.work)
 
 
 class Block(nn.Module):
@@ -498,7 +498,7 @@ guess_shrink = 2
 import torch
 from parallel.products import WeightWork
 from torch import nn
-from training.eight_bits import E4M3, EightBits, product_in
+from training.eight_bits import E4M3, EightBits, linear
 
 ROWS, WIDTH = 512, 256
 x = torch.randn(ROWS, WIDTH, dtype=torch.bfloat16, requires_grad=True)
@@ -517,8 +517,8 @@ def saved(eight):
         return one
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda one: one):
-        hidden = product_in(eight, norm(x), up, None, WeightWork(returned=True))
-        product_in(eight, nn.functional.gelu(hidden), down, None, WeightWork(returned=True))
+        hidden = linear(eight, norm(x), up, None, WeightWork(returned=True))
+        linear(eight, nn.functional.gelu(hidden), down, None, WeightWork(returned=True))
     return sum(one.nbytes for one in kept.values())
 
 

@@ -48,7 +48,8 @@ INDEXED = (".idx", ".bin")
 PART = re.compile(r"[\w+-][\w.+-]{0,150}", re.ASCII)
 # These files are stored unzipped, because xz packs them better. Unpacking makes them .gz again.
 ZIPPED = ".gz"
-PICKLED = (".pickle", ".pkl", ".pt", ".pth")
+# Files that are code, or that run code when they are read.
+EXECUTABLE = (".pyc", ".pickle", ".pkl", ".pt", ".pth")
 
 
 class RecordingError(LabError):
@@ -188,7 +189,7 @@ class Recording:
 def may_be_recorded(name: str) -> bool:
     """Return True for a path in a run's folder that the course reads as data."""
     parts = name.split("/")
-    if not all(PART.fullmatch(part) for part in parts) or PurePosixPath(name).suffix in PICKLED:
+    if not all(PART.fullmatch(part) for part in parts) or PurePosixPath(name).suffix in EXECUTABLE:
         return False
     suffix = PurePosixPath(name).suffix
     if len(parts) == 1:
