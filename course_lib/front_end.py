@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 
 def is_plain() -> bool:
@@ -11,11 +12,15 @@ def is_plain() -> bool:
     return os.environ.get("COURSE_PLAIN", "") not in ("", "0")
 
 
-def in_notebook() -> bool:
-    """Return True in a notebook's kernel. This does not import IPython in other programs."""
+def shell_here() -> Any:
+    """Return IPython's shell, or None. This does not import IPython in other programs."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return shell is not None and hasattr(shell, "kernel")
+    return ipython.get_ipython() if ipython else None
+
+
+def in_notebook() -> bool:
+    """Return True in a notebook's kernel."""
+    return hasattr(shell_here(), "kernel")
 
 
 def interactive() -> bool:

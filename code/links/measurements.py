@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from links.collectives import ALGORITHMS, GROUPS, library
+from process import pace
 
 STEP = 4  # factor between message sizes
 WARM_UP = 2  # messages of each size that do not count
@@ -74,22 +74,19 @@ def turns_of(size_bytes: int, repeat: int) -> int:
 
 
 @cache
-def open_wait_times() -> list[int]:
-    """Open the kernel's statistics of each thread, once: it takes longer than a small message."""
-    files = []
-    for path in Path("/proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError):  # a thread may have ended
-            files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-    return files
+def accounts() -> list[int | None]:
+    """Open the statistics of each thread, once: opening takes longer than a small message. All
+    groups exist by now, and with them their threads."""
+    return [pace.open_wait_times(str(thread)) for thread in Path("/proc/self/task").glob("*")]
 
 
-def waited_s() -> float:
+def all_waited_s() -> float:
     """Return how long this process's threads have waited for a processor (Linux; else 0)."""
-    total_ns = 0
-    for file in open_wait_times():
-        with contextlib.suppress(OSError, IndexError):
-            total_ns += int(os.pread(file, 64, 0).split()[1])
-    return total_ns * 1e-9
+    total_s = 0.0
+    for account in accounts():
+        with contextlib.suppress(OSError, IndexError):  # a thread may have ended
+            total_s += pace.waited_s(account)
+    return total_s
 
 
 class Pool:
@@ -124,15 +121,15 @@ def ping_pong(args: argparse.Namespace, pair: tuple[int, int], device: torch.dev
         tensor = pool.next_part(size_bytes)
         if here == first:
             dist.recv(ready, second)
-            before, began = waited_s(), clock(device)
+            before, began = all_waited_s(), clock(device)
             dist.send(tensor, second)
             dist.recv(tensor, second)
         else:
-            before, began = waited_s(), clock(device)
+            before, began = all_waited_s(), clock(device)
             dist.send(ready, first)
             dist.recv(tensor, first)
             dist.send(tensor, first)
-        return (clock(device) - began) / 2, waited_s() - before
+        return (clock(device) - began) / 2, all_waited_s() - before
 
     turns: dict[int, int] = {}
     for size_bytes in sizes(args):
@@ -162,9 +159,9 @@ def all_reduces(args: argparse.Namespace, device: torch.device) -> list[Row]:
     for size_bytes in sizes(args):
         tensor, measured, waits = words(size_bytes, device), [], []
         for _turn in range(turns_of(size_bytes, args.repeat) + 1):
-            before = waited_s()
+            before = all_waited_s()
             measured.append(reduce_once("library", tensor, everyone))
-            waits.append(waited_s() - before)
+            waits.append(all_waited_s() - before)
         together = torch.tensor([*waits, min(measured)], dtype=torch.float64, device=device)
         dist.all_reduce(together, dist.ReduceOp.MAX)
         *waits, least_s = together.tolist()

@@ -117,11 +117,11 @@ def sleep_operator() -> Callable[[float], None]:
 OPERATORS = torch.library.Library("course", "DEF")
 
 
-def open_wait_times() -> int | None:
-    """Open the kernel's statistics of this thread. Without them, return None: the clock is used,
-    and only waits between `communicating` and `computing` are excluded."""
+def open_wait_times(thread: str = "/proc/thread-self") -> int | None:
+    """Open the kernel's statistics of a thread. Without them, return None: the clock is used, and
+    only waits between `communicating` and `computing` are excluded."""
     try:
-        return os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
 

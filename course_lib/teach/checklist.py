@@ -206,6 +206,10 @@ class Checklist:
     def succeeded(self, run: Any, what: str = N_("the run")) -> None:
         """Check that a run was submitted, is over and succeeded. Name the first unmet condition."""
         self.ended(run, what)
+        self.ended_well(run, what)
+
+    def ended_well(self, run: Any, what: str) -> None:
+        """Check that a run that is over succeeded."""
         well = _("{what} ended well", what=what)
         self.needs(run.ok, well, hint=run.error)
         self.that(True, well, hint="")

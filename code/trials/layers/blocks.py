@@ -36,17 +36,17 @@ def test(BlockMatmul: Any, ranks: Ranks) -> None:
     dy *= row * output
     x[:BLOCK, :BLOCK] = 0
     here = slice(ranks.rank * K // ranks.size, (ranks.rank + 1) * K // ranks.size)
-    mine, mine_too = (one[:, here].clone().requires_grad_() for one in (x, weight))
-    y = ranks.run("forward", BlockMatmul.apply, mine, mine_too)
+    own_x, own_weight = (one[:, here].clone().requires_grad_() for one in (x, weight))
+    y = ranks.run("forward", BlockMatmul.apply, own_x, own_weight)
     total = y.detach().clone() if isinstance(y, Tensor) else y
     if isinstance(y, Tensor) and (y.shape, y.dtype) == (dy.shape, dy.dtype):
         dist.all_reduce(total)
     own = sys.modules[BlockMatmul.__module__]
     same(ranks, "y", total, x, weight, row * output, own)
     ranks.run("backward", y.backward, dy.clone())
-    same(ranks, "the gradient of x", mine.grad, dy, weight.T, (column / row)[:, here], own, here)
+    same(ranks, "the gradient of x", own_x.grad, dy, weight.T, (column / row)[:, here], own, here)
     undo = 1 / (output[:, None] * column)
-    same(ranks, "the gradient of the weight", mine_too.grad, dy.T, x.T, undo[:, here], own, here)
+    same(ranks, "the gradient of the weight", own_weight.grad, dy.T, x.T, undo[:, here], own, here)
 
 
 def same(

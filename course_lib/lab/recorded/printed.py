@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from course_lib.front_end import shell_here
 from course_lib.words import _
 
 # Commands that refuse in a lab with recorded runs.
@@ -24,9 +24,8 @@ def printed_in(notebook: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     command shows which output is the command's."""
     commands = {path.name for path in BIN.iterdir()}
     for cell in notebook.get("cells", ()):
-        if cell["cell_type"] != "code":
-            continue
-        lines = "".join(cell["source"]).splitlines()
+        is_code = cell["cell_type"] == "code"
+        lines = "".join(cell["source"]).splitlines() if is_code else []
         called = [line[1:] for line in lines if line.startswith("!")]
         if len(called) == 1 and commands & {*WORD.findall(called[0])}:
             outputs = cell.get("outputs", ())
@@ -36,8 +35,7 @@ def printed_in(notebook: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def answer(printed: Callable[[], Mapping[str, str]]) -> None:
     """Let `!` lines of this notebook print their recorded output while the commands refuse."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
+    shell = shell_here()
     if shell is None or getattr(shell.system, "__module__", "") == __name__:
         return
     theirs = shell.system

@@ -168,9 +168,15 @@ class Run:
         """Wait, and return whether the memory was enough. A run that failed for another reason does
         not tell, so it raises the error."""
         is_ok = self.wait() in ENDED_WELL
-        if not is_ok and getattr(self.failure, "cause", "") not in OUT_OF_MEMORY:
+        if not is_ok and not self.ran_out:
             raise RunFailedError(self.error)
         return is_ok
+
+    @property
+    def ran_out(self) -> bool:
+        """Return whether the run ended because its devices ran out of memory."""
+        failure = None if self.ok else self.failure
+        return failure is not None and failure.cause in OUT_OF_MEMORY
 
     def watch(self, timeout_s: float | None = None) -> None:
         """Show the run until it ends: a panel in a notebook, lines in a terminal."""

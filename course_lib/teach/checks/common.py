@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.runs.run import OUT_OF_MEMORY
 from course_lib.teach.checklist import Checklist
 from course_lib.words import _
 
@@ -96,12 +95,6 @@ def whole_flag(run: Any, name: str, otherwise: int = 0) -> int:
     """Return a flag that is a whole number; `otherwise` if the run does not have it."""
     value = run.recipe.flags.get(name)
     return int(value) if isinstance(value, str) and value.isdecimal() else otherwise
-
-
-def ran_out(run: Any) -> bool:
-    """Return whether a run ended because its devices ran out of memory."""
-    failure = None if run.ok else run.failure
-    return failure is not None and failure.cause in OUT_OF_MEMORY
 
 
 def gradient_bytes(check: Checklist, run: Any) -> int:

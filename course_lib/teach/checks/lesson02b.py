@@ -123,8 +123,7 @@ def ex02b_script(run: Any) -> None:
                 f"{number} {edit.does}",
                 hint=_("Edit {number}: {said}", number=number, said=said),
             )
-        check.needs(run.ok, _("the job ended well"), hint=run.error)
-        check.that(True, _("the job ended well"), hint="")
+        check.ended_well(run, _("the job"))
         times = script_edits.times_told(run.text)
         check.that(
             times == 1,

@@ -8,7 +8,7 @@ from course_lib.lab.job.recipe import DEVICE_MEMORY
 from course_lib.lab.job.recipes import gpt
 from course_lib.teach.answers import EXACT, Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, ran_out, trains_as, whole_flag
+from course_lib.teach.checks.common import MIB, trains_as, whole_flag
 from course_lib.words import _
 
 TOKENS, DEVICES, MEMORY_MIB, APART = 256, 2, 160, 2
@@ -26,7 +26,7 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
             check.ended(run, name)
         low, high = _same_question(check, fits, "fits"), _same_question(check, breaks, "breaks")
         check.unless(
-            breaks.ok and ran_out(fits),
+            breaks.ok and fits.ran_out,
             _("the two runs have separate folders"),
             hint=_(
                 "`fits` ran out of memory and `breaks` completed: swap {low} and {high}.",
@@ -35,7 +35,7 @@ def ex06_longer(fits: Any, breaks: Any) -> None:
             ),
         )
         check.unless(
-            ran_out(fits),
+            fits.ran_out,
             _("`fits` stayed within the memory"),
             hint=_(
                 "Micro-batch {low} ran out of memory. The line of this lesson was drawn for "
@@ -130,7 +130,7 @@ def _one_breaks(check: Checklist, breaks: Any, high: int) -> None:
         ),
     )
     check.that(
-        ran_out(breaks),
+        breaks.ran_out,
         _("`breaks` failed because its memory was full"),
         hint=_("It failed for another reason.\n{error}", error=breaks.error),
     )
