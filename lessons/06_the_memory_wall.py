@@ -105,7 +105,7 @@ guess_gpu_mib = 500
 # %% id="gpu-see"
 gpu_mib = predict("06: peak of the same job on a GPU", guess_gpu_mib, unit="MiB")
 recorded = [run for run in lab.elsewhere(inside.recipe) if run.memory[0].device != "cpu"]
-peaks = {"yours": inside.memory[0].peak_composition}
+peaks = {"your run": inside.memory[0].peak_composition}
 for run in recorded:
     peaks["on the GPU"] = run.memory[0].peak_composition
     gpu_mib.compare(run.memory[0].peak_bytes / MIB)

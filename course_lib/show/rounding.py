@@ -48,7 +48,7 @@ def number_formats(formats: Mapping[str, Any]) -> Picture:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks(10.0 ** np.arange(-12, 13, 4), [raised(10, p) for p in range(-12, 13, 4)])
-        axes.set_yticks([1e-5, 1e-3, 0.1, 10, 100], ["0.00001", "0.001", "0.1", "10", "lost"])
+        axes.set_yticks([1e-5, 1e-3, 0.1, 10, 100], ["0.00001", "0.001", "0.1", "10", _("lost")])
         axes.set_ylim(BEST, 150)
         axes.minorticks_off()
         legend_below(axes)

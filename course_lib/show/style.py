@@ -89,7 +89,7 @@ PHASE_TINT = {
     "communication": ("#f3dfec", "/"),
     "recompute": ("#e6e0f3", "+"),
     "data": ("#ececec", "o"),
-    "pace": ("#f4f4f4", "\\\\"),
+    WAITS: ("#f4f4f4", "\\\\"),
 }
 TINT_EDGE = "#c4c9cf"
 

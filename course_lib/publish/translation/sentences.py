@@ -41,8 +41,11 @@ def _labels(node: ast.AST, *, is_label: bool) -> Iterator[str]:
         text = node.value
         if isinstance(text, str) and _is_label(text, LETTERS if is_label else WORDS):
             yield text
-    elif isinstance(node, ast.Compare | ast.Subscript | ast.JoinedStr) or _is_docstring(node):
+    elif isinstance(node, ast.Compare | ast.JoinedStr) or _is_docstring(node):
         return
+    elif isinstance(node, ast.Subscript):  # `runs["on the GPU"] = …` may name a curve
+        if isinstance(node.ctx, ast.Store):
+            yield from _labels(node.slice, is_label=False)
     elif isinstance(node, ast.Call):
         name = ast.unparse(node.func)
         is_label = bool(LABELLED.fullmatch(name))

@@ -12,8 +12,9 @@ from matplotlib.patches import Patch
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.mistakes.kinds import what_it_is
+from course_lib.read.profiler_traces.step_times import PACE
 from course_lib.show import tables
-from course_lib.show.picture import Picture
+from course_lib.show.picture import Picture, shown
 from course_lib.show.style import (
     DASHES,
     HATCHES,
@@ -22,6 +23,7 @@ from course_lib.show.style import (
     PHASE_TINT,
     SERIES,
     TINT_EDGE,
+    WAITS,
     colour,
     legend_below,
     sheet,
@@ -57,27 +59,27 @@ def memory_ranks(memory: Any, ranks: Sequence[int] | None = None) -> Picture:
     lines = [line for line in timelines_of(memory) if ranks is None or line.rank in ranks]
     if not lines:
         raise ArgumentError(_("no rank of {ranks} is in this memory trace", ranks=ranks))
-    shown = lines[:8]
+    drawn = lines[:8]
     several = len({line.rank for line in lines}) < len(lines)
-    columns = min(len(shown), 4)
-    rows = -(-len(shown) // columns)
-    top = max(_top(line, line.limit_bytes) for line in shown)
+    columns = min(len(drawn), 4)
+    rows = -(-len(drawn) // columns)
+    top = max(_top(line, line.limit_bytes) for line in drawn)
     with sheet(height_in=2.6 * rows + 0.9) as page:
         panels = page.panels(rows, columns, sharey=True)
-        for place, (axes, line) in enumerate(zip(panels, shown, strict=False)):
+        for place, (axes, line) in enumerate(zip(panels, drawn, strict=False)):
             _one_of_several(axes, line, top, whose(line, several), names_limit=place == 0)
             if place % columns:
                 axes.set_ylabel("")
-        for axes in panels[len(shown) :]:
+        for axes in panels[len(drawn) :]:
             axes.set_visible(False)
-        legend_below(panels[0], _phase_key(shown))
+        legend_below(panels[0], _phase_key(drawn))
         rest = (
             _(" {lines} more ranks are not drawn.", lines=len(lines) - 8) if len(lines) > 8 else ""
         )
         return page.picture(
             _(
                 "Memory over time of several ranks side by side. {value}{rest}",
-                value=" ".join(said_of(line) for line in shown),
+                value=" ".join(said_of(line) for line in drawn),
                 rest=rest,
             )
         )
@@ -164,7 +166,9 @@ def _stack(axes: Axes, line: Any, unit_for_bytes: float | None = None) -> tuple[
 def _y_label(line: Any, unit: str) -> str:
     """Return the axis label: the category if `only` left a single one, else memory in use."""
     one = len(line.categories) == 1
-    return f"{line.categories[0]} ({unit})" if one else _("memory in use ({unit})", unit=unit)
+    return (
+        f"{shown(line.categories[0])} ({unit})" if one else _("memory in use ({unit})", unit=unit)
+    )
 
 
 def _limit(axes: Axes, limit: float | None, scale: float, named: bool = True) -> None:
@@ -204,7 +208,7 @@ def _near(line: Any, limit: float | None) -> bool:
 
 def _tint(axes: Axes, line: Any, named: bool) -> None:
     """Tint the background of each phase, and write its name above it if it fits."""
-    phases = line.phases if isinstance(line.phases, pd.DataFrame) else pd.DataFrame()
+    phases = _phases(line)
     if not named:
         phases = _without_inner_messages(phases)
     divisor, _unused = tables.time_scale(span_us(line))
@@ -228,11 +232,18 @@ def _tint(axes: Axes, line: Any, named: bool) -> None:
             )  # fmt: skip
 
 
+def _phases(line: Any) -> pd.DataFrame:
+    """Return the phases, with the name that other figures give to the sleep of a device slot."""
+    if not isinstance(line.phases, pd.DataFrame):
+        return pd.DataFrame()
+    return line.phases.replace({"phase": {PACE: WAITS}})
+
+
 def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:
     """Drop messages and sleeps within a pass. Tensor parallelism has too many of them to draw."""
     kept, outer_us = [], 0.0
     for name, end_us in zip(phases["phase"], tables.numbers(phases["end_us"]), strict=True):
-        kept.append(name not in ("communication", "pace") or end_us > outer_us)
+        kept.append(name not in ("communication", WAITS) or end_us > outer_us)
         if name in ("forward", "backward"):
             outer_us = max(outer_us, end_us)
     return phases.loc[kept]
@@ -250,16 +261,21 @@ def _phase_key(lines: Sequence[Any], named: Iterable[str] = ()) -> list[Patch]:
     """Return legend entries for phases too narrow to hold their names."""
     seen = {name for line in lines if len(line.phases) for name in _visible(line)} - set(named)
     return [
-        Patch(fc=tint, ec=TINT_EDGE, hatch=hatch, lw=0, label=_("phase: {name}", name=name))
+        Patch(
+            fc=tint,
+            ec=TINT_EDGE,
+            hatch=hatch,
+            lw=0,
+            label=_("phase: {name}", name=shown(name)),
+        )
         for name, (tint, hatch) in PHASE_TINT.items()
         if name in seen
     ]
 
 
 def _visible(line: Any) -> list[str]:
-    lasted_us = (
-        (line.phases["end_us"] - line.phases["begin_us"]).groupby(line.phases["phase"]).sum()
-    )
+    phases = _phases(line)
+    lasted_us = (phases["end_us"] - phases["begin_us"]).groupby(phases["phase"]).sum()
     return [str(name) for name in lasted_us[lasted_us > 0.004 * span_us(line)].index]
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.show import tables
-from course_lib.show.picture import Picture
+from course_lib.show.picture import Picture, shown
 from course_lib.show.style import (
     FAINT,
     SERIES,
@@ -124,7 +124,7 @@ def _fitted(
     alpha_us, bandwidth_gb_s = float(row["alpha_us"].iloc[0]), float(row["bandwidth_gb_s"].iloc[0])
     sizes = np.geomspace(x.min(), x.max(), 60)
     words = f"α {tables.quantity(alpha_us, 'µs')}, {tables.quantity(bandwidth_gb_s, 'GB/s')}"
-    label = f"{name}: {words}"
+    label = f"{shown(name)}: {words}"
     axes.plot(sizes, alpha_us + sizes / (bandwidth_gb_s * 1e3), color=colour, label=label)
     return _("{name} has {words}", name=name, words=words)
 

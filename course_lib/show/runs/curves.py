@@ -21,6 +21,7 @@ from course_lib.show.style import (
     legend_below,
     listed,
     plain_ticks,
+    raised,
     sheet,
 )
 from course_lib.words import N_, _, label
@@ -120,7 +121,7 @@ def loss_scale(run: Any) -> Picture:
         axes.step(*tables.thin(x, y), where="post", color=SERIES[0], label=_("loss scale"))
         if np.nanmax(y, initial=0) > 0:
             axes.set_yscale("log", base=2)
-            plain_ticks(axes.yaxis)
+            axes.yaxis.set_major_formatter(FuncFormatter(_as_power))
         skipped = _mark_skipped(axes, table, x, VERMILION)
         _finish(axes)
         return page.picture(
@@ -130,6 +131,10 @@ def loss_scale(run: Any) -> Picture:
                 skipped=skipped,
             )
         )
+
+
+def _as_power(value: float, _place: int | None = None) -> str:
+    return raised(2, round(np.log2(value)))
 
 
 def scaling(table: pd.DataFrame, speed: str = "samples_per_second") -> Picture:
