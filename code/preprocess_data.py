@@ -10,6 +10,7 @@ output."""
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -22,7 +23,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from dataset.indexed_data import token_type, write_indexed
-from dataset.json_lines import read_texts
 from dataset.tokenizer_files import read_vocabulary
 from flags.parser import FlagParser
 from flags.ranges import ON, TEXT, OneOf, Whole
@@ -31,6 +31,24 @@ from process.errors import ArgumentsError, DataError, run_alone
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256
 LEAST_VOCABULARY = 257  # every byte, and the end of a document
+
+
+def read_texts(path: Path, key: str) -> Iterator[str]:
+    """Yield the text of each line; an entry that is not text is an error that names its line, so
+    that no training reads unchecked data."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                text = json.loads(line)[key]
+                text.encode()  # JSON can write half of a surrogate pair, which UTF-8 cannot
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                raise DataError(
+                    f'{path}, line {number}: expected a JSON object in UTF-8 with a text "{key}" '
+                    f"({error}); --json-keys names the entry that holds the text"
+                ) from error
+            yield text
 
 
 def train_tokenizer(texts: Iterator[str], size: int, folder: Path) -> Tokenizer:

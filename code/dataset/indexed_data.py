@@ -112,36 +112,27 @@ class IndexedText:
         check_present(prefix)
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
         raw = index.read_bytes()
-        if raw[:9] != MAGIC or len(raw) < 34:
+        try:
+            version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
+            lengths = np.frombuffer(raw, np.int32, sequences, 34)
+            starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
+            ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
+            token_bytes = np.dtype(TYPES[code]).itemsize
+            known = raw[:9] == MAGIC and version == 1
+        except (ValueError, LookupError, struct.error):
+            known = False
+        if not known or not _is_sound(lengths, starts, ends, token_bytes):
             raise DataError(
-                f"{index} is not an index of Megatron's format (MMIDIDX); convert the text again"
-            )
-        version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
-        if version != 1:
-            raise DataError(
-                f"{index} has version {version} of the format, not 1; convert the text again"
-            )
-        if len(raw) < 34 + 12 * sequences + 8 * documents or code not in TYPES:
-            raise DataError(f"{index} is incomplete or damaged; convert the text again")
-        lengths = np.frombuffer(raw, np.int32, sequences, 34)
-        ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
-        starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
-        token_bytes = np.dtype(TYPES[code]).itemsize
-        if not _is_sound(lengths, starts, ends, token_bytes):
-            raise DataError(
-                f"{index} is damaged: its documents do not follow each other; convert the text "
-                "again"
+                f"{index} is not an index of Megatron's format (MMIDIDX), or is damaged; convert "
+                "the text again"
             )
         # An incomplete copy would train without an error, on less text.
         wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
-        if there != wanted * token_bytes:
+        if there != wanted * token_bytes or not wanted:
             raise DataError(
                 f"{data} has {there} bytes, but its index lists {wanted} tokens of {token_bytes} "
-                "bytes: one of the two files is incomplete; copy both again, or convert the "
-                "text again"
+                "bytes; copy both files again, or convert a text that is not empty"
             )
-        if not wanted:
-            raise DataError(f"{data} has no tokens; convert a text that is not empty")
         # Memory-mapped: a page is loaded when a sample needs it, and the kernel shares it among all
         # ranks of the node.
         return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)

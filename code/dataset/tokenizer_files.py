@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from process.errors import DataError
 
@@ -27,27 +26,18 @@ def vocabulary_size(args: argparse.Namespace) -> int:
 
 def read_vocabulary(path: Path) -> dict[str, int]:
     """Return token → number, as in GPT-2's vocab.json."""
-    found = _json(path)
-    if not isinstance(found, dict) or not found or not all(_is_token(v) for v in found.values()):
+    if not path.is_file():
+        raise DataError(f"no vocabulary at {path}; `python code/sample_text.py` makes one in data/")
+    try:
+        found = {token: int(n) for token, n in json.loads(path.read_text("utf-8")).items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):  # also if not UTF-8
+        found = {}
+    if not found:
         raise DataError(
             f"{path} is not a vocabulary (a JSON object of tokens and numbers, often called "
             "vocab.json). Did you swap --vocab-file and --merge-file?"
         )
     return found
-
-
-def _is_token(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
-
-
-def _json(path: Path) -> Any:
-    """Return the content, or None if the file is not JSON."""
-    if not path.is_file():
-        raise DataError(f"no vocabulary at {path}; `python code/sample_text.py` makes one in data/")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):  # also if not UTF-8
-        return None
 
 
 def padded(size: int, divisible_by: int, tensor: int) -> int:

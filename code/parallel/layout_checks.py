@@ -5,6 +5,7 @@ Each problem names the numbers, the rule, and values that would work."""
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import replace
 
 from parallel.layout import Grid, expert_grid, make_grid
@@ -16,6 +17,17 @@ def near(value: int, step: int) -> str:
     """Return the multiples of `step` around `value`."""
     below = value // step * step
     return f"{below} or {below + step}" if below else str(below + step)
+
+
+def uneven(args: argparse.Namespace, shares: Iterable[tuple[str, int, str]]) -> list[str]:
+    """Return the flags whose values a group of ranks cannot share evenly; `shares` has the name,
+    the number of ranks and the group of each."""
+    return [
+        f"--{name.replace('_', '-')} {value} cannot be shared by {group} {ranks}; use a multiple "
+        f"of {ranks} ({near(value, ranks)})"
+        for name, ranks, group in shares
+        if (value := getattr(args, name)) and value % ranks
+    ]
 
 
 def grid_from(args: argparse.Namespace, world_size: int) -> Grid:
@@ -53,22 +65,10 @@ def chunks_per_rank(args: argparse.Namespace) -> int:
 
 
 def _model_problems(args: argparse.Namespace) -> list[str]:
-    found = []
     tensor, context = args.tensor_model_parallel_size, args.context_parallel_size
-    for name in ("num_attention_heads", "ffn_hidden_size"):
-        value = getattr(args, name)
-        if value % tensor:
-            found.append(
-                f"--{name.replace('_', '-')} {value} cannot be shared by tensor {tensor}; use a "
-                f"multiple of {tensor} ({near(value, tensor)})"
-            )
-    groups = args.num_query_groups
-    if args.group_query_attention and groups % tensor:
-        found.append(
-            f"--num-query-groups {groups} cannot be shared by tensor {tensor}: each tensor rank "
-            f"needs keys and values of its own; use {near(groups, tensor)} groups, or a tensor "
-            f"size that divides {groups}"
-        )
+    names = ["num_attention_heads", "ffn_hidden_size"]
+    names += ["num_query_groups"] if args.group_query_attention else []
+    found = uneven(args, [(name, tensor, "tensor") for name in names])
     pieces = 2 * context if context > 1 else 1  # see context_parallel.py
     if args.seq_length % pieces:
         found.append(
@@ -86,19 +86,11 @@ def _model_problems(args: argparse.Namespace) -> list[str]:
 def _expert_problems(args: argparse.Namespace) -> list[str]:
     if not args.num_experts:
         return []
-    found = []
-    for name, ranks, group in (
+    return uneven(args, [
         ("num_experts", args.expert_model_parallel_size, "expert"),
         ("moe_ffn_hidden_size", args.expert_tensor_parallel_size, "expert tensor"),
         ("moe_shared_expert_intermediate_size", args.tensor_model_parallel_size, "tensor"),
-    ):
-        value = getattr(args, name)
-        if value and value % ranks:
-            found.append(
-                f"--{name.replace('_', '-')} {value} cannot be shared by {group} {ranks}; use a "
-                f"multiple of {ranks} ({near(value, ranks)})"
-            )
-    return found
+    ])  # fmt: skip
 
 
 def _eight_bit_problems(args: argparse.Namespace) -> list[str]:
@@ -115,21 +107,16 @@ def _eight_bit_problems(args: argparse.Namespace) -> list[str]:
     if shared := args.num_experts and args.moe_shared_expert_intermediate_size:
         widths[f"--moe-shared-expert-intermediate-size {shared}"] = shared
     tensor, context = args.tensor_model_parallel_size, args.context_parallel_size
-    found = [
-        f"{what} gives tensor {tensor} no whole blocks of {size}, as --fp8-recipe "
-        f"{args.fp8_recipe} needs; use {near(value, size * tensor)}, or --fp8-recipe rowwise"
-        for what, value in widths.items()
-        if value % (size * tensor)
-    ]
     rows, pieces = args.seq_length * args.micro_batch_size, 2 * context if context > 1 else 1
-    if rows % (size * pieces):
-        found.append(
-            f"--seq-length {args.seq_length} × --micro-batch-size {args.micro_batch_size} = {rows} "
-            f"rows do not give context {context} whole blocks of {size}, as --fp8-recipe "
-            f"{args.fp8_recipe} needs; make it {near(rows, size * pieces)}, or use --fp8-recipe "
-            "rowwise"
-        )
-    return found
+    needs = [(what, value, f"tensor {tensor}", size * tensor) for what, value in widths.items()]
+    what = f"--seq-length {args.seq_length} × --micro-batch-size {args.micro_batch_size} = {rows}"
+    needs.append((f"{what} rows", rows, f"context {context}", size * pieces))
+    return [
+        f"{what} cannot give {group} whole blocks of {size}, as --fp8-recipe {args.fp8_recipe} "
+        f"needs; use {near(value, step)}, or --fp8-recipe rowwise"
+        for what, value, group, step in needs
+        if value % step
+    ]
 
 
 def _pipeline_problems(args: argparse.Namespace) -> list[str]:

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from parallel.layout import Grid, Group, Layout, make_grid
-from parallel.layout_checks import near
+from parallel.layout_checks import uneven
 from process.errors import LayoutError
 from weather.samples import ForecastPairs
 
@@ -24,12 +24,7 @@ def grid_of(args: argparse.Namespace, ranks: int) -> Grid:
 
 def sharing_problems(args: argparse.Namespace, ranks: int) -> list[str]:
     """Return problems of the layout that do not depend on the data."""
-    found, tensor = [], args.tensor_model_parallel_size
-    if args.num_heads % tensor:
-        found.append(
-            f"--num-heads {args.num_heads} cannot be shared by tensor {tensor}; use a multiple of "
-            f"{tensor} ({near(args.num_heads, tensor)})"
-        )
+    found = uneven(args, [("num_heads", args.tensor_model_parallel_size, "tensor")])
     try:
         data = grid_of(args, ranks).sizes["dp"]
     except LayoutError as error:

@@ -171,8 +171,8 @@ def test_gathers_in_eight_bits_send_fewer_bytes_and_change_nothing(worlds, ranks
         (f"{TENSOR} --torch-compile", "leave out --torch-compile"),
         ("--fp8-format e4m3 --fp8-recipe mxfp8", "--seq-length 16 × --micro-batch-size 1"),
         (f"{MX} {sizes(tensor=2)} --hidden-size 96", "use 64 or 128, or --fp8-recipe rowwise"),
-        (f"{TILES} {sizes(tensor=2)} --ffn-hidden-size 128", "--ffn-hidden-size 128 gives"),
-        (f"{MX} {sizes(context=2)} --micro-batch-size 2", "make it 128"),
+        (f"{TILES} {sizes(tensor=2)} --ffn-hidden-size 128", "--ffn-hidden-size 128 cannot give"),
+        (f"{MX} {sizes(context=2)} --micro-batch-size 2", "use 128"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_cure(flags, cure):

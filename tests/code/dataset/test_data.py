@@ -39,18 +39,12 @@ def test_shares_are_of_documents(tmp_path):
     assert (set(train), set(valid), set(test)) == (set(range(8)), {8}, {9})
 
 
-@pytest.mark.parametrize(
-    ("raw", "told"),
-    [
-        (b"MMIDIDX" + b"\0" * 30, "incomplete or damaged"),
-        (b"something else altogether" * 3, "not an index"),
-    ],
-)
-def test_a_damaged_file_is_told(tmp_path, raw, told):
+@pytest.mark.parametrize("change", [lambda raw: raw[:40], lambda raw: b"something else" * 9])
+def test_a_damaged_file_is_told(tmp_path, change):
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
-    whole = (tmp_path / "t.idx").read_bytes()
-    (tmp_path / "t.idx").write_bytes(whole[:40] if told == "incomplete or damaged" else raw)
-    with pytest.raises(DataError, match=told):
+    index = tmp_path / "t.idx"
+    index.write_bytes(change(index.read_bytes()))
+    with pytest.raises(DataError, match="is not an index of Megatron's format"):
         IndexedText.open(str(tmp_path / "t"))
 
 
@@ -93,8 +87,8 @@ def at(file, place, value, whence=0):
     ("damage", "told"),
     [
         (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, but its index lists 6 tokens"),
-        (lambda t: at(Path(f"{t}.idx"), 34, -3), "documents do not follow each other"),
-        (lambda t: at(Path(f"{t}.idx"), -8, 10**6, 2), "documents do not follow each other"),
+        (lambda t: at(Path(f"{t}.idx"), 34, -3), "or is damaged"),
+        (lambda t: at(Path(f"{t}.idx"), -8, 10**6, 2), "or is damaged"),
     ],
 )
 def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):

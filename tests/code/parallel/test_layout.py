@@ -53,8 +53,7 @@ def check(flags, devices):
         (
             "--tensor-model-parallel-size 4 --group-query-attention --num-query-groups 2",
             4,
-            "--num-query-groups 2 cannot be shared by tensor 4: each tensor rank needs keys and "
-            "values of its own; use 4 groups",
+            "--num-query-groups 2 cannot be shared by tensor 4; use a multiple of 4 (4)",
         ),
         ("--pipeline-schedule interleaved --pipeline-model-parallel-size 2", 2, "give both"),
     ],
