@@ -19,9 +19,7 @@ from course_lib.shipped import SHIPPED
 from course_lib.words import _
 
 SOLUTIONS = SHIPPED / "solutions"
-REFRESH_S = 2.0
 NONE = "none"
-CLEAR = "\x1b[H\x1b[2J"
 
 
 def main(argv: list[str]) -> int:
@@ -35,7 +33,6 @@ def main(argv: list[str]) -> int:
     actions = ["show", "make", "solutions"]
     options.add_argument("action", nargs="?", choices=actions, default="show")
     options.add_argument("folder", nargs="?", type=Path, help=f"default: the folder in {SETTING}")
-    options.add_argument("--watch", action="store_true", help="repeat every two seconds")
     options.add_argument("--csv", type=Path, metavar="FILE", help="write a table; - prints it")
     options.add_argument("--form", choices=["exercises", "grades", "lms"], default="exercises",
                          help="csv: a row for each exercise, grade or learner")  # fmt: skip
@@ -53,7 +50,8 @@ def main(argv: list[str]) -> int:
         return _solutions(place, given)
     if given.csv:
         return _write_csv(place, given.csv, given.form)
-    return _show(place, given)
+    print(tables.text(read(place), place, time.time()))
+    return 0
 
 
 def _make(place: Path, given: argparse.Namespace) -> int:
@@ -77,16 +75,6 @@ def _solutions(place: Path, given: argparse.Namespace) -> int:
     if SOLUTIONS.is_dir() and SOLUTIONS.stat().st_mode & stat.S_IXOTH:
         print(_("(this is not a lock: other accounts may read {solutions})", solutions=SOLUTIONS))
     return 0
-
-
-def _show(place: Path, given: argparse.Namespace) -> int:
-    while True:
-        drawn = tables.text(read(place), place, time.time())
-        if not given.watch:
-            print(drawn)
-            return 0
-        print(f"{CLEAR}{time.strftime('%H:%M:%S')}\n{drawn}\n", flush=True)
-        time.sleep(REFRESH_S)
 
 
 def _write_csv(place: Path, file: Path, form: str) -> int:

@@ -57,7 +57,7 @@ def read(place: Path) -> Roster:
     except OSError as error:
         raise LabError(f"the class folder {place}: {error.strerror}") from error
     for path in paths:
-        if path.name.startswith(".") or path.name == opening.FILE:
+        if path.name.startswith(".") or path.name == opening.FOLDER:
             continue
         if NAME.fullmatch(path.name) and (shared := parsed(path)):
             uid = int(path.stem)

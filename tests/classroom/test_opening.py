@@ -8,6 +8,8 @@ from course_lib.classroom import lessons, opening
 from course_lib.cli import main
 from course_lib.lab.errors import LabError
 
+from . import learners
+
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
@@ -59,15 +61,8 @@ def test_a_clone_keeps_its_learners_from_closed_ones_too(place, tmp_path):
     assert solutions.fresh == ["06_y.ipynb"]
 
 
-def test_what_a_learner_lays_there_in_its_place_is_not_listened_to(classroom, eve):
-    path = classroom / opening.FILE
-    assert eve.does(lambda: path.write_text("none\n")) == ""
-    assert opening.opened(classroom) is None
-    with pytest.raises(LabError, match="no instructor's"):
-        opening.keep(classroom, ["00"])
-
-
-def test_a_learner_reads_it_and_does_not_write_it(classroom, eve):
+def test_a_learner_reads_it_and_neither_writes_nor_replaces_it(classroom, eve):
+    opening.make(classroom)
     opening.keep(classroom, ["00"])
 
     def reads():
@@ -75,4 +70,25 @@ def test_a_learner_reads_it_and_does_not_write_it(classroom, eve):
 
     assert eve.does(reads) == ""
     assert "only instructors open" in eve.does(lambda: opening.keep(classroom, ["all"]))
+    folder = classroom / opening.FOLDER
+    assert "Permission" in eve.does(lambda: (folder / opening.FILE).write_text("none\n"))
+    assert "not permitted" in eve.does(lambda: folder.rename(classroom / "mine"))
     assert opening.opened(classroom) == {"00"}
+
+
+def test_a_second_instructor_changes_what_the_first_has_opened(classroom, enrol):
+    opening.make(classroom)
+    opening.keep(classroom, ["00"])
+    assert (classroom / opening.FOLDER).stat().st_gid == learners.INSTRUCTORS
+    colleague = enrol(2)
+
+    def closes():
+        opening.keep(classroom, ["none"])
+
+    assert colleague.does(closes, learners.INSTRUCTORS) == ""
+    assert opening.opened(classroom) == {"none"}
+
+
+def test_a_folder_of_an_older_course_is_made_again_first(classroom):
+    with pytest.raises(LabError, match="has no folder instructors/; `course class make"):
+        opening.keep(classroom, ["00"])

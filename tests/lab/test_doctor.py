@@ -89,11 +89,10 @@ def test_nodes_with_networks_of_their_own_are_told_too(fake):
 def test_every_fault_is_told_at_once_with_its_cure(doctor, cluster):
     text = site.preset_path(cluster).read_text(encoding="utf-8")
     wrong = f'fill_in = ["account"]\npartition = "nowhere"\n{text}'
-    code, told = doctor("-q", toml=wrong)
+    code, told = doctor(toml=wrong)
     assert code == 1
     assert "still needs account" in told
     assert told.count("→") >= 1
-    assert "✓" not in told
 
 
 def test_a_site_file_that_cannot_be_read_is_a_finding(doctor):

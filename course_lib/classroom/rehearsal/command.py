@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from course_lib.classroom.rehearsal.waves import Lessons, chosen, distinct, play, stage, stand_in
+from course_lib.classroom.rehearsal.waves import Lessons, distinct, jobs_of, play, stage, stand_in
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, count, parser
 from course_lib.lab.doctor import checks
@@ -25,9 +25,7 @@ from course_lib.lab.doctor.findings import (
     run_checks,
 )
 from course_lib.lab.errors import LabError
-from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
-from course_lib.lab.queue.slurm import Slurm, job_environment
 from course_lib.lab.workspace import Workspace
 from course_lib.shipped import SHIPPED
 
@@ -50,9 +48,6 @@ def main(argv: list[str]) -> int:
     options.add_argument("--users", type=count, default=30, help="number of learners (30)")
     options.add_argument("--reservation", default="", help="reservation for the class")
     options.add_argument("--lessons", nargs="+", default=[], help="such as 00 07b; default: all")
-    options.add_argument(
-        "--minutes", type=count, default=10, help="time limit for each kind of job (10)"
-    )
     options.add_argument("--hub", metavar="URL", help="only log in there once as a test user")
     options.add_argument("--user", default=workspace.account(), help="name of the test user")
     add_site(options)
@@ -60,7 +55,7 @@ def main(argv: list[str]) -> int:
     if given.hub:
         words = [sys.executable, str(LOG_IN), given.hub, given.user]
         return subprocess.run(words, check=False).returncode
-    lessons = chosen(given.lessons)
+    lessons = jobs_of(given.lessons)
     if clusters.is_recorded(given.site):
         raise LabError("nothing runs here: runs are recorded ones, so there is nothing to rehearse")
     place = workspace.find()
@@ -68,17 +63,15 @@ def main(argv: list[str]) -> int:
     if given.reservation:
         site = site.but(reservation=given.reservation)
     clusters.put_commands_on_path(site)
-    findings = rehearse(lessons, place, site, given.users, 60.0 * given.minutes)
+    findings = rehearse(lessons, place, site, given.users)
     # First failures, then slow or notable findings, then successful checks.
     ordered = sorted(findings, key=lambda one: (BAD, FAIR, GOOD).index(one.level))
-    text, is_well = report(ordered, well=WELL)
+    text, is_well = report(ordered, WELL)
     print(f"{text}\n\n{to_book(lessons, given.users, site)}")
     return 0 if is_well else 1
 
 
-def rehearse(
-    lessons: Lessons, place: Workspace, site: Site, users: int, patience_s: float
-) -> list[Finding]:
+def rehearse(lessons: Lessons, place: Workspace, site: Site, users: int) -> list[Finding]:
     """Check disk, memory and cluster. Submit jobs only if all checks pass."""
     findings = [good(f"rehearsal of {len(lessons)} lessons for {users} learners at {site.name}")]
     findings += run_checks(
@@ -96,7 +89,7 @@ def rehearse(
         with stage(place, site) as lab:
             for shape in distinct(lessons):
                 _say(f"{users} jobs at once, {shape.words} …")
-                findings += play(lab, shape, users, patience_s).findings()
+                findings += play(lab, shape, users).findings()
     except LabError as error:
         findings.append(bad(f"the rehearsal could not go on: {error}", ""))
     return [*findings, fair(ONE_BOX)] if site.box else findings
@@ -125,27 +118,12 @@ def disk(place: Workspace, users: int) -> Iterator[Finding]:
 
 
 def accepted(lessons: Lessons, site: Site) -> Iterator[Finding]:
-    """Ask Slurm whether it accepts each shape with its time limit. Nothing is submitted."""
-    taken: list[str] = []
-    refused: dict[str, list[str]] = {}
-    environment = job_environment(os.environ)
+    """Check that Slurm accepts each shape with its time limit."""
     for shape in distinct(lessons):
-        text = render(stand_in("rehearsal", shape), site).text
-        asked = f"{shape.words}, {shape.minutes} min"
-        try:
-            Slurm().call("sbatch", "--test-only", stdin=text, environment=environment)
-            taken.append(asked)
-        except LabError as error:
-            which = [
-                name.split("_")[0]
-                for name, jobs in lessons.items()
-                if any(shape.is_like(job.shape) for job in jobs)
-            ]
-            refused.setdefault(str(error), []).append(f"{asked} (lessons {', '.join(which)})")
-    for said, of in refused.items():
-        yield bad(f"the cluster would refuse {'; '.join(of)}: {said}", "")
-    if taken:
-        yield good(f"the cluster would take: {'; '.join(taken)}")
+        like = (n for n, jobs in lessons.items() if any(shape.is_like(j.shape) for j in jobs))
+        which = ", ".join(name.split("_")[0] for name in like)
+        what = f"{shape.words}, {shape.minutes} min (lessons {which})"
+        yield checks.accepted(stand_in("rehearsal", shape), site, what)
 
 
 def to_book(lessons: Lessons, users: int, site: Site) -> str:

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from course_lib.lab.doctor.findings import Finding, bad, fair, good
@@ -23,10 +23,12 @@ from course_lib.lab.recorded.recording import ENDING, Recording
 from course_lib.lab.recorded.recording_index import FOLDER as RECORDINGS
 from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
-from course_lib.publish.building.source import lessons_in, number_of
+from course_lib.publish.run import chosen
 from course_lib.shipped import SHIPPED
 
 REST_S = 1.0
+# Time limit for the jobs of one shape.
+PATIENCE_S = 600.0
 # Time limit for a cancelled job to end.
 END_S = 30.0
 # Subfolder of the workspace's `.course`, to keep rehearsal runs apart from the learner's runs.
@@ -83,16 +85,12 @@ class Job:
 Lessons = dict[str, list[Job]]
 
 
-def chosen(numbers: Sequence[str]) -> Lessons:
+def jobs_of(numbers: list[str]) -> Lessons:
     """Return the jobs of the lessons with these numbers; of all lessons if none is named."""
-    every = lessons_in(SHIPPED / RECORDINGS, ENDING.removeprefix("."))
-    files = {number_of(path): path for path in every}
+    files = chosen(SHIPPED / RECORDINGS, numbers, ENDING.removeprefix("."))
     if not files:
         raise LabError(f"there is no {RECORDINGS}/ here; `course rehearse` works in a clone only")
-    if unknown := [number for number in numbers if number not in files]:
-        raise LabError(f"no lesson {', '.join(unknown)} runs jobs; there are: {', '.join(files)}")
-    wanted = {number: path for number, path in files.items() if number in numbers or not numbers}
-    return {path.stem: _jobs(Recording(path)) for path in wanted.values()}
+    return {path.stem: _jobs(Recording(path)) for path in files}
 
 
 def _jobs(recording: Recording) -> list[Job]:
@@ -174,7 +172,7 @@ def stage(workspace: Workspace, site: Site) -> Iterator[Lab]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def play(lab: Lab, shape: Shape, users: int, patience_s: float) -> Wave:
+def play(lab: Lab, shape: Shape, users: int) -> Wave:
     """Submit a job for each learner and wait. Cancel the jobs that have not ended in time."""
     submitted: list[tuple[float, Run]] = []
     refused = ""
@@ -187,7 +185,7 @@ def play(lab: Lab, shape: Shape, users: int, patience_s: float) -> Wave:
             break
         assert isinstance(run, Run)
         submitted.append((asked, run))
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + PATIENCE_S
     while any(not run.ended for _, run in submitted) and time.monotonic() < until:
         time.sleep(REST_S)
     _cancel(lab, [run for _, run in submitted])

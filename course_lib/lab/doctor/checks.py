@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from course_lib.lab.doctor.findings import BAD, Finding, bad, fair, good
 from course_lib.lab.errors import LabError, SlurmError, StillRunningError
+from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
@@ -165,17 +166,20 @@ def pace() -> Iterator[Finding]:
 
 
 def would_run(site: Site) -> Iterator[Finding]:
-    """Ask Slurm whether it would accept a typical job of the lessons."""
+    """Check that Slurm would accept a typical job of the lessons."""
     devices = 1 if site.ask != "none" else 0
     recipe = shell.recipe("doctor", "true", nodes=NODES_ASKED, gpus_per_node=devices)
     assert not isinstance(recipe, Unfinished)
+    yield accepted(recipe, site, _("a job on {wanted} nodes", wanted=NODES_ASKED))
+
+
+def accepted(recipe: Recipe, site: Site, what: str) -> Finding:
+    """Ask Slurm whether it would accept a job. Nothing is submitted."""
     try:
-        text = render(recipe, site).text
-        Slurm().test(text, job_environment(os.environ))
+        Slurm().test(render(recipe, site).text, job_environment(os.environ))
     except LabError as error:
-        yield bad(_("the cluster would refuse a job: {error}", error=error), "")
-    else:
-        yield good(_("the cluster would accept a job on {wanted} nodes", wanted=NODES_ASKED))
+        return bad(_("the cluster would refuse {what}: {error}", what=what, error=error), "")
+    return good(_("the cluster would accept {what}", what=what))
 
 
 PATIENCE_S = 300.0

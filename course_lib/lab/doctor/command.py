@@ -23,7 +23,6 @@ def main(argv: list[str]) -> int:
         ),
     )
     options.add_argument("--run", action="store_true", help=_("also run a small job on two nodes"))
-    options.add_argument("-q", "--quiet", action="store_true", help=_("print only problems"))
     add_site(options)
     given = options.parse_args(argv)
 
@@ -37,7 +36,7 @@ def main(argv: list[str]) -> int:
         if clusters.is_recorded(given.site)
         else _("A job would run.")
     )
-    text, is_well = report(findings, quiet=given.quiet, well=well)
+    text, is_well = report(findings, well)
     print(text)
     return 0 if is_well else 1
 

@@ -44,26 +44,19 @@ def run_checks(*checks: Callable[[], Iterator[Finding]]) -> list[Finding]:
     return findings
 
 
-def report(
-    findings: Iterable[Finding], *, quiet: bool = False, well: str = N_("A job would run.")
-) -> tuple[str, bool]:
+def report(findings: Iterable[Finding], well: str = N_("A job would run.")) -> tuple[str, bool]:
     """Return the report, and whether a job would run."""
     found = list(findings)
     lines = []
     for finding in found:
-        if quiet and finding.level == GOOD:
-            continue
         lines.append(f"{SIGNS[finding.level]} {finding.what}")
         if finding.cure:
             lines.append(f"  → {finding.cure}")
     faults = sum(finding.level == BAD for finding in found)
     if faults:
-        said = _(
+        well = _(
             "{faults} of these stop{s} jobs from running.",
             faults=faults,
             s="s" if faults == 1 else "",
         )
-        lines.append(f"\n{said}")
-    else:
-        lines.append(f"{chr(10) if not quiet or lines else ''}{well}")
-    return "\n".join(lines), faults == 0
+    return "\n".join([*lines, "", well]), faults == 0

@@ -50,7 +50,7 @@ def literal_shapes(lesson):
 
 
 def test_what_each_lesson_asks_for_is_in_its_recording(repository):
-    recorded = waves.chosen([])
+    recorded = waves.jobs_of([])
     lessons = {path.stem: path for path in (repository / "lessons").glob("*.py")}
     assert set(recorded) == {n for n, path in lessons.items() if "lab.submit(" in path.read_text()}
     for name, jobs in recorded.items():
@@ -59,9 +59,9 @@ def test_what_each_lesson_asks_for_is_in_its_recording(repository):
 
 
 def test_lessons_are_chosen_by_number():
-    assert list(waves.chosen(["07b", "00"])) == ["00_the_lab", "07b_pipelines_and_both"]
-    with pytest.raises(LabError, match="no lesson 99 runs jobs"):
-        waves.chosen(["99"])
+    assert list(waves.jobs_of(["07b", "00"])) == ["00_the_lab", "07b_pipelines_and_both"]
+    with pytest.raises(LabError, match="'99' begins no lesson"):
+        waves.jobs_of(["99"])
 
 
 def test_shapes_that_differ_in_time_alone_are_tried_once_with_the_longest():
