@@ -49,18 +49,17 @@ def html(place: Path, query: str = "") -> str:
         named = [one for one in sharing if str(one.uid) == asked.get("learner")]
         if named:
             heading = named[0].account
-            tries = _table(_("Tries"), tables.TRY_COLUMNS, tables.try_rows(named[0]))
-            body = [_exercises(Roster(tuple(named)), now), tries]
+            _learners, exercises = tables.overview(Roster(tuple(named)), now)
+            tries = (_("Tries"), tables.TRY_COLUMNS, tables.try_rows(named[0]))
+            body = [_table(*exercises), _table(*tries)]
         elif asked.get("guesses") in lessons:
             heading = _("Guesses in lesson {lesson}", lesson=asked["guesses"])
             made = tables.histograms(roster, asked["guesses"])
             body = [_table(name, tables.GUESS_COLUMNS, made[name]) for name in made]
         else:
-            learners = tables.learner_rows(roster, now)
             body = [
                 _text("p", tables.summary(roster, now)),
-                _table(_("Learners"), tables.LEARNER_COLUMNS, learners),
-                _exercises(roster, now),
+                *(_table(*one) for one in tables.overview(roster, now)),
                 *(_text("p", line) for line in tables.words_below(roster, place)),
             ]
     page = Template((WEB / "class.html").read_text(encoding="utf-8"))
@@ -68,11 +67,6 @@ def html(place: Path, query: str = "") -> str:
         lang=language(), refresh="" if "still" in asked else REFRESH, heading=escape(heading),
         time=time.strftime("%H:%M:%S"), links=links, body="\n".join(body),
     )  # fmt: skip
-
-
-def _exercises(roster: Roster, now_unix_s: float) -> str:
-    rows = tables.exercise_rows(roster, now_unix_s)
-    return _table(_("Exercises"), tables.EXERCISE_COLUMNS, rows)
 
 
 def _links(lessons: Sequence[str], asked: Mapping[str, str]) -> str:

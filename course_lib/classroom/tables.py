@@ -35,6 +35,7 @@ GRADE_COLUMNS = ["student_id", "assignment", "score", "max_score"]
 # Guesses with more values than this are grouped by their size.
 MOST_BARS = 8
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+Table = tuple[str, Sequence[str], list[dict[str, Any]]]
 
 
 def minutes_since(unix_s: float, now_unix_s: float) -> float:
@@ -213,13 +214,17 @@ def summary(roster: Roster, now_unix_s: float) -> str:
     )  # fmt: skip
 
 
+def overview(roster: Roster, now_unix_s: float) -> tuple[Table, Table]:
+    """Return caption, columns and rows of the tables of learners and of exercises."""
+    return (
+        (_("Learners"), LEARNER_COLUMNS, learner_rows(roster, now_unix_s)),
+        (_("Exercises"), EXERCISE_COLUMNS, exercise_rows(roster, now_unix_s)),
+    )
+
+
 def text(roster: Roster, place: Path, now_unix_s: float) -> str:
-    parts = [summary(roster, now_unix_s)]
-    if rows := learner_rows(roster, now_unix_s):
-        parts.append(plain(LEARNER_COLUMNS, rows))
-    if exercises := exercise_rows(roster, now_unix_s):
-        parts.append(plain(EXERCISE_COLUMNS, exercises))
-    return "\n\n".join([*parts, *words_below(roster, place)])
+    tables = [plain(names, rows) for _said, names, rows in overview(roster, now_unix_s) if rows]
+    return "\n\n".join([summary(roster, now_unix_s), *tables, *words_below(roster, place)])
 
 
 def as_csv(roster: Roster, form: str = "exercises", now_unix_s: float | None = None) -> str:
@@ -228,12 +233,12 @@ def as_csv(roster: Roster, form: str = "exercises", now_unix_s: float | None = N
         roster, now_unix_s or time.time()
     )
     out = StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
     for row in rows:
-        cells = [row.get(name, "") for name in columns]
         # A leading quote keeps spreadsheets from reading a text as a formula.
-        writer.writerow([f"'{one}" if str(one).startswith(FORMULA) else one for one in cells])
+        quoted = (name for name, one in row.items() if str(one).startswith(FORMULA))
+        writer.writerow(row | {name: f"'{row[name]}" for name in quoted})
     return out.getvalue()
 
 

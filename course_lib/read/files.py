@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from course_lib.read.lines import SUFFIXES, is_binary
-from course_lib.read.messages import NoSuchFileError, _
+from course_lib.read.messages import N_, NoSuchFileError, _
 
 PathLike = str | Path
 _LOG_SUFFIXES = {".log", ".out", ".err", ".txt", ".stdout", ".stderr", ".o", ".e", ".tar", ""}
@@ -38,32 +39,40 @@ class Source:
 
 def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
     """Return the log files of a file, a folder or a list of both, in natural order."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    missing = N_("no log at {path}; give a log file, a folder of log files, or a run")
+    given = _given(paths, missing)
     found: list[Source] = []
-    for item in map(Path, given):
-        if item.is_dir():
-            found += [Source(path, _rank_of(path, item)) for path in _files_of(item)]
-        elif item.exists():
-            found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
+    for item in given:
+        if (item / "out.log").is_file():
+            found.append(Source(item / "out.log"))
+        elif item.is_dir():
+            inside = _inside(item, partial(_is_log, item))
+            found += [Source(path, _rank_of(path, item)) for path in inside]
         else:
-            raise NoSuchFileError(
-                _("no log at {item}; give a log file, a folder of log files, or a run", item=item)
-            )
+            found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
     return found
 
 
-def _files_of(folder: Path) -> list[Path]:
-    """Return `out.log` of a run folder; any other folder has one file per rank or node."""
-    if (folder / "out.log").is_file():
-        return [folder / "out.log"]
-    files = [path for path in folder.rglob("*") if path.is_file() and _is_log(path)]
-    return sorted(files, key=lambda path: natural(str(path.relative_to(folder))))
+def _given(paths: PathLike | Iterable[PathLike], missing: str) -> list[Path]:
+    """Return the paths as a list. `missing` is the error text for one that does not exist."""
+    given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    for path in given:
+        if not path.exists():
+            raise NoSuchFileError(_(missing, path=path))
+    return given
 
 
-def _is_log(path: Path) -> bool:
+def _inside(folder: Path, is_wanted: Callable[[Path], bool]) -> list[Path]:
+    """Return the wanted files in natural order; `is_wanted` gets the relative path."""
+    files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    wanted = sorted(filter(is_wanted, files), key=lambda path: natural(str(path)))
+    return [folder / path for path in wanted]
+
+
+def _is_log(folder: Path, path: Path) -> bool:
     suffix = _unpacked(path).suffix
     if not path.suffix:  # a log, or a core dump, a program, a checkpoint
-        return not is_binary(path)
+        return not is_binary(folder / path)
     return suffix in _LOG_SUFFIXES or suffix[1:].isdigit() or suffix[:2] in (".o", ".e")
 
 
@@ -99,19 +108,10 @@ def found_files(
     is_wanted: Callable[[Path], bool],
     missing: str,
 ) -> list[Path]:
-    """Return the given files, and from each folder its wanted files (`is_wanted` gets the relative
-    path). If a run folder has one of `folders`, only the first of them is searched. `missing` is
-    the error text for a path that does not exist."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    """Return the given files, and from each folder its wanted files. If a run folder has one of
+    `folders`, only the first of them is searched."""
     found: list[Path] = []
-    for item in map(Path, given):
-        if item.is_dir():
-            folder = next((item / name for name in folders if (item / name).is_dir()), item)
-            inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file()]
-            wanted = sorted(filter(is_wanted, inside), key=lambda file: natural(str(file)))
-            found += [folder / file for file in wanted]
-        elif item.exists():
-            found.append(item)
-        else:
-            raise NoSuchFileError(_(missing, path=item))
+    for item in _given(paths, missing):
+        folder = next((item / name for name in folders if (item / name).is_dir()), item)
+        found += _inside(folder, is_wanted) if item.is_dir() else [item]
     return found

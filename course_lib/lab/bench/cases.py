@@ -25,7 +25,8 @@ PUBLISHED_TOKENS_PER_S = {
 }
 # Longest time to report with which a machine passes. Only the large model counts.
 ACCEPTED_S = {"175": 560.0}
-FREE = ("nodes", "tensor", "pipeline", "micro_batch", "accumulation")
+SIZES_OF_THE_LAYOUT = ("tensor", "pipeline", "micro_batch")
+FREE = ("nodes", *SIZES_OF_THE_LAYOUT, "accumulation")
 
 
 @dataclass(frozen=True)
@@ -61,14 +62,9 @@ class Case:
         return self.layout.global_batch * self.model.sequence
 
     @property
-    def is_reference(self) -> bool:
-        """Return True if neither the layout nor the number of nodes was changed."""
-        return self == CASES[self.tag]
-
-    @property
     def is_layout_of_reference(self) -> bool:
         """Return True if only the number of nodes, and with it the batch, was changed."""
-        return self.is_reference or self == CASES[self.tag]._with(nodes=self.nodes)
+        return bool(self == CASES[self.tag].but(nodes=self.nodes))
 
     def but(self, **changes: Any) -> Any:
         """Return the case with other values of the free parameters (0: unchanged). Data ranks and
@@ -86,27 +82,17 @@ class Case:
         sizes = {name: whole(value) for name, value in changes.items()}
         if wrong := [name for name, size in sizes.items() if size is None or size < 0]:
             raise RecipeError(_("{wrong}: use whole numbers", wrong=", ".join(wrong)))
-        return self._with(**{name: size or 0 for name, size in sizes.items()})
-
-    def _with(
-        self, nodes: int = 0, tensor: int = 0, pipeline: int = 0, micro_batch: int = 0,
-        accumulation: int = 0,
-    ) -> Case:  # fmt: skip
         usual = self.layout
-        chosen = {"tensor": tensor or usual.tensor, "pipeline": pipeline or usual.pipeline}
-        chosen["micro_batch"] = micro_batch or usual.micro_batch
-        devices = (nodes or self.nodes) * self.devices_per_node
-        ranks = chosen["tensor"] * chosen["pipeline"]
-        data = max(devices // ranks, 1)
-        steps = accumulation or usual.micro_batches
-        changes: dict[str, Any] = chosen | {
-            "data": data,
-            "global_batch": data * chosen["micro_batch"] * steps,
-            "sequence_parallel": usual.sequence_parallel and chosen["tensor"] > 1,
-            "zero": 1 if data > 1 else 0,
-        }
+        chosen = {name: sizes.get(name) or getattr(usual, name) for name in SIZES_OF_THE_LAYOUT}
+        devices = (sizes.get("nodes") or self.nodes) * self.devices_per_node
+        data = max(devices // (chosen["tensor"] * chosen["pipeline"]), 1)
+        steps = sizes.get("accumulation") or usual.micro_batches
         try:
-            layout = self.layout.but(**changes)
+            layout = usual.but(
+                **chosen, data=data, global_batch=data * chosen["micro_batch"] * steps,
+                sequence_parallel=usual.sequence_parallel and chosen["tensor"] > 1,
+                zero=1 if data > 1 else 0,
+            )  # fmt: skip
             layout.check(self.model, devices)
         except PlanError as error:
             raise RecipeError(str(error)) from error

@@ -6,7 +6,6 @@ no host, account or path.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -15,11 +14,10 @@ from typing import Any
 import msgspec
 
 from course_lib.lab.queue.records import Record
-from course_lib.lab.recorded.machine import described, machine
+from course_lib.lab.recorded.machine import described, machine, recorded_words
 from course_lib.words import N_, _
 
 WERE_RECORDED = "recorded on "
-RECORDED = re.compile(rf"{WERE_RECORDED}(?P<day>[\d-]+) on (?P<where>.+)")
 ON_THE_BOX = N_("on the box")
 # Names of places as they are stored, in English.
 KNOWN_PLACES = {"box": ON_THE_BOX, "slurm": N_("on a Slurm cluster")}
@@ -69,9 +67,8 @@ def _at(site: str) -> str:
 
 def _place(site: str) -> str:
     """Translate the stored English name of a place."""
-    if recorded := RECORDED.fullmatch(site):
-        where = described(recorded["where"])
-        return _("recorded on {last} on {where}", last=recorded["day"], where=where)
+    if site.startswith(WERE_RECORDED):
+        return recorded_words(site)
     if site.startswith(CLUSTER):
         return _("on the cluster {site}", site=site.removeprefix(CLUSTER))
     return next((str(place) for place in KNOWN_PLACES.values() if place == site), site)

@@ -40,11 +40,6 @@ class Coverage:
         cells = [one for one in self.wanted if one.cell and not self.known.of(one)]
         return ", ".join(one.cell for one in cells if self.known.is_changed(one) == changed)
 
-    @property
-    def is_complete(self) -> bool:
-        cells = self.done(cells=True)
-        return bool(cells) and all(cells)
-
 
 def coverages(repository: Path, code: str) -> list[Coverage]:
     folder = folder_of(repository, code)

@@ -27,7 +27,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Ranges:
-    """Intervals, which may overlap until `merged`."""
+    """Intervals, which may overlap."""
 
     start: Floats
     end: Floats
@@ -35,25 +35,6 @@ class Ranges:
     @staticmethod
     def none() -> Ranges:
         return Ranges(np.zeros(0), np.zeros(0))
-
-    def merged(self) -> Ranges:
-        if not len(self.start):
-            return self
-        order = np.argsort(self.start, kind="stable")
-        start, end = self.start[order], np.maximum.accumulate(self.end[order])
-        first = np.concatenate(([True], start[1:] > end[:-1]))
-        last = np.concatenate((first[1:], [True]))
-        return Ranges(start[first], end[last])
-
-    def plus(self, other: Ranges) -> Ranges:
-        return Ranges(
-            np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end])
-        )
-
-    @property
-    def total(self) -> float:
-        merged = self.merged()
-        return float((merged.end - merged.start).sum())
 
 
 class Timeline:
