@@ -99,7 +99,7 @@ def _table(caption: str, columns: Sequence[str], rows: Sequence[dict[str, Any]])
             width = 12 * row["learners"] / most
             others[0] = f'<i class="bar" style="width: {width:.1f}rem"></i>{others[0]}'
         cells = "".join(f"<td>{cell}</td>" for cell in others)
-        kind = ' class="marked"' if row["is_marked"] else ""
+        kind = ' class="marked"' if row.get("is_marked") else ""
         lines.append(f'<tr{kind}><th scope="row">{first}</th>{cells}</tr>')
     return f"<table>{''.join(lines)}</table>" if rows else ""
 

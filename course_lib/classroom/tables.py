@@ -138,7 +138,6 @@ def try_rows(member: Member) -> list[dict[str, Any]]:
             "exercise": one.exercise,
             "tried at": time.strftime("%Y-%m-%d %H:%M", time.localtime(one.unix_s)),
             "what is missing": one.hint or _("solved"),
-            "is_marked": False,
         }
         for one in reversed(member.shared.tries)
     ]

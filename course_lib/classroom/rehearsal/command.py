@@ -23,6 +23,7 @@ from course_lib.lab.doctor.findings import (
     good,
     report,
     run_checks,
+    stops_no_job,
 )
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.site import Site
@@ -80,7 +81,7 @@ def rehearse(lessons: Lessons, place: Workspace, site: Site, users: int) -> list
         lambda: disk(place, users),
         lambda: accepted(lessons, site),
     )
-    if any(finding.level == BAD for finding in findings):
+    if not stops_no_job(findings):
         return [*findings, bad("no jobs were sent", "cure the faults above, then rehearse again")]
     _say("one job looks at the nodes from inside …")
     nodes = max(shape.nodes for shape in distinct(lessons))

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from course_lib.lab import clusters, workspace
 from course_lib.lab.commands.common import add_site, parser
 from course_lib.lab.doctor import checks
-from course_lib.lab.doctor.findings import Finding, bad, good, report, run_checks
+from course_lib.lab.doctor.findings import Finding, bad, good, report, run_checks, stops_no_job
 from course_lib.lab.errors import LabError
-from course_lib.lab.job.site import Site
 from course_lib.lab.recorded.recording_index import RecordingIndex
 from course_lib.words import _
 
@@ -62,23 +61,20 @@ def examine(site_name: str | None, *, run_a_job: bool) -> list[Finding]:
     findings.append(good(_("the cluster: {why}", why=choice.why)))
     if choice.site.recorded:
         return [*findings, *run_checks(lambda: recorded(place))]
-    findings += _of_the_cluster(choice.site, place)
-    if all(finding.level != "bad" for finding in findings):
-        findings += run_checks(lambda: checks.would_run(choice.site))
-    if run_a_job:
-        findings += _trial(choice.site, findings)
-    return findings
-
-
-def _of_the_cluster(site: Site, place: workspace.Workspace) -> list[Finding]:
-    findings: list[Finding] = []
+    site = choice.site
     if site.box:
         clusters.put_commands_on_path(site)
         findings += run_checks(checks.network, checks.pace)
-    return findings + run_checks(
-        lambda: checks.site_file(site, place),
-        lambda: checks.commands(site),
-    )
+    findings += run_checks(lambda: checks.site_file(site, place), lambda: checks.commands(site))
+    if stops_no_job(findings):
+        findings += run_checks(lambda: checks.would_run(site))
+    if run_a_job and stops_no_job(findings):
+        findings += run_checks(lambda: checks.job(site))
+    elif run_a_job:
+        findings.append(
+            bad(_("the test job was not submitted"), _("solve the problems above first"))
+        )
+    return findings
 
 
 def recorded(place: workspace.Workspace) -> Iterator[Finding]:
@@ -96,9 +92,3 @@ def recorded(place: workspace.Workspace) -> Iterator[Finding]:
         )
     for words in index.refused:
         yield bad(words, _("download or copy the file again"))
-
-
-def _trial(site: Site, findings: list[Finding]) -> list[Finding]:
-    if any(finding.level == "bad" for finding in findings):
-        return [bad(_("the test job was not submitted"), _("solve the problems above first"))]
-    return run_checks(lambda: checks.job(site))

@@ -44,6 +44,10 @@ def run_checks(*checks: Callable[[], Iterator[Finding]]) -> list[Finding]:
     return findings
 
 
+def stops_no_job(findings: Iterable[Finding]) -> bool:
+    return all(finding.level != BAD for finding in findings)
+
+
 def report(findings: Iterable[Finding], well: str = N_("A job would run.")) -> tuple[str, bool]:
     """Return the report, and whether a job would run."""
     found = list(findings)

@@ -81,16 +81,12 @@ class Jobs:
         """Return the pause before a query with this number (0, 1, 2 …)."""
         return self.pauses_s[min(looks, len(self.pauses_s) - 1)]
 
-    @property
-    def fresh_s(self) -> float:
-        """Return the highest age of an answer for occasional queries: the first pause above 0."""
-        return self.pause_s(1)
-
     def statuses(
         self, records: Iterable[Record], max_age_s: float | None = None
     ) -> dict[str, Status]:
         """Return status by token, with at most one squeue and one sacct for all open jobs."""
-        max_age_s = self.fresh_s if max_age_s is None else max_age_s
+        if max_age_s is None:  # an occasional query
+            max_age_s = self.pause_s(1)
         table = {record.token: record.status for record in records}
         open_records = [record for record in records if table[record.token] is None]
         if open_records:
@@ -116,15 +112,17 @@ class Jobs:
 
     def _judge(self, records: list[Record]) -> dict[str, Status]:
         here = [record for record in records if record.cluster == self.cluster]
-        table = {record.token: self._from_queue(record) for record in here}
-        unseen = [record for record in here if table[record.token] is None]
-        accounts = self.slurm.accounting([record.job_id for record in unseen]) if unseen else {}
-        for record in unseen:
-            name, status = accounts.get(record.job_id, ("", Status()))
-            known = status.state != UNKNOWN and name == record.name
-            table[record.token] = status if known else self._from_files(record)
-        elsewhere = {r.token: self._from_files(r) for r in records if r not in here}
-        return {r.token: self._settled(r, (table | elsewhere)[r.token]) for r in records}
+        queued = {record.token: self._from_queue(record) for record in here}
+        unseen = [record.job_id for record in here if queued[record.token] is None]
+        accounts = self.slurm.accounting(unseen) if unseen else {}
+        table = {}
+        for record in records:
+            status = queued.get(record.token)
+            if status is None and record in here:
+                name, found = accounts.get(record.job_id, ("", Status()))
+                status = found if found.state != UNKNOWN and name == record.name else None
+            table[record.token] = self._settled(record, status or self._from_files(record))
+        return table
 
     def _from_queue(self, record: Record) -> Status | None:
         """Return the status in the queue. A job with this id but another mark is not this record's
@@ -147,9 +145,8 @@ class Jobs:
             return Status(state="CANCELLED", source="record")
         return Status()
 
-    def _settled(self, record: Record, status: Status | None) -> Status:
+    def _settled(self, record: Record, status: Status) -> Status:
         """Save a final status, because Slurm forgets its jobs after some minutes."""
-        status = status or Status()
         if status.ended:
             if status.exit_code is None:
                 status = replace(status, exit_code=self.registry.paths(record).read_exit_code())
