@@ -212,8 +212,15 @@ def plain_ticks(axis: Axis) -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         if _shown(axis) < 3:
             axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _plain(value: float) -> str:
+    digits, _, power = f"{value:,.6g}".partition("e")
+    if not power:
+        return digits
+    return raised(10, int(power)) if digits == "1" else f"{digits}·{raised(10, int(power))}"
 
 
 def _shown(axis: Axis) -> int:
