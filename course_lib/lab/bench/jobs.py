@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from course_lib.lab.bench.cases import FREE, Case, case
+from course_lib.lab.bench.cases import CASES, FREE, Case, case
 from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt
@@ -48,7 +48,7 @@ def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recip
     if one.tag != "box":
         flags |= {"environment": ENVIRONMENT, "tee": True, "time_limit_minutes": 30}
     made = gpt.recipe(
-        f"gpt-{one.tag}" + ("" if one.is_reference else f"-n{one.nodes}-{_digits(one)}"),
+        f"gpt-{one.tag}" + ("" if one == CASES[one.tag] else f"-n{one.nodes}-{_digits(one)}"),
         nodes=one.nodes, gpus_per_node=one.devices_per_node, model=one.model, program=program,
         micro_batch=layout.micro_batch, global_batch=layout.global_batch,
         tensor=layout.tensor, pipeline=layout.pipeline, zero=layout.zero,
