@@ -50,16 +50,16 @@ WRONG_JOBS = {
 FIRST, PORT = "getent hosts", "$((10000 + SLURM_JOB_ID % 20000))"
 # Formulas with which some ids have the same or no port, and what the hint says of these ids.
 WRONG_PORTS = {
-    "10000 + SLURM_JOB_ID % 3000": "jobs 100 and 3100 would both take port 10100",
-    "10000 + SLURM_JOB_ID % 9000": "jobs 100 and 9100 would both take port 10100",
-    "10000 + SLURM_JOB_ID % 9973": "jobs 27 and 10000 would both take port 10027",
-    "10000 + SLURM_JOB_ID % 10000": "jobs 1000 and 11000 would both take port 11000",
+    "10000 + SLURM_JOB_ID % 3000": "jobs 8 and 3008 would both take port 10008",
+    "10000 + SLURM_JOB_ID % 9000": "jobs 8 and 9008 would both take port 10008",
+    "10000 + SLURM_JOB_ID % 9999": "jobs 8 and 10007 would both take port 10008",
+    "10000 + SLURM_JOB_ID % 10000": "jobs 8 and 10008 would both take port 10008",
     "20000 + (SLURM_JOB_ID & 8191)": "jobs 8 and 8200 would both take port 20008",
-    "10000 + SLURM_JOB_ID / 8 % 20000": "jobs 1 and 2 would both take port 10000",
-    "10000 + (2 * SLURM_JOB_ID) % 20000": "jobs 1000 and 11000 would both take port 12000",
+    "10000 + SLURM_JOB_ID / 8 % 20000": "jobs 8 and 9 would both take port 10001",
+    "10000 + (2 * SLURM_JOB_ID) % 20000": "jobs 8 and 10008 would both take port 10016",
     "2000 + SLURM_JOB_ID % 65000": "the port of job 63999 would be 65999",
     "10000 + SLURM_JOB_ID % 60000": "the port of job 55999 would be 65999",
-    "10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)": "as job 10999, torchrun gets ''",
+    "10000 + $(printf %s $SLURM_JOB_ID | tail -c 4)": "as job 10008, torchrun gets ''",
 }
 RIGHT_PORTS = (
     "$((10000 + SLURM_JOB_ID % 10001))",
@@ -79,7 +79,7 @@ WHOLE = (
 MORE_WRONG_JOBS = {
     "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto, and each node has 2 devices"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
-    "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 7 would be 7"),
+    "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 8 would be 8"),
     "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or another one by chance"),
     "14 not exported": ([("export MASTER_ADDR MASTER_PORT", "export")], "Is MASTER_ADDR exported?"),
     "15 host everywhere": ([(HOST, "is_host=1")], "is_host is 1 (node1), 1 (node2)"),
@@ -94,7 +94,7 @@ MORE_WRONG_JOBS = {
     "15 two ports": (
         [("$MASTER_PORT", "$((MASTER_PORT + SLURM_NODEID))"), ("meeting at $MASTER_ADDR:$((MASTER_"
           "PORT + SLURM_NODEID))", "meeting at $MASTER_ADDR:$MASTER_PORT")],
-        "node2 goes to 10.2.0.1:10008",
+        "node2 goes to 10.2.0.1:10009",
     ),
 }  # fmt: skip
 OTHER_JOBS = {

@@ -8,10 +8,7 @@ empty folder for a few seconds. All its processes are ended afterwards.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -23,45 +20,99 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from course_lib.teach.trials.job import false_commands
-from course_lib.teach.trials.job.false_commands import COMMANDS, NODES, NOTES, QUIET, SUFFIX
-
-# Job ids and suffixes of the fast network's names.
-JOBS = ((7, "i"), (7, ""), (8, "i"), (4000000, "i"))
+NODES = ("node1", "node2")
+# Address prefixes of the nodes' plain names, and of their names with the suffix.
+SLOW, FAST = "10.1.0.", "10.2.0."
+# Commands that do nothing here: the real job has already run them, or they only wait.
+QUIET = (
+    "cp", "ln", "mv", "rm", "rmdir", "rsync", "chmod", "chown", "ssh", "scp", "curl", "wget", "pip",
+    "conda", "git", "module", "ml", "sbatch", "scancel", "sleep", "pkill", "killall",
+)  # fmt: skip
+COMMANDS = ("getent", "hostname", "scontrol", "srun", "torchrun", "python", "python3")
+# All of these commands. Calls of srun and torchrun, and unknown hosts, add a line to $NOTES.
+# Any node list means both nodes, as in every job here.
+PROGRAM = r"""#!/usr/bin/env bash
+node=${SLURMD_NODENAME:-node1}
+note() {
+    local line
+    printf -v line '%s\x1f' "$@"
+    printf '%s\x1e' "$line" >> "$NOTES"
+}
+address() {
+    case $1 in
+        node[12]) echo "10.1.0.${1#node}" ;;
+        node[12]"$FAST_SUFFIX") echo "10.2.0.${1:4:1}" ;;
+        localhost) echo 127.0.0.1 ;;
+        *[!0-9.]*) note unknown "$1"; exit 2 ;;
+        *) echo "$1" ;;
+    esac
+}
+case ${0##*/} in
+    getent)
+        for name in "${@:2}"; do
+            found=$(address "$name") || exit
+            echo "$found $name"
+        done ;;
+    hostname)
+        case $* in *-[iI]*|*address*) address "$node" ;; *) echo "$node" ;; esac ;;
+    scontrol)
+        case $* in
+            'show host'*'['*) printf '%s\n' node1 node2 ;;
+            'show host'*) tr , '\n' <<< "$3" ;;
+            *) echo "JobId=$SLURM_JOB_ID BatchHost=node1 NodeList=node[1-2] NumNodes=2" ;;
+        esac ;;
+    srun)
+        names=(node1 node2) each=$SLURM_NTASKS_PER_NODE count='' options=srun
+        while [[ ${1-} == -* ]]; do
+            option=$1 value='' options+=" $1"
+            shift
+            case $option in
+                --) break ;;
+                --*=*) value=${option#*=} option=${option%%=*} ;;
+                -[nNwcoetDJ]?*) value=${option:2} option=${option:0:2} ;;
+                -[nNwcoetDJ]|--ntasks*|--node*|--cpus*|--output|--error|--time|--chdir|--job-name)
+                    value=$1 options+=" $1"
+                    shift ;;
+            esac
+            case $option in
+                -n|--ntasks) count=$value ;;
+                -N|--nodes) names=("${names[@]:0:${value##*-}}") ;;
+                -w|--nodelist) names=(${value//,/ }) ;;
+                --ntasks-per-node) each=$value ;;
+            esac
+        done
+        note srun "$options"
+        many=${#names[@]} count=${count:-$((each * ${#names[@]}))} rank=0 started=()
+        ((many <= count)) || many=$count
+        for ((id = 0; id < many; id++)); do
+            for ((own = 0; own < count / many + (id < count % many); own++)); do
+                SLURM_PROCID=$rank SLURM_NODEID=$id SLURM_LOCALID=$own SLURM_STEP_ID=0 \
+                    SLURMD_NODENAME=${names[id]} HOSTNAME=${names[id]} SLURM_NNODES=$many \
+                    SLURM_NTASKS=$count SLURM_NPROCS=$count "$@" &
+                started+=($!)
+                ((++rank))
+            done
+        done
+        code=0
+        for one in "${started[@]}"; do wait "$one" || code=$?; done
+        exit $code ;;
+    torchrun) note launch "$node" "${SLURM_STEP_ID-}" "$@" ;;
+    python*)
+        case "$1 $2" in
+            '-m torch.distributed.run'|'-m torch.distributed.launch')
+                note launch "$node" "${SLURM_STEP_ID-}" "${@:3}" ;;
+            *) exec "$PYTHON" "$@" ;;
+        esac ;;
+esac
+"""
+# Job ids and suffixes of the fast network's names. Ids differ by 1, by each number of thousands
+# up to NEIGHBOURS and by powers of 2, so that too small a modulus gives two of them one port. The
+# large ones show where a port leaves its range.
+FIRST = 8
+OTHERS = (9, 1008, 1032, 3008, 4104, 5008, 8200, 9008, 10007, 10008, 55999, 63999, 4000000)
+JOBS = ((FIRST, "i"), (FIRST, ""), *((job, "i") for job in OTHERS))
 # Jobs whose ids differ by at most this may run at the same time, even on one node.
 NEIGHBOURS = 10_000
-# Job ids for which the port is computed. Each number up to NEIGHBOURS is the difference of two of
-# the ids up to NEIGHBOURS. The others show where a port leaves its range.
-_HUNDREDS, _THOUSANDS = range(100, NEIGHBOURS + 1, 100), range(NEIGHBOURS + 1000, 66_000, 1000)
-IDS = (*range(1, 100), *_HUNDREDS, *(number + less for number in _THOUSANDS for less in (-1, 0)))
-MEETING = re.compile(r"^meeting at (\S*):(\d*)$", re.MULTILINE)
-# Import the commands instead of running a file, so that Python compiles them only once.
-START = (
-    f"import sys; sys.path.insert(0, {str(Path(false_commands.__file__).parent)!r}); "
-    "import false_commands; false_commands.main()"
-)
-# Collects the commands in which the job id takes part, until the script announces its port. Repeats
-# them for each job id, which takes thousands of times less than to run the script again.
-FOR_EACH_ID = r"""
-names='SLURM_JOB_?ID'
-look() {
-    if [[ $1 == *'meeting at'* ]]; then
-        trap - DEBUG
-        for id in $IDS; do
-            SLURM_JOB_ID=$id SLURM_JOBID=$id
-            echo "job $id"
-            eval "{ $chain$1; }"  # an error ends the whole group
-        done
-        exit
-    elif [[ $1 =~ (^|[^A-Za-z0-9_])($names)([^A-Za-z0-9_]|$) ]]; then
-        chain+=$1$'\n'
-        for name in ${1//[^A-Za-z0-9_]/ }; do
-            if [[ $name =~ ^[A-Za-z_] ]]; then names+="|$name"; fi
-        done
-    fi
-}
-trap 'look "$BASH_COMMAND"' DEBUG
-"""
 AT_ONCE = 4
 LONGEST_S = 20.0
 SHOWN_LINES = 6
@@ -106,7 +157,8 @@ def rehearse(script: str, environment: Mapping[str, str], tasks_per_node: str) -
         return []
 
     def one(job: int, suffix: str) -> Rehearsed:
-        values = dict(environment) | _job_variables(job, tasks_per_node) | {SUFFIX: suffix}
+        values = _outside() | dict(environment) | _job_variables(job, tasks_per_node)
+        values["FAST_SUFFIX"] = suffix
         if "SUFFIX" in environment:
             values["SUFFIX"] = suffix
         with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
@@ -119,52 +171,35 @@ def rehearse(script: str, environment: Mapping[str, str], tasks_per_node: str) -
         return [first, *pool.map(one, *zip(*JOBS[1:], strict=True))]
 
 
-def ports(script: str, environment: Mapping[str, str]) -> list[tuple[int, str, str]]:
-    """Return the port that the script announces for each job id, and what it printed."""
-    values = dict(environment) | _job_variables(7, "1") | {"SUFFIX": ""}
-    values["IDS"] = " ".join(map(str, IDS))
-    with tempfile.TemporaryDirectory(prefix="course-", ignore_cleanup_errors=True) as folder:
-        in_time, log, _notes = _ran(FOR_EACH_ID + script, values, Path(folder))
-    said = re.split(r"^job (\d+)$", log, flags=re.MULTILINE)[1 : None if in_time else -2]
-    met = [MEETING.search(lines) for lines in said[1::2]]
-    return [
-        (int(job), found[2] if found else "", lines.strip())
-        for job, found, lines in zip(said[::2], met, said[1::2], strict=True)
-    ]
-
-
 def _as_job(
     script: str, variables: Mapping[str, str], folder: Path, job: int, suffix: str
 ) -> Rehearsed:
-    in_time, log, lines = _ran(script, variables, folder)
-    launches = sorted((line for line in lines if "node" in line), key=lambda line: line["node"])
-    return Rehearsed(
-        job, suffix, in_time,
-        tuple(_launch(**line) for line in launches),
-        tuple(line["srun"] for line in lines if "srun" in line),
-        tuple(line["unknown"] for line in lines if "unknown" in line),
-        "\n".join(log.splitlines()[-SHOWN_LINES:]),
-    )  # fmt: skip
-
-
-def _ran(
-    script: str, variables: Mapping[str, str], folder: Path
-) -> tuple[bool, str, list[dict[str, Any]]]:
-    """Run a script; return whether it ended in time, what it printed, and the commands' notes."""
     own = folder / "bin"
     notes, log, text = own / "notes", own / "log", own / "script"
-    _write_commands(notes)
+    own.mkdir()
+    notes.touch()
     text.write_text(AS_A_JOB + script, encoding="utf-8")
-    values = _outside() | dict(variables) | {NOTES: str(notes)}
+    for names, program in ((COMMANDS, PROGRAM), (QUIET, "#!/bin/sh\n")):
+        for name in names:
+            (own / name).write_text(program, encoding="utf-8")
+            (own / name).chmod(0o700)
+    values = dict(variables) | {"NOTES": str(notes), "PYTHON": sys.executable}
     values |= {"PATH": f"{own}:{os.environ['PATH']}"}
     values |= dict.fromkeys(("HOME", "TMPDIR", "COURSE_RUN_DIR", "SLURM_SUBMIT_DIR"), str(folder))
     in_time = _ends_in_time(["bash", str(text)], values, folder, log)
-    lines = [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()]
     said = log.read_text(encoding="utf-8", errors="replace").replace(f"{text}: ", "")
-    return in_time, said, lines
+    found = notes.read_text(encoding="utf-8", errors="replace").split("\x1e")[:-1]
+    lines = sorted(line.split("\x1f")[:-1] for line in found)  # launches by node
+    return Rehearsed(
+        job, suffix, in_time,
+        tuple(_launch(*words) for kind, *words in lines if kind == "launch"),
+        tuple(words[0] for kind, *words in lines if kind == "srun"),
+        tuple(words[0] for kind, *words in lines if kind == "unknown"),
+        "\n".join(said.splitlines()[-SHOWN_LINES:]),
+    )  # fmt: skip
 
 
-def _launch(node: str, by_srun: bool, words: list[str]) -> Launch:
+def _launch(node: str, step: str, *words: str) -> Launch:
     """Parse the arguments of a call with torchrun's own parser."""
     from torch.distributed.run import get_args_parser
 
@@ -175,26 +210,15 @@ def _launch(node: str, by_srun: bool, words: list[str]) -> Launch:
     parser.set_defaults(nnodes="", nproc_per_node="", rdzv_backend="", rdzv_id="")
     parser.error = refuse  # type: ignore[method-assign]
     try:
-        return Launch(node, by_srun, vars(parser.parse_args(words)), "")
+        return Launch(node, bool(step), vars(parser.parse_args(words)), "")
     except ValueError as error:
-        return Launch(node, by_srun, {}, str(error))
+        return Launch(node, bool(step), {}, str(error))
 
 
 def _outside() -> dict[str, str]:
     """Return the environment without variables of a job that the notebook may run in."""
     own = ("SLURM", "PET_", "MASTER_", "SUFFIX")
     return {name: value for name, value in os.environ.items() if not name.startswith(own)}
-
-
-def _write_commands(notes: Path) -> None:
-    notes.parent.mkdir()
-    notes.touch()
-    program = shlex.join([sys.executable, "-I", "-S", "-c", START])
-    lines = {name: f'exec {program} {name} "$@"' for name in COMMANDS}
-    for name, line in (lines | dict.fromkeys(QUIET, "exit 0")).items():
-        file = notes.with_name(name)
-        file.write_text(f"#!/bin/sh\n{line}\n")
-        file.chmod(0o700)
 
 
 def _job_variables(job: int, tasks_per_node: str) -> dict[str, str]:
