@@ -28,7 +28,7 @@ LOG = "meeting at 10.77.0.1:10042\nepoch 1: train loss 5.1, validation loss 4.2\
 WRONG_JOBS = {
     "13 one node": ({"nodes": 1}, [], LOG, "the job asks for 1 nodes"),
     "13 no device": ({"gpus_per_node": 0}, [], LOG, "with 0 devices each"),
-    "13 one process": ({}, [("node=2", "node=1")], LOG, "each node has 2 devices"),
+    "13 one process": ({}, [("node=2", "node=1")], LOG, "Each node has 2 devices"),
     "14 localhost": (
         {}, [("MASTER_ADDR=$(", "MASTER_ADDR=localhost #$(")], LOG, "waits on its own node",
     ),
@@ -36,8 +36,6 @@ WRONG_JOBS = {
         {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG, "the port is always the same",
     ),
     "14 no suffix": ({}, [("$SUFFIX", "")], LOG, "the first node's address there is 10.2.0.1"),
-    "14 a name": ({}, [], LOG.replace("10.77.0.1", "node1i"), "node1i is a name"),
-    "14 nothing": ({}, [], LOG.replace("10.77.0.1", ""), "MASTER_PORT set before"),
     "15 no srun": ({}, [("srun bash", "bash")], LOG, "launchers start on node1, by no srun"),
     "15 no backend": ({}, [("--rdzv-backend=c10d", "")], LOG, "--rdzv-backend is not given"),
     "15 no id": ({}, [('--rdzv-id="$SLURM_JOB_ID"', "")], LOG, "--rdzv-id is not given"),
@@ -77,7 +75,7 @@ WHOLE = (
     ('"$START" "$PROGRAM"\'', '$START $PROGRAM"'),
 )
 MORE_WRONG_JOBS = {
-    "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto, and each node has 2 devices"),
+    "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto on node1. Each node has 2"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
     "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 8 would be 8"),
     "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or another one by chance"),
@@ -163,12 +161,6 @@ def test_ports_by_other_formulas_pass(finished, formula):
 @pytest.mark.parametrize("name", OTHER_JOBS)
 def test_jobs_in_other_forms_pass(finished, name):
     lesson02b.ex02b_script(job(finished, *OTHER_JOBS[name]))
-
-
-def test_an_address_of_the_loopback_that_no_other_node_reaches_is_named(finished):
-    log = LOG.replace("10.77.0.1", "127.0.1.1")
-    assert "the loopback address" in hint_of(lesson02b.ex02b_script, job(finished, log=log))
-    lesson02b.ex02b_script(job(finished, log=LOG.replace("10.77.0.1", "127.0.0.1")))
 
 
 def test_a_second_run_touches_nothing_and_leaves_nothing(finished, tmp_path, monkeypatch):

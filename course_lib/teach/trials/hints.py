@@ -177,7 +177,7 @@ GENERAL: dict[str, str] = {
     "shape": N_("the result has the shape {has} and should have {wanted}."),
     "not finite": N_("some numbers are infinite or NaN. Look for a division by 0. ") + BY_ZERO,
     "rounded": N_(
-        "the numbers are right to {digits} digits only, so they went through float32 or bf16. Make "
+        "the numbers are right to {digits} digits only, so they went through float32. Make "
         "buffers with torch.empty_like."
     ),
     "the last ones": N_(

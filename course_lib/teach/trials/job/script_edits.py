@@ -26,7 +26,6 @@ from course_lib.teach.trials.job.false_cluster import (
 from course_lib.words import N_, _
 
 DEVICES = 2
-MEETING = re.compile(r"^meeting at (\S*):(\d*)$", re.MULTILINE)
 EPOCH_1 = re.compile(r"^.*\bepoch 1\b.*$", re.MULTILINE)
 # Words that torchrun accepts as truth values.
 YES, NO = ("1", "true", "t", "yes", "y"), ("0", "false", "f", "no", "n")
@@ -39,6 +38,30 @@ FROM_JOB = N_("Compute it from the whole job id: 10000 + SLURM_JOB_ID % 20000.")
 class ScriptEdit:
     does: str
     judge: Callable[[Any, Sequence[Rehearsed]], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Option:
+    """Option of torchrun, what it may be, and what to say otherwise."""
+
+    name: str
+    allowed: str
+    why: str
+
+
+COUNTS = (
+    Option("nproc-per-node", "2|gpu", N_("Each node has 2 devices, and auto counts processors.")),
+    Option("nnodes", "2|2:2", N_("The launchers of two nodes have to wait for each other.")),
+    Option("standalone", "False|", N_("The launchers of two nodes have to wait for each other.")),
+)
+MEETS = (
+    Option("rdzv-backend", "c10d", N_("Give c10d.")),
+    Option("rdzv-endpoint", ".*:.*", N_("Give address:port.")),
+    Option("rdzv-conf", ".*is_host=.*", N_(
+        "It does not say is_host. A launcher may not recognise its own address on the fast "
+        "network, and then all wait."
+    )),
+)  # fmt: skip
 
 
 def text_of(run: Any) -> str:
@@ -60,17 +83,7 @@ def devices(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
             "(nodes=…, gpus_per_node=…).", nodes=nodes, each=each,
         )  # fmt: skip
     for launch in (launch for launch in jobs[0].launches if not launch.error):
-        processes, launchers = launch.option("nproc-per-node"), launch.option("nnodes")
-        if processes not in (str(DEVICES), "gpu"):
-            yield _(
-                "--nproc-per-node is {processes}, and each node has {devices} devices. auto "
-                "counts processors.", processes=processes or _("not given"), devices=DEVICES,
-            )  # fmt: skip
-        if launch.options.get("standalone") or launchers not in ("2", "2:2"):
-            yield _(
-                "--nnodes is {launchers}, or --standalone is given. The launchers of two nodes "
-                "have to wait for each other.", launchers=launchers or _("not given"),
-            )  # fmt: skip
+        yield from _wrong_options(launch, COUNTS)
 
 
 def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
@@ -102,27 +115,9 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
                 "{wanted}. Write $SUFFIX behind the first node's name, and take the address by "
                 "getent hosts.", job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
             )  # fmt: skip
-    yield from _met(run)
     if places and jobs[0].launches:
         yield from (_not_come(job) for job in jobs if not job.launches)
     yield from _ports([(job.job, port, job.said) for job, (_host, port) in places])
-
-
-def _met(run: Any) -> Iterator[str]:
-    """Judge the `meeting at …` line that the job itself printed."""
-    said = MEETING.search(run.text)
-    if not said or not said[1] or not said[2]:
-        yield _(
-            "the script printed no line `meeting at …` with MASTER_ADDR and MASTER_PORT set before:"
-            "\n{tail}", tail=run.tail(),
-        )  # fmt: skip
-    elif not re.fullmatch(r"[\d.]+|[\da-fA-F:]+", said[1]):
-        yield _("{host} is a name. Take the address, a number: getent hosts.", host=said[1])
-    elif said[1].startswith("127.") and not (run.ok and said[1] == "127.0.0.1"):
-        yield _(
-            "the launchers were to meet at {host}, the loopback address: no other node can reach "
-            "it.", host=said[1],
-        )  # fmt: skip
 
 
 def _place(job: Rehearsed) -> tuple[str, str] | None:
@@ -209,30 +204,28 @@ def _not_on_each_node(job: Rehearsed) -> Iterator[str]:
 
 
 def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
-    backend, end = launch.option("rdzv-backend"), launch.option("rdzv-endpoint")
     if launch.error or not launch.option("training-script").strip():
         yield _(
             "torchrun does not take what it is given on {node}: {error}. A backslash has to be "
             "the last character of its line.",
             node=launch.node, error=launch.error or _("the program is empty"),
         )  # fmt: skip
-    if backend != "c10d" or ":" not in end:
-        yield _(
-            "--rdzv-backend is {backend} and --rdzv-endpoint {end} on {node}. Give c10d and "
-            "address:port.", backend=backend or _("not given"), end=end or _("not given"),
-            node=launch.node,
-        )  # fmt: skip
-    if "is_host=" not in launch.option("rdzv-conf"):
-        yield _(
-            "--rdzv-conf is {conf} on {node}, and does not say is_host. A launcher may not "
-            "recognise its own address on the fast network, and then all wait.",
-            conf=launch.option("rdzv-conf") or _("not given"), node=launch.node,
-        )  # fmt: skip
+    yield from _wrong_options(launch, MEETS)
     if [word for word in launch.command if word in wanted] != wanted:
         yield _(
             'each process on {node} runs `{command}`, not "$START" "$PROGRAM".',
             node=launch.node, command=" ".join(launch.command),
         )  # fmt: skip
+
+
+def _wrong_options(launch: Launch, options: Sequence[Option]) -> Iterator[str]:
+    for option in options:
+        if not re.fullmatch(option.allowed, given := launch.option(option.name)):
+            yield _(
+                "--{name} is {given} on {node}. {why}",
+                name=option.name, given=given or _("not given"), node=launch.node,
+                why=_(option.why),
+            )  # fmt: skip
 
 
 def _is_host(launch: Launch) -> str:
