@@ -10,16 +10,15 @@ import math
 import re
 import reprlib
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from itertools import islice
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from course_lib.lab.job.unfinished import Unfinished
 from course_lib.plan.numbers import real, unboxed
 from course_lib.words import LANGUAGES, N_, _
 from course_lib.words.language import LOCALE
@@ -42,9 +41,6 @@ WRITTEN = re.compile(
 )
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?:[eE].*)?")
 NOT_ONE = re.compile(r"\b(?:or|and|to|less|more)\b")
-SEVERAL = (list, tuple, set, Mapping)
-# Depth to which nested containers are opened, because a list may contain itself.
-DEEPEST = 4
 
 Scale = dict[str, float]
 SIZES: Scale = {
@@ -171,36 +167,12 @@ def in_other_unit(right: float, unit: str, other: str) -> Slip:
     )
 
 
-def text_in(answer: object) -> str | None:
-    """Return the text if the answer is a text or holds exactly one; else None."""
-    found = only_one(answer)
-    return str(found) if isinstance(found, str) else None
-
-
-def only_one(answer: Any) -> Any:
-    """Return the only element of a list, set, table or generator; otherwise the answer itself."""
-    for _depth in range(DEEPEST):
-        if isinstance(answer, str | bytes):
-            break
-        try:
-            inside = answer.values() if isinstance(answer, Mapping) else answer
-            inside = inside.to_numpy() if hasattr(inside, "to_numpy") else inside
-            found = list(islice(inside, 2))
-        except Exception:  # not iterable, or iterating over it fails
-            break
-        if len(found) != 1:
-            break
-        [answer] = found
-    return answer
-
-
 def plain(answer: object) -> object:
     """Return the answer's number or text as a plain Python value; otherwise the answer itself."""
     number = number_in(answer)
     if number is not None:
         return int(number) if number.is_integer() else number
-    text = text_in(answer)
-    return answer if text is None else text
+    return str(answer) if isinstance(answer, str) else answer
 
 
 def why_no_number(answer: object) -> str:
@@ -221,25 +193,10 @@ def why_no_number(answer: object) -> str:
 
 
 def what_it_is(answer: object, wanted: str) -> str:
-    """Describe a wrong answer by its kind, size or value."""
-    if missing := _of(answer, "missing", ()):
-        return _("Still to fill in: {names}.", names=", ".join(map(str, missing)))
-    size = _of(answer, "size", len(answer) if isinstance(answer, SEVERAL) else 1)
-    value, kind = in_short(answer), type(answer).__name__
-    if isinstance(answer, SEVERAL) and size == 1:
-        return _("It is {value} now; {wanted}, without brackets.", value=value, wanted=wanted)
-    if isinstance(size, int) and size != 1:
-        return _(
-            "It is {kind} with {size} values now; {wanted}.", kind=kind, size=size, wanted=wanted
-        )
-    return _("It is {value} now; {wanted}.", value=value, wanted=wanted)
-
-
-def _of(answer: object, name: str, otherwise: Any) -> Any:
-    try:
-        return getattr(answer, name, otherwise)
-    except Exception:  # a property of a learner's class may raise
-        return otherwise
+    """Describe a wrong answer by its value, or by its gaps."""
+    if isinstance(answer, Unfinished):
+        return _("Still to fill in: {names}.", names=", ".join(answer.missing))
+    return _("It is {value} now; {wanted}.", value=in_short(answer), wanted=wanted)
 
 
 def in_short(answer: Any) -> str:

@@ -38,7 +38,6 @@ from course_lib.teach.answers import (
     in_figures,
     in_short,
     number_written,
-    text_in,
     what_it_is,
     why_no_number,
 )
@@ -156,15 +155,12 @@ class Checklist:
         return meant
 
     def text(self, answer: object, variable: str) -> str:
-        """Read a gap that holds one text, directly or as the only element of a list or table."""
+        """Read a gap that holds one text."""
         self.answered(answer, variable)
-        found = text_in(answer)
-        if found is None:
-            self.stop(
-                _("{variable} is a text", variable=variable),
-                what_it_is(answer, _("one name in quotation marks")),
-            )
-        return found
+        if isinstance(answer, str):
+            return str(answer)
+        wanted = _("one name in quotation marks")
+        self.stop(_("{variable} is a text", variable=variable), what_it_is(answer, wanted))
 
     def amount(self, given: float, wanted: Amount, requirement: str, *, hint: str) -> None:
         """Check a number. If it is wrong, name the slip that leads to it, or give the hint."""

@@ -179,11 +179,10 @@ def test_a_measured_run_of_pure_tensor_parallelism_passes(tmp_path, capsys):
     assert capsys.readouterr().out.count("✓ your answer reports the shorter time") == 2
 
 
-@pytest.mark.parametrize("said", ["other", "Other", ["other"]])
+@pytest.mark.parametrize("said", ["other", "Other"])
 def test_the_shorter_one_may_be_named(tmp_path, said):
     mine, other = with_pipeline(tmp_path), measured("box", Finished(tmp_path))
     check.ex15_other(other, mine, said)
-    check.ex15_other(other, mine, [other])
 
 
 @pytest.mark.parametrize("said", ["both", "not other", "mine or other", "mine"])

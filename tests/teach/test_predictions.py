@@ -109,7 +109,7 @@ def test_several_answers_are_a_set(capsys):
         ("the gpu", ("the network", "the arithmetic"), "use 'the network', 'the arithmetic'"),
         (True, None, "a number is asked for"),
         (-3, None, "-3 is less than 0; guess 0 or more"),
-        ([6], None, r"It is \[6\] now; a number is asked for, without brackets"),
+        ([6], None, r"It is \[6\] now; a number is asked for"),
         (float("nan"), None, "not finite"),
         (["300", "301"], ("300",), "'301' is not one of the answers"),
     ],

@@ -8,7 +8,6 @@ from math import inf
 from typing import Any
 
 from course_lib.lab import bench
-from course_lib.teach.answers import only_one, text_in
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import batch_is
 from course_lib.teach.functions import is_function, quiet, returned
@@ -125,12 +124,12 @@ def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
         batch_is(check, result.run, usual, world.world_size)
         check.answered(shorter, "shorter")
         named = {"mine": mine, "other": result}
-        said = text_in(shorter)
-        shorter = named.get((said or "").strip().lower(), only_one(shorter))
+        if isinstance(shorter, str):
+            shorter = named.get(shorter.strip().lower(), shorter)
         check.needs(
             not isinstance(shorter, str),
             _("the answer is one of the two results"),
-            hint=_("Your answer is the text {said!r}. Write mine or other.", said=said),
+            hint=_("Your answer is the text {said!r}. Write mine or other.", said=shorter),
         )
         for one in (mine, shorter):
             _measured(check, one)
