@@ -42,7 +42,6 @@ from summary import device
 from summary.model import Summariser
 from trials.calls import NAMES, tensors_in
 from trials.program.model_numbers import FirstGradients, norm, norm_in_file, tables
-from trials.program.moved_losses import moved_by
 from trials.program.printed_lines import Lines
 from trials.watchdog import Notes
 
@@ -54,6 +53,8 @@ MEETINGS = (
     "barrier", "monitored_barrier",
 )  # fmt: skip
 OTHERS = ("send", "recv", "reduce", "gather")
+# By how much a validation loss is moved in an epoch: rank 0's own, and the mean over all.
+MOVED = {2: (-3.0, 0.0), 3: (-4.0, 1.0)}
 
 
 class Enough(BaseException):
@@ -230,6 +231,14 @@ class Watched:
                 raise
 
         return load
+
+
+def moved_by(epoch: int) -> float:
+    first, mean = MOVED.get(epoch, (0.0, 0.0))
+    size = dist.get_world_size() if dist.is_initialized() else 1
+    if size == 1 or dist.get_rank() == 0:
+        return first
+    return (size * mean - first) / (size - 1)
 
 
 def part_of(data: Any) -> str:

@@ -13,8 +13,7 @@ from typing import Any
 
 from course_lib.teach.checklist import SENTENCE_END, Checklist
 from course_lib.teach.trials.hints import GENERAL, HINTS, REQUIREMENTS, SERIAL
-from course_lib.teach.trials.own_file import could_load
-from course_lib.teach.trials.torch_errors import EQUAL_PIECES, in_short, why_error
+from course_lib.teach.trials.torch_errors import EQUAL_PIECES, OWN_GROUP, in_short, why_error
 from course_lib.teach.trials.verdict import (
     Event,
     Trial,
@@ -30,6 +29,11 @@ from course_lib.words import N_, _
 
 GONE = re.compile(r"[Cc]onnection (closed|reset|refused)|[Bb]roken pipe|Socket closed|[Ff]ailed to")
 MESSAGES = ("send", "recv", "isend", "irecv")
+TOO_EARLY = N_(
+    "The file is imported before the ranks have met: ask for rank and size inside "
+    "the class or function. The trial makes the groups, of 1, 2, 3 and 4 ranks."
+)
+OWN_WORK = N_("This is the course's solution. Replace it with your own lines.")
 # Hints for ranks that wait for each other.
 CIRCLES = {
     "send": N_(
@@ -75,7 +79,7 @@ def _requirements(exercise: str) -> dict[str, str]:
 
 
 def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -> None:
-    could_load(check, trial)
+    _could_load(check, trial)
     found = wrong(trial)
     most = found[1]["size"] if found else len(trial.ranks)
     _in_one_order(check, trial, most)
@@ -101,6 +105,42 @@ def came_through(check: Checklist, trial: Trial, run: Any, exercise: str = "") -
             call=call,
         )
         check.refuse(_("all ranks reached the end"), why, where)
+
+
+def _could_load(check: Checklist, trial: Trial) -> None:
+    """Tell why the ranks could not load the learner's file."""
+    imported = _("the file can be imported")
+    for _unused, event in trial.all("own group"):
+        check.stop(imported, f"{_at(event)}: {_(OWN_GROUP)}")
+    for _unused, event in trial.all("not own work"):
+        uses = _("{where} uses {what}.", where=_at(event), what=event["text"])
+        check.stop(_("the work is your own"), f"{uses} {_(OWN_WORK)}")
+    for _unused, event in trial.all("cannot load"):
+        hint = f"{_at(event)}: {event['kind']}: {event['text']}"
+        if "init_process_group" in event["text"]:
+            hint += f"\n{_(TOO_EARLY)}"
+        if event["kind"] == "SystemExit":
+            hint = _("{where} ends the program. Define a function instead.", where=_at(event))
+        check.stop(imported, hint)
+    for _unused, event in trial.all("no function"):
+        check.stop(
+            _("the file defines {event}", event=event["wanted"]),
+            _(
+                "The file defines {there}. The name must be exactly {event}.",
+                there=", ".join(event["there"]) or _("nothing that can be called"),
+                event=event["wanted"],
+            ),
+        )
+    for rank, event in trial.all("printed"):
+        check.stop(
+            _("it does not print too much"),
+            _("Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
+              "without end.", rank=rank, event=event["bytes"] >> 10),
+        )  # fmt: skip
+
+
+def _at(event: Event) -> str:
+    return _("line {line}", line=event["line"]) if event.get("line") else _("the file")
 
 
 def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
