@@ -196,7 +196,7 @@ def said(value: float | str | None, unit: str) -> str:
 def words_below(roster: Roster, place: Path) -> list[str]:
     """Say which solutions are open, and how many files were skipped."""
     passed_over = _(
-        "{count} files in the class folder contain no progress and were skipped",
+        "{count} files in the class folder contain no progress, and they were skipped",
         count=roster.passed_over,
     )
     return list(filter(None, [opening.words(place), passed_over if roster.passed_over else ""]))

@@ -132,14 +132,14 @@ def from_log(
     the `hardware`: give a cluster or its name. Without `software`, the arguments tell the code
     base."""
     if not hasattr(log, "arguments"):
-        text = _('log = {log} is no log; use read.training_log("out.log"), or run.log',
+        text = _('log = {log} is not a log; use read.training_log("out.log"), or run.log',
                  log=shown(log))  # fmt: skip
         raise PlanError(text)
     given = _Arguments(log.arguments | {name: str(value) for name, value in arguments.items()})
     model, layout = _model(given), _layout(given, log)
     stack = _software(given) if software is None else software
     if unknown := sorted(set(arguments) - given.asked):
-        text = _("{unknown} is no argument that the planner uses; use one of {known}",
+        text = _("{unknown} is not an argument that the planner uses; use one of {known}",
                  unknown=unknown[0], known=", ".join(sorted(given.asked)))  # fmt: skip
         raise PlanError(text)
     where = cluster(hardware, layout.devices) if isinstance(hardware, str) else hardware

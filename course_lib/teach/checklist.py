@@ -248,13 +248,13 @@ class Checklist:
         except FileNotFoundError as error:
             where = _("There is no {part} in {folder}. ", part=part, folder=run.folder)
             again = _("{error}. If it was deleted, submit the run under another name.", error=error)
-            self.stop(_("{what} left its {part}", what=what, part=part), where + (how or again))
+            self.stop(_("{what} recorded its {part}", what=what, part=part), where + (how or again))
 
     def _unread(self, error: Exception) -> NotYet:
         """Return the message for an unexpected error. The error does not count as an attempt."""
         hint = f"{type(error).__name__}: {in_short(str(error))}."
         said = str(error) if isinstance(error, CourseError) else f"{hint} {UNREAD}"
-        unmet = f"{UNMET} {_('the check can read what it got')}"
+        unmet = f"{UNMET} {_('the check can read its argument')}"
         if own := _own_line(error):
             said = _("{hint} It is raised in your own code, {own}.", hint=hint, own=own)
         lines = [_("exercise {exercise}", exercise=self.exercise), *self.lines, unmet, f"  {said}"]

@@ -148,7 +148,7 @@ def _same_training(check: Checklist, run: Any, base: Any) -> None:
     )
     check.that(
         close(seen, wanted, 0.01),
-        _("it saw as many samples as {name}", name=base.name),
+        _("the run saw as many samples as {name}", name=base.name),
         hint=_(
             "Your run saw {seen:,} samples, but the run with small batches saw {wanted:,}. {more}",
             seen=seen,

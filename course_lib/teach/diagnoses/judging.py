@@ -118,7 +118,7 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
     case = case_in(run)
     if case is None:
         hint = _("This is not a blind case. `lab.mystery(3)` submits the case of seed 3.")
-        check.stop(_("it is a blind case"), hint)
+        check.stop(_("this is a blind case"), hint)
     check.ended(run)
     for name, answer in (("cause", cause), ("rank", rank), ("node", node), ("cure", cure)):
         check.answered(answer, name)

@@ -304,7 +304,7 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
         at = _line(seen[0]) if seen else "through"
         lines.append(_("rank {rank} is {value}; last call: {call}", rank=rank, value=at, call=call))
     why = _why_stuck(trial, [call for calls in last for call in calls], size, case)
-    check.refuse(_("it ends on {size}", size=ranks(size)), why, "\n".join([*lines, ""]))
+    check.refuse(_("the program ends on {size}", size=ranks(size)), why, "\n".join([*lines, ""]))
 
 
 def _line(event: Event) -> str:

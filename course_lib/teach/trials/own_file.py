@@ -39,7 +39,7 @@ def could_load(check: Checklist, trial: Trial) -> None:
         )
     for rank, event in trial.all("printed"):
         check.stop(
-            _("it does not print too much"),
+            _("the program does not print too much"),
             _("Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
               "without end.", rank=rank, event=event["bytes"] >> 10),
         )  # fmt: skip

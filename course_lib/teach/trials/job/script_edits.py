@@ -96,10 +96,11 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
             )  # fmt: skip
         if host != f"{network}1":
             yield _(
-                "as job {job} on a cluster whose fast network has the names node1{suffix} and "
-                "node2{suffix}, torchrun is told {host}; the first node's address there is "
-                "{wanted}. Write $SUFFIX behind the first node's name, and take the address by "
-                "getent hosts.", job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
+                "as job {job}, torchrun gets {host}, but the first node's address on the fast "
+                "network is {wanted}. On this network the nodes are called node1{suffix} and "
+                "node2{suffix}. Append $SUFFIX to the first node's name, and look up the address "
+                "with getent hosts.",
+                job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
             )  # fmt: skip
     yield from _met(run)
     if places and jobs[0].launches:
@@ -121,7 +122,7 @@ def _met(run: Any) -> Iterator[str]:
             "\n{tail}", tail=run.tail(),
         )  # fmt: skip
     elif not re.fullmatch(r"[\d.]+|[\da-fA-F:]+", said[1]):
-        yield _("{host} is a name. Take the address, a number: getent hosts.", host=said[1])
+        yield _("{host} is a name. Use the address, which getent hosts prints.", host=said[1])
     elif said[1].startswith("127.") and not (run.ok and said[1] == "127.0.0.1"):
         yield _(
             "the launchers were to meet at {host}, the loopback address: no other node can reach "
@@ -155,8 +156,8 @@ def _ports(found: Sequence[tuple[int, str, str]]) -> Iterator[str]:
             )  # fmt: skip
         elif not LEAST_PORT <= int(port) <= MOST_PORT or taken[job] != port:
             yield _(
-                "the port of job {job} would be {port}, or another one by chance. Ports of "
-                "programs lie between {least} and {most}. {how}",
+                "the port of job {job} would be {port}, or a random one. Use a port between "
+                "{least} and {most}. {how}",
                 job=job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
             )  # fmt: skip
     for (one, port), (other, same) in combinations(sorted(taken.items()), 2):
@@ -195,7 +196,7 @@ def launchers(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
 
 def _not_come(job: Rehearsed) -> str:
     return _(
-        "as job {job}, the commands did not come to torchrun, or did not end:\n{said}",
+        "as job {job}, the commands did not reach torchrun, or did not end:\n{said}",
         job=job.job, said=job.said,
     )  # fmt: skip
 
@@ -216,7 +217,7 @@ def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
     backend, end = launch.option("rdzv-backend"), launch.option("rdzv-endpoint")
     if launch.error or not launch.option("training-script").strip():
         yield _(
-            "torchrun does not take what it is given on {node}: {error}. A backslash has to be "
+            "torchrun refuses its arguments on {node}: {error}. A backslash has to be "
             "the last character of its line.",
             node=launch.node, error=launch.error or _("the program is empty"),
         )  # fmt: skip
@@ -251,7 +252,8 @@ def times_told(text: str) -> int:
 EDITS = {
     13: ScriptEdit(N_("two devices on each of two nodes, and a process for each"), devices),
     14: ScriptEdit(
-        N_("one meeting point: the first node's address, a port of the job's own"), meeting_point
+        N_("one meeting point: the first node's address, and a port that only this job uses"),
+        meeting_point,
     ),
-    15: ScriptEdit(N_("a launcher on each node, which meet there"), launchers),
+    15: ScriptEdit(N_("a launcher on each node, and all launchers meet there"), launchers),
 }
