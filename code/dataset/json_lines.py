@@ -1,5 +1,5 @@
-"""Reader of texts in a file of JSON lines. An entry that is not text is an
-error that names its line, so that no training reads unchecked data."""
+"""Reader of texts in a file of JSON lines. An entry that is not text is an error that names its
+line."""
 
 from __future__ import annotations
 

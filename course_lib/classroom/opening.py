@@ -1,4 +1,4 @@
-"""Solutions that an instructor has opened. This is a convenience, not access control.
+"""Solutions that an instructor has opened. Opening is a convenience and not access control.
 
 A file in the class folder lists the numbers of the open lessons. All accounts may read it, and
 only instructors write it. A file from any other account is ignored. The solutions are also

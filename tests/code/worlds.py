@@ -99,8 +99,8 @@ class World:
         return [answers[rank] for rank in sorted(answers)]
 
     def give_up(self, why: str) -> None:
-        """End all ranks, as ranks that wait for a failed rank would wait for ever. Each rank first
-        reports its place."""
+        """End all ranks, because ranks that wait for a failed rank would wait forever. Each rank
+        first reports its place."""
         for process in self.processes:
             os.kill(process.pid, signal.SIGUSR1)
         self.broken = True

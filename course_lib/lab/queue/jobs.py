@@ -83,7 +83,7 @@ class Jobs:
 
     @property
     def fresh_s(self) -> float:
-        """Return the highest age of an answer for occasional queries: the first pause above 0."""
+        """Return the greatest age of an answer for occasional queries: the first pause above 0."""
         return self.pause_s(1)
 
     def statuses(

@@ -247,16 +247,14 @@ STATES = {
 }
 
 REASONS = {
-    "Resources": N_(
-        "nodes or devices that the job needs are in use; it starts next when they are free"
-    ),
+    "Resources": N_("nodes or devices that it needs are in use; it is next when they are free"),
     "Priority": N_("jobs before it in the queue come first"),
     "Dependency": N_("it waits for another job to end"),
     "DependencyNeverSatisfied": N_(
         "the job that it depends on did not end as required; cancel this job"
     ),
-    "JobHeldUser": N_("its owner holds the job; `scontrol release` releases it"),
-    "JobHeldAdmin": N_("an administrator holds the job; ask the administrators"),
+    "JobHeldUser": N_("its owner holds it; `scontrol release` releases it"),
+    "JobHeldAdmin": N_("an administrator holds it; ask the administrators"),
     "BeginTime": N_("its start time is in the future"),
     "PartitionNodeLimit": N_("it requests more nodes than its partition allows"),
     "PartitionTimeLimit": N_("it requests more time than its partition allows"),
@@ -264,7 +262,7 @@ REASONS = {
     "ReqNodeNotAvail": N_("nodes that it needs are down, reserved or unavailable"),
     "Reservation": N_("its reservation has not begun"),
     "BadConstraints": N_(
-        "no node has the features that the job requests; cancel the job and change the request"
+        "no node has the features that it requests; cancel it and change the request"
     ),
     "InvalidAccount": N_("its account does not exist or may not use this partition"),
     "InvalidQOS": N_("its QOS does not exist or is not open to its account"),
@@ -277,10 +275,7 @@ FAMILIES = (
         re.compile(r"QOS.*(PerUser|PerAccount)"),
         N_("your running jobs have reached the limit of its QOS"),
     ),
-    (
-        re.compile(r"(QOS|Assoc).*(Limit|Grp|Max)"),
-        N_("the job's account or QOS has reached a limit"),
-    ),
+    (re.compile(r"(QOS|Assoc).*(Limit|Grp|Max)"), N_("its account or QOS has reached a limit")),
     (
         re.compile(r"Nodes required for job are DOWN"),
         N_("nodes that it needs are down or reserved"),

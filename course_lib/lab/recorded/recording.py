@@ -145,10 +145,7 @@ class Recording:
             size = plain(self.path).stat().st_size
             if size > LARGEST_FILE_BYTES:
                 raise self._refused(
-                    _(
-                        "the file has {size} bytes, and a recording may have at most 16 MiB",
-                        size=size,
-                    )
+                    _("it has {size} bytes, and a recording may have at most 16 MiB", size=size)
                 )
             with (
                 lzma.open(self.path) as file,

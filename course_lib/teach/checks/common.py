@@ -73,7 +73,7 @@ def has_devices(check: Checklist, run: Any, nodes: int, devices: int) -> None:
 
 
 def is_run_of(check: Checklist, run: Any, name: str) -> None:
-    """Refuse a run that is not the exercise's, before looking for further mistakes."""
+    """Refuse a run that does not belong to the exercise, before looking for further mistakes."""
     check.needs(
         run.name == name,
         _("this is the run of the exercise"),

@@ -38,10 +38,7 @@ def ex02b_program(run: Any) -> None:
                 _ended_badly(check, seen, run)
                 check.refuse(
                     _line(number),
-                    _(
-                        "The trial saw no sign of this edit. {last_lines}",
-                        last_lines=run.last_lines(),
-                    ),
+                    _("No sign of this edit. {last_lines}", last_lines=run.last_lines()),
                 )
             check.that(
                 not said, _line(number), hint=_("Edit {number}: {said}", number=number, said=said)

@@ -37,8 +37,7 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
             _("the score belongs to your run"),
             hint=_(
                 "The score belongs to job {job_id}, but your run is job {job_id2}. Run the cell "
-                "that "
-                "scores the run once more.",
+                "that scores the run once more.",
                 job_id=score.job_id,
                 job_id2=run.job_id,
             ),

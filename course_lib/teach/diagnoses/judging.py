@@ -154,7 +154,7 @@ def _choice(check: Checklist, name: str, answer: Any, choices: dict[str, str]) -
 
 
 def _parts(answer: Any) -> list[Any]:
-    """Return the answers as a list: members of a collection, a single answer, or none."""
+    """Return the answers as a list: members of a collection, a single answer, or nothing."""
     if answer is None or (isinstance(answer, str) and answer.strip().lower() == "none"):
         return []
     if isinstance(answer, Iterable) and not isinstance(answer, str | bytes):

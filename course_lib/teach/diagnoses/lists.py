@@ -22,8 +22,8 @@ class Cause:
     """One kind of fault.
 
     `looks` says what a run with this fault shows. `look` says where to find evidence, without
-    naming the fault. `place` is the faulty part: one "rank", one "node", "rank 0", "all" ranks
-    alike, or a "disk". All ranks use the disk, and rank 0 reports its fault.
+    naming the fault. `place` is the faulty part: one "rank", one "node", "rank 0", "all" ranks, or
+    a "disk". All ranks use the disk, and rank 0 reports its fault.
     """
 
     title: str

@@ -107,9 +107,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent once": N_("the gradients are sent once for each step"),
     },
     "scaler": {
-        "": N_(
-            "after each step, the scale equals the scale of a serial search, on 1, 2, 3 and 4 ranks"
-        ),
+        "": N_("the scale equals a serial search after each step, on 1, 2, 3 and 4 ranks"),
         "the weights": N_("the weights equal the weights of the serial search"),
     },
     "prefetch": {
@@ -572,9 +570,8 @@ HINTS: dict[str, Hints] = {
             "the gradient is None. backward must return two gradients, of x and of the weight."
         ),
         ("", "values"): N_(
-            "the result is not a product of two quantised matrices. The factors are dY and Wᵀ "
-            "for dX, and dYᵀ "
-            "and Xᵀ for dW."
+            "it is not a product of two quantised matrices. The factors are dY and Wᵀ for dX, and "
+            "dYᵀ and Xᵀ for dW."
         ),
     },
     "vocabulary": {

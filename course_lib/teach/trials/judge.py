@@ -151,7 +151,7 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
 
 
 def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[str, float]:
-    """Return the mistake that the shares of the ranks in a result show, and its factor."""
+    """Return the mistake that the ranks' shares in a result reveal, and its factor."""
     first = table[0]
     if any(not _alike(row, first) for row in table):
         return "values", 0.0
@@ -343,7 +343,7 @@ def _circle(made: Sequence[Sequence[Event]]) -> tuple[str, list[int]]:
 
 
 def _one_sided(made: Sequence[Sequence[Event]], through: Sequence[Sequence[Event]]) -> str:
-    """Explain a message to or from a rank that is through without it; "" if there is none."""
+    """Explain a message to or from a rank that has ended without it; "" if there is none."""
     for source, target in permutations(range(len(made)), 2):
         sent, taken = _between(made, source, target)
         missing = len(sent) - len(taken)

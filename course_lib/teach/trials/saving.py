@@ -36,7 +36,7 @@ def judge(seen: Seen) -> str | None:
 
 
 def _last_saved(seen: Seen) -> Event:
-    """Return the last save of the file that is loaded later. A program may write further files."""
+    """Return the last save of the file that the program loads later; it may write others."""
     saves = seen.of("saved")[0]
     files = {event["file"] for events in seen.of("loaded") for event in events}
     return ([event for event in saves if event["file"] in files] or saves)[-1]

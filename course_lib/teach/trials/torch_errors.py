@@ -58,9 +58,8 @@ RULES: tuple[tuple[str, str], ...] = (
         r"does(n't| not) require grad\b|leaf [Vv]ariable that requires grad|non-leaf Tensor"
         r"|created in no_grad mode|being modified in-?place",
         N_(
-            "Autograd does not allow this. Does backward need this tensor? Then compute it "
-            "outside torch.no_grad(). Does it only hold numbers? Then use torch.no_grad() or "
-            ".detach()."
+            "Autograd does not allow this. Does backward need this tensor? Then compute it outside "
+            "torch.no_grad(). Does it only hold numbers? Then use torch.no_grad() or .detach()."
         ),
     ),
     (

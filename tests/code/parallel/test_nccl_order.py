@@ -5,7 +5,7 @@ The calls are those that the program makes, written down rank by rank. The rules
 - messages of one group run one after the other, in the order of issue, and begin once all that was
   computed before them is done;
 - two ranks that have not sent to each other that way before are joined first, and until both ask
-  for it neither program goes on (on one H200 two stages stayed there for ever).
+  for it neither program goes on (on one H200 two stages stayed there forever).
 """
 
 from __future__ import annotations

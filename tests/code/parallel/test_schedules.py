@@ -71,8 +71,8 @@ PHASES = {
 
 
 def run(name, stages, micro_batches, chunks):
-    """What each rank of the program runs, in the words of the planner. Naive is no schedule of the
-    program, but what it does with one micro-batch at a time, whatever the schedule."""
+    """What each rank of the program runs, in the words of the planner. The program has no schedule
+    "naive". With one micro-batch at a time, every schedule does the same as "naive"."""
     if name == "naive":
         once = [steps_of("1f1b", stages, rank, 1, 1) for rank in range(stages)]
         ordered = [[(step, m) for m in range(micro_batches) for step in order] for order in once]

@@ -252,8 +252,7 @@ def times_told(text: str) -> int:
 EDITS = {
     13: ScriptEdit(N_("two devices on each of two nodes, and a process for each"), devices),
     14: ScriptEdit(
-        N_("one meeting point: the first node's address, and a port that only this job uses"),
-        meeting_point,
+        N_("one meeting point: the first node's address, a port of this job alone"), meeting_point
     ),
     15: ScriptEdit(N_("a launcher on each node, and all launchers meet there"), launchers),
 }
