@@ -134,7 +134,8 @@ claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=9
 #
 # The lesson compares your run with a run that NERSC published in November 2024 ([SC24
 # tutorial](https://github.com/NERSC/sc24-dl-tutorial)). On one A100, with real weather (ERA5), 20 fields of 360 × 720
-# points, and 16 samples a step, it began at **8.8** samples per second. Each section prints both speeds.
+# points, and 16 samples per step, the published run began at **8.8** samples per second. Each section prints both
+# speeds.
 
 
 # %% id="first-table"

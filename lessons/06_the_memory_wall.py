@@ -532,7 +532,7 @@ print(f", measured {peak_mib(at_the_wall):.0f} MiB" if at_the_wall.ok else f"\n{
 
 # %% id="check-claim" tags=["claim"]
 claim(
-    "the predicted batch fits: predicted over measured peak",
+    "peak of the predicted batch, predicted relative to measured",
     line_mib / peak_mib(at_the_wall) if at_the_wall.ok else math.nan,
     least=0.9,
     most=1.1,

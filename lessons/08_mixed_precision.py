@@ -331,7 +331,11 @@ print({name: str(one.dtype).removeprefix("torch.") for name, one in kinds.items(
 weight_bytes, matmul_bytes = net[0].weight.element_size(), out.element_size()
 claim("with autocast a weight takes", weight_bytes, least=4, most=4, unit="bytes")
 claim(
-    "with autocast a number of a matmul's result takes", matmul_bytes, least=2, most=2, unit="bytes"
+    "with autocast each number in the result of a matmul takes",
+    matmul_bytes,
+    least=2,
+    most=2,
+    unit="bytes",
 )
 
 # %% [markdown] id="auto-explain"

@@ -209,8 +209,12 @@ guess_batch, guess_means = 50, 50
 
 # %% id="tokens-run"
 believed = {
-    "batch": predict("10: probability of one more, mean over the batch", guess_batch, unit="%"),
-    "micro-batch": predict("10: probability of one more, mean of means", guess_means, unit="%"),
+    "batch": predict(
+        "10: probability of 'one more' with a mean over the batch", guess_batch, unit="%"
+    ),
+    "micro-batch": predict(
+        "10: probability of 'one more' with a mean of means", guess_means, unit="%"
+    ),
 }
 
 
@@ -238,7 +242,7 @@ pd.DataFrame(
     {
         way: {
             "gradient error in step 1 (%)": 100 * lines["gradient_off_by"].iloc[0],
-            "probability of one more (%)": belief[way],
+            "probability of 'one more' (%)": belief[way],
             "loss per token": lines["lm_loss"].tail(20).median(),
         }
         for way, lines in told.items()
@@ -250,8 +254,20 @@ off = {way: 100 * lines["gradient_off_by"] for way, lines in told.items()}
 claim("largest gradient error with a mean over the batch", off["batch"].max(), most=0.001, unit="%")
 claim("gradient error with a mean of means", off["micro-batch"].iloc[0], least=20, unit="%")
 claim("gradient error with the rank's tokens", off["rank"].iloc[0], least=1, most=20, unit="%")
-claim("a mean of means gives one more", belief["micro-batch"], least=40, most=60, unit="%")
-claim("a mean over the batch gives one more", belief["batch"], least=8, most=14, unit="%")
+claim(
+    "with a mean of means, the probability of 'one more' is",
+    belief["micro-batch"],
+    least=40,
+    most=60,
+    unit="%",
+)
+claim(
+    "with a mean over the batch, the probability of 'one more' is",
+    belief["batch"],
+    least=8,
+    most=14,
+    unit="%",
+)
 
 # %% [markdown] id="tokens-explain"
 # *All runs measure the loss per token in the same way, but train different losses. Gradient error: the distance from

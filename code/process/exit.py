@@ -124,7 +124,7 @@ def fail(error: BaseException) -> NoReturn:
 
 
 def _peers() -> Peers | None:
-    """Return the ranks of this job, or None. A rank that failed before they met connects now."""
+    """Return the ranks of this job, or None. A rank that failed before the meeting connects now."""
     rank, world_size, _ = environment_or_alone()
     if device.PEERS or world_size == 1:
         return device.PEERS[-1] if device.PEERS else None

@@ -203,7 +203,7 @@ def make_box(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def make_module_box(tmp_path_factory):
-    """The same for a whole module."""
+    """`make_box` for a whole module."""
     made = []
 
     def make(**options) -> Box:

@@ -34,7 +34,7 @@ def pictures(otherwise: Path) -> Path:
 
 
 class LabPage:
-    """`file`: the notebook on the disk, which tells the ids of its cells."""
+    """`file` is the notebook on the disk, from which the ids of the cells come."""
 
     def __init__(self, page: Any, file: Path) -> None:
         self.page, self.file = page, file

@@ -55,7 +55,7 @@ class Learner:
 
 @pytest.fixture(scope="module")
 def box_home(tmp_path_factory):
-    """One for all lessons, as a learner has: the first warms it up for the others."""
+    """One box for all lessons, as a learner has. The first lesson warms it up for the others."""
     return tmp_path_factory.mktemp("box")
 
 

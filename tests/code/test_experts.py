@@ -110,7 +110,7 @@ def program(worlds, ranks, flags, folder=None):
 
 
 def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
-    """With the biases of the routers; digits as they are printed."""
+    """Compare the biases of the routers too, with the digits that are printed."""
     flags = f"{DEEPSEEK} --fp64 --log-interval 1 --lr-decay-iters 12"
     whole = LOSS.findall(program(worlds, 1, f"{flags} --train-iters 8"))
     layouts = [
@@ -169,7 +169,7 @@ def read_diary(folder, rank):
 
 
 def test_a_bias_spreads_the_rows(worlds):
-    """Without a loss for it; the choice is unequal at the start."""
+    """There is no balancing loss, and the choice is unequal at the start."""
     flags = f"{LLAMA} {FOUR} {BIAS} --moe-router-bias-update-rate 0.02 --moe-router-topk 1"
     flags += " --log-interval 1 --train-iters 20 --lr 1e-5 --min-lr 1e-6 --init-method-std 0.2"
     text = program(worlds, 1, flags)

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def accepts(what: str) -> Callable[[cases.Case, str], bool]:
-    """As in the suite, a transcript that differs is made once more."""
+    """As in the test suite, repeat a case once if its transcript differs."""
     if not what.startswith("compare"):
         return lambda case, text: True
     return lambda case, text: differences.judge(case.name, recorded(case), text) == ([], [])

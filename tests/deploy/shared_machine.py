@@ -68,7 +68,7 @@ def accounts(*names: str, password: str) -> Iterator[None]:
 
 
 def _remove(name: str) -> None:
-    """Refused while a process of the account is not quite gone, so more than once."""
+    """Try repeatedly, because removal is refused until the account's processes have ended."""
     for _ in range(50):
         subprocess.run(["pkill", "-KILL", "-u", name], check=False)
         done = subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)

@@ -41,7 +41,7 @@ def nonsense(right):
 
 
 class Hostile:
-    """Refuses all that a check may ask of it."""
+    """Object that refuses every operation that a check may try on it."""
 
     def _refuse(self, *given):
         raise RuntimeError("no")

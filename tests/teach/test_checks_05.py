@@ -62,7 +62,7 @@ def recorded(finished):
 
 
 def test_the_right_share_of_waiting_is_solved(recorded, capsys):
-    """6 of the 40 ms that four ranks need for a step."""
+    """Waiting takes 6 of the 40 ms that four ranks need for a step."""
     lesson05.ex05_waiting(15, recorded(planted_bottleneck=1))
     assert "✗" not in capsys.readouterr().out
 

@@ -27,7 +27,7 @@ def function(text, name):
 
 
 def other(name, text):
-    """The pair that puts this text in place of a naive function."""
+    """Return the swap that puts this text in place of a naive function."""
     return function(OWN, name), text
 
 

@@ -120,7 +120,7 @@ class Rank:
         return self.computed > before
 
     def running(self, way):
-        """What has not arrived yet of the first call that may run now."""
+        """Return the messages of the first runnable call that have not arrived yet."""
         first = next(iter(self.streams[way]), None)
         return first[1] if first and first[2] <= self.computed else set()
 

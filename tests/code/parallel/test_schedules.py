@@ -48,7 +48,7 @@ def test_messages_are_sent_in_the_order_in_which_they_are_awaited(
 
 
 def kept(name, stages, rank, micro_batches):
-    """The most micro-batches whose activations a rank keeps at once."""
+    """Return the largest number of micro-batches whose activations a rank keeps at once."""
     alive = most = 0
     for step in steps_of(name, stages, rank, micro_batches, 1):
         alive += isinstance(step, Forward) - isinstance(step, Backward | BackwardWeight)

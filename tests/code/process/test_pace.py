@@ -94,7 +94,7 @@ for step in range(3):
 
 
 def test_a_program_that_says_nothing_keeps_its_pace_by_one_call():
-    """In forward, before DDP sends its last bucket, and in the whole step."""
+    """The slot keeps its pace in forward, before the last bucket is sent, and in the whole step."""
     done = subprocess.run(
         [sys.executable, "-c", DDP],
         cwd=ROOT / "code",

@@ -48,8 +48,8 @@ class Server:
 
 @contextlib.contextmanager
 def jupyter(folder: Path, *more: str) -> Iterator[Server]:
-    """Under a base URL as JupyterHub gives one, with its runtime files kept apart; `more` options
-    for it."""
+    """Start a server under a base URL, as JupyterHub does, with separate runtime files and `more`
+    options."""
     log = folder / "jupyter.log"
     environment = {
         **{
