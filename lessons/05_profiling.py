@@ -305,8 +305,8 @@ for each in ill.profile.recommendations:
 
 # %% [markdown] id="recommendations-explain"
 # All of these statements are true, but only one names the cause. *Exposed communication* counts waiting as
-# communication. If *out of step* is in the list, the ranks compute for different lengths of time. You will compute
-# the share of *waiting* yourself in exercise 05.3.
+# communication. If *out of step* is in the list, some ranks compute longer than others. You will compute the share of
+# *waiting* yourself in exercise 05.3.
 
 # %% [markdown] id="cure-idea"
 # ## Prove the diagnosis with a prediction

@@ -94,7 +94,7 @@ claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, u
 # | the wide middle, before and after the GELU | 4 + 4 |
 # | **together** | **16** |
 #
-# The measured number is a little larger. It includes the final norm and a few statistics per token.
+# The measured number is a little larger, because it includes the final norm and a few statistics per token.
 #
 # The table does not contain the **scores** of attention, which are *T* × *T* numbers per head for a sequence of *T*
 # tokens. **Fused attention** computes the scores in small blocks and never stores all of them.
@@ -451,7 +451,7 @@ claim("each repeats the four matmuls of its layer: extra matmuls", more, least=6
 # %% [markdown] id="trace-explain"
 # **Explain.** Each layer has one recomputation. The *last* layer comes first, because the backward pass begins at the
 # end of the model. The column `peak_bytes` falls from row to row, because each layer frees the input that it kept. A
-# recomputation can take longer or shorter than the forward pass, because caches and free memory are in a different
+# recomputation can take more or less time than the forward pass, because caches and free memory are in a different
 # state.
 #
 # Recording takes time, so trust the order and the proportions of a profile more than its milliseconds. On a GPU,

@@ -649,9 +649,9 @@ check.ex11_tokens(tokens_needed, given)
 # %% [markdown] id="hold-idea"
 # ## Are the gathers exposed on this machine?
 #
-# With *b* bytes per parameter, a device needs (*b* / 2) · *C* / *W* tokens at once, and three quarters of them in a
-# ring of four. In lesson 03, the same number of tokens per *step* hid the all-reduce. FSDP needs this number in every
-# *micro-batch*.
+# By the rule of exercise 11.4, a device with *C* FLOP/s and a link with *W* bytes/s needs (*b* / 2) · *C* / *W* tokens
+# at once. Here *b* is the number of bytes per parameter. In a ring of four, three quarters of these tokens are enough.
+# In lesson 03, the same number per *step* hid the all-reduce. FSDP needs it in every *micro-batch*.
 #
 # With fewer tokens, a part of each gather is exposed. On the box all of it is exposed, because gloo gathers a layer
 # before the layer computes. So the forward pass becomes longer by the factor 1 + *r* / *t*. Here *r* is the number of

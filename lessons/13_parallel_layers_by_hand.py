@@ -674,11 +674,11 @@ claim("number of the four stages that hang with plain sends", len(stuck), least=
 claim("micro-batches that the first stage keeps, p − r", int(stages.iloc[0, 1]), least=4, most=4)
 
 # %% [markdown] id="order-explain"
-# **Explain.** A schedule hangs if two neighbours both send and wait for the other to receive. Stage 2 has finished
-# two forward passes and sends micro-batch 1. Stage 3 has just finished the backward pass of micro-batch 0 and sends
-# the gradient to stage 2. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages
-# hides the deadlock until the messages grow. GPipe never hangs, because it sends everything in one direction first.
-# The cures are `isend` and `batch_isend_irecv`, which sends and receives in one call.
+# **Explain.** A schedule hangs if two neighbours both send and wait for the other to receive. Stage 2 has finished two
+# forward passes and sends micro-batch 1. Stage 3 has just finished the backward pass of micro-batch 0 and sends the
+# gradient to stage 2. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages hides
+# the deadlock until the messages grow. GPipe never hangs, because it first sends all messages in one direction. The
+# cures are `isend` and `batch_isend_irecv`, which sends and receives in one call.
 #
 # > **Exercise 13.5** — Write a pipeline that really sends. `train_step(stage, batch, loss_of)` runs one training step
 # > on each of the *p* stages:

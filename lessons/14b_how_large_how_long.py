@@ -238,7 +238,7 @@ claim(
 )
 
 # %% [markdown] id="size-explain"
-# *Each curve is one budget. On the left are small models with many tokens.*
+# *Each curve is one budget. The left end of a curve is a small model that sees many tokens.*
 #
 # **Explain.** If you guessed 16, you spent the whole budget on size, and the model sees no more tokens than before. If
 # you guessed 1, you spent everything on tokens. The loss is high at both ends of a curve, because a small model cannot

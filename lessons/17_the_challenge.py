@@ -545,10 +545,10 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# According to the plan, 512 devices are enough. Tensor 8 stays inside a node, because links are fast there. With
-# pipeline 4, a device's share of the model is so small that no recomputation is needed. Four pieces on each stage make
-# the bubble a quarter as long (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are a
-# batch of 4 million tokens.
+# According to the plan, 512 devices are enough. Tensor 8 stays inside a node, where links are fast. With pipeline 4, a
+# device's share of the model is so small that no recomputation is needed. Four pieces on each stage make the bubble a
+# quarter as long (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are a batch of 4
+# million tokens.
 #
 # Your bound leaves attention out, but the MFU of the plan counts it. So the plan takes longer than the bound by a
 # factor of more than 1 / MFU. Look also at the interval and its evidence. Runs of this program were measured on this

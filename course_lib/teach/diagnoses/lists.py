@@ -67,7 +67,7 @@ def causes() -> dict[str, Cause]:
             _("a rank finishes before the other ranks, which wait for it in their last step"),
             stacks, ("equal-steps",)),
         "shape": Cause(_("a rank calls a collective of a different shape"),
-            _("the library says that sizes do not match, and with DETAIL names both"),
+            _("the library says that sizes do not match, and DETAIL names both sizes"),
             sizes, ("equal-shapes",)),
         "hoard": Cause(_("a rank asks for too much memory within one step"),
             _("one rank's allocation is refused, and its memory was constant until then"),

@@ -198,7 +198,7 @@ GENERAL: dict[str, str] = {
         "piece r, in one order everywhere? Print a few numbers on each rank."
     ),
     "alone": N_(
-        "of {numbers} numbers, the first {first} are right. One rank exchanges nothing: compare "
+        "of {numbers} numbers, the first {first} are right. One rank alone sends nothing: compare "
         "its lines with those of the serial model."
     ),
 }
