@@ -145,7 +145,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
-    """`once("book", make)` is a folder that `make(folder)` fills, once for all workers."""
+    """`once("book", make)` is a folder that `make(folder)` fills once for all workers."""
     top = tmp_path_factory.getbasetemp()
     top = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
 
@@ -189,7 +189,7 @@ def browser(need):
 
 @pytest.fixture(scope="session")
 def private_mounts() -> list[str]:
-    """Words before a command, so that it may mount small disks that other processes do not see."""
+    """Words before a command that let it mount small disks unseen by other processes."""
     maps = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
     words = ["unshare", *maps, "--mount"]
     try:

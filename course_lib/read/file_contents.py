@@ -164,7 +164,7 @@ def main(argv: list[str] | None = None) -> int:
             "nothing was recognized."
         ),
     )
-    help_text = _("a file, also compressed; the folder of a run; or - for the standard input")
+    help_text = _("a file, plain or compressed; a run folder; or - for the standard input")
     options.add_argument("file", nargs="+", help=help_text)
     given = options.parse_args(argv)
     codes = [_print(file, len(given.file) > 1) for file in given.file]

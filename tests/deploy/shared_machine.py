@@ -26,7 +26,7 @@ def closed_ancestor(path: Path) -> Path | None:
 
 
 def opened(command: list[str], needed: list[Path]) -> list[str]:
-    """The command, with the way to the needed folders open to all users."""
+    """Return the command, run so that all users can reach the needed folders."""
     closed = {folder: closed_ancestor(folder) for folder in needed}
     if not any(closed.values()):
         return command

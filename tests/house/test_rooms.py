@@ -53,7 +53,7 @@ def modules(repository, folder):
 
 
 def imported(path):
-    """Each imported module with the names taken from it."""
+    """Yield each imported module with the names taken from it."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, ()) for alias in node.names)
@@ -154,7 +154,7 @@ def names_only_for_types(node):
 
 
 def loaded_by(path, known):
-    """The modules of this tree that one imports, also late; what only types need is left out."""
+    """Return the modules of this tree that a module imports, even late, except for types alone."""
     todo, found = [ast.parse(path.read_text(encoding="utf-8"))], set()
     while todo:
         node = todo.pop()

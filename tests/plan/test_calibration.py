@@ -1,4 +1,4 @@
-"""A site is found again from short runs of it; links from their measurement."""
+"""Calibration recovers a site from its short runs, and links from their measurement."""
 
 from dataclasses import replace
 from types import SimpleNamespace

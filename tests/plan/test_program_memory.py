@@ -1,8 +1,8 @@
-"""What the course's program holds, counted by the planner and as its memory traces showed it.
+"""Memory of the course's program, counted by the planner and measured by memory traces.
 
 The traced values are of the model "tiny" on the box, in MiB at the peak of one rank of a stage; the
 bytes of a run depend on its layout alone, so they are the same on every machine. One run is traced
-here and now, lest the program move on and the kept values stay behind.
+anew, so that a change of the program shows.
 """
 
 import os

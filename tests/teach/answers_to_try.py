@@ -16,7 +16,7 @@ from course_lib.teach.checklist import Checklist, NotYet
 
 
 def forms(right):
-    """The same number in every form that a cell of a notebook may leave behind."""
+    """Return the same number in every form that a notebook cell may produce."""
     import torch
 
     found = [

@@ -183,7 +183,7 @@ def ex01_balance(without: object, workers: object) -> None:
                 slips=(
                     (
                         exact,
-                        _("Your number is not a whole number. Is the next smaller one enough?"),
+                        _("Your number is not a whole number. Is the one below it enough?"),
                     ),
                     (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
                     (HALVES / ALONE, of_all),

@@ -132,11 +132,11 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
         last=devices - 1,
     )
     known_ranks = frozenset(one for one in ranks if one is not None)
-    check.needs(len(known_ranks) == len(ranks), _("rank names a rank"), hint=hint)
+    check.needs(len(known_ranks) == len(ranks), _("the given rank exists"), hint=hint)
     nodes = [_node(one, names) for one in _parts(node)]
     hint = _("The nodes are {names}. Give a name, or None.", names=", ".join(names))
     known_nodes = frozenset(one for one in nodes if one is not None)
-    check.needs(len(known_nodes) == len(nodes), _("node names a node"), hint=hint)
+    check.needs(len(known_nodes) == len(nodes), _("the given node exists"), hint=hint)
     return Diagnosis(run, case, cause_key, known_ranks, known_nodes, cure_key)
 
 

@@ -66,7 +66,8 @@ def test_what_does_not_fit_is_told_with_what_would(flags, devices, told):
 
 
 class Talk:
-    """Calls to torch of one rank while it makes its layout. Its ranks identify a group."""
+    """Record of one rank's calls to torch while it makes its layout. A group is identified by its
+    ranks."""
 
     def __init__(self, monkeypatch, backend, divides):
         self.calls = []
@@ -106,7 +107,7 @@ WORLDS = [
 def test_all_ranks_make_the_same_calls_and_keep_their_own_groups(
     monkeypatch, world, backend, divides
 ):
-    """All ranks or none divide a communicator and count the groups for their names."""
+    """Either all ranks or none split a communicator, and all count the groups for their names."""
     talk = Talk(monkeypatch, backend, divides)
     every = [talk.of(world, rank) for rank in range(world.world_size)]
     assert all(calls == every[0][1] for _, calls in every)

@@ -1,4 +1,4 @@
-"""A slot's stretch of computing lasts as long as its processor time asks for, and never less."""
+"""A slot's interval of computing lasts as long as its processor time requires, and never less."""
 
 from __future__ import annotations
 

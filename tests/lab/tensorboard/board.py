@@ -20,7 +20,7 @@ PATIENCE_S = 240.0
 
 
 def wait_until(what, limit_s: float = PATIENCE_S):
-    """The first true answer of `what`; fails at the limit, which no working run comes near."""
+    """Return the first true answer of `what`; fail at a generous time limit."""
     until_s = time.monotonic() + limit_s
     while time.monotonic() < until_s:
         if found := what():
