@@ -16,7 +16,7 @@ of the range; the product is divided by it. Blocks (--fp8-recipe), in a product 
 Megatron-LM has these recipes too, except `rowwise`, which is torchao's.
 
 Scales are powers of two: scaling is then exact, and only the cast to 8 bits rounds. A matrix is
-quantised for each product that it takes part in, since each sums over another dimension:
+quantised for each of its products, because each product sums over a different dimension:
 
     Y = X Wᵀ    over inputs            dX = dY W    over outputs           dW = dYᵀ X    over rows
 

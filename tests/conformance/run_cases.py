@@ -6,7 +6,7 @@
     python tests/conformance/run_cases.py compare-flat [words…]    the same in flat mode
     python tests/conformance/run_cases.py compare-warm [words…]    the same with the fast start
 
-Words choose the cases whose group or name contains any of them; without words it is all.
+Words choose the cases whose group or name contains any of them. Without words, all cases run.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ FACTORS = (2, 3, 4, 6, 8, 10, 12, 16, 24, 60, 96, 100, 1000, 1024, 1.024, 2**20 
 
 
 def names_no_slip_that_was_not_made(check, right):
-    """The hint for a wrong number names the mistake that leads to exactly this number, or none."""
+    """The hint for a wrong number names a mistake only if it leads to exactly this number."""
     of_gap = [one for one in amounts_of(check, right) if one.right == pytest.approx(right, 0.02)]
     wanted = of_gap[0] if of_gap else Amount(right=right)
     assert len(wanted.slips) <= 4
