@@ -466,10 +466,10 @@ show.memory_kinds(large, limit_bytes=80e9)
 # activations no longer fit. The figure counts in GiB, and 80 GB are 74.5 GiB. ZeRO-2 leaves nearly half of a device
 # free, and ZeRO-3 leaves three quarters free.
 #
-# Are the plans right? You can check them with a small model of eight layers and one sample on each of four devices.
-# The program of the course trains it without sharding, with ZeRO-1 (`--use-distributed-optimizer`), and with
-# [PyTorch's FSDP](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) (`--use-torch-fsdp2`). In
-# your own program, PyTorch's FSDP takes a few lines:
+# You can check these plans with a small model of eight layers and one sample on each of four devices. The program of
+# the course trains it without sharding, with ZeRO-1 (`--use-distributed-optimizer`), and with [PyTorch's
+# FSDP](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) (`--use-torch-fsdp2`). In your own
+# program, PyTorch's FSDP takes a few lines:
 #
 # ```python
 # mesh = init_device_mesh("cuda", (world_size,))
@@ -609,17 +609,17 @@ claim(
 # The whole gradients also use memory that FSDP should save. The figure counts them as *temporary*, because they are
 # not shards.
 #
-# Accumulation and FSDP therefore do not combine well. With *one* large micro-batch, FSDP gathers each layer only once
-# for many tokens. If memory is left, keep the layers whole between micro-batches, as ZeRO-2 does. If not, recompute
-# activations (lesson 09) to make the micro-batch larger.
+# With *one* large micro-batch, FSDP gathers each layer only once for many tokens. If memory is left, keep the layers
+# whole between micro-batches, as ZeRO-2 does. If not, recompute activations (lesson 09) to make the micro-batch
+# larger.
 
 # %% [markdown] id="pays-idea"
 # ## When does FSDP cost little time?
 #
 # FSDP loses little time if a rank gathers the next layer while it computes the current layer. A layer has *P*
 # parameters. Gathering them moves nearly 2 *P* bytes in bf16, and the forward pass of *T* tokens takes 2 *P T* FLOPs.
-# *P* cancels out. The size of the model therefore does not matter. The gather is hidden if the device has enough
-# tokens at once.
+# *P* cancels out, so the size of the model does not matter. The gather is hidden if the device has enough tokens at
+# once.
 #
 # > **Exercise 11.4** — A device computes `given.tflops` TFLOP/s, and its share of the network is `given.gb_per_s`
 # > GB/s. How many tokens per device and micro-batch are needed, so that a gather takes no longer than the forward pass

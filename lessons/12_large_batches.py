@@ -184,7 +184,7 @@ claim(
 # runs, one seed for each is not enough.
 #
 # Even with their best rate, batches of 256 end higher than batches of 16. Both rules assume gradients that are mostly
-# noise, so they fail when the batch has averaged the noise away. You measure below where this happens.
+# noise, so they fail when the batch has averaged the noise away.
 
 # %% [markdown] id="only-idea"
 # ## Does a larger rate help without a larger batch?
@@ -352,8 +352,7 @@ claim(
 # %% [markdown] id="same-explain"
 # **Explain.** With 4 times the batch, the training needs nearly 4 times fewer steps and hardly more samples, so on 4
 # times the devices it costs about the same. With 16 times the batch, it needs fewer steps again, but clearly more
-# samples. With 64 times the batch, most added devices repeat what other devices have already learned. Can you know
-# this *before* you rent the devices?
+# samples. With 64 times the batch, most added devices repeat what other devices have already learned.
 
 # %% [markdown] id="noise-idea"
 # ## How do you measure the noise of a gradient?

@@ -206,7 +206,7 @@ claim(
 # > Data that is **copied** in the forward pass must be **summed** in the backward pass. Data that is **summed**
 # > in the forward pass is **copied** in the backward pass.
 #
-# All layers of this lesson follow this rule. Autograd needs two functions for it:
+# Autograd needs two functions for this rule:
 #
 # ![Two ranks, each with some columns of A and some rows of B. CopyIn in front of them does nothing in forward and an all-reduce in backward. SumOut behind them does an all-reduce in forward and nothing in backward.](../images/layer_pairs.svg)
 #

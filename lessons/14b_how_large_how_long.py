@@ -485,7 +485,7 @@ mixture.round(2)
 
 # %% [markdown] id="mixture-explain"
 # Web pages are read less than once and each textbook 20 times, although textbooks are only 5 % of the tokens that the
-# model sees. Before you raise a weight, count the epochs.
+# model sees.
 
 # %% [markdown] id="pack-idea"
 # ## How much attention crosses document boundaries?
@@ -510,8 +510,8 @@ pd.Series(padding, name="padding (%)").round(1).to_frame()
 # **Packing** puts several documents into one row. But with only a causal mask, a query sees *all* earlier keys of the
 # row, and many of these keys belong to other documents.
 #
-# **Predict.** Four documents of equal length fill a row. The causal mask permits some pairs of a query and a key. In
-# what percentage of these pairs do the two belong to different documents?
+# **Predict.** Four documents of equal length fill a row. In what percentage of the pairs that the causal mask permits
+# do query and key belong to different documents?
 
 # %% id="pack-guess"
 ### BEGIN SOLUTION

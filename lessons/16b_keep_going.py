@@ -98,7 +98,7 @@ claim("largest difference from the undisturbed run", differ, most=0, unit="nats"
 #
 # If a checkpoint lacks one of these parts, the run continues, but it becomes a different run. Here the losses are
 # equal to the last digit. Test your own program in the same way: *stop, continue, compare bit for bit*. A requeued job
-# waits before it starts again. It waits for two minutes on a real Slurm and for two seconds on the box.
+# waits before it starts again, two minutes on a real Slurm and two seconds on the box.
 
 # %% [markdown] id="resume-idea"
 # ## How does your own program continue?

@@ -84,8 +84,7 @@ claim("the plan by habit misses the target by", habit.loss - task.target, least=
 
 # %% [markdown] id="habit-explain"
 # **Explain.** The run ends when the model has learned which tokens are frequent and has begun to learn which tokens
-# follow each other. Nothing in this plan looks *wrong*: the job runs, all devices are busy, and the loss falls. You
-# see its weakness only beside another plan.
+# follow each other. Nothing in this plan looks *wrong*: the job runs, all devices are busy, and the loss falls.
 #
 # Three questions would have revealed the problem. How many tokens does this *model* need? How few *steps* are enough
 # (lesson 12)? How long does an *iteration* take, and why (lesson 14)?
@@ -500,8 +499,8 @@ task.board()
 # No machine computes faster than its peak, so the time at the peak is a lower bound for every plan. Lesson 14 found
 # that 40 % of the peak is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
 #
-# **Predict.** At the peak, all matmuls of the best plan, including the matmuls of attention, would take a certain
-# time. By what factor does the plan take longer?
+# **Predict.** By what factor does the best plan take longer than all its matmuls, including attention, would take at
+# the peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
