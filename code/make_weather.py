@@ -57,7 +57,7 @@ def years_in(out: Path, args: argparse.Namespace) -> list[Path]:
 
 
 def is_ready(out: Path, args: argparse.Namespace) -> bool:
-    """Tell whether the files exist; the folders appear only when complete."""
+    """Tell whether the files exist. The folders appear only when they are complete."""
     if not any((out / name).exists() for name in FOLDERS):
         return False
     years = years_in(out, args)

@@ -5,9 +5,9 @@
 
 The model is train_letters.py's, which predicts the next letter. Every run trains on --samples
 samples, so a four times larger batch makes a quarter of the steps. After the warm-up the learning
-rate decays linearly to zero, as in real trainings. It can also stay constant (--lr-decay-style), so
-that any two moments of two runs can be compared. With --seeds, one run trains several models, each
-with its own weights and samples, and one matmul computes all of them.
+rate decays linearly to zero, as in real training runs. It can also stay constant
+(--lr-decay-style), so that any two moments of two runs can be compared. With --seeds, one run
+trains several models, each with its own weights and samples, and one matmul computes all of them.
 
 A gradient is a mean over random samples: the true gradient plus noise. With --micro-batch-size the
 program prints squared lengths of gradients: of the micro-batches (`small`), and of their mean over
@@ -143,7 +143,7 @@ def batches(text: Tensor, args: argparse.Namespace) -> Iterator[tuple[Tensor, Te
 
 
 def first_model(args: argparse.Namespace, device: torch.device) -> nn.Module:
-    """Draw initial weights per rank; then all ranks take rank 0's weights, as with DDP."""
+    """Draw initial weights on each rank. Then all ranks take rank 0's weights, as with DDP."""
     models = []
     for seed in seeds_of(args):
         torch.manual_seed(seed + dist.get_rank())

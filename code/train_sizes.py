@@ -9,7 +9,7 @@ of one seed begin with equal weights and see the same samples.
 
 With --parametrization mup the best rate does not depend on the width (Yang and others, 2022). Adam
 moves each weight by about the rate, and an output of a hidden matrix sums `width` such moves. So
-the rate of these matrices is divided by the width, and so are the scores."""
+their rate and the scores are divided by the width."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def build(args: argparse.Namespace, device: torch.device) -> Learning:
 def optimizer_of(
     args: argparse.Namespace, model: nn.Module, rate: float, device: torch.device
 ) -> torch.optim.Adam:
-    """Create Adam. For a recorded step, the rate is a tensor on the device, to be changed there."""
+    """Create Adam. For a recorded step, the rate is a tensor that changes on the device."""
     return torch.optim.Adam(
         model.parameters(), torch.tensor(rate, device=device) if args.cuda_graphs else rate,
         (0.9, 0.95), fused=args.fused_optimizer or None, capturable=args.cuda_graphs,

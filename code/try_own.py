@@ -107,7 +107,7 @@ class OwnGroup(RuntimeError):
 
 
 def on_a_mesh() -> Any:
-    """Import this test only for its exercise: DTensor and its first operators take seconds."""
+    """Import this test only for its exercise, because DTensor takes seconds to load."""
     return importlib.import_module("trials.mesh.parallelize")
 
 

@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 2 code/weigh_tokens.py --micro-batches 4 --mean-over micro-batch
 
-Every micro-batch is one sequence, padded to the longest. Padding has no target, and so no loss. The
-losses of the other tokens are summed, and divided
+Every micro-batch is one sequence, padded to the longest sequence. Padding has no target, so it has
+no loss. The losses of the other tokens are summed, and divided
 
     micro-batch  by the tokens of the micro-batch and by the micro-batches: a mean of means
     rank         by the tokens of all micro-batches of the rank: right on one device

@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "site": ("lab.commands.site", N_("lists, shows and chooses descriptions of clusters")),
     "plan": (
         "lab.commands.plan",
-        N_("plans a training: the best layouts, their days, costs and memory"),
+        N_("plans a training run: the best layouts, their days, costs and memory"),
     ),
     "render": ("lab.commands.jobs:render", N_("prints the batch script of a recipe")),
     "submit": (
@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("lab.commands.jobs:log", N_("prints the log of a run; -f follows it")),
     "read": (
         "read.file_contents",
-        N_("shows what a log or trace holds, of your runs or of others"),
+        N_("shows what a log or a trace contains, even if a different program wrote it"),
     ),
     "cancel": ("lab.commands.jobs:cancel", N_("ends runs of this workspace")),
     "clean": ("lab.commands.jobs:clean", N_("lists runs to delete, and deletes them with --yes")),

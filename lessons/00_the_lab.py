@@ -9,7 +9,7 @@
 # |---|---|
 # | You will be able to | look at a cluster; submit a job and follow it; read its log; cancel it; find out why a job failed |
 # | Minutes | 30 |
-# | Devices | 2 nodes with 2 devices each, on your cluster or on the one that the course brings |
+# | Devices | 2 nodes with 2 devices each, on your cluster or on the small cluster of the course |
 # | Before | you have trained a model on one device |
 #
 # The grey fields are Python cells. **Shift+Enter** runs a cell and goes to the next one. Run the cells from top to
@@ -34,13 +34,13 @@ lab
 
 # %% [markdown] id="share-idea"
 # In a class, your instructors may want to see who needs help. Nothing is shared unless you or your class agree. You
-# agree with `share_progress(True)`. Then only your instructors see your lesson, your solved exercises, your number of
-# tries, the hint you met last, and when you last ran a cell. They see your guesses too, but without your name.
+# agree with `share_progress(True)`. Then only your instructors see your lesson, your solved exercises, how often you
+# tried, your last hint, and when you last ran a cell. They also see your guesses, but without your name.
 # `share_progress(True, details=True)` also shows each try, and your name beside your guesses. You stop sharing with
 # `share_progress(False)`.
 #
-# If you need help, run `from course_lib import help_me` and `help_me()` in any notebook. Your instructors then see your
-# name, your lesson, your exercise and the hint you met last. `help_me(False)` takes it back.
+# If you need help, run `from course_lib import help_me` and `help_me()` in any notebook. Your instructors then see
+# your name, your lesson, your exercise and your last hint. `help_me(False)` withdraws the call.
 
 # %% id="share"
 share_progress()
@@ -48,7 +48,7 @@ share_progress()
 # %% [markdown] id="sinfo-idea"
 # ## Which machines does the cluster have?
 #
-# `sinfo` lists the nodes by **partition**. A partition is a queue with its own nodes and limits.
+# `sinfo` lists the nodes by **partition**, a queue with its own nodes and limits.
 
 # %% id="sinfo"
 # !sinfo
@@ -141,8 +141,8 @@ claim(
 # %% [markdown] id="first-explain"
 # **Explain.** The plain `echo` printed one line, and the four tasks printed one line each. If you guessed six, you
 # assumed that both nodes run the script. The *script* runs only once, on the first node of the job. The other nodes
-# wait until `srun` starts something there. `srun` starts its command once per **task** and gives each copy a number
-# in `SLURM_PROCID`. Their lines appear in any order.
+# wait until `srun` starts tasks on them. `srun` starts its command once per **task** and gives each copy a number in
+# `SLURM_PROCID`. Their lines appear in any order.
 #
 # | word | meaning |
 # |---|---|
@@ -155,8 +155,8 @@ claim(
 # %% [markdown] id="queue-idea"
 # ## What happens when the cluster is full?
 #
-# The next cell submits three jobs at once. Each asks for both devices of two nodes and sleeps for a few seconds. The
-# box has room for one job at a time. A larger cluster may run them side by side, as the tables below then show.
+# The next cell submits three jobs at once. Each job asks for both devices of two nodes and sleeps for a few seconds.
+# The box has room for one job at a time. A larger cluster may run them side by side, and the tables below show it.
 
 # %% id="queue-run"
 sleepers = [
@@ -190,7 +190,7 @@ lab.runs()
 
 # %% [markdown] id="accounting"
 # A finished job disappears from `squeue`. Use `sacct` to query it. The option `-X` prints one row per job and leaves
-# out its steps. If one job fills the cluster, the next job starts when that job has ended.
+# out its steps. If a job fills the cluster, the next job starts when it has ended.
 
 # %% id="sacct"
 ids = ",".join(str(sleeper.job_id) for sleeper in sleepers)
@@ -306,7 +306,7 @@ guess_ratio = 2
 
 # %% id="link-run"
 ratio_guess = predict(
-    "00: bandwidth inside a node over that between nodes", guess_ratio, unit="times"
+    "00: bandwidth inside a node, relative to between nodes", guess_ratio, unit="times"
 )
 link_run = lab.submit(links.recipe("first-links", nodes=2, gpus_per_node=2, max_bytes=4 << 20))
 link_run.wait()
@@ -344,8 +344,8 @@ else:
 # The latencies differ by a smaller factor. If messages pass through the operating system on both links, the latencies
 # are nearly the same, because the operating system takes most of that time.
 #
-# Most of this course follows from these differences. In a training on many devices, the devices wait for data from
-# each other, and the links determine how long they wait.
+# Most of this course follows from these differences. Devices that train together wait for data from each other, and
+# the links determine how long they wait.
 
 # %% [markdown] id="differs"
 # ## What is different on a big cluster?
@@ -365,9 +365,9 @@ else:
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# The cell below an exercise checks your answer. A wrong answer gets a hint, which becomes clearer with each try: where
-# to look, what kind of mistake it is, and what to do. `check.solution("00.1")` shows the solution at any time. In a
-# class, your instructor first opens it.
+# The cell below an exercise checks your answer. A wrong answer gets a hint, and each further hint says more: first
+# where to look, then what kind of mistake it is, then what to do. `check.solution("00.1")` shows the solution at any
+# time. In a class, only after your instructor has opened it.
 #
 # > **Exercise 00.1** — Write a job that starts **three** tasks on each of two nodes. Every task prints its number
 # > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps. Also replace the variable
@@ -432,7 +432,7 @@ check.ex00_device_seconds(device_seconds, sleepers)
 # - If a job fails, read its state, its exit code and the first error of its log, in this order.
 # - The link between nodes is usually slower than the link inside a node. Measure both.
 #
-# In lesson 02 a training uses these links for the first time. So far you have solved:
+# In lesson 02 you use these links for training. So far you have solved:
 
 # %% id="progress"
 progress()

@@ -2,12 +2,12 @@
 # # 01 One device, fast
 #
 # On a hundred devices, each device works as a single device does, and also exchanges data. If each device waits for
-# data half of the time, you pay for fifty devices that do nothing. So this lesson makes one device fast. You measure a
-# step, close its largest gap, and measure again.
+# data half of the time, you pay for fifty devices that do nothing. This lesson therefore makes one device fast. You
+# measure a step, close its largest gap, and measure again.
 #
 # | | |
 # |---|---|
-# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; predict whether an operation is bound by memory; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
+# | You will be able to | say where the time of a step goes; compute how many loading processes you need; pack files for fast reading; predict whether an operation is memory-bound; use TF32, `autocast` and fused optimizers; decide whether `torch.compile` or a CUDA graph pays |
 # | Minutes | 65 |
 # | Devices | 1 |
 # | Before | lesson 00; you have trained a model with PyTorch |
@@ -130,11 +130,12 @@ claim("the device waits for data", 100 * parts["data"] / whole, least=40, most=9
 
 # %% [markdown] id="first-explain"
 # **Explain.** Most of the step goes to reading. During the range `data` the device does nothing. However fast the
-# model becomes, a step cannot take less time than `data`. So close this gap first.
+# model becomes, a step cannot take less time than `data`, so this gap comes first.
 #
 # The lesson compares your run with a run that NERSC published in November 2024 ([SC24
 # tutorial](https://github.com/NERSC/sc24-dl-tutorial)). On one A100, with real weather (ERA5), 20 fields of 360 × 720
-# points, and 16 samples a step, it began at **8.8** samples per second. Each section prints both speeds.
+# points, and 16 samples per step, the published run began at **8.8** samples per second. Each section prints both
+# speeds.
 
 
 # %% id="first-table"
@@ -174,7 +175,7 @@ guess_workers = 3
 ### END SOLUTION
 
 # %% id="workers-run"
-times_as_fast = predict("01: two workers against none", guess_workers, unit="times")
+times_as_fast = predict("01: speed with two workers, relative to none", guess_workers, unit="times")
 ahead = training("workers-2", archive, num_workers=2, epochs=6)
 by_workers = {0: first, 2: lab.submit(ahead).require()}
 measured = {n: speed(run) for n, run in by_workers.items()}
@@ -266,7 +267,7 @@ guess_plain = "slower"
 
 # %% id="file-run"
 ENDS = ("slower", "about as fast", "faster")
-plain_files = predict("01: plain files without a worker", guess_plain, choices=ENDS)
+plain_files = predict("01: speed of plain files without workers", guess_plain, choices=ENDS)
 plain = lab.submit(training("plain", str(weather), **RECORD)).require()
 both = lab.submit(training("plain-2", str(weather), num_workers=2, **RECORD)).require()
 against = speed(plain) / measured[2]
@@ -314,8 +315,8 @@ print(f"from here on, training uses {kept.get('num_workers', 0)} workers")
 # If reading is cheap, workers hide little, and they need cores and time to hand over batches. A GPU needs no core to
 # compute, so on a GPU workers usually remain useful.
 #
-# > **Exercise 01.1** — The disk is full. Pack the files again, compressed, so that this training hardly waits
-# > without any worker. Fill in the shape of a chunk: times, fields, rows, columns.
+# > **Exercise 01.1** — The disk is full. Pack the files again with compression, so that this training hardly waits
+# > even without workers. Fill in the shape of a chunk: times, fields, rows, columns.
 
 # %% id="ex1-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -421,17 +422,16 @@ check.ex01_prefetch(prefetch_trial)
 # GB has a bandwidth of 1.555 TB/s. For matrix multiplications (**matmuls**) in the format TF32, its peak is 156
 # TFLOP/s ([NVIDIA,
 # 2020](https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf)). The
-# roofline becomes flat at 156 / 1.555 = 100 FLOP per byte. An operation with a lower intensity is **bound by
-# memory**.
+# roofline becomes flat at 156 / 1.555 = 100 FLOP per byte. An operation with a lower intensity is **memory-bound**.
 #
 # Here are two operations of each layer, for 16 maps of 4,050 patches, with 4 bytes per number:
 #
 # - a **matmul** from *k* = 384 to *n* = 1,536 features, for *r* = 16 × 4,050 rows. It does 2 *r k n* FLOPs and moves
 #   *r k* + *k n* + *r n* numbers.
-# - an **element-wise** operation, GELU, on the *r n* results. It does about 10 FLOPs per number, reads the number and
+# - an **element-wise** operation, GELU, on the *r n* results. It does about 10 FLOPs per number, reads one number and
 #   writes one.
 #
-# **Predict.** Which of the two is bound by memory on this A100: `"the matmul"`, `"GELU"`, `"both"` or `"neither"`?
+# **Predict.** Which of the two is memory-bound on this A100: `"the matmul"`, `"GELU"`, `"both"` or `"neither"`?
 
 # %% id="roof-guess"
 ### BEGIN SOLUTION
@@ -441,7 +441,7 @@ guess_bound = "neither"
 
 # %% id="roof-see"
 BOUND = ("the matmul", "GELU", "both", "neither")
-bound = predict("01: bound by memory on an A100", guess_bound, choices=BOUND)
+bound = predict("01: which operation is memory-bound on an A100", guess_bound, choices=BOUND)
 PEAK, BANDWIDTH, GELU_FLOPS = 156e12, 1.555e12, 10
 
 
@@ -480,23 +480,23 @@ print({name: f"{rate:.1f} GFLOP/s" for name, rate in gflops.items()})
 
 # %% id="roof-claim" tags=["claim"]
 claim(
-    "GELU's time over the matmul's, on the A100 by the roofline",
+    "time of GELU relative to the matmul, by the roofline of the A100",
     roof.loc["GELU", "ms"] / roof.loc["matmul", "ms"],
     least=0.9,
     most=1.2,
     unit="times",
 )
 claim(
-    "FLOP/s of the matmuls over FLOP/s of GELU",
+    "FLOP/s of the matmuls, relative to GELU",
     gflops["aten::addmm"] / gflops["aten::gelu"],
     least=2,
     unit="times",
 )
 
 # %% [markdown] id="roof-explain"
-# **Explain.** GELU is bound by memory. It does 1.25 FLOPs per byte, so it reaches at most 1.9 TFLOP/s, about 1 % of
-# the peak. The matmul uses each number many times. It does 153 FLOPs per byte, so it can reach the peak. GELU takes
-# as long as the matmul with 77 times fewer FLOPs, so FLOPs alone do not tell how long a step takes.
+# **Explain.** GELU is memory-bound. It does 1.25 FLOPs per byte, so it reaches at most 1.9 TFLOP/s, about 1 % of the
+# peak. The matmul uses each number many times. It does 153 FLOPs per byte, so it can reach the peak. GELU takes as
+# long as the matmul with 77 times fewer FLOPs, so FLOPs alone do not tell how long a step takes.
 #
 # Here, too, GELU does far fewer FLOPs per second than the matmuls. The exact factor depends on the processor's
 # caches, which hold these small tensors.
@@ -546,8 +546,8 @@ guess_here, guess_a100 = 2, 1.8
 ### END SOLUTION
 
 # %% id="half-run"
-here = predict("01: bf16 here", guess_here, unit="times")
-there = predict("01: bf16 on an A100", guess_a100, unit="times")
+here = predict("01: speed-up by bf16 here", guess_here, unit="times")
+there = predict("01: speed-up by bf16 on an A100", guess_a100, unit="times")
 bf16 = lab.submit(training("bf16", str(weather), amp_mode="bf16", **RECORD, **kept)).require()
 gain = speed(bf16) / speed(read)
 best = bf16 if gain > 1 else read
@@ -569,9 +569,9 @@ claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 # **Explain.** Processors with units for `bfloat16` (AMX, AVX-512 with bf16) gain in large matmuls. On other
 # processors the conversion only costs time, so a factor below 1 is no error.
 #
-# On the A100 the factor is *four*, but the higher peak explains only a factor of two. The rest comes from operations
-# that are bound by memory and now move half as many bytes. FlashAttention, the fastest attention kernel, also needs
-# 16-bit numbers.
+# On the A100 the factor is *four*, but the higher peak explains only a factor of two. The rest comes from memory-bound
+# operations, which now move half as many bytes. FlashAttention, the fastest attention kernel, also needs 16-bit
+# numbers.
 #
 # The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. With TF32 switched off, the 32-bit
 # program fell from about 13 to **10.1**.
@@ -581,8 +581,8 @@ claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 #
 # Python starts each operator, and on a GPU each operator starts one or more **kernels**. A start takes some
 # microseconds, however small the tensor is. For each parameter tensor, Adam computes running means, corrections, a
-# root, a quotient and a step with separate operators. A **fused** optimizer (`fused=True`) does all of this in one
-# operator.
+# square root, a quotient and a step with separate operators. A **fused** optimizer (`fused=True`) does all of this in
+# one operator.
 #
 # **Predict.** This model has 31 parameter tensors. How many operators does a fused Adam save in a step? Operators
 # that another operator calls count as well.
@@ -633,7 +633,7 @@ claim(
 # kernels, so our deep model compiles as quickly as a shallow one.
 #
 # **Predict.** Suppose that compiling takes 20 seconds, and that a compiled step is a quarter shorter. An epoch has 48
-# samples, and the line above shows your speed. After how many epochs has compiling paid?
+# samples, and the line above shows your speed. After how many epochs has compiling paid off?
 
 # %% id="compile-guess"
 ### BEGIN SOLUTION
@@ -673,7 +673,7 @@ if compiled.ok:
 
 # %% [markdown] id="compile-explain"
 # **Explain.** Compiling costs seconds to minutes in the first epoch and saves a fraction of a second in each later
-# epoch. With twelve steps per epoch, compiling pays off late or never. It pays off in a training that takes days.
+# epoch. With twelve steps per epoch, compiling pays off late or never. It pays off if the training takes days.
 #
 # On the A100 compiling gained 3 %, from 53.3 to **55.0**. Large matmuls fill most of that step, and they already run
 # in fast libraries. Compiling gains more if there is much element-wise work, because one kernel then reads and writes
@@ -762,7 +762,7 @@ check.ex01_balance(without_workers, workers_needed)
 # This is **Amdahl's law**.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Submit `training("crops", str(weather), crop_width=16, num_workers=2)`, and the same with
+# > **Going further** — Submit `training("crops", str(weather), crop_width=16, num_workers=2)`, and the same run with
 # > `fitting`. Which chunks would suit crops? On a GPU, add `tf32="false"` to a run, and enlarge the model until TF32
 # > makes a difference.
 
@@ -771,7 +771,7 @@ check.ex01_balance(without_workers, workers_needed)
 #
 # - Measure samples per second in a later epoch, find the largest gap in a profile, close it, and repeat.
 # - Workers hide reading until *R*/*n* falls below *C*. Reading less is better than reading with more workers.
-# - Attainable speed is the smaller of peak and intensity × bandwidth. Element-wise operations are bound by memory.
+# - Attainable speed is the smaller of peak and intensity × bandwidth. Element-wise operations are memory-bound.
 # - TF32 is a switch, bf16 is one `with`, and fp16 also needs a scaler. All need suitable hardware.
 # - Fused optimizers, compiling and CUDA graphs start fewer kernels. This helps if kernels are short.
 # - A change can gain no more than the share of the step that it touches.

@@ -40,7 +40,7 @@ guess_end = "it trains"
 
 # %% id="alone-run"
 end = predict(
-    "02: the end of the first job", guess_end, choices=("it trains", "no memory", "no network")
+    "02: how the first job ends", guess_end, choices=("it trains", "no memory", "no network")
 )
 first = lab.submit(program.recipe("letters-first", "train_letters.py", steps=5))
 first.watch()
@@ -53,9 +53,9 @@ print(first.tail(3) if first.ok else first.failure)
 # %% [markdown] id="alone-explain"
 # **Explain.** On a cluster, you type on the **login node**, which has internet access, and your job runs on a
 # **compute node**, which usually has none. If your first job did train, the box runs in flat mode, or your cluster
-# allows internet access. Even then a job that waits for a download holds devices that others need.
+# allows internet access. Even then, a job that waits for a download blocks devices that others need.
 #
-# ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out. So is a training on the login node, because all users share it.](../images/login_and_compute.svg)
+# ![The internet, a login node and two compute nodes. An arrow leads from the internet to a file on the login node, and from there to a compute node. The arrow from the compute nodes to the internet is crossed out. Training on the login node is crossed out too, because all users share it.](../images/login_and_compute.svg)
 #
 # The solution is to **fetch before the job**. Download on the login node, into a folder that the compute nodes also
 # see. Here a text that comes with Python is enough:
@@ -119,8 +119,8 @@ claim("models that four processes train without communication", different, least
 # pay for four devices and get four models, each no better than a model from one device. With a fixed seed, all four
 # draw the same weights and samples. Their curves are equal, and the mistake is harder to see.
 #
-# Three things are missing. A process must know its number, it needs a way to communicate, and it needs something to
-# send. The launcher `torchrun` provides the number. It sets three variables in the environment of each process:
+# Three things are missing: each process needs to know its number, a way to communicate, and something to send. The
+# launcher `torchrun` provides the number. It sets three variables in the environment of each process:
 #
 # - `RANK`, its number among all processes, starting at 0
 # - `WORLD_SIZE`, the number of processes
@@ -143,7 +143,9 @@ guess_threads = 2
 ### END SOLUTION
 
 # %% id="process-run"
-of_threads = predict("02: steps of two threads", guess_threads, unit="times")
+of_threads = predict(
+    "02: steps of two threads, relative to one worker", guess_threads, unit="times"
+)
 shared = lab.submit(program.recipe("share-process", "share_process.py", gpus_per_node=2)).require()
 show.lines(
     {
@@ -166,12 +168,14 @@ of_threads.compare(speed["threads"] / speed["one_worker"])
 
 # %% id="process-claim" tags=["claim"]
 claim(
-    "steps of two processes over two threads",
+    "steps of two processes, relative to two threads",
     speed["processes"] / speed["threads"],
     least=1.1,
     unit="times",
 )
-claim("steps of two threads over one worker", speed["threads"] / speed["one_worker"], most=1.5)
+claim(
+    "steps of two threads, relative to one worker", speed["threads"] / speed["one_worker"], most=1.5
+)
 
 # %% [markdown] id="process-explain"
 # **Explain.** The two threads take turns, because Python code starts every operation of the forward pass and of the
@@ -263,9 +267,9 @@ check.ex02_ranks(node, local_rank, world_size, numbers, given)
 # %% [markdown] id="ring-idea"
 # ## How does a ring sum over all ranks?
 #
-# If every rank sent everything to every other rank, it would send *n* − 1 times its numbers. In a **ring**, a rank
-# sends less than twice its numbers for any number *n* of ranks. The numbers are cut into *n* pieces, and every rank
-# sends only to its right neighbour. This figure shows an `all_reduce` in a ring:
+# If every rank sent all its numbers to every other rank, it would send them *n* − 1 times. In a **ring**, a rank sends
+# less than twice its numbers for any number *n* of ranks. The numbers are cut into *n* pieces, and every rank sends
+# only to its right neighbour. This figure shows an `all_reduce` in a ring:
 
 # %% id="ring-moves"
 show.moving.collective("all-reduce", ranks=4)
@@ -361,7 +365,9 @@ for name, add_up in {
             print(f"{name} {1e3 * (time.perf_counter() - began):.1f} ms", flush=True)
 
 # %% id="time-run"
-times = predict("02: all_reduce over four ranks against two", guess_times, unit="times")
+times = predict(
+    "02: time of all_reduce over four ranks, relative to two", guess_times, unit="times"
+)
 rings = {
     2 * devices: lab.submit(
         program.recipe(f"ring-{2 * devices}", "work/time_ring.py", nodes=2, gpus_per_node=devices)
@@ -387,7 +393,7 @@ show.predicted(by_formula, {name: measured[name] for name in by_formula}, what="
 
 # %% id="time-claim" tags=["claim"]
 claim(
-    "four ranks need longer than two for 8 MB by a factor",
+    "time for 8 MB over four ranks, relative to two",
     ratio,
     least=1.1,
     most=1.95,
@@ -422,8 +428,8 @@ show.moving.ddp_step()
 #
 # 1. At the start, all ranks take **rank 0's weights** and buffers, such as the running means of batch normalisation.
 #    `model.state_dict()` holds both.
-# 2. After backward, each gradient becomes the **mean over the ranks**. If all ranks hold equally many samples, this
-#    is the mean over all samples.
+# 2. After backward, each gradient becomes the **mean over the ranks**. If all ranks hold the same number of samples,
+#    this is the mean over all samples.
 # 3. All ranks call their collectives **in the same order**. The first `all_reduce` of one rank is combined with the
 #    first `all_reduce` of the others, even if they belong to different gradients.
 #
@@ -519,7 +525,7 @@ ended.loc[["lm_loss", "validation_loss", "copies_differ_by"]].T.round(3)
 claim("without the broadcast, the loss is higher by", higher, least=0.1, most=0.5, unit="nats")
 apart = logs["own weights"]["copies_differ_by"]
 claim(
-    "distance of the copies, end over beginning",
+    "distance between the copies at the end, relative to the beginning",
     apart.iloc[-1] / apart.iloc[0],
     least=0.98,
     most=1.02,
@@ -527,10 +533,10 @@ claim(
 )
 
 # %% [markdown] id="begin-explain"
-# **Explain.** The model learns without the broadcast, but it learns less. There are two different models here, so
-# half of each rank's step was computed for the weights of the other model. The copies never become more alike,
-# because every step adds the same to both. An equal seed on all ranks can replace the broadcast, until one rank draws
-# one random number more than the others.
+# **Explain.** The model learns without the broadcast, but it learns less. There are two different models here, so half
+# of each rank's step was computed for the weights of the other model. The difference between the copies never shrinks,
+# because every step adds the same numbers to both. An equal seed on all ranks can replace the broadcast, until one
+# rank draws one more random number than the others.
 
 # %% [markdown] id="one-idea"
 # ## Four devices, one model
@@ -612,7 +618,7 @@ guess_meeting = "an error at once"
 
 # %% id="meet-run"
 meeting = predict(
-    "02: two launchers where three are expected",
+    "02: what two launchers do if three are expected",
     guess_meeting,
     choices=("they start without it", "they wait, then fail", "an error at once"),
 )
@@ -651,10 +657,10 @@ claim("two launchers wait for the third before they fail", seconds, least=4, uni
 # the gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB. It starts an
 # all-reduce for each full bucket while backward continues, so the communication is hidden behind the computation.
 #
-# One device on each of two nodes trains a wider model with 13.5 MB of gradients. From the last layer to the first,
-# the gradients take 0.5, 3.7, 3.7, 3.7 and 2.0 MB. A bucket is sent as soon as it holds 3 MiB (3.1 MB). The program
-# does each step three times: without communication, with one bucket, and with small buckets. The cost of
-# communication is the second time minus the first.
+# One device on each of two nodes trains a wider model with 13.5 MB of gradients. From the last layer to the first, the
+# gradients take 0.5, 3.7, 3.7, 3.7 and 2.0 MB. A bucket is sent as soon as it holds 3 MiB (3.1 MB). The program does
+# each step three times: without communication, with one bucket, and with small buckets. The cost of communication is
+# the time with one bucket minus the time without communication.
 #
 # **Predict.** How many small buckets are there? What percentage of the cost of communication do they hide? First
 # compute how much they can hide at most.
@@ -697,7 +703,7 @@ if dist.get_rank() == 0:
 
 # %% id="overlap-run"
 many = predict("02: all-reduces of small buckets", guess_buckets)
-hidden = predict("02: share of the sending that small buckets hide", guess_hidden, unit="%")
+hidden = predict("02: share of the communication that small buckets hide", guess_hidden, unit="%")
 overlap = lab.submit(program.recipe("buckets", "work/time_buckets.py", nodes=2, gpus_per_node=1))
 overlap.watch()
 
@@ -724,15 +730,15 @@ show.throughput({name: table[table["variant"] == name] for name in order}, unit=
 
 # %% id="overlap-claim" tags=["claim"]
 claim("buckets of 3 MiB", len(buckets), least=4, most=4)
-claim("small buckets hide a part of the sending", share, least=5, most=90, unit="%")
+claim("small buckets hide a part of the communication", share, least=5, most=90, unit="%")
 
 # %% [markdown] id="overlap-explain"
-# **Explain.** There are four buckets, because the 0.5 MB of the last layer do not fill a bucket and share it with the
+# **Explain.** There are four buckets, because the 0.5 MB of the last layer do not fill a bucket and share one with the
 # next layer. The last bucket, 2.0 MB, is complete only when backward is over, and nothing is left to hide it. At most
 # 11.5 of 13.5 MB are hidden, or 85 %.
 #
 # The measured share is smaller, because communication and backward slow each other down. gloo adds on the CPU, and
-# NCCL's kernels occupy some of a GPU's multiprocessors. At best the shorter of the two disappears behind the other.
+# NCCL's kernels occupy some of a GPU's multiprocessors. At best, the shorter of the two is hidden completely.
 #
 # > **Exercise 02.4** — This is the hardest exercise of the lesson. Give your DDP buckets. A hook, set by
 # > `parameter.register_post_accumulate_grad_hook(f)`, calls `f(parameter)` when the gradient of this parameter is

@@ -47,7 +47,7 @@ lab.code("train_summary.py", "run")
 # Run the script without any change, first on one device and then on four. Unlike the script of lesson 02, it sets a
 # seed.
 #
-# **Predict.** Each of four processes prints a line for epoch 3. How many *different* lines are among the four?
+# **Predict.** Each of four processes prints a line for epoch 3. How many of the four lines are *different*?
 
 # %% id="alone-guess"
 ### BEGIN SOLUTION
@@ -112,7 +112,7 @@ for epoch in (1, 2, 3):
     print(f"rank {dist.get_rank()}, epoch {epoch}: {list(sampler)}", flush=True)
 
 # %% id="deal-run"
-again = predict("02b: samples of rank 0 at the same place in epoch 2", guess_again)
+again = predict("02b: samples of rank 0 at the same position in epoch 2", guess_again)
 deal = lab.submit(program.recipe("deal", "work/deal.py", nodes=2, gpus_per_node=2))
 deal.watch()
 
@@ -149,9 +149,9 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # `set_epoch` every epoch has the same batches in the same order. The losses still fall.
 #
 # If the number of samples is not a multiple of the number of ranks, the sampler distributes a few samples twice, so
-# that all ranks have equally many. A mean over a test set is then slightly wrong. With `drop_last=True` the sampler
+# that all ranks have the same number. A mean over a test set is then slightly wrong. With `drop_last=True` the sampler
 # leaves some samples out instead. The mean of the ranks' means equals the mean over all samples only if no sample
-# counts twice and all batches have the same size. Both conditions hold here.
+# counts twice and all batches are equally large. Both conditions hold here.
 
 # %% [markdown] id="program-idea"
 # ## Twelve edits to the program
@@ -171,9 +171,9 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # | 12 | save on rank 0, the others wait | a damaged file |
 #
 # > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks. It records
-# > which samples each rank takes, what it prints and saves, and when the ranks meet. Then it runs the first epoch
-# > again on two ranks. The check names the first edit that is missing or wrong, and its consequence. Submit as often
-# > as you like.
+# > which samples each rank takes, what each rank prints and saves, and when the ranks meet. Then it runs the first
+# > epoch again on two ranks. The check names the first edit that is missing or wrong, and its consequence. Submit as
+# > often as you like.
 #
 # Three hints may help. The `32` is the batch of a *step*, over all ranks. Do not give `shuffle` to a loader that has
 # a sampler. The wrapped model contains the plain model as `model.module`; save the plain model, so that it can be
@@ -316,9 +316,9 @@ show.ranks({"training samples 0 to 31, by rank": first}) if are_dealt else None
 check.ex02b_program(edited)
 
 # %% [markdown] id="program-why" tags=["solution"]
-# The loss is averaged on *every* rank, although only one rank prints it. A collective under `if rank == 0:` would
-# wait for the other ranks until a time-out ends it. All ranks also need the same validation loss, because each rank
-# uses it to decide whether this model is the best. With different losses they could decide differently.
+# The loss is averaged on *every* rank, although only one rank prints it. A collective under `if rank == 0:` would wait
+# for the other ranks until a time-out ends it. All ranks also need the same validation loss, because each rank uses it
+# to decide whether this model is the best. With different losses, the ranks could disagree.
 #
 # The barrier makes all ranks wait until rank 0 has written the file. Without the barrier, a rank may sometimes read
 # half a file.
@@ -326,8 +326,8 @@ check.ex02b_program(edited)
 # %% [markdown] id="job-idea"
 # ## Three edits to the job
 #
-# The program reads its rank from its environment. A launcher on each node sets this environment, after all launchers
-# have met. The job must therefore start these launchers, which takes three edits.
+# The program reads its rank from its environment. A launcher on each node sets this environment after all launchers
+# have met. Three edits make the job start these launchers.
 #
 # ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3. A third launcher was never started.](../images/rendezvous.svg)
 #
@@ -338,9 +338,9 @@ check.ex02b_program(edited)
 # 14. **Meeting point.** The launchers meet at an address and a port of the first node. A node has several networks,
 #     and at some sites its name on the fast network has a suffix. At the Jülich Supercomputing Centre the suffix is
 #     `i`, as in `jwb0001i`. Take the first node name of the job, add the suffix, and look up its *address*, which is
-#     the same on every node. Compute the port from the job's number, so that two jobs on one node use different
-#     ports. A busy cluster starts thousands of jobs a day, and each may run for days. Jobs whose numbers are up to
-#     10,000 apart must therefore never share a port.
+#     the same on every node. Compute the port from the job's number, so that two jobs on one node use different ports.
+#     A busy cluster starts thousands of jobs a day, and each may run for days. So two jobs whose numbers differ by at
+#     most 10,000 must never share a port.
 # 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` the launchers count
 #     themselves, `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher on the
 #     first node, whose `SLURM_NODEID` is 0, opens the meeting point and gets `--rdzv-conf=is_host=1`. The others get
@@ -394,7 +394,7 @@ nodes, devices_per_node = 2, 2
 
 # %% id="job-run" tags=["exercise"]
 place = predict(
-    "02b: where the launchers meet",
+    "02b: what the commands print as the meeting point",
     guess_place,
     choices=("a name", "127.0.0.1", "another address"),
 )
@@ -448,7 +448,7 @@ guess_apart = 0.1
 ### END SOLUTION
 
 # %% id="nodes-run"
-apart = predict("02b: train loss of epoch 3, two ranks against four", guess_apart)
+apart = predict("02b: difference of the train losses of epoch 3, two ranks and four", guess_apart)
 by_nodes = {
     nodes: lab.submit(
         program.recipe(f"summary-{nodes}", "work/summary_ddp.py", nodes=nodes, gpus_per_node=2)
@@ -469,12 +469,11 @@ claim("difference of the losses of two ranks and of four", abs(large - small), m
 
 # %% [markdown] id="nodes-explain"
 # **Explain.** The losses are the same, up to rounding. A step gives 16 samples to each of two ranks, or 8 samples to
-# each of four. Together these are the same 32 samples, with the same mean gradient. The script for one device
+# each of four. In both runs these are the same 32 samples, with the same mean gradient. The script for one device
 # shuffles in its own order, so its curve is only similar.
 #
-# You can therefore use a run on one node to check a run on a hundred nodes, as long as the batch of a *step* stays
-# the same. With more and more devices, each device has less to do, so at some point the batch should grow. This is
-# the subject of lesson 12.
+# You can therefore use a run on one node to check a run on a hundred nodes, as long as the batch of a *step* stays the
+# same. With more devices, each device has less to do, so at some point the batch should grow (lesson 12).
 
 # %% [markdown] id="home"
 # ## To take home

@@ -234,7 +234,7 @@ claim("difference of the losses of one device and of four", difference.max(), mo
 # **Explain.** The mean of four means of two samples *is* the mean of all eight. Only rounding can differ, because the
 # two runs add in a different order.
 #
-# The losses are equal only if every rank has equally many tokens that count in the loss. If samples are padded, first
+# The losses are equal only if the same number of tokens counts in the loss on every rank. If samples are padded, first
 # sum the losses and the token counts over all ranks, then divide. Runs with dropout or batch normalisation are only
 # similar.
 
@@ -244,8 +244,8 @@ claim("difference of the losses of one device and of four", difference.max(), mo
 # You can compare four devices on two nodes with two devices on one node in two ways. Both count samples per second,
 # and both start from two devices with micro-batch 4:
 #
-# - **Strong scaling** keeps the global batch, 8, and spreads it over more devices. In your run `dp4`, each
-#   device has half as much work.
+# - **Strong scaling** keeps the global batch, 8, and spreads it over more devices. In your run `dp4`, each device has
+#   half as much work as with two devices.
 # - **Weak scaling** keeps the micro-batch, 4, so the global batch grows to 16.
 #
 # Two of your runs help you estimate both factors. A step of `dp1` passes 8 samples through one device and exchanges
@@ -257,8 +257,8 @@ for each in (run1, run):
     print(f"{each.name}: {each.log.iterations['elapsed_ms'].min():.0f} ms for the fastest step")
 
 # %% [markdown] id="nodes-predict"
-# **Predict.** Ideally, four devices are twice as fast as two. By what factor will they be faster, with strong
-# and with weak scaling? Assume that the exchange inside one node costs nothing.
+# **Predict.** Ideally, four devices are twice as fast as two. By what factor will they be faster, with strong and with
+# weak scaling? Assume that the exchange inside one node takes no time.
 
 # %% id="nodes-guess"
 ### BEGIN SOLUTION
@@ -267,8 +267,10 @@ guess_strong, guess_weak = 2.0, 2.0
 ### END SOLUTION
 
 # %% id="nodes-run"
-strong_guess = predict("03: strong scaling, 4 devices over 2", guess_strong, unit="times")
-weak_guess = predict("03: weak scaling, 4 devices over 2", guess_weak, unit="times")
+strong_guess = predict(
+    "03: speed-up from 2 to 4 devices, strong scaling", guess_strong, unit="times"
+)
+weak_guess = predict("03: speed-up from 2 to 4 devices, weak scaling", guess_weak, unit="times")
 short = {"gpus_per_node": 2, "micro_batch": 4, "iterations": 8}
 two = lab.submit(gpt.recipe("dp2", nodes=1, global_batch=8, **short))
 four = lab.submit(gpt.recipe("dp4-weak", nodes=2, global_batch=16, **short))
@@ -300,9 +302,9 @@ curves = [
 show.scaling(pd.DataFrame(curves))
 
 # %% id="nodes-claim" tags=["claim"]
-claim("weak scaling of four devices over two", weak, least=1.1, most=1.95, unit="times")
-claim("strong scaling of four devices over two", strong, most=1.8, unit="times")
-claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times")
+claim("speed-up from two to four devices, weak scaling", weak, least=1.1, most=1.95, unit="times")
+claim("speed-up from two to four devices, strong scaling", strong, most=1.8, unit="times")
+claim("weak scaling, relative to strong scaling", weak / strong, least=1.02, unit="times")
 
 # %% [markdown] id="nodes-explain"
 # *The left panel shows samples per second, with the ideal speed dotted. The right panel shows the percentage of
@@ -311,9 +313,8 @@ claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times
 # **Explain.** Two devices on one node are usually less than twice as fast as one device. The optimizer step takes as
 # long as before, and the sum of the gradients is additional work.
 #
-# Four devices lose more with strong scaling. In a ring of four, each device sends 1.5 times the size of the
-# gradients, and in a ring of two only once the size. Every step waits for this data, which crosses the link between
-# the nodes.
+# Four devices lose more with strong scaling. Each device sends the gradients 1.5 times in a ring of four, and only
+# once in a ring of two. Every step waits for this data, which crosses the link between the nodes.
 #
 # This volume does not depend on the batch, because a device has as many gradients as parameters. With *more* work per
 # step, waiting is a smaller part of the step, so weak scaling looks better. But its larger global batch makes fewer
@@ -326,8 +327,8 @@ claim("weak scaling over strong scaling", weak / strong, least=1.02, unit="times
 # traces in detail.
 #
 # The next run has nearly as many parameters as `dp4`, so it exchanges nearly as many bytes. But it has twice as many
-# layers and a vocabulary of only 1024, so that most parameters are in the layers, as in a large model. The profiler
-# records six of its ten steps on every rank.
+# layers and a vocabulary of only 1024 tokens. Most of its parameters are therefore in the layers, as in a large model.
+# The profiler records six of its ten steps on every rank.
 #
 # **Predict.** **Exposed communication** is the time in which a device communicates and computes nothing. What
 # percentage of a step is exposed communication? The step times of `dp1` and `dp4` give a first estimate.
@@ -389,7 +390,7 @@ claim("exposed communication is a large part of a step", share, least=8, most=60
 # The backward pass starts at the *last* layer. As soon as the gradients of a layer are complete, their all-reduce can
 # start, while the gradients of earlier layers are computed:
 #
-# ![One step on three ranks in seven pictures: equal weights and different data; forward pass; backward pass of layer 3. Then backward pass of layer 2, while layer 3 is averaged; backward pass of layer 1, while layer 2 is averaged; layer 1 is averaged. Last the optimizer step, after which all ranks have equal weights again.](../images/ddp_step.png)
+# ![One step on three ranks in seven pictures: equal weights and different data; forward pass; backward pass of layer 3. Then backward pass of layer 2, while layer 3 is averaged; backward pass of layer 1, while layer 2 is averaged; layer 1 is averaged. Last comes the optimizer step, after which all ranks have equal weights again.](../images/ddp_step.png)
 #
 # *From picture 4 on, one layer is averaged while the next layer is computed. Only the last all-reduce is exposed.*
 #
@@ -418,8 +419,12 @@ guess_least, guess_left = "tiny-buckets", 10
 
 # %% id="hide-run"
 sizes = {"one-bucket": 10**9, "buckets": 200_000, "tiny-buckets": 50_000}
-least_guess = predict("03: buckets that hide most", guess_least, choices=["after-backward", *sizes])
-left_guess = predict("03: exposed communication that buckets leave", guess_left, unit="%")
+least_guess = predict(
+    "03: run that exposes the smallest percentage", guess_least, choices=["after-backward", *sizes]
+)
+left_guess = predict(
+    "03: percentage of communication that is exposed with buckets", guess_left, unit="%"
+)
 submitted = {"after-backward": after_backward}
 for name, size in sizes.items():
     submitted[name] = lab.submit(
@@ -445,17 +450,22 @@ whole = {name: step_ms(each) for name, each in hidden.items()}
 pd.DataFrame({"exposed (ms)": exposed, "exposed (%)": left, "step (ms)": whole}).round()
 
 # %% id="hide-claim" tags=["claim"]
-claim("communication of buckets that is exposed", left["buckets"], least=15, most=60, unit="%")
-claim("communication of one bucket that is exposed", left["one-bucket"], least=75, unit="%")
+claim("exposed communication with buckets", left["buckets"], least=15, most=60, unit="%")
+claim("exposed communication with one bucket", left["one-bucket"], least=75, unit="%")
 tiny = left["tiny-buckets"] / left["buckets"]
-claim("exposed part with tiny buckets, over larger buckets", tiny, least=1.1, unit="times")
+claim(
+    "exposed communication with tiny buckets, relative to larger buckets",
+    tiny,
+    least=1.1,
+    unit="times",
+)
 plain, bucketed = (hidden[name].log.iterations["lm_loss"] for name in ("after-backward", "buckets"))
 claim(
     "difference of the losses with and without buckets", (plain - bucketed).abs().max(), most=1e-3
 )
 
 # %% [markdown] id="hide-explain"
-# *Exposed (%): part of a run's own communication.*
+# *Exposed (%): the exposed percentage of a run's own communication.*
 #
 # **Explain.** One bucket hides nothing, because it is full only when the backward pass is over. Buckets that are sent
 # after every second layer hide a part of the communication. The gradients of the first layers and of the embedding
@@ -526,7 +536,7 @@ print(f"by the rule {by_rule:.0f} tokens, by the run after-backward {by_run:.0f}
 # %% id="rule-claim" tags=["claim"]
 if lab.site.box:
     claim(
-        "tokens that hide the all-reduce, rule over run",
+        "tokens that hide the all-reduce, by the rule relative to the run",
         by_rule / by_run,
         least=0.5,
         most=1.6,
@@ -540,10 +550,10 @@ if lab.site.box:
 # guess is four times too small.
 #
 # **On real hardware.** An H100 does about 990 TFLOP/s in bf16. The eight GPUs of a node together send 400 GB/s to
-# other nodes, and each sends only an eighth of the gradients, so *W* is 400 GB/s. With *b* = 2, the rule gives
-# 990,000 / 400 = 2,475 tokens per GPU. ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/)
-# (Google DeepMind, 2025) derives the same number. So 16,000 H100s would need a batch of about 40 million tokens, more
-# than Llama 3 used. Such trainings therefore do not rely on data parallelism alone.
+# other nodes, and each sends only an eighth of the gradients, so *W* is 400 GB/s. With *b* = 2, the rule gives 990,000
+# / 400 = 2,475 tokens per GPU. ["How to Scale Your Model"](https://jax-ml.github.io/scaling-book/gpus/) (Google
+# DeepMind, 2025) derives the same number. So 16,000 H100s would need a batch of about 40 million tokens, more than
+# Llama 3 used. Training runs of this size therefore do not rely on data parallelism alone.
 #
 # The next cell shows the size of the gradients of your run:
 

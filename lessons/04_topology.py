@@ -38,8 +38,8 @@ show.node(plan.CLUSTERS["selene"])
 # GPU 1 of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an NVL72 rack,
 # NVLink also joins nodes, 72 GPUs in 18 nodes.
 #
-# On NVIDIA's GPUs, `nvidia-smi topo -m` prints the links as a table. `NV12` is twelve NVLinks, `PIX` one PCIe
-# switch, `NODE` a detour through one processor, and `SYS` through two.
+# On NVIDIA's GPUs, `nvidia-smi topo -m` prints the links as a table. `NV12` is twelve NVLinks, `PIX` one PCIe switch,
+# `NODE` a detour through one processor, and `SYS` a detour through two.
 
 # %% [markdown] id="ask-idea"
 # ## Which links does a program use?
@@ -60,8 +60,8 @@ print(f"the four processes talked through {link_run.links.backend}")
 
 # %% [markdown] id="backend-idea"
 # If the job printed `nccl`, your devices are GPUs, and the log of this job contains NCCL's own lines. If it printed
-# `gloo`, your devices are processors, and gloo prints nothing about its links. You then see a simulated log, **as
-# NCCL would print it** on a cluster with GPUs. Its first line says so, and so does every picture made from it.
+# `gloo`, your devices are processors, and gloo prints nothing about its links. You then see a simulated log, **as NCCL
+# would print it** on a cluster with GPUs. Its first line and every picture of it say so.
 
 # %% id="log"
 if link_run.links.backend == "nccl":
@@ -199,10 +199,11 @@ show.topology(links_of(words))
 # **Explain.** Only the last two changes alter the links between devices of a node. InfiniBand and GPUDirect change
 # the links to other nodes.
 #
-# None of these logs contains an error. A job that prints `NET/Socket` on a cluster with InfiniBand ends with the
-# right losses, but it is much slower than necessary. Usually the container lacks the adapter's library, or a test
-# left a variable such as `NCCL_IB_DISABLE`. If NCCL picks the wrong network interface, set `NCCL_SOCKET_IFNAME`.
-# Also look for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read these lines once for every new set-up.
+# None of these logs contains an error. A job that prints `NET/Socket` on a cluster with InfiniBand ends with the right
+# losses, but it is much slower than necessary. Usually the container lacks the adapter's library, or a test left a
+# variable such as `NCCL_IB_DISABLE`. If NCCL picks the wrong network interface, set `NCCL_SOCKET_IFNAME`. Also look
+# for `SHM` instead of `P2P`, and for a missing `GDRDMA`. Read these lines once after every change of the cluster or
+# the container.
 #
 # How much do the links differ? The next table gives the bandwidth of one *device* in one direction, on clusters and
 # node types that trained models. It is the bandwidth of the data sheet, times the share that large transfers reach
@@ -251,12 +252,12 @@ show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nod
 # $$\text{time} = \alpha + \frac{\text{size}}{B}$$
 #
 # Papers call it the α–β model, with β = 1/*B* in seconds per byte. A drawn line is this rule, fitted to the
-# measurements. It bends at a size of α·*B*, where both parts are equal. Far below this size, sending less saves
-# hardly any time. Points lie above the line if a process had to wait for a core. They lie below it if a buffer or a
-# cache took in the message at once.
+# measurements. It bends at a size of α·*B*, where both parts are equal. Far below this size, sending less saves hardly
+# any time. Points lie above the line if a process had to wait for a core. They lie below the line if a buffer or a
+# cache took the whole message at once.
 #
-# The next table takes all pairs of one kind together. Its latency is the time of the smallest message, and its
-# last column is about the size at which the line bends:
+# The next table combines all pairs of one kind. Its latency is the time of the smallest message, and its last column
+# is about the size at which the line bends:
 
 # %% id="roads"
 table = link_run.links.table.copy()
@@ -272,7 +273,7 @@ fit = link_run.links.fits.set_index(["kind", "source", "destination"])["r2"]["po
 claim("r² of the line inside a node", fit[0, 1], least=0.98)
 claim("r² of the line between the nodes", fit[1, 2], least=0.98)
 claim(
-    "bandwidth inside a node over bandwidth between nodes",
+    "bandwidth inside a node, relative to between nodes",
     bandwidth,
     least=3,
     unit="times",
@@ -363,7 +364,7 @@ def quick_ms(run):
 
 measured_ms = quick_ms(ring)
 claim(
-    "measured time of the ring over its predicted time",
+    "measured time of the ring, relative to the prediction",
     measured_ms / predicted_ms,
     least=1.0,
     most=1.5,
@@ -373,8 +374,8 @@ claim(
 # %% [markdown] id="ring-explain"
 # **Explain.** The slowest link determines the time. Three wrong guesses are common:
 #
-# - *The size divided by the bandwidth between the nodes.* Three of the four pieces cross this link to be added
-#   up, and three as parts of the result. Together they are 2 · 3 / 4 = 1.5 times the size.
+# - *The size divided by the bandwidth between the nodes.* Three of the four pieces cross this link while the sums
+#   form, and three pieces of the result cross it again. Together they are 2 · 3 / 4 = 1.5 times the size.
 # - *Twice this time, because two of the four links cross.* They cross in opposite directions, and the link
 #   between the nodes sends in both directions at once.
 # - *The mean of the fast and the slow link.* In each step all devices wait for the slowest message, so the
@@ -413,8 +414,8 @@ else:
     print("below, read 'over sockets' instead of 'four times slower'")
 
 # %% [markdown] id="slow-predict"
-# **Predict.** By what factor does a four times slower link lengthen the all-reduce, and by what factor the whole
-# training step? Use the step time of `dp4` from lesson 03 and the all-reduce that you have just measured.
+# **Predict.** If the link is four times slower, by what factor does the all-reduce take longer, and by what factor the
+# whole training step? Use the step time of `dp4` from lesson 03 and the all-reduce that you have just measured.
 
 # %% id="slow-guess"
 ### BEGIN SOLUTION
@@ -424,9 +425,11 @@ guess_all_reduce, guess_step = 4.0, 4.0
 
 # %% id="slow-run"
 all_reduce_guess = predict(
-    "04: all-reduce over a link four times slower", guess_all_reduce, unit="times"
+    "04: factor of the all-reduce with a link four times slower", guess_all_reduce, unit="times"
 )
-step_guess = predict("04: step over a link four times slower", guess_step, unit="times")
+step_guess = predict(
+    "04: factor of the step with a link four times slower", guess_step, unit="times"
+)
 # One after the other, so that no run disturbs another.
 fast_run = lab.submit(dp4.but(name="fast-road")).require()
 slow_run = slow_lab.submit(dp4.but(name="slow-road", environment=slower)).require()
@@ -460,11 +463,20 @@ if could_change and lab.site.box:
         unit="times",
     )
 if could_change:
-    claim("factor of the step over the factor of the all-reduce", steps / all_reduces, most=0.8)
-    claim("step over a step that only waits longer", steps / expected, least=0.75, most=1.3)
+    claim(
+        "factor of the step, relative to the factor of the all-reduce",
+        steps / all_reduces,
+        most=0.8,
+    )
+    claim(
+        "time of the slow step, relative to the sum of its parts",
+        steps / expected,
+        least=0.75,
+        most=1.3,
+    )
     compute = [each.profile.overlap["compute_us"].median() for each in (slow_run, fast_run)]
     claim(
-        "computation with the slow link over computation with the fast link",
+        "computation with the slow link, relative to the fast link",
         compute[0] / compute[1],
         least=0.6,
         most=1.6,
@@ -479,7 +491,7 @@ else:
 # *The mean of the recorded steps on each rank, with the fast link and with the slow link.*
 #
 # **Explain.** If the link became slower, the all-reduce became longer by nearly the same factor, because latency
-# hardly counts at this size. The training step also contains the computation, in which nothing is sent:
+# hardly counts at this size. The training step also contains the computation, which sends nothing:
 #
 # $$\text{step} = \text{computation} + \text{all-reduce}$$
 #
@@ -491,14 +503,14 @@ print(fast_run.log.losses_beside(slow_run.log))
 
 # %% [markdown] id="losses-explain"
 # A difference below a thousandth of the loss is rounding, because over a different link the library may add in a
-# different order. A larger difference would mean that the two trainings are different.
+# different order. A larger difference would mean that the two runs do not train the same model.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
 # > **Exercise 04.1** — The first half of the ring is a **reduce-scatter**: at its end, rank *r* holds the sum of piece
 # > *r* over all ranks. The ring knows nothing of nodes. Write `reduce_scatter(tensor, node_of)` for a given topology,
-# > with sends and receives alone. `node_of[r]` is the node of rank *r*, and the pieces are `tensor.chunk(size)`. Rank
+# > with only sends and receives. `node_of[r]` is the node of rank *r*, and the pieces are `tensor.chunk(size)`. Rank
 # > *r* returns the sum of piece *r*.
 # >
 # > There is a **budget** for the slow link. A node sends each piece for a rank on another node only once, as the sum
@@ -563,10 +575,9 @@ check.ex04_reduce_scatter(scatter_trial)
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 04.2** — A ring all-reduce sends 1.5 times the data over the slow link. A different order sends less:
 # > first add up on one device of each node, then exchange between these devices, then hand the result back.
-# > `measure_links.py` calls it `algorithm="hierarchical"`. If the slow link were all that counts, by what
-# > factor would it be faster? Write the factor down as `expected_factor`. Then time ten of these all-reduces,
-# > of exactly the gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with
-# > `ring.links.all_reduce_ms`.
+# > `measure_links.py` calls it `algorithm="hierarchical"`. If only the slow link counted, by what factor would the new
+# > order be faster? Write the factor down as `expected_factor`. Then time ten of these all-reduces, of exactly the
+# > gradients' size, on both nodes, and compare `hierarchical.links.all_reduce_ms` with `ring.links.all_reduce_ms`.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -597,7 +608,7 @@ print(f"the ring takes {ratio:.2f} times as long as the hierarchical order")
 
 # %% id="ex2-claim" tags=["solution", "claim"]
 claim(
-    "time of the ring over time of the hierarchical order",
+    "time of the ring, relative to the hierarchical order",
     ratio,
     least=1.05,
     most=1.7,
@@ -623,7 +634,7 @@ claim(
 # %% [markdown] id="home"
 # ## To take home
 #
-# - `NCCL_DEBUG=INFO` shows the links. `NET/IB/…/GDRDMA` and `P2P` over NVLink are fast, and so is `NET/Libfabric` on
+# - `NCCL_DEBUG=INFO` shows the links. `NET/IB/…/GDRDMA` and `P2P` over NVLink are fast. `NET/Libfabric` is fast on
 #   Slingshot or EFA (also `NET/AWS Libfabric` or `NET/OFI`). A slow link is not an error, so you find it only if you
 #   look.
 # - The latency of a link determines the time of small messages, and its bandwidth the time of large messages.

@@ -95,7 +95,7 @@ print(healthy.log.losses_beside(ill.log))
 # | idle | waits for something else, or Python is between two operators |
 #
 # **Predict.** What percentage of a healthy step is communication? The model has 1.86 million parameters, so each
-# device has 7.4 MB of gradients. A ring of four devices sends 1.5 times as much over the link between the nodes.
+# device has 7.4 MB of gradients. A ring of four devices sends 1.5 times this size over the link between the nodes.
 # Lesson 04 measured the bandwidth of this link, about 0.12 GB/s on the box. The figure above shows how long a step
 # takes.
 
@@ -106,7 +106,9 @@ guess_percent = 20
 ### END SOLUTION
 
 # %% id="breakdown"
-share_guess = predict("05: share of a healthy step that is communication", guess_percent, unit="%")
+share_guess = predict(
+    "05: percentage of a healthy step that is communication", guess_percent, unit="%"
+)
 show.step_time(healthy.profile.overlap)
 
 # %% id="breakdown-see"
@@ -211,8 +213,8 @@ def from_outside(run):
 pd.DataFrame({run.name: from_outside(run) for run in (healthy, ill)}).T.round(1)
 
 # %% [markdown] id="outside-explain"
-# *The slow run while it ran, with one curve for each rank or GPU and each node. For a rank on a processor, 100 % is
-# the rate of its slot; sending and writing files count too. Memory is the memory of the whole process including its
+# *The slow run over time, with one curve for each rank or GPU and each node. For a rank on a processor, 100 % is the
+# rate of its slot; sending and writing files count too. Memory is the memory of the whole process including its
 # libraries. The table compares both runs while they trained.*
 #
 # **Explain.** If the slow run sends less per second and its ranks are less busy, this proves only that ranks wait.
@@ -232,8 +234,8 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # %% [markdown] id="ill-explain"
 # *The same bars for both runs, rank by rank.*
 #
-# Three of the four ranks communicate much longer than before, so it is tempting to blame the network. But the
-# communication of one rank has *not* grown, and this rank is idle instead.
+# Three of the four ranks communicate much longer than before, so it is tempting to blame the network. But one rank
+# communicates *no* longer than before. This rank is idle instead.
 #
 # An all-reduce cannot end before the last rank has joined, and it ends for all ranks at about the same time. So a
 # rank first **waits** until the last rank joins, and then the **transfer** takes place. One record cannot separate
@@ -303,8 +305,8 @@ for each in ill.profile.recommendations:
 
 # %% [markdown] id="recommendations-explain"
 # All of these statements are true, but only one names the cause. *Exposed communication* counts waiting as
-# communication. If *out of step* is in the list, the ranks compute for different lengths of time. You will compute
-# the share of *waiting* yourself in exercise 05.3.
+# communication. If *out of step* is in the list, some ranks compute longer than others. You will compute the share of
+# *waiting* yourself in exercise 05.3.
 
 # %% [markdown] id="cure-idea"
 # ## Prove the diagnosis with a prediction
@@ -347,13 +349,18 @@ waits_ms, sends_ms = (
     each[is_ill].mean() - each[~is_ill].mean() for each in (waited_ms, last_us / 1e3)
 )
 by_waiting = waits_ms / (waits_ms + max(sends_ms, 0))
-claim("share of waiting in what communication has grown by", 100 * by_waiting, least=75, unit="%")
-claim("a cured step, over its prediction", cured_ms / should_be_ms,
+claim(
+    "percentage of the additional communication that is waiting",
+    100 * by_waiting,
+    least=75,
+    unit="%",
+)
+claim("measured time of a cured step, relative to the prediction", cured_ms / should_be_ms,
       least=0.9, most=1.15, unit="times")  # fmt: skip
 
 # %% [markdown] id="cure-explain"
-# If both bars are about equally long, the diagnosis explains the loss. A large gap would mean a second, smaller
-# cause. After each cure, a different bottleneck is the largest.
+# If both bars are about equally long, the diagnosis explains the loss. A large gap would mean a second, smaller cause.
+# After each cure, a different bottleneck limits the step.
 
 # %% [markdown] id="memory-idea"
 # ## Memory rises in forward and falls in backward
@@ -612,15 +619,16 @@ check.ex05_cure(cured)
 # %% [markdown] id="ex2-why" tags=["solution"]
 # Each place leaves its own trace:
 #
-# - *Reading* shows long ranges `data` on all ranks, and no rank waits. A thread hides it if reading waits for a disk,
-#   because Python lets other threads run meanwhile.
-# - *Asking* shows thousands of tiny operators. Each takes microseconds of work and about as long to start. A GPU
-#   suffers more, because `.item()` makes the program wait until the device has finished all earlier work.
+# - *Reading* shows long ranges `data` on all ranks, and no rank waits. A thread can hide reading that waits for a
+#   disk, because Python lets other threads run meanwhile.
+# - *Asking* shows thousands of tiny operators. Each operator takes microseconds to start and microseconds to run. A
+#   GPU suffers more, because `.item()` makes the program wait until the device has finished all earlier work.
 # - *Messages* show many short all-reduces on all ranks, and each pays the latency of the link.
-# - *Dealing* shows ranks that wait for one another. The samples lie sorted by length, so the last rank gets the longest.
+# - *Dealing* shows ranks that wait for one another. The samples are sorted by length, so the last rank gets the
+#   longest samples.
 #
-# In the first three cases all ranks are equally slow, so no rank waits. So little communication does not mean a fast
-# step.
+# In the first three cases all ranks are equally slow, so no rank waits. A profile that shows little communication
+# therefore does not prove that a step is fast.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 05.3** — A cluster charges for every device of a job as long as the job runs, whether the device
@@ -640,10 +648,9 @@ waiting_percent = 100 * waiting_ms(ill)["waiting (ms)"].sum() / device_time_ms
 check.ex05_waiting(waiting_percent, ill)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# Both sides of the fraction must describe the same thing. A value of `waiting_ms` is for one step of one rank, so the
-# sum over the ranks belongs to the device time of all four ranks in one step. Three ranks wait for about the 200 ms
-# that the fourth spends on its data, plus the small waiting of every run. With 1000 devices, 999 would wait for one
-# slow disk.
+# A value of `waiting_ms` is for one step of one rank. So divide the sum over the ranks by the device time of all four
+# ranks in one step. Three ranks wait for about 200 ms while the fourth reads its data. Every run adds a little waiting
+# of its own. With 1000 devices, 999 would wait for one slow disk.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Record the run with `gpt.recipe(…, zero=1)` instead of plain data parallelism, so that the

@@ -54,7 +54,7 @@ guess_percent = 10
 # the log calls iterations 4 and 5.
 
 # %% id="parts-submit"
-rest = predict("06: share of the peak that does not stay", guess_percent, unit="%")
+rest = predict("06: percentage of the peak that is not model state", guess_percent, unit="%")
 inside = lab.submit(gpt.recipe("inside", micro_batch=4, iterations=5, memory=(3, 5))).require()
 show.memory(inside.memory[0])
 
@@ -71,7 +71,7 @@ rest.compare(100 * (1 - fixed / parts.sum()))
 
 # %% id="parts-claim" tags=["claim"]
 claim(
-    "activations at the peak, over the whole model state",
+    "activations at the peak, relative to the model state",
     parts["activations"] / fixed,
     least=1.05,
     unit="times",
@@ -116,7 +116,7 @@ show.memory_kinds(peaks)
 # %% id="gpu-claim" tags=["claim"]
 for run in recorded:
     claim(
-        "the peak on a GPU, over the peak here",
+        "the peak on a GPU, relative to the peak here",
         run.memory[0].peak_bytes / inside.memory[0].peak_bytes,
         least=0.95,
         most=1.05,
@@ -342,8 +342,8 @@ pd.Series(chunks | {"the output of one layer": layer_gib}, name="GiB").round(2).
 # %% [markdown] id="line-idea"
 # ## Predict the largest batch from two runs
 #
-# It is expensive to try batch sizes until one fails, if every try waits in a queue for hours. But memory is the sum
-# of a floor and an amount per sample, so two runs determine a line. Rank 0 of the largest completed run reported this
+# If every job waits in a queue for hours, it is expensive to try batch sizes until one fails. But memory is the sum of
+# a floor and an amount per sample, so two runs determine a line. Rank 0 of the largest completed run reported this
 # after every step:
 
 # %% id="line-report"
@@ -473,14 +473,14 @@ show.batches(table, MEMORY_MIB, {"line through two runs": measured, "planned": p
 # %% id="plan-claim" tags=["claim"]
 traced = sum(inside.memory[0].peak_composition.values())
 claim(
-    "tensors planned at the peak, over those traced",
+    "planned tensors at the peak, relative to the trace",
     sum(planned_parts(inside.recipe).values()) / traced,
     least=0.9,
     most=1.1,
     unit="times",
 )
 claim(
-    "memory reserved per sample, over the tensors per sample",
+    "reserved memory per sample, relative to the tensors",
     measured[1] / planned[1],
     least=1 if on_gpu else 1.1,
     unit="times",
@@ -490,8 +490,8 @@ claim(
 # *Left: the largest reserved memory against the micro-batch, with the limit of the device. Right: the speed of the
 # same runs.*
 #
-# The planned line counts tensors. The first trace has shown that this count is accurate. The measured line counts
-# what the allocator reserves. Why do the two lines differ?
+# The planned line counts tensors. The first trace has shown that this count is accurate. The measured line counts what
+# the allocator reserves. Why do the two lines differ?
 
 # %% id="plan-words"
 more_mib, logits_mib = measured[1] - planned[1], 4 * 128 * 8192 / MIB
@@ -514,8 +514,8 @@ if measured[0] < fixed:
 # logits and needs no memory of its own. With a small batch that block is too small. So trust the line only between
 # its two points and a little beyond.
 #
-# The planner ignores fragmentation, so here it predicts too large a batch. On a large device fragmentation is usually
-# a few per cent, and a margin covers it.
+# The planner ignores fragmentation, so here it predicts too large a batch. On a large device fragmentation usually
+# takes a few percent, and a margin covers it.
 
 # %% [markdown] id="check-idea"
 # ### Test the prediction
@@ -532,7 +532,7 @@ print(f", measured {peak_mib(at_the_wall):.0f} MiB" if at_the_wall.ok else f"\n{
 
 # %% id="check-claim" tags=["claim"]
 claim(
-    "the predicted batch fits: predicted over measured peak",
+    "peak of the predicted batch, predicted relative to measured",
     line_mib / peak_mib(at_the_wall) if at_the_wall.ok else math.nan,
     least=0.9,
     most=1.1,
@@ -560,7 +560,9 @@ guess_faster = 4.0
 ### END SOLUTION
 
 # %% id="speed-see"
-faster = predict("06: speed with the largest batch over the smallest", guess_faster, unit="times")
+faster = predict(
+    "06: speed with the largest batch, relative to the smallest", guess_faster, unit="times"
+)
 done = table.dropna()
 first, last = done.iloc[0], done.iloc[-1]
 for name in ("micro_batch", "peak_mib", "samples_per_second"):
@@ -577,7 +579,7 @@ print(next((said for most, said in verdicts.items() if gained < most), "it is st
 
 # %% id="speed-claim" tags=["claim"]
 claim(
-    "growth of the speed, over the growth of the batch",
+    "growth of the speed, relative to the growth of the batch",
     (last["samples_per_second"] / first["samples_per_second"])
     / (last["micro_batch"] / first["micro_batch"]),
     most=0.9,
@@ -591,8 +593,8 @@ claim(
 # speed. A GPU needs a large batch to reach this point, because a small batch leaves most of it idle.
 #
 # So fill the memory only while the speed still rises. If memory runs out first, the largest batch that fits, less a
-# margin, is the fastest. If you have memory to spare, choose the smallest batch on the flat part of the curve.
-# Whether a larger batch also *learns* as well per sample is the subject of lesson 12.
+# margin, is the fastest. If memory is left, choose the smallest batch on the flat part of the curve. Whether a larger
+# batch also *learns* as well per sample is the subject of lesson 12.
 
 # %% [markdown] id="zero-idea"
 # ## ZeRO shards the model state over the devices
@@ -668,7 +670,7 @@ show.memory_kinds(bars, at_peak=False)
 # %% id="zero-claim" tags=["claim"]
 for stage in shared:
     claim(
-        f"the floor planned for ZeRO-{stage}, over the measured one",
+        f"planned floor of ZeRO-{stage}, relative to the measured floor",
         sum(bars[f"ZeRO-{stage}, planned"].values())
         / sum(bars[f"ZeRO-{stage}, measured"].values()),
         least=0.95,
@@ -688,7 +690,7 @@ for stage in shared:
 #
 # The next figure helps you choose a method. Ask its questions from the top:
 #
-# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Are the devices connected by a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
+# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Do the activations take most of the memory? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the devices shard the optimizer's state and the gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Are the devices connected by a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #
 # *Numbers in parentheses are lessons. Large runs combine several methods and use the remaining devices for data
 # parallelism.*
@@ -702,7 +704,7 @@ for stage in shared:
 # > **Exercise 06.1** — Sequences become twice as long: 256 tokens instead of 128, on the same devices with 160 MiB.
 # > What is the largest micro-batch that fits now? Show it with two runs, one that completes and one that runs out of
 # > memory. Their micro-batches may differ by **at most 2**. Predict the result from the line before you submit. Each
-# > `tried(…)` is one job, and you may try as often as you need.
+# > `tried(…)` is one job, and you may run as many as you need.
 
 
 # %% id="ex1-gap" tags=["exercise"]

@@ -38,7 +38,7 @@ guess_exchanges = 2
 ### END SOLUTION
 
 # %% id="tensor-story"
-exchanges = predict("07: exchanges on the way forward", guess_exchanges)
+exchanges = predict("07: exchanges in the forward pass of an MLP", guess_exchanges)
 show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% [markdown] id="tensor-caption"
@@ -159,7 +159,7 @@ guess_times_as_long = 1.0
 
 # %% id="inside-run"
 times_as_long = predict(
-    "07: a step of tensor parallelism inside a node, over one of data parallelism",
+    "07: step of tensor parallelism inside a node, relative to data parallelism",
     guess_times_as_long,
     unit="times",
 )
@@ -231,13 +231,13 @@ table.round(1)
 
 # %% id="inside-claim" tags=["claim"]
 claim(
-    "inside a node: a step of tensor parallelism, over a step of data parallelism",
+    "inside a node: step of tensor parallelism, relative to data parallelism",
     factor,
     least=1.3,
     unit="times",
 )
 claim(
-    "the same bytes: a step with four times as many messages, over a step with fewer",
+    "with the same bytes: step with four times as many messages, relative to fewer",
     steps_ms["tensor 2, singly"] / steps_ms["tensor 2, at once"],
     least=1.1,
     unit="times",
@@ -283,8 +283,8 @@ if lab.site.box:  # whose devices share the cores of one computer
     )
 
 # %% [markdown] id="inside-why"
-# **Explain.** On the box, messages that are sent alone explain only a small part of the additional time. If you
-# guessed from them, you left out three things:
+# **Explain.** On the box, the time of messages that are sent alone explains only a small part of the additional time.
+# If you added only these messages, you left out three things:
 #
 # - A **transfer** inside a step takes longer than a transfer alone. On the box all devices share the cores of one
 #   computer, so a process may wait for a core while it sends.
@@ -361,7 +361,7 @@ guess_between = 1.2
 
 # %% id="between-run"
 times_between = predict(
-    "07: tensor parallelism between nodes over inside", guess_between, unit="times"
+    "07: step of tensor parallelism between nodes, relative to inside", guess_between, unit="times"
 )
 between = {
     "data 2": far.submit(two_devices("data-between", nodes=2, micro_batch=2)).require(),
@@ -396,13 +396,13 @@ pd.Series(transfers_ms, name="transfer (ms)").round(1).to_frame()
 
 # %% id="between-claim" tags=["claim"]
 claim(
-    "transfers of tensor parallelism between nodes, over inside a node",
+    "transfers of tensor parallelism between nodes, relative to inside",
     transfers_ms["between nodes"] / transfers_ms["inside a node"],
     least=1.2,
     unit="times",
 )
 claim(
-    "a step of tensor parallelism between nodes, over the time of its bytes on the link",
+    "step of tensor parallelism between nodes, relative to the time of its bytes",
     between_ms[by_tensor] / links_alone_ms[by_tensor],
     least=0.95,
     unit="times",
@@ -475,7 +475,9 @@ guess_ratio = 0.5
 ### END SOLUTION
 
 # %% id="width-run"
-ratio_changes = predict("07: transfer over computing, with twice the tokens", guess_ratio)
+ratio_changes = predict(
+    "07: transfer / computing with twice the tokens, relative to before", guess_ratio
+)
 doubled = far.submit(
     two_devices("tensor-between-8", nodes=2, tensor=2, micro_batch=4).but(
         micro_batch=8, global_batch=8, iterations=4, memory=(2, 4)
@@ -504,7 +506,7 @@ pd.Series(ratios, name="transfer / computing").round(2).to_frame()
 
 # %% id="width-claim" tags=["claim"]
 claim(
-    "transfer over computing with twice the tokens, over the smaller run",
+    "transfer / computing with twice the tokens, relative to the smaller run",
     ratios["2,048 tokens at once"] / ratios["1,024 tokens at once"],
     least=0.7,
     most=1.7,
@@ -512,7 +514,7 @@ claim(
 )
 if lab.site.box:
     claim(
-        "width that hides the messages, rule over run",
+        "width that hides the messages, by the rule relative to the run",
         width_by_rule / width_by_run,
         least=0.6,
         most=1.6,
@@ -520,7 +522,7 @@ if lab.site.box:
     )
 
 # %% [markdown] id="width-explain"
-# *Computing: the time outside of the exchanges.*
+# *"Computing" is the time outside the exchanges.*
 #
 # **Explain.** The ratio hardly changes, because twice the tokens need twice the bytes and twice the FLOPs. If you
 # guessed 0.5, you applied the rule of lesson 03. The width of this model is 128. If it is below the limit, the
@@ -529,14 +531,14 @@ if lab.site.box:
 #
 # **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. On NVLink with 370 GB/s, the rule
 # asks for a width of 2,100. On 50 GB/s between nodes it asks for 15,400. GPT-3 has a width of 12,288 and Llama 3 with
-# 405 billion parameters has 16,384. So inside a node the messages of Llama 3 take about 13 % of the time of the
-# computing, and between nodes about as long as the computing.
+# 405 billion parameters has 16,384. So inside a node, the messages of Llama 3 take about 13 % of the computing time.
+# Between nodes, they take about as long as the computing.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 07.1** — The MLP of most recent models has a gate and three matrices: (silu(`X W1`) · (`X W3`)) `W2`,
-# > where · multiplies number by number. Write what **one rank** computes without any exchange, so that the results of
+# > **Exercise 07.1** — The MLP of most recent models has a gate and three matrices: (silu(`X W1`) · (`X W3`)) `W2`.
+# > Here · multiplies number by number. Write what **one rank** computes without any exchange, so that the results of
 # > all ranks add up to the whole. Each column of `W1` and `W3` must be used by one rank only.
 
 

@@ -126,7 +126,7 @@ guess_memory_factor = 4
 
 # %% id="schedule-run"
 memory_factor = predict(
-    "07b: activations of GPipe over those of 1F1B on stage 0", guess_memory_factor
+    "07b: activations on stage 0 with GPipe, relative to 1F1B", guess_memory_factor
 )
 even = plan.Model("even", layers=8, hidden=768, heads=12, sequence=64, vocabulary=128, tied=False)
 STAGES, MICRO_BATCHES = 4, 8
@@ -258,7 +258,7 @@ show.memory_compare({name: run.memory.only("activations") for name, run in order
 
 # %% id="schedule-claim" tags=["claim"]
 claim(
-    "activations of GPipe on stage 0, over those of 1F1B",
+    "activations on stage 0 with GPipe, relative to 1F1B",
     activations_mb["GPipe"] / activations_mb["1F1B"],
     least=1.6,
     most=2.1,
@@ -315,7 +315,7 @@ flat.compare(flat_parts.idxmax())
 # %% id="flat-claim" tags=["claim"]
 others_ms = flat_parts.drop("stage 0").max()
 claim(
-    "flat part of stage 0 over the longest of the other stages",
+    "flat part of stage 0, relative to the longest of the other stages",
     flat_parts["stage 0"] / others_ms,
     least=1.1,
     unit="times",
@@ -424,9 +424,9 @@ for name, megabytes in over_the_link_mb.items():
     print(f"{name:15} {megabytes:5.1f} MB")
 
 # %% [markdown] id="link-predict"
-# **Predict.** On the box each layout runs over a slow link of 0.1 Gbit/s, which needs 80 ms per megabyte. The
-# arithmetic of a step takes a few hundred milliseconds. A real cluster keeps its link. By what factor is a step
-# slower with *tensor between* than with *tensor inside*?
+# **Predict.** On the box each layout runs over a slow link of 0.1 Gbit/s, so a megabyte takes 80 ms. The arithmetic of
+# a step takes a few hundred milliseconds. A real cluster keeps its link. By what factor is a step slower with *tensor
+# between* than with *tensor inside*?
 
 # %% id="link-guess"
 ### BEGIN SOLUTION
@@ -436,7 +436,7 @@ guess_between = 1.2
 
 # %% id="link-run"
 between = predict(
-    "07b: a step with tensor between nodes, over tensor inside", guess_between, unit="times"
+    "07b: step with tensor between nodes, relative to tensor inside", guess_between, unit="times"
 )
 LINK_GBIT_PER_S = 0.1
 far = lab.but(link_gbit=LINK_GBIT_PER_S) if lab.site.box else lab
@@ -485,7 +485,7 @@ for name, ms in measured_ms.items():
 show.throughput(*runs.values(), unit="ms")
 
 # %% id="link-claim" tags=["claim"]
-claim("a step with tensor between nodes, over tensor inside", times, least=1.2, unit="times")
+claim("step with tensor between nodes, relative to tensor inside", times, least=1.2, unit="times")
 
 # %% [markdown] id="link-explain"
 # *Time of each iteration of the three layouts. The first iteration also sets things up.*
@@ -525,7 +525,8 @@ claim("the losses of the three layouts differ by", spread, most=1e-3)
 # %% [markdown] id="message-idea"
 # ## A pipeline needs micro-batches, not tokens
 #
-# Why does a pipeline bear the slow link? Take a stage with *l* layers of width *h*, and a micro-batch of *t* tokens.
+# Why does a pipeline work well over a slow link? Take a stage with *l* layers of width *h*, and a micro-batch of *t*
+# tokens.
 #
 # - **Compute.** A layer has 12 *h*² parameters, and forward needs 2 FLOPs for each parameter and token. A stage with
 #   *C* FLOP/s needs 24 *h*² *l t* / *C* seconds.
@@ -554,7 +555,7 @@ guess_message = 100
 ### END SOLUTION
 
 # %% id="message-run"
-message_share = predict("07b: a message over a forward pass", guess_message, unit="%")
+message_share = predict("07b: message, relative to a forward pass", guess_message, unit="%")
 slow = far.submit(
     four_stages("pipe-slow", micro_batches=4).but(
         name="pipe-slow", micro_batch=4, iterations=2, memory=(1, 2)
@@ -587,7 +588,7 @@ print(f"least h · l by the rule {by_rule:.0f}, by the run {by_run:.0f}")
 # %% id="message-claim" tags=["claim"]
 if lab.site.box:
     claim(
-        "width × layers that hide a message, rule over run",
+        "width × layers that hide a message, by the rule relative to the run",
         by_rule / by_run,
         least=0.5,
         most=1.8,
@@ -600,12 +601,12 @@ if lab.site.box:
 # would be half as large.
 #
 # So a pipeline hardly needs bandwidth. It needs micro-batches: for a bubble of 10 %, *m* must be 9 (*p* − 1), and the
-# batch must have *m* times the tokens of a micro-batch. In large trainings this is the limit. Llama 3 with 405 billion
-# parameters had 16 stages of about 8 layers with width 16,384. An H100 with 400 TFLOP/s and a link of 50 GB/s needs
-# *h* · *l* ≥ 667, and Llama 3 had about 131,000. But the batch of 16 million tokens was fixed. From 8,192 to 16,384
-# GPUs, the sequences of a copy fell from 32 to 16, and the rate per GPU fell from 430 to 400 TFLOP/s ([table 4,
-# 2024](https://arxiv.org/abs/2407.21783)). The next cell computes how much of this the bubble explains, if a
-# micro-batch is one sequence and each layer is an interleaved chunk:
+# batch must have *m* times the tokens of a micro-batch. In large training runs this is the limit. Llama 3 with 405
+# billion parameters had 16 stages of about 8 layers with width 16,384. An H100 with 400 TFLOP/s and a link of 50 GB/s
+# needs *h* · *l* ≥ 667, and Llama 3 had about 131,000. But the batch of 16 million tokens was fixed. From 8,192 to
+# 16,384 GPUs, the sequences of a copy fell from 32 to 16, and the rate per GPU fell from 430 to 400 TFLOP/s ([table 4,
+# 2024](https://arxiv.org/abs/2407.21783)). The next cell computes how much of this the bubble explains, if each
+# micro-batch is one sequence and each interleaved chunk is one layer:
 
 # %% id="message-llama"
 work = {
@@ -616,7 +617,7 @@ print(f"rate with 32 micro-batches over 16: computed {computed:.3f}, published {
 
 # %% id="message-llama-claim" tags=["claim"]
 claim(
-    "rate with 32 micro-batches over 16, computed over published",
+    "gain from 32 micro-batches instead of 16, computed relative to published",
     computed / (430 / 400),
     least=0.95,
     most=1.05,
@@ -691,7 +692,8 @@ show.memory_ranks(hybrid_run.memory, ranks=[0, 2])
 
 # %% [markdown] id="ex1-memory" tags=["solution"]
 # *Memory over the last step, for one rank of each stage.* Ranks 0 and 1 are the two halves of stage 0 and have the
-# same curve, and so do ranks 2 and 3. With 1F1B, stage 0 stores up to two micro-batches and stage 1 stores one.
+# same curve, and ranks 2 and 3 are the halves of stage 1. With 1F1B, stage 0 stores up to two micro-batches and stage
+# 1 stores one.
 
 # %% [markdown] id="ex2" tags=["exercise"]
 # > **Exercise 07b.2** — A pipeline of `given.stages` stages runs with 1F1B. What is the smallest number of
@@ -717,8 +719,8 @@ check.ex07b_bubble(micro_batches_needed, given)
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 07b.3** — Look at the table of megabytes again. With eight samples per step, *tensor inside* sends the
-# > least over the link. From which global batch on does *data only* send at most as many bytes? Neither layout changes
-# > with the batch. The batch must be a multiple of four, because four copies share it.
+# > least over the link. What is the smallest global batch with which *data only* sends at most as many bytes? Neither
+# > layout changes with the batch. The batch must be a multiple of four, because four copies share it.
 
 # %% id="ex3-gap" tags=["exercise"]
 data_only = runs["data only"]
@@ -739,7 +741,7 @@ check.ex07b_crossing(crossing_batch, data_only)
 # > **Going further** — Give the model of the schedules a real vocabulary, with `even.but(vocabulary=8192)`. Which
 # > stage becomes the longest, and which part of the bubble does the formula not contain? Then run 1F1B with 16 and 32
 # > micro-batches. The bubble shrinks, but a step has more samples. What would you do if the global batch had to stay
-# > the same?
+# > fixed?
 
 # %% [markdown] id="home"
 # ## To take home

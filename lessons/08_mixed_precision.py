@@ -55,10 +55,16 @@ numbers = {"0.00000002": 2e-8, "0.0001": 1e-4, "1.001": 1.001, "300": 300.0, "70
 formats = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 spoiling = {
     "float16": predict(
-        "08: spoiled by float16", guess_spoiled_by_float16, choices=list(numbers), several=True
+        "08: numbers that float16 spoils",
+        guess_spoiled_by_float16,
+        choices=list(numbers),
+        several=True,
     ),
     "bfloat16": predict(
-        "08: spoiled by bfloat16", guess_spoiled_by_bfloat16, choices=list(numbers), several=True
+        "08: numbers that bfloat16 spoils",
+        guess_spoiled_by_bfloat16,
+        choices=list(numbers),
+        several=True,
     ),
 }
 
@@ -187,7 +193,7 @@ guess_apart = "0.1 to 1 %"
 
 # %% id="bf16-run"
 APART = ("less than 0.1 %", "0.1 to 1 %", "more")
-apart = predict("08: last loss of bf16 from that of fp32", guess_apart, choices=APART)
+apart = predict("08: difference of the last losses of bf16 and fp32", guess_apart, choices=APART)
 submitted = lab.submit(small("brain", "bf16")), lab.submit(small("wide", "fp32"))
 brain, wide = (run.require() for run in submitted)
 show.loss(wide, brain, half)
@@ -235,8 +241,8 @@ guess_after_small, guess_after_large = 0.02, 0.3
 
 # %% id="master-see"
 ending = {
-    0.0002: predict("08: far from 1 after 100 steps of 0.0002 in bf16", guess_after_small),
-    0.003: predict("08: far from 1 after 100 steps of 0.003 in bf16", guess_after_large),
+    0.0002: predict("08: distance from 1 after 100 steps of 0.0002 in bf16", guess_after_small),
+    0.003: predict("08: distance from 1 after 100 steps of 0.003 in bf16", guess_after_large),
 }
 
 
@@ -324,7 +330,13 @@ print({name: str(one.dtype).removeprefix("torch.") for name, one in kinds.items(
 # %% id="auto-claim" tags=["claim"]
 weight_bytes, matmul_bytes = net[0].weight.element_size(), out.element_size()
 claim("with autocast a weight takes", weight_bytes, least=4, most=4, unit="bytes")
-claim("and a number of a matmul's result", matmul_bytes, least=2, most=2, unit="bytes")
+claim(
+    "with autocast each number in the result of a matmul takes",
+    matmul_bytes,
+    least=2,
+    most=2,
+    unit="bytes",
+)
 
 # %% [markdown] id="auto-explain"
 # **Explain.** Here the model's weights *are* the master weights, so no small step is lost. The cost is a rounded copy
@@ -373,9 +385,9 @@ for name, gain in gains.items():
 
 # %% [markdown] id="speed-published"
 # **Explain.** Two published runs gained much on GPUs. A model with 12 layers of width 768, on 2 nodes with 2 V100
-# each, went from 537 to about 315 ms per iteration with fp16. Tensor Cores took part in only 23.6 % of its *kernels*,
-# the programs that a GPU runs. A weather model on one GPU with 40 GB went from 10.1 samples per second in `float32`
-# without TF32 to 53.4 with fp16 by `autocast`.
+# each, went from 537 to about 315 ms per iteration with fp16. Only 23.6 % of its *kernels*, the programs that a GPU
+# runs, used Tensor Cores. A weather model on one GPU with 40 GB went from 10.1 samples per second in `float32` without
+# TF32 to 53.4 with fp16 by `autocast`.
 #
 # GPUs since the A100 have **TF32**, which multiplies 32-bit numbers with a 10-bit mantissa. An A100 reaches 19.5
 # TFLOP/s in `float32`, 156 in TF32 and 312 in 16 bits ([NVIDIA](https://www.nvidia.com/en-us/data-center/a100/),
@@ -398,7 +410,7 @@ guess_percent = 50
 ### END SOLUTION
 
 # %% id="memory-see"
-peak_of = predict("08: peak of bf16, of that of fp32", guess_percent, unit="%")
+peak_of = predict("08: peak of bf16, relative to fp32", guess_percent, unit="%")
 runs = {"fp32": wide, "bf16": brain, "fp16": half}
 peaks = {name: run.memory[0].peak_composition for name, run in runs.items()}
 show.memory_kinds(peaks)
@@ -630,8 +642,8 @@ started_at = 8388608 * 2**halvings
 check.ex08_started_at(started_at)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# 8388608 is 2²³. Ten skipped steps are nine halvings, because the first overflow only used up the hysteresis. So the
-# run began at 2³², the default of Megatron-LM and of your run `half`. The first line of the log shows the state
+# 8388608 is 2²³. Ten skipped steps halve the scale nine times, because the first overflow only used up the hysteresis.
+# So the run began at 2³², the default of Megatron-LM and of your run `half`. The first line of the log shows the state
 # *after* ten steps. If you take it for the beginning, you are wrong by a factor of 512.
 
 # %% [markdown] id="challenge" tags=["exercise"]

@@ -37,7 +37,7 @@ lab = Lab()
 # | E = 15 and M = 7 | not a number (NaN) |
 #
 # So the largest number has E = 15 and M = 6, which is 2⁸ × 1.75 = 448. The smallest normal number is 2⁻⁶ and the
-# smallest subnormal number is 2⁻⁹. Half of 2⁻⁹ and all smaller numbers become zero (**underflow**). Between 2ⁿ and
+# smallest subnormal number is 2⁻⁹. Half of 2⁻⁹ and every smaller number become zero (**underflow**). Between 2ⁿ and
 # 2ⁿ⁺¹ the numbers have a **spacing** of 2ⁿ⁻³. A sum is rounded to the nearest number, or if it lies exactly halfway,
 # to the number with the even M.
 #
@@ -80,7 +80,7 @@ table.map("{:.6g}".format)
 
 # %% id="formats-claim" tags=["claim"]
 claim("a counter in E4M3 stops at", counted(torch.float8_e4m3fn), least=16, most=16)
-claim("and in E5M2 at", counted(torch.float8_e5m2), least=8, most=8)
+claim("a counter in E5M2 stops at", counted(torch.float8_e5m2), least=8, most=8)
 
 # %% [markdown] id="formats-explain"
 # **Explain.** From 16 on, the spacing of E4M3 is 2. The sum 17 lies halfway between 16 and 18, and 16 has the even M.
@@ -202,8 +202,8 @@ claim(
 # `blockwise` 127 neighbours or 12 %. Both kinds of outliers occur in the activations of language models. Sun and
 # others found activations 100,000 times larger than others ([2024](https://arxiv.org/abs/2402.17762)).
 #
-# Smaller outliers do much less harm. Without an outlier, all four recipes have the same error of 2.7 %, because it
-# comes from the 3 mantissa bits. An outlier of 1024 changes nearly nothing, although it ruins the integers. Normal
+# Smaller outliers do much less harm. Without an outlier, all four recipes have the same error of 2.7 %, which comes
+# from the 3 mantissa bits. An outlier of 1024 changes nearly nothing, although it ruins the integers. The normal
 # numbers of E4M3 reach from 2⁻⁶ to 448, a factor of 28,672. A number 1000 times smaller than the largest still has all
 # its mantissa bits. Smaller blocks help only if the range is exceeded.
 
@@ -221,8 +221,8 @@ claim(
 # - **8-bit weights** rounds the weights of the linear layers after each step, so that no wider copy remains.
 #
 # The program also trains with an outlier channel. It multiplies one channel behind each norm by a power of two and
-# divides the matching column of the weight by the same power. The product stays the same, and so does every gradient
-# of the learned weights. Only the cast to eight bits meets the outlier.
+# divides the matching column of the weight by the same power. The product and every gradient of the learned weights
+# stay the same. Only the cast to eight bits meets the outlier.
 #
 # **Predict.** Which recipes end with a loss more than 5 % above fp32 if the outlier channel is 1,024 times larger, and
 # which if it is 1,048,576 times larger? The model has 256 channels.
@@ -356,8 +356,8 @@ claim(
 claim(
     "fp32 with a channel × 1048576 above fp32", above["fp32", 2**20, 0], least=0, most=0, unit="%"
 )
-claim("rowwise with it", above["rowwise", 2**20, 0], least=10, unit="%")
-claim("mxfp8 with it", above["mxfp8", 2**20, 0], most=2, unit="%")
+claim("rowwise with a channel × 1048576 above fp32", above["rowwise", 2**20, 0], least=10, unit="%")
+claim("mxfp8 with a channel × 1048576 above fp32", above["mxfp8", 2**20, 0], most=2, unit="%")
 claim("no scale above fp32", above["no scale", 1, 0], least=10, unit="%")
 claim("8-bit weights above fp32", above["8-bit weights", 1, 0], least=3, unit="%")
 
@@ -527,7 +527,7 @@ for recipe in ("tensorwise", "mxfp8"):
     print(f"{recipe} keeps {saved(EightBits(recipe, E4M3)) / ROWS:.2f} bytes per token")
 
 # %% id="bytes-run"
-shrink = predict("08b: bytes of a gather in 16 bits over those in 8", guess_shrink)
+shrink = predict("08b: bytes of a gather in 16 bits, relative to 8 bits", guess_shrink)
 
 
 def sharded(name, **more):
@@ -596,7 +596,7 @@ guess_faster = 2
 ### END SOLUTION
 
 # %% id="speed-see"
-faster = predict("08b: a step of Llama 70B in bf16 over FP8", guess_faster)
+faster = predict("08b: step of Llama 70B in bf16, relative to FP8", guess_faster)
 
 
 def step(precision):
@@ -617,7 +617,7 @@ seconds.assign(times=seconds["bf16"] / seconds["fp8"]).round(2)
 # %% id="speed-claim" tags=["claim"]
 claim("the planner expects FP8 to be faster by a factor of", gain, least=1.2, most=1.7)
 claim(
-    "and its matmuls",
+    "the planner expects matmuls in FP8 to be faster by a factor of",
     steps["bf16"]["matmul"] / steps["fp8"]["matmul"],
     least=1.4,
     most=1.9,

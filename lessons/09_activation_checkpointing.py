@@ -56,7 +56,7 @@ guess_widths = 4
 ### END SOLUTION
 
 # %% id="hump-see"
-kept_widths = predict("09: widths kept by one layer", guess_widths, unit="widths")
+kept_widths = predict("09: widths that one layer stores", guess_widths, unit="widths")
 show.memory(keep.memory[0])
 
 # %% [markdown] id="hump-read"
@@ -94,7 +94,7 @@ claim("a layer stores sixteen times its input", widths, least=15.5, most=17.5, u
 # | the wide middle, before and after the GELU | 4 + 4 |
 # | **together** | **16** |
 #
-# The measured number is a little larger. It includes the final norm and a few statistics per token.
+# The measured number is a little larger, because it includes the final norm and a few statistics per token.
 #
 # The table does not contain the **scores** of attention, which are *T* × *T* numbers per head for a sequence of *T*
 # tokens. **Fused attention** computes the scores in small blocks and never stores all of them.
@@ -128,7 +128,7 @@ guess_percent = 25
 # The course's planner computes the memory of a recipe from the model and the method alone.
 
 # %% id="forget-plan"
-remaining = predict("09: peak with recomputation, of that without", guess_percent, unit="%")
+remaining = predict("09: peak with recomputation, relative to without", guess_percent, unit="%")
 
 
 def planned(recipe):
@@ -161,19 +161,21 @@ show.guess(remaining.guess, share, prediction=by_plan, unit="%", what="peak rela
 
 # %% id="forget-claim" tags=["claim"]
 claim("recomputation lowers the peak, relative to keep, to", share, least=45, most=67, unit="%")
-claim("the planner predicted this: planned over measured", by_plan / share, least=0.95, most=1.05)
+claim(
+    "peak with recomputation, planned relative to measured", by_plan / share, least=0.95, most=1.05
+)
 
 # %% [markdown] id="forget-explain"
 # *Memory of the two runs in one step. The horizontal axis counts allocations instead of time, so short-lived blocks
 # stay visible. Dotted lines mark the peaks.*
 #
 # **Explain.** The curve of `forget` rises by one width per layer instead of sixteen, and the peak is now at the
-# logits. In the backward pass, the curve has one tooth per layer, whose activations are computed again, used, and
-# freed. If you guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay.
+# logits. In the backward pass, the curve has one tooth per layer: the activations of the layer are computed again,
+# used, and freed. If you guessed 6 %, a sixteenth, you forgot that the flat part and the logits stay.
 #
 # In a published run with 12 layers of width 768 on V100 GPUs with 16 GB, recomputation lowered the peak from about 10
-# GB to about 3 GB. That program stored the scores. It also used **dropout**, which sets random activations to zero
-# and must remember which. The planner estimates:
+# GB to about 3 GB. That program stored the scores. It also used **dropout**, which sets random activations to zero and
+# must remember which ones. The planner estimates:
 
 # %% id="lab-plan"
 for recompute in ("none", "full"):
@@ -208,11 +210,11 @@ losses_are.compare(SAME[0] if difference == 0 else SAME[1] if difference < 1e-3 
 claim("it is the same model: the losses differ by", difference, most=1e-4)
 
 # %% [markdown] id="same-explain"
-# **Explain.** The same operations on the same numbers give the same result. If a device adds numbers in a changing
-# order, even two runs of one recipe differ in the last digits.
+# **Explain.** The same operations on the same numbers give the same result. If the order of a device's sums changes
+# from run to run, even two runs of one recipe differ in the last digits.
 #
-# A layer with dropout needs the same random numbers in both passes. So programs store the state of the random number
-# generator with the checkpoint. This model has no dropout.
+# A layer with dropout needs the same random numbers in both passes. Programs therefore store the state of the random
+# number generator with the checkpoint. This model has no dropout.
 
 # %% [markdown] id="hand-idea"
 # ## Recompute in your own program
@@ -282,8 +284,8 @@ def kept_and_gradients(layer, x, run=lambda layer, x: layer(x)):
 # **Predict.** Only the *middle* of the layer is recomputed, from the output of the second norm to the output of the
 # last matrix. How many of the sixteen widths are still stored?
 #
-# A second layer, built like many layers today, recomputes nothing. One head of keys and values serves all four heads
-# of queries. Its SwiGLU computes `silu(gate(x)) * up(x)`, where `gate(x)` and `up(x)` are 8/3 widths wide. The
+# A second layer, built like many newer layers, recomputes nothing. Its four heads of queries share one head of keys
+# and values. Its SwiGLU computes `silu(gate(x)) * up(x)`, where `gate(x)` and `up(x)` are 8/3 widths wide. The
 # backward pass needs the input of `silu`, both factors of the multiplication, and the result. How many widths does
 # this layer store?
 
@@ -295,8 +297,8 @@ guess_middle, guess_today = 12, 14
 
 # %% id="hand-see"
 counted = {
-    "middle": predict("09: widths where the middle is recomputed", guess_middle, unit="widths"),
-    "today's": predict("09: widths of a layer of today", guess_today, unit="widths"),
+    "middle": predict("09: widths stored if the middle is recomputed", guess_middle, unit="widths"),
+    "today's": predict("09: widths that a newer layer stores", guess_today, unit="widths"),
 }
 
 
@@ -399,7 +401,7 @@ else:
 # %% [markdown] id="price-published"
 # In a published comparison on A100 GPUs, full recomputation took 1.42 s per iteration for 22 billion parameters on 8
 # GPUs, and 18.13 s for 175 billion on 64 GPUs. Selective recomputation, which you meet below, took 1.10 s and 13.75 s
-# ([Korthikanti and others, 2022](https://arxiv.org/abs/2205.05198), Table 5). It was combined with sequence
+# ([Korthikanti and others, 2022](https://arxiv.org/abs/2205.05198), Table 5). The authors combined it with sequence
 # parallelism, in which tensor ranks also share the norms.
 
 # %% [markdown] id="trace-idea"
@@ -418,8 +420,10 @@ guess_stretches, guess_of_forward = 1, 100
 ### END SOLUTION
 
 # %% id="trace-see"
-stretches = predict("09: stretches of recomputation", guess_stretches)
-of_forward = predict("09: recomputation, of the forward pass", guess_of_forward, unit="%")
+stretches = predict("09: ranges of recomputation in a step", guess_stretches)
+of_forward = predict(
+    "09: time of a recomputation, relative to the forward pass", guess_of_forward, unit="%"
+)
 show.timeline(forget.profile)
 
 # %% id="trace-count"
@@ -447,7 +451,7 @@ claim("each repeats the four matmuls of its layer: extra matmuls", more, least=6
 # %% [markdown] id="trace-explain"
 # **Explain.** Each layer has one recomputation. The *last* layer comes first, because the backward pass begins at the
 # end of the model. The column `peak_bytes` falls from row to row, because each layer frees the input that it kept. A
-# recomputation can take longer or shorter than the forward pass, because caches and free memory are in a different
+# recomputation can take more or less time than the forward pass, because caches and free memory are in a different
 # state.
 #
 # Recording takes time, so trust the order and the proportions of a profile more than its milliseconds. On a GPU,
@@ -492,7 +496,7 @@ show.memory_compare(traces, by="event")
 
 # %% id="groups-claim" tags=["claim"]
 worst = measured_mib["groups of 16"] / measured_mib["groups of 1"]
-claim("peak of one group of 16 over groups of 1", worst, least=1.2, unit="times")
+claim("peak of one group of 16, relative to groups of 1", worst, least=1.2, unit="times")
 
 # %% [markdown] id="groups-explain"
 # *Memory of three runs, each over one step. Dotted lines mark the peaks.*
@@ -504,7 +508,7 @@ claim("peak of one group of 16 over groups of 1", worst, least=1.2, unit="times"
 # - In the **backward** pass, all layers of a group are computed again together, with sixteen widths each. Larger
 #   groups need much more.
 #
-# Here, groups of up to eight layers stay below the logits. One group of sixteen costs the same time and saves only
+# Here, groups of up to eight layers stay below the logits. One group of sixteen takes the same time but saves only
 # about half as much.
 #
 # In a large model the layers outweigh the logits, and the second moment decides. With *L* layers in groups of *n*,
@@ -534,8 +538,10 @@ guess_half_percent, guess_selective_percent = 50, 50
 
 # %% id="half-run"
 given = {
-    "block, 8 of 16": predict("09: given back by half of the layers", guess_half_percent, unit="%"),
-    "selective": predict("09: given back by selective", guess_selective_percent, unit="%"),
+    "block, 8 of 16": predict(
+        "09: memory saved by half of the layers", guess_half_percent, unit="%"
+    ),
+    "selective": predict("09: memory saved by selective", guess_selective_percent, unit="%"),
 }
 half_recipe = gpt.recipe(
     "half", **common, recompute="full", recompute_method="block", recompute_layers=8
@@ -618,9 +624,9 @@ pd.DataFrame(
 # **Offloading** sends activations to the memory of the host and fetches them when they are needed, for example with
 # `torch.autograd.graph.save_on_cpu`. It pays if fetching is faster than recomputing.
 #
-# Consider one token and one layer of width *h*. Fetching its fifteen widths of 16-bit numbers moves 15 · 2 · *h*
-# bytes over a PCIe link at 25 GB/s. Recomputing takes 24 *h*² FLOPs on a device that achieves 150 TFLOP/s.
-# **Predict.** From which width *h* on is fetching faster?
+# Consider one token in one layer of width *h*. Fetching its fifteen widths of 16-bit numbers moves 15 · 2 · *h* bytes
+# over a PCIe link at 25 GB/s. Recomputing them takes 24 *h*² FLOPs on a device that achieves 150 TFLOP/s. **Predict.**
+# At what width *h* does fetching become faster?
 
 # %% id="elsewhere-guess"
 ### BEGIN SOLUTION
@@ -629,7 +635,7 @@ guess_width = 500
 ### END SOLUTION
 
 # %% id="elsewhere-see"
-sooner = predict("09: width from which fetching is sooner", guess_width)
+sooner = predict("09: width at which fetching becomes faster", guess_width)
 table = pd.DataFrame({"width": [1024, 4096, 8192, 12288, 16384]}).set_index("width")
 table["fetch (µs)"] = 15 * 2 * table.index / 25e9 * 1e6
 table["recompute (µs)"] = 24 * table.index**2 / 150e12 * 1e6
@@ -688,10 +694,10 @@ check.ex09_fits(fits_run, keep, room_mib)
 #
 # A `torch.autograd.Function` gives you both passes:
 #
-# - PyTorch records nothing inside of `forward`, so the activations of the layer are freed at once.
+# - PyTorch records nothing inside `forward`, so the activations of the layer are freed at once.
 # - `backward` gets the gradient of the result. It returns one gradient for each argument of `forward`, and None for
 #   arguments that have none.
-# - PyTorch records nothing inside of `backward` either, unless you write `with torch.enable_grad():`.
+# - PyTorch records nothing inside `backward` either, unless you write `with torch.enable_grad():`.
 # - The result of `apply` needs a gradient if one of its tensor arguments does. The batch that enters a model needs no
 #   gradient, but the weights of the first layer must still learn.
 #

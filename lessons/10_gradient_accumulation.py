@@ -25,7 +25,7 @@ lab = Lab()
 # ## Two ways to pass a batch through a model
 #
 # If four devices share sixteen samples, each device has four. It can pass all four through the model at once, or one
-# after the other: forward, backward, forward, backward. Then each backward pass *adds* its gradients to the stored
+# at a time: forward, backward, forward, backward. Then each backward pass *adds* its gradients to the stored
 # gradients. PyTorch adds by default, so every training loop begins with `zero_grad`.
 #
 # Samples that pass through the model together form a **micro-batch**. Their number is the *micro batch* of lesson
@@ -64,8 +64,10 @@ guess_activations, guess_gradients = 2, 4
 
 # %% id="two-run"
 smaller = {
-    "activations": predict("10: activations, times smaller", guess_activations, unit="times"),
-    "gradients": predict("10: gradients, times smaller", guess_gradients, unit="times"),
+    "activations": predict(
+        "10: factor by which activations shrink", guess_activations, unit="times"
+    ),
+    "gradients": predict("10: factor by which gradients shrink", guess_gradients, unit="times"),
 }
 submitted = (
     lab.submit(sixteen("all-at-once", micro_batch=4)),
@@ -110,7 +112,13 @@ claim(
     most=4.2,
     unit="times",
 )
-claim("and the gradients shrink by", ratios["gradients"], least=0.99, most=1.01, unit="times")
+claim(
+    "with a quarter of the samples at once, the gradients shrink by",
+    ratios["gradients"],
+    least=0.99,
+    most=1.01,
+    unit="times",
+)
 
 # %% [markdown] id="humps-explain"
 # **Explain.** Each step has four humps, each about a quarter as high, so the factor for activations is 4. The flat
@@ -157,8 +165,9 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # shows it, with steps four times as long.
 #
 # Two conditions must hold. First, the model must not look across samples. Transformers do not, because they normalise
-# one token at a time. Batch normalisation does, and so does the loss that balances a mixture of experts. Second, *all
-# four losses must be means over the same number of tokens*. Here every sample is filled with text to its end.
+# one token at a time. Batch normalisation looks across samples, and the loss that balances a mixture of experts does
+# too. Second, *all four losses must be means over the same number of tokens*. Here every sample is filled with text to
+# its end.
 
 # %% [markdown] id="tokens-idea"
 # ## Which divisor makes every token count equally?
@@ -200,8 +209,12 @@ guess_batch, guess_means = 50, 50
 
 # %% id="tokens-run"
 believed = {
-    "batch": predict("10: probability of one more, mean over the batch", guess_batch, unit="%"),
-    "micro-batch": predict("10: probability of one more, mean of means", guess_means, unit="%"),
+    "batch": predict(
+        "10: probability of 'one more' with a mean over the batch", guess_batch, unit="%"
+    ),
+    "micro-batch": predict(
+        "10: probability of 'one more' with a mean of means", guess_means, unit="%"
+    ),
 }
 
 
@@ -229,7 +242,7 @@ pd.DataFrame(
     {
         way: {
             "gradient error in step 1 (%)": 100 * lines["gradient_off_by"].iloc[0],
-            "probability of one more (%)": belief[way],
+            "probability of 'one more' (%)": belief[way],
             "loss per token": lines["lm_loss"].tail(20).median(),
         }
         for way, lines in told.items()
@@ -241,8 +254,20 @@ off = {way: 100 * lines["gradient_off_by"] for way, lines in told.items()}
 claim("largest gradient error with a mean over the batch", off["batch"].max(), most=0.001, unit="%")
 claim("gradient error with a mean of means", off["micro-batch"].iloc[0], least=20, unit="%")
 claim("gradient error with the rank's tokens", off["rank"].iloc[0], least=1, most=20, unit="%")
-claim("a mean of means gives one more", belief["micro-batch"], least=40, most=60, unit="%")
-claim("a mean over the batch gives one more", belief["batch"], least=8, most=14, unit="%")
+claim(
+    "with a mean of means, the probability of 'one more' is",
+    belief["micro-batch"],
+    least=40,
+    most=60,
+    unit="%",
+)
+claim(
+    "with a mean over the batch, the probability of 'one more' is",
+    belief["batch"],
+    least=8,
+    most=14,
+    unit="%",
+)
 
 # %% [markdown] id="tokens-explain"
 # *All runs measure the loss per token in the same way, but train different losses. Gradient error: the distance from
@@ -250,9 +275,9 @@ claim("a mean over the batch gives one more", belief["batch"], least=8, most=14,
 #
 # **Explain.** With a mean over the batch, each *token* has one vote. Short sequences hold 32 of the 288 tokens, one
 # ninth, so the model gives "one more" 11 %. With a mean of means, each *sequence* has one vote. Half of the sequences
-# are short, so the probability is 50 %, and a token of a short sequence counts eight times as much. The log of a real
-# training shows no problem, because its loss, also a mean of means, falls as expected. But training concentrates on
-# short answers such as "yes" and "no".
+# are short, so the probability is 50 %, and a token of a short sequence counts eight times as much. The log shows no
+# problem, because its loss, also a mean of means, falls as expected. But training concentrates on short answers such
+# as "yes" and "no".
 #
 # ![Eight micro-batches as boxes: 64, 8, 8 and 8 tokens on rank 0, and 8, 64, 64 and 64 on rank 1. In a mean over the batch each token has one vote, and the four short sequences have 32 of 288 votes, 11 %. In a mean of means each micro-batch has one vote, and the short sequences have 4 of 8 votes, 50 %.](../images/token_votes.svg)
 #
@@ -323,7 +348,9 @@ guess_factor = 4.0
 ### END SOLUTION
 
 # %% id="link-run"
-gained = predict("10: four micro-batches on the slowest link", guess_factor, unit="times")
+gained = predict(
+    "10: speed-up by four micro-batches on the slowest link", guess_factor, unit="times"
+)
 labs = {"1 Gbit/s": lab.but(link_gbit=1.0), "0.2 Gbit/s": lab.but(link_gbit=0.2)}
 if not lab.site.box:
     labs = {"real link": lab}
@@ -457,7 +484,7 @@ sendings = {
     for sync, times in guess_sent.items()
 }
 NAMES = (*sendings, "none of them")
-another = predict("10: which use of no_sync trains another model", guess_other, choices=NAMES)
+another = predict("10: use of no_sync that trains a different model", guess_other, choices=NAMES)
 slowest = list(labs.values())[-1]
 submitted = {
     sync: slowest.submit(
@@ -494,8 +521,14 @@ pd.DataFrame(
 
 # %% id="sync-claim" tags=["claim"]
 claim("without no_sync, gradients are sent", sent["every"], least=3.9, most=4.1, unit="times")
-claim("with backward alone inside, also", sent["backward"], least=3.9, most=4.1, unit="times")
-claim("with no_sync around all, the copies differ by", parted["never"], least=1e-9)
+claim(
+    "with backward alone inside no_sync, gradients are sent",
+    sent["backward"],
+    least=3.9,
+    most=4.1,
+    unit="times",
+)
+claim("with no_sync around all micro-batches, the copies differ by", parted["never"], least=1e-9)
 
 # %% [markdown] id="sync-explain"
 # *Gradients sent: how many times per step all gradients are sent. Copies differ by: the largest difference between
@@ -583,8 +616,8 @@ check.ex10_accumulate(accumulate_trial)
 # all-reduce, because a rank knows only its own part.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Take *c* and *s* of your slowest link. From how many micro-batches on does the exchange
-# > take less than a tenth of a step? Submit this run and check your answer.
+# > **Going further** — Take *c* and *s* of your slowest link. What is the smallest number of micro-batches with which
+# > the exchange takes less than a tenth of a step? Submit this run and check your answer.
 
 # %% [markdown] id="home"
 # ## To take home
@@ -594,7 +627,7 @@ check.ex10_accumulate(accumulate_trial)
 # - Accumulation saves memory for activations and temporary tensors, not for gradients, parameters and optimizer
 #   state.
 # - The result equals one large batch if the *summed* loss is divided by the tokens of the global batch. A mean of
-#   means gives the same result only if all means are over equally many tokens.
+#   means gives the same result only if all means are over the same number of tokens.
 # - Keep the sum of the gradients in float32.
 # - Whole gradients need to be sent only once per step. With DDP, put `no_sync` around forward *and* backward of all
 #   micro-batches except the last. FSDP and ZeRO-2/3 send for every micro-batch, or keep whole gradients.

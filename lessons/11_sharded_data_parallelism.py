@@ -1,11 +1,10 @@
 # %% [markdown] id="title"
 # # 11 Sharded data parallelism
 #
-# Four devices that train one model each keep all of it: parameters, gradients and optimizer state. With 64 devices
-# there are 64 copies, and a model of 13 billion parameters still does not fit into 80 GB. It does fit if each device
-# keeps only a **shard** of the model. In this lesson you write two ways of sharding, ZeRO-1 and FSDP, in about sixty
-# lines. Then you predict how much memory they save, measure what they send, and decide when they are worth their
-# cost.
+# In plain data parallelism, every device keeps the whole model: parameters, gradients and optimizer state. Even on 64
+# devices, a model of 13 billion parameters does not fit into 80 GB. It does fit if each device keeps only a **shard**
+# of the model. In this lesson you write two ways of sharding, ZeRO-1 and FSDP, in about sixty lines. Then you predict
+# how much memory they save, measure what they send, and decide when they are worth their cost.
 #
 # | | |
 # |---|---|
@@ -27,11 +26,11 @@ MIB = 2**20
 # %% [markdown] id="frames-idea"
 # ## FSDP keeps a layer whole only while it computes
 #
-# The parameters of a layer are needed twice in a step: for its forward pass and for its backward pass. The rest of
-# the time they only occupy memory. In **FSDP**, also called **ZeRO-3**, every rank therefore keeps 1/*n* of each
-# layer. Just before the layer computes, an *all-gather* collects the other shards. They are freed as soon as the
-# layer has computed. When the gradients are complete, a *reduce-scatter* adds them up over the ranks and leaves each
-# rank its own part.
+# The parameters of a layer are needed twice in a step: for its forward pass and for its backward pass. The rest of the
+# time they only occupy memory. In **FSDP**, also called **ZeRO-3**, every rank therefore keeps 1/*n* of each layer.
+# Just before the layer computes, an *all-gather* collects the other shards. They are freed as soon as the layer is
+# done. When the gradients are complete, a *reduce-scatter* adds them up over the ranks and leaves each rank its own
+# part.
 #
 # **Predict.** Three ranks train three layers. Count memory in layers: the parameters of one layer are 1 and its
 # gradients another 1, so a rank without sharding needs 6. How much does a rank need at most with FSDP?
@@ -43,7 +42,7 @@ guess_layers = 2
 ### END SOLUTION
 
 # %% id="frames-see"
-most_layers = predict("11: room that a rank of FSDP needs", guess_layers, unit="layers")
+most_layers = predict("11: largest memory of a rank with FSDP", guess_layers, unit="layers")
 story = show.moving.fsdp_step(ranks=3, layers=3)
 most_layers.compare(max(frame.value for frame in story.frames))
 story
@@ -75,7 +74,7 @@ show.moving.collective("reduce-scatter", 4)
 # %% [markdown] id="zero1-steps"
 # 1. **reduce-scatter** of the gradients: rank *r* gets the sum of piece *r* and divides it by the number of
 #    ranks;
-# 2. **step** of an optimizer that knows only this shard, and so has state for 1/*n* of the parameters;
+# 2. **step** of an optimizer that knows only this shard, so it has state for 1/*n* of the parameters;
 # 3. **all-gather**: every rank gets all new parameters.
 #
 # The row is padded with zeros (**padding**) to a multiple of the number of ranks. The zeros are never read.
@@ -141,8 +140,8 @@ check.ex11_zero1(zero1_trial)
 # %% [markdown] id="zero1-why" tags=["solution"]
 # `-numbers % size` is the distance to the next multiple: 1 for 47 numbers on 2 ranks, 0 for 84 on 4. The shard is a
 # copy, because a view would keep the whole row in memory. If you forget the division by the number of ranks, Adam
-# hides the error, because it divides by the size of the gradient, and the loss still falls. But clipping is wrong,
-# and so is a weight decay that is added to the gradient.
+# hides the error, because it divides by the size of the gradient, and the loss still falls. But clipping would be
+# wrong, and weight decay that is added to the gradient would be wrong too.
 
 # %% [markdown] id="zero1-muon"
 # **Muon** ([Jordan, 2024](https://kellerjordan.github.io/posts/muon/)) needs a different cut. It keeps one running
@@ -226,8 +225,8 @@ for name, parts in {
 dist.destroy_process_group()
 
 # %% id="sent-run"
-zero1_times = predict("11: bytes of ZeRO-1 over DDP's", guess_zero1, unit="times")
-fsdp_times = predict("11: bytes of FSDP over DDP's", guess_fsdp, unit="times")
+zero1_times = predict("11: bytes of ZeRO-1, relative to DDP", guess_zero1, unit="times")
+fsdp_times = predict("11: bytes of FSDP, relative to DDP", guess_fsdp, unit="times")
 sending = lab.submit(
     program.recipe("send-shards", "work/send_shards.py", nodes=2, gpus_per_node=2)
 ).require()
@@ -255,9 +254,15 @@ show.predicted(
 
 # %% id="sent-claim" tags=["claim"]
 off = 0.1 if unit == "MB" else 0.4  # times vary, bytes do not
-claim("ZeRO-1 sends, over DDP", times["ZeRO-1"], least=1 - off, most=1 + 2 * off, unit="times")
 claim(
-    "FSDP sends, over ZeRO-1",
+    "bytes of ZeRO-1, relative to DDP",
+    times["ZeRO-1"],
+    least=1 - off,
+    most=1 + 2 * off,
+    unit="times",
+)
+claim(
+    "bytes of FSDP, relative to ZeRO-1",
     times["FSDP"] / times["ZeRO-1"],
     least=1.5 - off,
     most=1.5 + off,
@@ -267,10 +272,10 @@ claim(
 # %% [markdown] id="sent-explain"
 # *Megabytes that left the first node in one step. The prediction is 3/4 of 4 MB for each half of a ring.*
 #
-# **Explain.** ZeRO-1 sends as many bytes as DDP, because an all-reduce *is* a reduce-scatter and an all-gather.
-# ZeRO-1 only runs the optimizer between them. If you guessed 2, you counted messages instead of bytes. So there is
-# hardly a reason to train without ZeRO-1. Only the all-gather must be hidden behind the next forward pass instead of
-# the backward pass.
+# **Explain.** ZeRO-1 sends as many bytes as DDP, because an all-reduce *is* a reduce-scatter and an all-gather. ZeRO-1
+# only runs the optimizer between them. If you guessed 2, you counted messages instead of bytes. There is therefore
+# hardly a reason to train without ZeRO-1. The only difference is that the all-gather must be hidden behind the next
+# forward pass.
 #
 # FSDP sends 1.5 times as much, because it gathers once more for backward. With `reshard_after_forward=False`, which
 # is close to ZeRO-2, the parameters stay whole from forward to backward. This saves the second gather, but then all
@@ -372,17 +377,17 @@ fsdp_trial.watch()
 check.ex11_fsdp(fsdp_trial)
 
 # %% [markdown] id="fsdp-why" tags=["solution"]
-# An optimizer gets the shards like ordinary parameters: `Adam([one.shard for one in layers])`. PyTorch's FSDP
-# adds three things. It gathers the next layer while this one computes. It sends gradients while backward
-# continues. Parameters outside of all wrapped layers, such as the head, stay whole between forward and backward,
-# because backward begins with them.
+# An optimizer gets the shards like ordinary parameters: `Adam([one.shard for one in layers])`. PyTorch's FSDP adds
+# three things. It gathers the next layer while this one computes. It sends gradients while backward continues.
+# Parameters outside all wrapped layers, such as the head, stay whole between forward and backward, because backward
+# begins with them.
 
 # %% [markdown] id="clip-idea" tags=["exercise"]
 # ## Clipping needs the norm of all shards
 #
 # One bad batch can give a very long gradient, and a step with it can ruin the weights. **Clipping** limits the length.
-# If the norm of the gradient exceeds a limit, all gradients are multiplied by limit / norm. The norm is the root of
-# the sum of all squares, over the whole model. With shards, no rank has all of these squares.
+# If the norm of the gradient exceeds a limit, all gradients are multiplied by limit / norm. The norm is the square
+# root of the sum of all squares, over the whole model. With shards, no rank has all of these squares.
 #
 # Some parameters are also too small to be worth a gather, such as the weights of the norms. They can stay
 # **replicated**, whole on every rank, with the same mean gradient everywhere.
@@ -433,8 +438,8 @@ check.ex11_clip(clip_trial)
 # its gradient 4 and the optimizer 12. On *d* devices, ZeRO-1 divides the optimizer's bytes by *d*. ZeRO-2 also
 # divides the gradients, and ZeRO-3 divides everything.
 #
-# **Predict.** A model of 13 billion parameters in bf16 runs on 64 devices with 80 GB each, with one sample of
-# 2048 tokens per device. From which stage on does it fit?
+# **Predict.** A model of 13 billion parameters in bf16 runs on 64 devices with 80 GB each, with one sample of 2048
+# tokens per device. What is the first stage with which it fits?
 
 # %% id="memory-guess"
 ### BEGIN SOLUTION
@@ -444,7 +449,7 @@ guess_stage = "ZeRO-1"
 
 # %% id="memory-see"
 stages = ("plain", "ZeRO-1", "ZeRO-2", "ZeRO-3")
-fitting = predict("11: first stage with which 13 B fit", guess_stage, choices=stages)
+fitting = predict("11: first stage of ZeRO with which the model fits", guess_stage, choices=stages)
 large = {}
 for stage, name in enumerate(stages):
     layout = plan.Layout(
@@ -461,10 +466,10 @@ show.memory_kinds(large, limit_bytes=80e9)
 # activations no longer fit. The figure counts in GiB, and 80 GB are 74.5 GiB. ZeRO-2 leaves nearly half of a device
 # free, and ZeRO-3 leaves three quarters free.
 #
-# Are the plans right? You can check them with a small model of eight layers and one sample on each of four devices.
-# The program of the course trains it without sharding, with ZeRO-1 (`--use-distributed-optimizer`), and with
-# [PyTorch's FSDP](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) (`--use-torch-fsdp2`). In
-# your own program, PyTorch's FSDP takes a few lines:
+# You can check these plans with a small model of eight layers and one sample on each of four devices. The program of
+# the course trains it without sharding, with ZeRO-1 (`--use-distributed-optimizer`), and with [PyTorch's
+# FSDP](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html) (`--use-torch-fsdp2`). In your own
+# program, PyTorch's FSDP takes a few lines:
 #
 # ```python
 # mesh = init_device_mesh("cuda", (world_size,))
@@ -513,14 +518,14 @@ show.predicted(planned, measured, "MiB", what="memory at the peak")
 # %% id="memory-claim" tags=["claim"]
 for name in runs:
     claim(
-        f"planned peak over measured peak, {name}",
+        f"planned peak relative to measured peak, {name}",
         planned[name] / measured[name],
         least=0.85,
         most=1.1,
         unit="times",
     )
 claim(
-    "peak with FSDP, in percent of plain",
+    "peak with FSDP, relative to no sharding",
     100 * measured["FSDP"] / measured["plain"],
     least=35,
     most=60,
@@ -552,7 +557,9 @@ guess_longer = 1.5
 ### END SOLUTION
 
 # %% id="often-run"
-longer = predict("11: a step of FSDP over ZeRO-1's, four micro-batches", guess_longer, unit="times")
+longer = predict(
+    "11: step of FSDP with four micro-batches, relative to ZeRO-1", guess_longer, unit="times"
+)
 submitted = {
     name: lab.submit(gpt.recipe(f"often-{stage}", zero=stage, global_batch=16, **model))
     for name, stage in {"ZeRO-1": 1, "FSDP": 3}.items()
@@ -577,7 +584,7 @@ show.memory_kinds(bars)
 
 # %% id="often-claim" tags=["claim"]
 claim(
-    "step of FSDP over step of ZeRO-1, four micro-batches",
+    "step of FSDP with four micro-batches, relative to ZeRO-1",
     step_ms(often["FSDP"]) / step_ms(often["ZeRO-1"]),
     least=1.5,
     most=4.3,
@@ -585,7 +592,7 @@ claim(
 )
 whole_gradients = 4 * often["FSDP"].log.parameter_count / MIB
 claim(
-    "memory that waiting adds, over whole gradients",
+    "memory that accumulation adds to FSDP, relative to whole gradients",
     (peak_mib(often["FSDP"]) - measured["FSDP"]) / whole_gradients,
     least=0.7,
     most=1.5,
@@ -602,21 +609,21 @@ claim(
 # The whole gradients also use memory that FSDP should save. The figure counts them as *temporary*, because they are
 # not shards.
 #
-# Accumulation and FSDP therefore do not go well together. With *one* large micro-batch, FSDP gathers each layer only
-# once for many tokens. If memory is left, keep the layers whole between micro-batches, as ZeRO-2 does. If not,
-# recompute activations (lesson 09) to make the micro-batch larger.
+# With *one* large micro-batch, FSDP gathers each layer only once for many tokens. If memory is left, keep the layers
+# whole between micro-batches, as ZeRO-2 does. If not, recompute activations (lesson 09) to make the micro-batch
+# larger.
 
 # %% [markdown] id="pays-idea"
 # ## When does FSDP cost little time?
 #
 # FSDP loses little time if a rank gathers the next layer while it computes the current layer. A layer has *P*
 # parameters. Gathering them moves nearly 2 *P* bytes in bf16, and the forward pass of *T* tokens takes 2 *P T* FLOPs.
-# *P* cancels out. The size of the model therefore does not matter. The gather is hidden if the device has enough
-# tokens at once.
+# *P* cancels out, so the size of the model does not matter. The gather is hidden if the device has enough tokens at
+# once.
 #
 # > **Exercise 11.4** — A device computes `given.tflops` TFLOP/s, and its share of the network is `given.gb_per_s`
-# > GB/s. From how many tokens per device and micro-batch on does a gather take no longer than the forward pass that
-# > hides it?
+# > GB/s. How many tokens per device and micro-batch are needed, so that a gather takes no longer than the forward pass
+# > that hides it?
 
 # %% id="pays-given" tags=["exercise"]
 given = check.drawn("11.4", tflops=(200, 400, 800), gb_per_s=(25, 40, 50))
@@ -642,9 +649,9 @@ check.ex11_tokens(tokens_needed, given)
 # %% [markdown] id="hold-idea"
 # ## Are the gathers exposed on this machine?
 #
-# With *b* bytes per parameter, a device needs (*b* / 2) · *C* / *W* tokens at once, and three quarters of them in a
-# ring of four. In lesson 03, the same number of tokens per *step* hid the all-reduce. FSDP needs this number in every
-# *micro-batch*.
+# By the rule of exercise 11.4, a device with *C* FLOP/s and a link with *W* bytes/s needs (*b* / 2) · *C* / *W* tokens
+# at once. Here *b* is the number of bytes per parameter. In a ring of four, three quarters of these tokens are enough.
+# In lesson 03, the same number per *step* hid the all-reduce. FSDP needs it in every *micro-batch*.
 #
 # With fewer tokens, a part of each gather is exposed. On the box all of it is exposed, because gloo gathers a layer
 # before the layer computes. So the forward pass becomes longer by the factor 1 + *r* / *t*. Here *r* is the number of
@@ -683,7 +690,7 @@ guess_forward = 1.2
 ### END SOLUTION
 
 # %% id="hold-run"
-slower = predict("11: forward pass of FSDP over a plain one", guess_forward, unit="times")
+slower = predict("11: forward pass with FSDP, relative to no sharding", guess_forward, unit="times")
 sharded = lab.submit(gpt.recipe("wide-sharded", zero=3, **wide)).require()
 slower.compare(forward_ms(sharded) / forward_ms(whole))
 
@@ -710,7 +717,7 @@ needed.round().astype(int)
 # %% id="hold-claim" tags=["claim"]
 if lab.site.box:
     claim(
-        "tokens that hide a gather of two wide layers, rule over run",
+        "tokens that hide a gather of two wide layers, by the rule relative to the run",
         needed["by the rule"].iloc[1] / needed["by the run"].iloc[1],
         least=0.3,
         most=1.7,
@@ -721,9 +728,9 @@ if lab.site.box:
 # *Tokens per device and micro-batch that would hide the gathers of a forward pass.*
 #
 # **Explain.** The gathers take longer than the forward pass that could hide them. If you guessed a factor near 1, you
-# expected FSDP to hide its gathers at any size. The number of parameters cancels in the rule, so both models need
-# about the same number of tokens by the rule. The run with small layers needs more. Each of its gathers carries few
-# bytes and takes a latency that the rule leaves out.
+# expected FSDP to hide its gathers at any size. By the rule, both models need about the same number of tokens, because
+# the number of parameters cancels. The run with small layers needs more, because each of its many small gathers costs
+# a latency that the rule leaves out.
 #
 # **On real hardware.** In 2024 Meta trained Llama 3 with 405 billion parameters on 16,384 H100s ([section
 # 3.3](https://arxiv.org/abs/2407.21783)). Each device did 400 TFLOP/s and had 50 GB/s of network. The eight devices of
@@ -738,7 +745,7 @@ if lab.site.box:
 # so its cost per token falls with more tokens per device. More devices at a fixed global batch raise this cost. To
 # choose, read the figure from the top:
 #
-# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Is it the activations? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the copies share state and gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Do the devices sit on a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
+# ![A ladder of questions. Do the model, its optimizer and one sample fit into one device? Copy it. Is one sample too long for a device, even with recomputation? Context parallelism. Do the activations take most of the memory? Smaller micro-batches, 16 bits, recomputation. Does the model have experts, which hold most of its parameters? Expert parallelism. Does it fit if the devices shard the optimizer's state and the gradients? ZeRO-1 or 2. Is there a sample for every device, and a link that carries the model once more? ZeRO-3. Are the devices connected by a fast link? Tensor parallelism. Otherwise: pipeline parallelism.](../images/which_cut.svg)
 #
 # *The numbers in parentheses are lessons. ZeRO-1 can be combined with every other method. ZeRO-3 and pipelines are
 # seldom combined, because each micro-batch would gather all layers of its stage.*

@@ -8,7 +8,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | arrange ranks in a mesh; read how a DTensor is divided; divide a model with `parallelize_module` and `fully_shard` on one mesh; predict and count the collectives of a step; run a pipeline schedule; load a checkpoint in another layout |
+# | You will be able to | arrange ranks in a mesh; read how a DTensor is divided; divide a model over one mesh with `parallelize_module` and `fully_shard`; predict and count the collectives of a step; run a pipeline schedule; load a checkpoint in another layout |
 # | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 07, 07b and 11 |
@@ -123,8 +123,10 @@ count("y replicated", lambda: y.redistribute(placements=[Shard(0), Replicate()])
 dist.barrier()
 
 # %% id="dtensor-run"
-partner = predict("11b: rank that rank 1 averages its gradients with", guess_partner)
-numbers = predict("11b: numbers of 48 on a rank with Shard and Replicate", guess_numbers)
+partner = predict("11b: rank with which rank 1 averages its gradients", guess_partner)
+numbers = predict(
+    "11b: how many of 48 numbers a rank holds with Shard and Replicate", guess_numbers
+)
 looked = lab.submit(
     program.recipe("look-at-mesh", "work/look_at_mesh.py", nodes=2, gpus_per_node=2)
 ).require()
@@ -144,8 +146,13 @@ show.ranks({name: [groups[0, name], groups[3, name]] for name in ("data", "tenso
 # %% id="dtensor-claim" tags=["claim"]
 silent = re.findall(r"^(.+) gives .+ with no collective", looked.text, re.MULTILINE)
 claim("the partner of rank 1 in data is rank", sum(groups[1, "data"]) - 1, least=3, most=3)
-claim("numbers of 48 on a rank with Shard and Replicate", int(held[0][2]), least=24, most=24)
-claim("of the six lines, so many call no collective", len(silent), least=4, most=4)
+claim(
+    "how many of 48 numbers a rank holds with Shard and Replicate",
+    int(held[0][2]),
+    least=24,
+    most=24,
+)
+claim("lines, of the six, that call no collective", len(silent), least=4, most=4)
 
 # %% [markdown] id="dtensor-explain"
 # *Squares in one colour form a group. Each row is a node.*
@@ -213,8 +220,7 @@ guess_all_reduces = 4
 # ```
 #
 # One all-gather collects the parameters of each wrapped module. FSDP gathers for forward and again for backward
-# (lesson 11). Only the parameters outside of the blocks stay gathered in between, because backward begins with the
-# head.
+# (lesson 11). Only the parameters outside the blocks stay gathered in between, because backward begins with the head.
 #
 # **Predict.** How many all-gathers does this model call in forward and backward?
 
@@ -336,7 +342,12 @@ claim(
     least=6,
     most=6,
 )
-claim("with a seventh line", total["all_reduce"]["seven lines"], least=4, most=4)
+claim(
+    "all-reduces of a block with a seventh line",
+    total["all_reduce"]["seven lines"],
+    least=4,
+    most=4,
+)
 claim("all-gathers of a model with two wrapped blocks", total["gather"]["sharded"], least=5, most=5)
 claim("largest difference from the serial model, also of a gradient", off, most=1e-12)
 
@@ -377,7 +388,7 @@ pd.DataFrame(parts, columns=["parameter", "whole", "on one rank"]).set_index("pa
 # > so these placements are `Shard(1)`.
 # >
 # > - The embedding is `RowwiseParallel` with replicated input. Its output is divided by positions, with
-# >   `output_layouts=Shard(1)`. So is the output of the last layer of each attention and each MLP.
+# >   `output_layouts=Shard(1)`. The last layer of each attention and each MLP has the same `output_layouts`.
 # > - The norms are `SequenceParallel()`.
 # > - `PrepareModuleInput` gathers the positions before attention and MLP.
 # > - The head gets this rank's positions and returns whole logits.
@@ -613,7 +624,7 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 
 # %% [markdown] id="saved-explain"
 # **Explain.** Both layouts get every bit. If you guessed neither, you assumed that each file belongs to one rank of
-# one layout. But the files contain parts of whole tensors, with names and positions. A rank looks up which parts
+# one layout. But the files contain parts of whole tensors, with names and positions. A rank looks up the parts that
 # overlap its own part, and copies them. In both layouts of four ranks, a rank has 24 of the 96 rows of `mlp.up`, but
 # not the same rows. On 2 × 2, rank 1 has rows 48 to 71, half of the second half. On 4 × 1, it has rows 24 to 47.
 #
@@ -660,7 +671,7 @@ claim("number of the two layouts that get every saved bit", len(exact), least=2,
 # %% [markdown] id="clean-idea"
 # ## Cleaning up
 #
-# The next cell deletes all runs except the trial. Your programs stay, and so does the small checkpoint in `work/`.
+# The next cell deletes all runs except the trial. Your programs and the small checkpoint in `work/` stay.
 #
 # **References**
 #

@@ -8,7 +8,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | choose learning rate and warm-up for a larger batch; tell a rate that is too high from a batch that is too large; estimate the critical batch size from gradients; say what a training costs in time and in samples with any batch; recognise overfitting in two curves |
+# | You will be able to | choose learning rate and warm-up for a larger batch; tell a rate that is too high from a batch that is too large; estimate the critical batch size from gradients; say how much time and how many samples a training run needs with any batch; recognise overfitting in two curves |
 # | Minutes | 60 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 10 |
@@ -66,9 +66,9 @@ def lines(runs):
 # guessing among e<sup>*x*</sup> equally likely letters. Each run of this section trains **three seeds** at
 # once, which differ in their first weights and in the order of their samples.
 #
-# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of it is about as good, twice as
-# much is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But the mean of
-# 16 times as many samples has only √16 = 4 times less noise.
+# With batches of 16, a run makes 4,096 steps. A rate of 0.004 suits this batch: half of this rate is about as good,
+# and twice this rate is worse. With batches of 256, a run makes only 256 steps, so each should go 16 times as far. But
+# the mean of 16 times as many samples has only √16 = 4 times less noise.
 #
 # **Predict.** For batches of 256, which rate leads to the lowest validation loss at the end: `"the same"` rate of
 # 0.004, `"4 times"` this rate, or `"16 times"`?
@@ -110,17 +110,27 @@ ends.unstack("batch").rename(columns="batch {}".format).round(3)
 
 # %% id="rate-claim" tags=["claim"]
 best = ends[256, 4]
-claim("same rate minus 4 times", ends[256, 1] - best, least=0.05, unit="nats")
-claim("16 times minus 4 times", ends[256, 16] - best, least=0.1, unit="nats")
 claim(
-    "best rate of 256 over best rate of 16",
+    "loss with the same rate, minus loss with 4 times the rate",
+    ends[256, 1] - best,
+    least=0.05,
+    unit="nats",
+)
+claim(
+    "loss with 16 times the rate, minus loss with 4 times the rate",
+    ends[256, 16] - best,
+    least=0.1,
+    unit="nats",
+)
+claim(
+    "best rate of batches of 256, relative to batches of 16",
     ends[256].idxmin() / ends[16].idxmin(),
     least=2,
     most=8,
     unit="times",
 )
 claim(
-    "batch of 256 minus batch of 16, each at its best rate",
+    "loss of batches of 256 minus loss of batches of 16, each at its best rate",
     ends[256].min() - ends[16].min(),
     least=0.03,
     most=0.2,
@@ -134,16 +144,16 @@ claim(
 # gradients are mostly noise, the larger batch has 4 times smaller gradients. So this division alone moves the weights
 # 4 times as far along the true gradient. The steps must go 16 times as far, so a factor of 4 is left for the rate.
 #
-# So the rule for Adam is the **root**, rate ∝ √batch, which [Malladi and others
-# (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD does not divide, so its rule is *linear*. With
-# Adam, the linear rule gives the row of 16 times the rate.
+# So the rule for Adam is the **square-root rule**, rate ∝ √batch, which [Malladi and others
+# (2022)](https://arxiv.org/abs/2205.10287) derive and test. Plain SGD does not divide, so its rule is *linear*. The
+# row with 16 times the rate shows what the linear rule does with Adam.
 #
 # **Tune the small batch first.** The rule relates the *best* rates of two batches. If the small batch trains with half
-# its best rate, the linear rule leads to 8 times the rate and the root to 2 times. In the table, 8 times ends lower
-# than 2 times, so the wrong rule seems right.
+# its best rate, the linear rule leads to 8 times the rate and the square-root rule to 2 times. In the table, 8 times
+# the rate ends with a lower loss than 2 times, so the wrong rule seems right.
 #
-# The root is disputed, too. [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best rate first
-# rises with the batch and then falls. So begin with a rule, then tune the rate for your batch and schedule.
+# The square-root rule is disputed, too. [Li and others (2024)](https://arxiv.org/abs/2405.14578) find that Adam's best
+# rate first rises with the batch and then falls. So begin with a rule, then tune the rate for your batch and schedule.
 #
 # At the beginning, Adam has seen few gradients and divides by a poor estimate. What does it cost to leave out the
 # warm-up, at 8 times the rate?
@@ -162,14 +172,19 @@ by_seed.round(3)
 
 # %% id="warm-claim" tags=["claim"]
 cold = by_seed["no warm-up"].mean() - by_seed["warm-up"].mean()
-claim("no warm-up minus warm-up, mean of three seeds", cold, least=0.03, unit="nats")
+claim(
+    "loss without warm-up minus loss with warm-up, mean of three seeds",
+    cold,
+    least=0.03,
+    unit="nats",
+)
 
 # %% [markdown] id="warm-explain"
-# Without a warm-up the mean loss is higher, but the difference varies much between seeds. One seed each is not enough
-# to compare two trainings.
+# Without a warm-up the mean loss is higher, but the difference varies much between seeds. To compare two training
+# runs, one seed for each is not enough.
 #
 # Even with their best rate, batches of 256 end higher than batches of 16. Both rules assume gradients that are mostly
-# noise, so they fail when the batch has averaged the noise away. You measure below where this happens.
+# noise, so they fail when the batch has averaged the noise away.
 
 # %% [markdown] id="only-idea"
 # ## Does a larger rate help without a larger batch?
@@ -189,7 +204,7 @@ guess_only = "more"
 
 # %% id="only-run"
 LEARNED = ("more", "less", "nothing but frequencies")
-only = predict("12: only the rate grows, 16 times", guess_only, choices=LEARNED)
+only = predict("12: what 16 times the rate learns with the same batch", guess_only, choices=LEARNED)
 only_rate = finished(
     {"batch 16": constant("b16")}
     | {
@@ -226,7 +241,7 @@ claim(
     unit="nats",
 )
 claim(
-    "16 times the rate minus frequencies",
+    "loss with 16 times the rate, minus loss of knowing only frequencies",
     sixteen_times - frequencies,
     least=-0.15,
     most=0.3,
@@ -257,8 +272,8 @@ claim("steps that SGD completes before it diverges", 100 * completed, most=50, u
 # %% [markdown] id="same-idea"
 # ## How many samples does a larger batch need for the same loss?
 #
-# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the root of the batch. The loss to reach is the
-# loss of batches of 16 after half of their samples. The run with 1,024 takes twice as many samples to reach it.
+# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the square root of the batch. The loss to reach
+# is the loss of batches of 16 after half of their samples. The run with 1,024 takes twice as many samples to reach it.
 #
 # **Predict.** By what factor does the batch of 1,024 need more **samples** than the batch of 16? The factor is 1 if
 # each sample is worth the same in both.
@@ -270,7 +285,9 @@ guess_samples = 1
 ### END SOLUTION
 
 # %% id="same-run"
-more_samples = predict("12: samples with 64 times the batch", guess_samples, unit="times")
+more_samples = predict(
+    "12: factor of the samples with 64 times the batch", guess_samples, unit="times"
+)
 by_batch = {16: only_rate["batch 16"]} | finished(
     {
         64: constant("b64", 4),
@@ -310,15 +327,32 @@ reached.round().astype(int)
 
 # %% id="same-claim" tags=["claim"]
 steps_saved = reached["steps"][16] / reached["steps"]
-claim("4 times the batch: fewer steps", steps_saved[64], least=2.8, most=4.5, unit="times")
-claim("16 times the batch: fewer steps", steps_saved[256], least=6, most=15, unit="times")
-claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, unit="times")
+claim(
+    "factor by which 4 times the batch reduces the steps",
+    steps_saved[64],
+    least=2.8,
+    most=4.5,
+    unit="times",
+)
+claim(
+    "factor by which 16 times the batch reduces the steps",
+    steps_saved[256],
+    least=6,
+    most=15,
+    unit="times",
+)
+claim(
+    "factor by which 64 times the batch reduces the steps",
+    steps_saved[1024],
+    least=12,
+    most=32,
+    unit="times",
+)
 
 # %% [markdown] id="same-explain"
 # **Explain.** With 4 times the batch, the training needs nearly 4 times fewer steps and hardly more samples, so on 4
 # times the devices it costs about the same. With 16 times the batch, it needs fewer steps again, but clearly more
-# samples. With 64 times the batch, most added devices repeat what other devices have already learned. Can you know
-# this *before* you rent the devices?
+# samples. With 64 times the batch, most added devices repeat what other devices have already learned.
 
 # %% [markdown] id="noise-idea"
 # ## How do you measure the noise of a gradient?
@@ -340,7 +374,7 @@ claim("64 times the batch: fewer steps", steps_saved[1024], least=12, most=32, u
 # The ratio **tr(Σ) / |G|²** is the **simple noise scale**, a number of samples. In a batch of this size, the noise is
 # as long as the gradient.
 #
-# **Predict.** Is the noise scale larger at the beginning of a training or at the end, and how many samples is it at
+# **Predict.** Is the noise scale larger at the beginning of the training or at the end, and how many samples is it at
 # the end? Batches of 256 ended slightly higher than batches of 16.
 
 # %% id="noise-guess"
@@ -352,7 +386,7 @@ guess_when, guess_scale = "at the beginning", 64
 
 # %% id="noise-run"
 WHEN = ("at the beginning", "at the end")
-when = predict("12: the noise scale is larger", guess_when, choices=WHEN)
+when = predict("12: when the noise scale is larger", guess_when, choices=WHEN)
 scale_at_end = predict("12: noise scale at the end", guess_scale, unit="samples")
 
 
@@ -383,16 +417,16 @@ when.compare(WHEN[int(end > first)])
 scale_at_end.compare(end)
 
 # %% id="noise-claim" tags=["claim"]
-claim("noise scale at the end over the beginning", end / first, least=5, unit="times")
+claim("noise scale at the end, relative to the beginning", end / first, least=5, unit="times")
 
 # %% [markdown] id="noise-explain"
 # *Dotted: a batch of 256. While the curve is below this line, the true gradient of such a batch is longer than its
 # noise.*
 #
-# **Explain.** The noise scale is larger at the end. In the first steps all samples teach the same thing: blanks and
-# `e` are frequent and most signs are rare. Later, the gradients of different samples point in different directions. So
-# the length of the true gradient, and with it |*G*|², falls steeply at first, while the noise hardly changes. After
-# that, both numbers only fluctuate.
+# **Explain.** The noise scale is larger at the end. In the first steps all samples teach the same thing: spaces and
+# `e` are frequent and most characters are rare. Later, the gradients of different samples point in different
+# directions. So the length of the true gradient, and with it |*G*|², falls steeply at first, while the noise hardly
+# changes. After that, both numbers only fluctuate.
 #
 # Other tasks have larger noise scales: about a thousand samples for handwritten digits, tens of thousands for
 # ImageNet, millions for a game of strategy ([McCandlish and others, 2018](https://arxiv.org/abs/1812.06162)).
@@ -423,8 +457,8 @@ claim("noise scale at the end over the beginning", end / first, least=5, unit="t
 # The next cell takes the noise of the run with batches of 256. For each part of this run, the law gives the steps of
 # another batch.
 #
-# **Predict.** By what factor do batches of 16 need more steps than batches of 256 to the same loss? Use the law with
-# *B*<sub>c</sub> = 300, roughly the mean of the noise scale over the run.
+# **Predict.** To reach the same loss, by what factor do batches of 16 need more steps than batches of 256? Use the law
+# with *B*<sub>c</sub> = 300, roughly the mean of the noise scale over the run.
 
 # %% id="cost-guess"
 ### BEGIN SOLUTION
@@ -433,7 +467,9 @@ guess_steps = 16
 ### END SOLUTION
 
 # %% id="cost-run"
-steps_of_small = predict("12: steps with a sixteenth of the batch", guess_steps, unit="times")
+steps_of_small = predict(
+    "12: factor of the steps with a sixteenth of the batch", guess_steps, unit="times"
+)
 way = measured[measured["consumed_samples"] <= reached["samples"][256]]
 noise = way["noise_scale"].ffill().bfill()
 
@@ -465,7 +501,9 @@ pd.DataFrame({"by the law": law["steps"], "measured": reached["steps"]}).dropna(
 # %% id="cost-claim" tags=["claim"]
 off = law["steps"] / reached["steps"]
 for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
-    claim(f"steps with batches of {batch}, law over measured", off[batch], least=0.6, most=most)
+    claim(
+        f"steps with batches of {batch}, law relative to measured", off[batch], least=0.6, most=most
+    )
 
 # %% [markdown] id="cost-explain"
 # **Explain.** The noise of one run predicted the steps of three other runs to within about 40 %. If you guessed 16,
@@ -479,7 +517,7 @@ for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
 # %% [markdown] id="over-idea"
 # ## What happens if the samples run out?
 #
-# **Predict.** A training with batches of 64 learns only from the first 6,000 letters, so it sees each letter about ten
+# **Predict.** A run with batches of 64 learns only from the first 6,000 letters, so it sees each letter about ten
 # times. What happens to its *validation* loss?
 
 # %% id="over-guess"
@@ -517,7 +555,7 @@ fell = seen["lm_loss"][lowest_at] - seen["lm_loss"].iloc[-1]
 claim("meanwhile, the training loss falls by", fell, least=0.5, unit="nats")
 
 # %% [markdown] id="over-explain"
-# **Explain.** The validation loss falls and then rises, because the model learns the 6,000 letters by heart
+# **Explain.** The validation loss falls and then rises, because the model memorises the 6,000 letters
 # (**overfitting**). The training loss, the only loss in many logs, keeps falling. The cure is more text, or stopping
 # at the lowest validation loss.
 #
@@ -529,8 +567,8 @@ claim("meanwhile, the training loss falls by", fell, least=0.5, unit="nats")
 #
 # > **Exercise 12.1** — Write `noise_scale(gradients, samples)`. Each rank calls it with its own gradients, one row for
 # > each step, and each row is a mean over `samples` samples. Return tr(Σ), |*G*|² and the **standard error** of tr(Σ).
-# > A standard error is the deviation of one step, divided by the root of the number of steps. The trial draws gradients
-# > with a known noise.
+# > A standard error is the deviation of one step, divided by the square root of the number of steps. The trial draws
+# > gradients with a known noise.
 
 # %% id="ex1-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_noise.py"
@@ -595,8 +633,8 @@ check.ex12_cost(steps_needed, times_the_tokens, given)
 # times as fast and cost 2.4 times as much. Whether this is worth it depends on the cost of waiting.
 
 # %% [markdown] id="ex3" tags=["exercise"]
-# > **Exercise 12.3** — Train with **16 times** the batch of the first run, on all **four** devices of both nodes,
-# > for the same number of samples and with a decay. Scale Adam's rate by the root rule. Fill the gaps.
+# > **Exercise 12.3** — Train with **16 times** the batch of the first run, on all **four** devices of both nodes, for
+# > the same number of samples and with a decay. Scale Adam's rate by the square-root rule. Fill the gaps.
 
 # %% id="ex3-gap" tags=["exercise"]
 sixteen = program.recipe(

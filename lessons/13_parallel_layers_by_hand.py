@@ -53,9 +53,9 @@ show.ranks({name: plan.groups(eight, name) for name in ("cp", "tp", "dp")}, devi
 # %% [markdown] id="groups-explain"
 # *Each panel shows all ranks, one row for each node. Ranks of the same colour form a group.*
 #
-# **Explain.** Two neighbours on an axis are as many ranks apart as the **product of the sizes of all axes before
-# it**. Here this product is 1, then 2, then 4. So rank 1 is the neighbour of rank 0 on `cp`, rank 2 on `tp` and
-# rank 4 on `dp`.
+# **Explain.** The distance between two neighbours on an axis is the **product of the sizes of all axes before it**.
+# Here this distance is 1, then 2, then 4. So rank 1 is the neighbour of rank 0 on `cp`, rank 2 on `tp` and rank 4 on
+# `dp`.
 #
 # Samples are distributed over `dp` only. A tensor group works on the *same* samples, and a context group on parts of
 # the same sequences. If a sampler uses the global rank instead of the rank in the data group, the ranks of a tensor
@@ -189,21 +189,26 @@ print("\n".join(f"{name:28} off by {percent:.1f} %" for name, percent in off.ite
 
 # %% id="column-claim" tags=["claim"]
 claim("without communication, the outputs are off by", off["the outputs"], most=1e-8, unit="%")
-claim("and the gradient of x is off by", off["the gradient of x"], least=30, unit="%")
+claim(
+    "without communication, the gradient of x is off by",
+    off["the gradient of x"],
+    least=30,
+    unit="%",
+)
 
 # %% [markdown] id="column-explain"
-# **Explain.** Only the gradient of *x* is wrong, so the layer needs communication in the backward pass. A rank's
-# slice of the weight affects only the outputs of this rank, so its gradient is right. But *every* output depends on
-# the *whole* of *x*. The gradient of *x* is therefore a sum over all ranks, and each rank knows only its own part.
-# The layers before this one would train with different partial gradients on each rank. The loss would still fall,
-# only more slowly.
+# **Explain.** Only the gradient of *x* is wrong, so the layer needs communication in the backward pass. A rank's slice
+# of the weight affects only the outputs of this rank, so the gradient of the slice is right. But *every* output
+# depends on the *whole* of *x*. The gradient of *x* is therefore a sum over all ranks, and each rank knows only its
+# own part. The layers before this one would train with different partial gradients on each rank. The loss would still
+# fall, only more slowly.
 #
 # > Data that is **copied** in the forward pass must be **summed** in the backward pass. Data that is **summed**
 # > in the forward pass is **copied** in the backward pass.
 #
-# All layers of this lesson follow this rule. Autograd needs two functions for it:
+# Autograd needs two functions for this rule:
 #
-# ![Two ranks, each with some columns of A and some rows of B. CopyIn in front of them does nothing forward and an all-reduce backward. SumOut behind them does an all-reduce forward and nothing backward.](../images/layer_pairs.svg)
+# ![Two ranks, each with some columns of A and some rows of B. CopyIn in front of them does nothing in forward and an all-reduce in backward. SumOut behind them does an all-reduce in forward and nothing in backward.](../images/layer_pairs.svg)
 #
 # > **Exercise 13.2** — Write `CopyIn` and the slices. Four ranks test the slices, the forward pass and the backward
 # > pass. A slice is a *view* that keeps the whole weight in memory unless you clone it. Backward must change a copy
@@ -288,7 +293,7 @@ show.moving.tensor_parallel_mlp(ranks=2)
 
 # %% id="row-claim" tags=["claim"]
 claim("the outputs are too large by a factor of", outputs, least=1 - 1e-9, most=1 + 1e-9)
-claim("and the gradients are too large by a factor of", gradient, least=3.999, most=4.001)
+claim("the gradients are too large by a factor of", gradient, least=3.999, most=4.001)
 
 # %% [markdown] id="row-explain"
 # *The animation shows an MLP whose first matrix A is split by columns and whose second matrix B is split by rows.
@@ -301,8 +306,8 @@ claim("and the gradients are too large by a factor of", gradient, least=3.999, m
 # gradient, without communication. With the extra all-reduce, each further layer multiplies the gradient by four
 # again. Adam hides a constant factor, because it divides by the size of the gradients.
 #
-# The bias belongs to *y*, not to a partial sum. If you add it before the all-reduce, it is added four times. With a
-# quarter of it on each rank, *y* is right. But each quarter receives the whole gradient, so the bias moves four
+# The bias belongs to *y*, not to a partial sum. If you add it before the all-reduce, it is added four times. If each
+# rank adds a quarter of the bias, *y* is right. But each quarter receives the whole gradient, so the bias moves four
 # times as far.
 #
 # > **Exercise 13.3** — Write `SumOut` and the row-parallel layer. The argument *x* is this rank's slice of the
@@ -358,11 +363,11 @@ row_trial.watch()
 check.ex13_row(row_trial)
 
 # %% [markdown] id="attention-words"
-# An attention layer is the same pair. The matrix for queries, keys and values is column-parallel and is split so
-# that whole **heads** stay together. Each rank computes attention for its own heads without communication. The
-# output matrix is row-parallel. If one weight stores queries, keys and values one after the other, its first half
-# does not contain half of the heads. So `code/parallel/context_parallel.py` orders the rows head by head. PyTorch
-# can split such layers for you, with
+# An attention layer is such a pair, too. The matrix for queries, keys and values is column-parallel and is split so
+# that whole **heads** stay together. Each rank computes attention for its own heads without communication. The output
+# matrix is row-parallel. If one weight stores queries, keys and values one after the other, its first half does not
+# contain half of the heads. So `code/parallel/context_parallel.py` orders the rows head by head. PyTorch can split
+# such layers for you, with
 # [`parallelize_module`](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html).
 
 # %% [markdown] id="tokens-idea"
@@ -438,7 +443,9 @@ if rank == 0:
 dist.barrier()
 
 # %% id="tokens-run"
-more_bytes = predict("13: bytes of gather and scatter over those of all-reduce", guess_bytes)
+more_bytes = predict(
+    "13: bytes of all-gather and reduce-scatter, relative to all-reduce", guess_bytes
+)
 counted = lab.submit(
     program.recipe("count-sent", "work/count_sent.py", nodes=2, gpus_per_node=2)
 ).require()
@@ -457,7 +464,10 @@ show.predicted(
 
 # %% id="tokens-claim" tags=["claim"]
 claim(
-    "bytes of gather and scatter for each byte of one all-reduce", after / before, least=1, most=1
+    "bytes of all-gather and reduce-scatter, relative to one all-reduce",
+    after / before,
+    least=1,
+    most=1,
 )
 claim("activations between the layers are smaller by a factor of", whole / own, least=4, most=4)
 
@@ -473,7 +483,7 @@ claim("activations between the layers are smaller by a factor of", whole / own, 
 # NCCL's rings send these bytes. The box uses gloo, which builds a reduce-scatter from a whole all-reduce and sends
 # more.
 #
-# ![The same two ranks. GatherTokens in front of them does an all-gather forward and a reduce-scatter backward. ScatterTokens behind them does the reverse. Outside the pair each rank holds its own tokens.](../images/token_pairs.svg)
+# ![The same two ranks. GatherTokens in front of them does an all-gather in forward and a reduce-scatter in backward. ScatterTokens behind them does the reverse. Outside the pair each rank holds its own tokens.](../images/token_pairs.svg)
 #
 # Every rank holds the weights of the norms, but sees only its own tokens. So **the gradients of these weights need
 # one more sum** over the tensor group at the end of the step. Context parallelism splits the tokens everywhere, so
@@ -574,9 +584,9 @@ check.ex13_attention(attention_trial)
 # %% [markdown] id="order-idea"
 # ## When does a pipeline schedule hang?
 #
-# In a pipeline, a stage sends *y* to the next stage and receives its gradient. The difficulty is the order, the
-# **schedule**. If you write a schedule as a generator, you can print it and draw it without any process.
-# GPipe has the simplest schedule:
+# In a pipeline, a stage sends *y* to the next stage and receives its gradient. The difficult part is the order, the
+# **schedule**. If you write a schedule as a generator, you can print it and draw it without any process. GPipe has the
+# simplest schedule:
 
 
 # %% id="order-gpipe"
@@ -644,7 +654,9 @@ except RuntimeError:
 
 # %% id="order-run"
 plain = predict(
-    "13: 1F1B with plain sends", guess_plain, choices=("it ends", "it is slower", "it hangs")
+    "13: what 1F1B does with plain sends",
+    guess_plain,
+    choices=("it ends", "it is slower", "it hangs"),
 )
 four = lab.submit(program.recipe("stages", "work/stages.py", nodes=2, gpus_per_node=2)).require()
 
@@ -662,11 +674,11 @@ claim("number of the four stages that hang with plain sends", len(stuck), least=
 claim("micro-batches that the first stage keeps, p − r", int(stages.iloc[0, 1]), least=4, most=4)
 
 # %% [markdown] id="order-explain"
-# **Explain.** A schedule hangs if two neighbours both send and wait for the other to receive. Stage 2 has finished
-# two forward passes and sends micro-batch 1. Stage 3 has just finished the backward pass of micro-batch 0 and sends
-# the gradient to stage 2. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages
-# hides the deadlock until the messages grow. GPipe never hangs, because it sends everything in one direction first.
-# The cures are `isend` and `batch_isend_irecv`, which sends and receives in one call.
+# **Explain.** A schedule hangs if two neighbours both send and wait for the other to receive. Stage 2 has finished two
+# forward passes and sends micro-batch 1. Stage 3 has just finished the backward pass of micro-batch 0 and sends the
+# gradient to stage 2. This is the deadlock of lesson 02 with two ranks. A library that buffers small messages hides
+# the deadlock until the messages grow. GPipe never hangs, because it first sends all messages in one direction. The
+# cures are `isend` and `batch_isend_irecv`, which sends and receives in one call.
 #
 # > **Exercise 13.5** — Write a pipeline that really sends. `train_step(stage, batch, loss_of)` runs one training step
 # > on each of the *p* stages:
@@ -677,11 +689,11 @@ claim("micro-batches that the first stage keeps, p − r", int(stages.iloc[0, 1]
 # > - Afterwards, `stage` has the gradients of the **mean** loss over all micro-batches. The last stage returns this
 # >   loss.
 # >
-# > The order is 1F1B. Stage *r* first runs *p* − *r* − 1 forward passes, or fewer if there are fewer micro-batches.
-# > Then one forward and one backward pass alternate, and the remaining backward passes come last. So stage *r* holds
-# > up to *p* − *r* micro-batches. Send each activation and each gradient once, and wait for every `isend` before the
-# > end. The trial compares with a serial model and counts bytes and held micro-batches. If ranks wait for ever, it
-# > shows for which rank each of them waits.
+# > The order is 1F1B. Stage *r* first runs *p* − *r* − 1 forward passes, or one for each micro-batch if there are
+# > fewer. Then one forward and one backward pass alternate, and the remaining backward passes come last. So stage *r*
+# > holds up to *p* − *r* micro-batches. Send each activation and each gradient once, and wait for every `isend` before
+# > the end. The trial compares with a serial model and counts bytes and held micro-batches. If ranks wait forever, it
+# > shows which rank each of them waits for.
 
 
 # %% id="order-own" tags=["exercise"]
@@ -738,9 +750,9 @@ check.ex13_pipeline(pipeline_trial)
 
 # %% [markdown] id="order-why" tags=["solution"]
 # While micro-batch 0 passes through the *p* − *r* − 1 stages behind stage *r*, stage *r* does one forward pass for
-# each of them. With the first forward pass of the alternating phase it holds *p* − *r* micro-batches, four on the
-# first stage and one on the last. While the gradient comes back, the stage is idle, which is the bubble. More forward
-# passes in this time would keep more activations and finish no sooner.
+# each of these stages. With the first forward pass of the alternating phase it holds *p* − *r* micro-batches, four on
+# the first stage and one on the last. While the gradient comes back, the stage is idle, which is the bubble. More
+# forward passes during this time would keep more activations, and the step would not end sooner.
 #
 # Autograd's graph ends at each stage. What `recv` writes is the beginning of this stage's graph, so it needs
 # `requires_grad_()`. Its `.grad` is sent back, and the stage before begins its backward pass with it. Each waiting

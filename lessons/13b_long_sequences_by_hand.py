@@ -90,7 +90,7 @@ for name, pieces in ways.items():
 dist.barrier()
 
 # %% id="pieces-run"
-longer = predict("13b: a step with pieces in order over one with early and late", guess_longer)
+longer = predict("13b: step in order, relative to early and late pieces", guess_longer)
 timed = lab.submit(
     program.recipe("time-pieces", "work/time_pieces.py", nodes=2, gpus_per_node=2)
 ).require()
@@ -114,11 +114,9 @@ show.predicted(
 )
 
 # %% id="pieces-claim" tags=["claim"]
+claim("step in order, relative to early and late pieces", ratio, least=1.1, most=1.9)
 claim(
-    "a step in order is longer than with early and late by a factor of", ratio, least=1.1, most=1.9
-)
-claim(
-    "in order, the last rank computes longer than the first by a factor of",
+    "computing of the last rank in order, relative to the first",
     in_order[3] / in_order[0],
     least=2.5,
 )
@@ -133,7 +131,7 @@ claim(
 # no faster link helps them. Llama 3 also splits its sequences into [early and late
 # pieces](https://arxiv.org/abs/2407.21783).
 #
-# ![Two triangles of squares, with eight rows of queries and eight columns of keys. Row n has n squares, because the nth eighth looks back at n eighths. In order, ranks 0 to 3 own two rows each from the top, which are 3, 7, 11 and 15 pairs. With early and late pieces each rank owns one row from the top and one from the bottom, which are 9 pairs for every rank.](../images/causal_pieces.svg)
+# ![Two triangles of squares, with eight rows of queries and eight columns of keys. Row n has n squares, because the nth eighth looks back at n eighths. In order, each rank owns two neighbouring rows, so ranks 0 to 3 own 3, 7, 11 and 15 pairs. With early and late pieces, each rank owns one row from the top and one from the bottom, so every rank owns 9 pairs.](../images/causal_pieces.svg)
 #
 # *A square is a pair of an eighth of the queries and an eighth of the keys. Its colour and hatching show the rank
 # that computes it.*
@@ -494,7 +492,7 @@ check.ex13b_ring(around_trial)
 # $$t \geq \frac{b}{2} \cdot \frac{C}{W} \quad\text{tokens per device}$$
 #
 # A causal mask halves the work and doubles this number. If *g* query heads share a head of keys and values, the
-# message is *g* times smaller, and so is the number.
+# message and this number are *g* times smaller.
 #
 # The program below measures both on four ranks: attention to one piece without a mask, and the message to the next
 # rank. Each number has 4 bytes, and *W* is the link of the box.
@@ -561,7 +559,7 @@ link_bytes_per_s = (lab.site.link_gbit or 1.0) * 1e9 / 8
 print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link_bytes_per_s / 1e9:.3f} GB/s")
 
 # %% [markdown] id="hide-predict"
-# **Predict.** From how many tokens per device on does attention here take longer than the message?
+# **Predict.** At how many tokens per device does attention begin to take longer than the message?
 
 # %% id="hide-guess"
 ### BEGIN SOLUTION
@@ -590,14 +588,14 @@ show.lines(
 # %% id="hide-claim" tags=["claim"]
 over = lasts["message"] / lasts["computing"]
 claim(
-    f"message over computing with 256 tokens, over {most:,} tokens",
+    f"message / computing with 256 tokens, relative to {most:,} tokens",
     over[256] / over[most],
     least=2,
     unit="times",
 )
 if lab.site.box:
     claim(
-        "tokens that hide the ring, rule over run",
+        "tokens that hide the ring, by the rule relative to the run",
         by_rule / by_run,
         least=0.6,
         most=1.6,
@@ -607,7 +605,7 @@ if lab.site.box:
 # %% [markdown] id="hide-explain"
 # **Explain.** With four times the tokens, the message has four times the bytes and attention has sixteen times the
 # FLOPs. The lines cross near the number of the rule. With fewer tokens per device a part of each message is exposed.
-# More ranks at the same sequence length have fewer tokens each, so the length limits the number of ranks.
+# At a fixed sequence length, more ranks leave fewer tokens for each rank, so the length limits the number of ranks.
 #
 # **On real hardware.** Liu and others ([2023, table 2](https://arxiv.org/abs/2310.01889)) use the same rule. An A100
 # with 312 TFLOP/s needs about 1,000 tokens on NVLink with 300 GB/s, and about 24,500 on InfiniBand with 12.5 GB/s.
@@ -666,7 +664,7 @@ long_fits.compare("both" if fitting[1:] else [*fitting, "neither"][0])
 of_context = re.findall(r"max allocated: ([\d.]+)", long_runs["context 4"].text)
 claim("number of the two runs that fit in 256 MiB", len(fitting), least=1, most=1)
 claim(
-    "with context 4, most memory of a rank compared with the plan for one device",
+    "largest memory of a rank with context 4, relative to the plan for one device",
     max(map(float, of_context), default=float("nan")) / needs.allocated_gib / 1024,
     least=0.35,
     most=0.75,
@@ -700,7 +698,7 @@ guess_fits = "either"
 
 # %% id="weather-run"
 fits = predict(
-    "13b: what lets 235 MB train on four devices of 160 MiB",
+    "13b: what makes the model fit on four devices of 160 MiB",
     guess_fits,
     choices=("tensor 4", "context 4", "either", "neither"),
 )
@@ -749,10 +747,10 @@ print(f"tensor 4: {share:.0f} % of the weights on a rank")
 
 # %% id="weather-claim" tags=["claim"]
 claim("number of the two runs that fit in 160 MiB", len(there), least=1, most=1)
-claim("with tensor 4, a rank holds of the weights", share, least=26, most=29, unit="%")
+claim("share of the weights that a rank holds with tensor 4", share, least=26, most=29, unit="%")
 
 # %% [markdown] id="weather-explain"
-# **Explain.** Only tensor 4 fits. Context parallelism splits what grows with the *sequence*, and every rank still
+# **Explain.** Only tensor 4 fits. Context parallelism splits only what grows with the *sequence*. Every rank still
 # holds all weights, all gradients and all numbers of Adam. DDP, which sums the gradients, even holds the gradients
 # twice. Tensor parallelism splits all weights except the embedding, the positions, the head and the norms, so a rank
 # holds slightly more than a quarter. A large model on large maps needs both.

@@ -51,7 +51,7 @@ guess_active = 25
 ### END SOLUTION
 
 # %% id="active-see"
-active = predict("13c: active share of Mixtral 8x7B", guess_active, unit="%")
+active = predict("13c: percentage of active parameters of Mixtral 8x7B", guess_active, unit="%")
 names = "mixtral-8x7b", "mixtral-8x22b", "qwen3-30b-a3b", "qwen3-235b-a22b", "deepseek-v3"
 models = {name: plan.preset(name) for name in names}
 sizes = pd.DataFrame(
@@ -104,7 +104,7 @@ claim(
 # Only the loss of the model trains the router. If the experts become unequally busy, there are two remedies.
 #
 # - **A balancing loss** multiplies the share of choices of each expert by its mean score and adds up the products. The
-#   sum is smallest if all shares are equal. Times a coefficient, it is added to the loss.
+#   sum is smallest if all shares are equal. This sum, multiplied by a coefficient, is added to the loss.
 # - **A balancing bias** is added to the scores only when experts are chosen. After each step, the bias of an expert
 #   with too few tokens rises by a fixed amount, and the bias of an expert with too many tokens falls.
 #
@@ -208,7 +208,7 @@ else:
 
 # %% id="balance-run"
 shares = predict(
-    "13c: shares of experts that nothing balances",
+    "13c: how the shares of the experts change without a remedy",
     guess_shares,
     choices=("more equal", "the same", "less equal"),
 )
@@ -229,39 +229,39 @@ lines = re.findall(r"^(.+): step (\d+), loss ([\d.]+), shares (.+)$", trained.te
 steps = pd.DataFrame(lines, columns=["model", "step", "loss", "shares"])
 steps = steps.astype({"step": int, "loss": float})
 each = steps["shares"].str.split(expand=True).astype(float)
-steps["busiest over mean"], steps["idlest over mean"] = each.max(axis=1), each.min(axis=1)
+steps["busiest / mean"], steps["idlest / mean"] = each.max(axis=1), each.min(axis=1)
 last = steps[steps["step"] == steps["step"].max()].set_index("model")
-first = steps.query("model == 'no remedy'").set_index("step")["busiest over mean"]
+first = steps.query("model == 'no remedy'").set_index("step")["busiest / mean"]
 growth = first[40] / first[1]
 shares.compare("less equal" if growth > 1.2 else "more equal" if growth < 0.8 else "the same")
 mixtures = {name: steps[steps["model"] == name] for name in ("no remedy", "loss", "bias")}
-show.lines(mixtures, x="step", y="busiest over mean", title="Tokens of the busiest expert", level=1)
+show.lines(mixtures, x="step", y="busiest / mean", title="Tokens of the busiest expert", level=1)
 
 # %% id="balance-table"
-last[["loss", "busiest over mean", "idlest over mean"]].round(2)
+last[["loss", "busiest / mean", "idlest / mean"]].round(2)
 
 # %% id="balance-claim" tags=["claim"]
 claim(
-    "no remedy: share of the busiest expert, first 40 steps over the first step",
+    "no remedy: share of the busiest expert in the first 40 steps, relative to the first step",
     growth,
     least=1.5,
     unit="times",
 )
 claim(
-    "no remedy: tokens of the busiest expert over the mean",
-    last.loc["no remedy", "busiest over mean"],
+    "no remedy: tokens of the busiest expert, relative to the mean",
+    last.loc["no remedy", "busiest / mean"],
     least=1.7,
     unit="times",
 )
 claim(
-    "no remedy: tokens of the idlest expert over the mean",
-    last.loc["no remedy", "idlest over mean"],
+    "no remedy: tokens of the least busy expert, relative to the mean",
+    last.loc["no remedy", "idlest / mean"],
     most=0.4,
     unit="times",
 )
 claim(
-    "bias: tokens of the busiest expert over the mean",
-    last.loc["bias", "busiest over mean"],
+    "bias: tokens of the busiest expert, relative to the mean",
+    last.loc["bias", "busiest / mean"],
     most=1.2,
     unit="times",
 )
@@ -290,8 +290,9 @@ claim(
 #
 # **Explain.** In the first steps, an expert that is chosen often learns more. Its results improve, so the router
 # chooses it even more often. Later the other experts partly catch up. After 240 steps the busiest expert still gets
-# about twice its share, and the idlest gets less than half. An expert without tokens **starves**: its parameters fill
-# memory and do not learn. Both remedies keep the shares close to equal, and the loss does not suffer.
+# about twice its share, and the least busy expert gets less than half of its share. An expert without tokens
+# **starves**: its parameters fill memory and do not learn. Both remedies keep the shares close to equal, and the loss
+# does not suffer.
 #
 # With the same arithmetic, the mixture reaches a lower loss than the dense model of width 128. The dense model of
 # width 512 does four times the arithmetic and reaches a lower loss still. The bias is the main remedy of DeepSeek-V3,
@@ -465,7 +466,7 @@ claim(
 # the device and nothing overlaps.*
 #
 # The wide experts of Mixtral hide the exchange even on the network. The narrow experts of newer models do not. Their
-# authors report the same: without countermeasures, DeepSeek-V3 spends about as much time on communication as on
+# authors report it too: without countermeasures, DeepSeek-V3 spends about as much time on communication as on
 # computation ([section 3.2.1](https://arxiv.org/abs/2412.19437)). It therefore takes three countermeasures. A token
 # may go to experts on at most four nodes, and crosses the network once for each node. Dispatch sends 8-bit numbers.
 # The exchange of one micro-batch runs while another micro-batch is computed. A rack such as the GB200 **NVL72**
@@ -544,7 +545,7 @@ link_bytes_per_s = (lab.site.link_gbit or 1.0) * 1e9 / 8
 print(f"C = {flop_per_s / 1e9:.1f} GFLOP/s, W = {link_bytes_per_s / 1e9:.3f} GB/s")
 
 # %% [markdown] id="hide-predict"
-# **Predict.** From which expert width on do the experts take as long as the exchange?
+# **Predict.** At which expert width do the experts take as long as the exchange?
 
 # %% id="hide-guess"
 ### BEGIN SOLUTION
@@ -562,14 +563,14 @@ pd.DataFrame({"experts (ms)": lasts, "exchange (ms)": exchange_ms}).round(1)
 
 # %% id="hide-claim" tags=["claim"]
 claim(
-    "time of experts of width 2,048 over width 512, with the same exchange",
+    "time of experts of width 2,048, relative to width 512",
     lasts[2048] / lasts[512],
     least=2.5,
     unit="times",
 )
 if lab.site.box:
     claim(
-        "width that hides the exchange, rule over run",
+        "width that hides the exchange, by the rule relative to the run",
         by_rule / by_run,
         least=0.6,
         most=1.9,
@@ -578,7 +579,7 @@ if lab.site.box:
 
 # %% [markdown] id="hide-explain"
 # **Explain.** Experts of width 128 take less time than the exchange, and experts of width 2,048 take more. The width
-# by the rule is close to the measured width. The rule leaves out latency, and ignores that the box sends the first
+# by the rule is close to the measured width. The rule leaves out latency. It also ignores that the box sends the first
 # 128 KiB without delay.
 #
 # ## One ratio limits all six kinds of parallelism
@@ -621,7 +622,7 @@ rules.round().astype(int)
 
 # %% id="rules-claim" tags=["claim"]
 claim(
-    "tokens that hide an all-reduce over the network, B200 over H100",
+    "tokens that hide an all-reduce over the network, B200 relative to H100",
     rules.loc["data: tokens per step", "B200, network"]
     / rules.loc["data: tokens per step", "H100, network"],
     least=2.1,
@@ -634,8 +635,8 @@ claim(
 # belong to one data-parallel group, they share its gradients, and an eighth of the tokens is enough (lesson 03).*
 #
 # The B200 computes 2.3 times as fast on the same network, so it needs 2.3 times as much of everything. Faster devices
-# alone make all six rules harder to meet. Its NVLink is twice as fast and nearly keeps up. In a rack such as NVL72,
-# more kinds of parallelism can stay on NVLink.
+# alone make all six rules harder to meet. Its NVLink is twice as fast, which nearly makes up for this. In a rack such
+# as NVL72, more kinds of parallelism can stay on NVLink.
 
 # %% [markdown] id="link-idea"
 # ## Should the exchange stay inside a node?
@@ -860,7 +861,7 @@ check.ex13c_experts(experts_trial)
 # - Without balancing, an expert can get too few tokens to learn. A small balancing loss or a bias keeps all experts
 #   busy.
 # - Expert parallelism needs two all-to-alls per layer, and the same in backward.
-# - More tokens per device do not hide the exchange. Wide experts do, and so do fast links.
+# - More tokens per device do not hide the exchange. Wide experts and fast links do.
 # - *C* / *W* limits every kind of parallelism. Data, FSDP and context need tokens per device, and tensor, pipeline and
 #   experts need wide matrices.
 # - The gradient of an expert is complete on its rank. The router's gradient is summed over all ranks.

@@ -1,14 +1,14 @@
 # %% [markdown] id="title"
 # # 14 Estimating
 #
-# Large trainings are planned on paper before anyone pays for a device-hour. One page of arithmetic gives the
+# Large training runs are planned on paper before anyone pays for a device-hour. One page of arithmetic gives the
 # parameters, the FLOPs, the days and the memory. In this lesson you estimate published models and find the mistakes in
 # another person's estimate. Then you predict a run on your own cluster, run it, and explain the difference. At the end
 # you see how accurate your guesses were throughout the course.
 #
 # | | |
 # |---|---|
-# | You will be able to | count parameters and FLOPs of a GPT by hand; tell model FLOPs from hardware FLOPs, and achieved speed from peak; estimate the days of a training and explain why two estimates differ; predict memory and time of a run, part by part |
+# | You will be able to | count parameters and FLOPs of a GPT by hand; tell model FLOPs from hardware FLOPs, and achieved speed from peak; estimate how many days a training run takes, and explain why two estimates differ; predict memory and time of a run, part by part |
 # | Minutes | 60 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 09 |
@@ -196,7 +196,7 @@ print(f"causal:   {half_the_scores:.3e} FLOPs, {100 * (1 - half_the_scores / mod
 # sequences. So compare only numbers of the same convention.
 
 # %% [markdown] id="achieved-idea"
-# ## What percentage of the peak does a training reach?
+# ## What percentage of the peak does a training run reach?
 #
 # The **peak** of a device is the speed on its data sheet. An A100 has a peak of 312 TFLOP/s in 16-bit numbers, if
 # it does nothing but large matmuls. The **achieved** speed of a run is its FLOPs, divided by its time and its
@@ -214,7 +214,7 @@ guess_share = 80
 ### END SOLUTION
 
 # %% id="achieved-see"
-share = predict("14: hardware FLOPs, of the peak", guess_share, unit="%")
+share = predict("14: hardware FLOP/s, as a percentage of the peak", guess_share, unit="%")
 peak = plan.device("A100-40GB").fp16_tflops
 achieved = hardware / 32.09 / 16 / 1e12
 model_rate = model / 32.09 / 16 / 1e12
@@ -270,14 +270,14 @@ claim(
 )
 
 # %% [markdown] id="mfu-explain"
-# **Explain.** By HFU the two runs are equally good, although the second needs a quarter less time. HFU counts
-# recomputation as useful work. MFU does not, so MFU tells you when a training will finish.
+# **Explain.** By HFU the two runs are equally good, although the second run needs a quarter less time. HFU counts
+# recomputation as useful work. MFU does not, so MFU tells you when a training run will finish.
 #
 # The paper reports the same MFU for the second run, but an HFU of 52.8 %. Its formula counts the recomputed matmuls
 # of attention as a whole forward and backward pass. An exact count gives a third of that pass.
 
 # %% [markdown] id="days-idea"
-# ## How many days does a training take?
+# ## How many days does a training run take?
 #
 # The time is the FLOPs per token, times the tokens, divided by the speed of all devices. With *T* tokens, *P*
 # parameters, *n* devices and *X* FLOP/s **achieved** by each device:
@@ -326,8 +326,8 @@ print(f"with factor 6 and the same speed: {mixed:.0f} days, a quarter too few")
 # > - No matrix has a bias, and a norm has only a factor. Each layer has two norms, and one follows the last layer.
 # > - There is no table of positions. A second table of `vocabulary` rows gives the scores of the tokens.
 # >
-# > Return the number of parameters and the model FLOPs per token of a training step. Count the FLOPs of all
-# > attention scores, as the formula above does. Taking a row from the first table is no matmul.
+# > Return the number of parameters and the model FLOPs per token of a training step. Count the FLOPs of all attention
+# > scores, as the formula above does. Taking a row from the first table is not a matmul.
 
 
 # %% id="ex1-gap" tags=["exercise"]
@@ -380,7 +380,7 @@ print(f"{their_days:.0f} days")
 # The result looks sensible.
 #
 # **Predict.** How many mistakes are in these lines? Check every number, every name, and every assumption that is not
-# stated. Count a repeated mistake once.
+# stated. Count a repeated mistake only once.
 
 # %% id="wrong-guess"
 ### BEGIN SOLUTION
@@ -432,7 +432,7 @@ mistakes.compare(5)
 model_flops_per_s = flops_of(512, 40, 6144, 50257, 1024, recomputed=False) / 32.09 / 16
 pd.Series(
     {
-        "their page: 8 T P, speed with the mistyped sequence": their_days,
+        "the estimate above: 8 T P, speed with the mistyped sequence": their_days,
         "8 T P, speed in hardware FLOPs": right_days,
         "6 T P, speed in model FLOPs": days_of(6, right_tokens, 18.4e9, 16, model_flops_per_s),
         "8.18 T P, as counted exactly": days_of(
@@ -515,8 +515,8 @@ guess_ms, guess_mib = 100, 100
 
 # %% id="target-plan"
 expected = {
-    "ms": predict("14: an iteration on four devices", guess_ms, unit="ms"),
-    "MiB": predict("14: peak of one of four devices", guess_mib, unit="MiB"),
+    "ms": predict("14: time of an iteration on four devices", guess_ms, unit="ms"),
+    "MiB": predict("14: peak memory of one of four devices", guess_mib, unit="MiB"),
 }
 target_recipe = recipe(
     "target",
@@ -562,7 +562,7 @@ show.memory_parts(planned, measured)
 
 # %% id="memory-claim" tags=["claim"]
 ratio = planned_mib / measured_mib
-claim("memory: predicted over measured", ratio, least=0.97, most=1.03, unit="times")
+claim("memory: predicted relative to measured", ratio, least=0.97, most=1.03, unit="times")
 
 # %% [markdown] id="memory-explain"
 # **Explain.** Memory can be counted like parameters: 4 bytes for a parameter, 4 for its gradient, 8 for the
@@ -579,7 +579,7 @@ print(f"measured    {1e3 * seconds(target):.0f} ms")
 
 # %% id="time-claim" tags=["claim"]
 ratio = predicted.seconds / seconds(target)
-claim("time: predicted over measured", ratio, least=0.75, most=1.25, unit="times")
+claim("time: predicted relative to measured", ratio, least=0.75, most=1.25, unit="times")
 
 # %% [markdown] id="residual-idea"
 # ## Which part of the prediction was wrong?
@@ -711,7 +711,7 @@ else:
 
 # %% [markdown] id="guesses-explain"
 # *The factor by which each guess was too large or too small, lesson by lesson. The dashed line marks a correct guess.
-# The line above counts the guesses that are words.*
+# The line above counts the guesses that are not numbers.*
 #
 # If the possible values differ by factors of thousands, a guess within a factor of three is good. If a guess was far
 # off, try to name the *term* that you had forgotten.

@@ -1,15 +1,15 @@
 # %% [markdown] id="title"
 # # 14b How large, how long
 #
-# Lesson 14 computes how long a training takes if you know the model and the number of tokens. But how do you choose
-# the two? You cannot try out trainings of a month, so the choice rests on experiments of a day. In this lesson you
+# Lesson 14 computes how long a training run takes if you know the model and the number of tokens. But how do you
+# choose the two? A run of a month cannot be tried out, so the choice rests on experiments of a day. In this lesson you
 # find a learning rate on a narrow model and use it for a wide model. You fit a **scaling law** to five small budgets
 # and predict the loss of a sixth. Then you learn what to do if there are too few tokens, and how to pack short
 # documents into rows.
 #
 # | | |
 # |---|---|
-# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss from smaller trainings by a scaling law, with its error; carry a learning rate over to a wider model; say how often a training sees each token; pack documents with the right positions, mask and loss |
+# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss, and the error of the prediction, from smaller runs; carry a learning rate over to a wider model; say how often a run sees each token; pack documents with the right positions, mask and loss |
 # | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 12 and 14 |
@@ -75,7 +75,9 @@ guess_smaller = 1
 ### END SOLUTION
 
 # %% id="rate-run"
-smaller = predict("14b: best rate for a model 16 times as wide", guess_smaller, unit="times")
+smaller = predict(
+    "14b: factor by which the best rate shrinks for 16 times the width", guess_smaller, unit="times"
+)
 RATES = [0.004, 0.008, 0.016, 0.032, 0.064, 0.128]
 rate_runs, by_rate = finished(
     {
@@ -108,21 +110,21 @@ show.lines(
 # %% id="rate-claim" tags=["claim"]
 at_16 = best["standard", 16]
 claim(
-    "standard: best rate of width 16 over width 256",
+    "standard: best rate of width 16, relative to width 256",
     at_16 / best["standard", 256],
     least=2,
     most=16,
     unit="times",
 )
 claim(
-    "muP: best rate of width 16 over width 256",
+    "muP: best rate of width 16, relative to width 256",
     best["mup", 16] / best["mup", 256],
     least=0.5,
     most=2,
     unit="times",
 )
 claim(
-    "width 256 with the best rate of width 16: standard minus muP",
+    "loss at width 256 with the best rate of width 16: standard minus muP",
     losses["standard", 256][at_16] - losses["mup", 256][at_16],
     least=0.05,
     unit="nats",
@@ -150,8 +152,8 @@ claim(
 # %% [markdown] id="size-idea"
 # ## How much larger is the best model if the budget is 16 times larger?
 #
-# From here on, all models use muP and one rate of 0.032. It is lower than the best rate above, because longer
-# trainings prefer lower rates. By lesson 14, a training of *N* parameters and *D* tokens costs
+# From here on, all models use muP and one rate of 0.032. This rate is lower than the best rate above, because longer
+# runs need lower rates. By lesson 14, training *N* parameters on *D* tokens costs
 #
 # $$C = 6\,N\,D$$
 #
@@ -168,7 +170,9 @@ guess_larger = 16
 ### END SOLUTION
 
 # %% id="size-run"
-larger = predict("14b: best size with 16 times the budget", guess_larger, unit="times")
+larger = predict(
+    "14b: factor of the best size with 16 times the budget", guess_larger, unit="times"
+)
 BUDGETS = [2.5e8 * 2**power for power in range(5)]
 
 
@@ -225,21 +229,27 @@ show.lines(
 
 # %% id="size-claim" tags=["claim"]
 times_the_size = found["parameters"].iloc[-1] / found["parameters"].iloc[0]
-claim("best size with 16 times the budget", times_the_size, least=1.6, most=10, unit="times")
+claim(
+    "factor of the best size with 16 times the budget",
+    times_the_size,
+    least=1.6,
+    most=10,
+    unit="times",
+)
 
 # %% [markdown] id="size-explain"
-# *Each curve is one budget. On the left are small models with many tokens.*
+# *Each curve is one budget. The left end of a curve is a small model that sees many tokens.*
 #
-# **Explain.** If you guessed 16, you spent the whole budget on size, and the model sees no more tokens than before.
-# If you guessed 1, you spent everything on tokens. The loss is high at both ends of a curve: a small model cannot
-# store more, and a large model has not seen enough. Size and tokens grow together, and the product of their factors
-# is 16. No size is best at every budget, so a comparison of two models holds for one budget only.
+# **Explain.** If you guessed 16, you spent the whole budget on size, and the model sees no more tokens than before. If
+# you guessed 1, you spent everything on tokens. The loss is high at both ends of a curve, because a small model cannot
+# store more, and a large model has not seen enough tokens. Size and tokens grow together, and the product of their
+# factors is 16. No size is best at every budget, so a comparison of two models holds for one budget only.
 #
 # Hoffmann and others trained over 400 models of up to 16 billion parameters ([2022,
-# Chinchilla](https://arxiv.org/abs/2203.15556)). They found that the best size and the best number of tokens both
-# grow as the square root of the budget. For their text and tokens, the best training has about **20 tokens per
-# parameter**. Their model of 70 billion parameters and 1.4 trillion tokens beat models four times as large that had
-# seen fewer tokens. Your tokens are letters and your models are tiny, so your factors differ.
+# Chinchilla](https://arxiv.org/abs/2203.15556)). They found that the best size and the best number of tokens both grow
+# as the square root of the budget. For their text and tokens, the best training has about **20 tokens per parameter**.
+# Their model had 70 billion parameters and saw 1.4 trillion tokens. It beat models four times as large that had seen
+# fewer tokens. Your tokens are letters and your models are tiny, so your factors differ.
 
 # %% [markdown] id="loss-idea"
 # ## Which loss will four times the largest budget reach?
@@ -306,7 +316,7 @@ tokens = tokens_of(width, SIXTH)
 check.ex14b_budget(width, tokens, dict(found["parameters"]), SIXTH)
 
 # %% [markdown] id="ex1-why"
-# Three trainings of the sixth budget run now: your width, a narrower one and a wider one.
+# Three runs with the sixth budget start now: your width, a narrower width and a wider width.
 
 # %% id="loss-run"
 sixth_runs, by_width = finished(
@@ -354,14 +364,14 @@ claim(
 # %% [markdown] id="loss-explain"
 # **Explain.** The power law comes close to the sixth loss. The straight line through the last two budgets predicts far
 # too low a loss, because it assumes that every FLOP gains as much as the last. But each doubling adds twice as many
-# FLOPs as the previous one and gains less. So an improvement at a small budget proves little until you know how it
-# changes with the budget.
+# FLOPs as the previous doubling, and gains less. So an improvement at a small budget proves little until you know how
+# it changes with the budget.
 
 # %% [markdown] id="day-idea"
 # ## What does an experiment of a day say about a run of a month?
 #
 # The sixth budget is only 4 times the largest of the five. Two things make a prediction uncertain. **Seeds** are
-# noise: the same training ends at a different loss with other initial weights or another order of samples. And the
+# noise: with different initial weights or a different order of samples, a run ends at a different loss. And the
 # **law** is fitted to few points. The next cell leaves out each of the five budgets in turn and fits again. It
 # predicts the loss for the sixth budget, and for budgets 1000 and 1,000,000 times as large.
 
@@ -379,16 +389,16 @@ spread.agg(["min", "max", np.ptp]).round(2)
 # %% id="day-claim" tags=["claim"]
 ranges = spread.max() - spread.min()
 claim(
-    "spread of the predictions, 1,000,000 times over the sixth",
+    "spread of the predictions at 1,000,000 times the budget, relative to the sixth",
     ranges["1,000,000 times"] / ranges["the sixth"],
     least=2,
     unit="times",
 )
 
 # %% [markdown] id="day-explain"
-# All these laws fit the measured points, and they nearly agree about the sixth budget. For larger budgets they
+# All these fits match the measured points, and they nearly agree about the sixth budget. For larger budgets they
 # disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine. Large
-# trainings extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
+# projects extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
 # extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55 trillion
 # tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To reduce the error, use budgets that are far apart,
 # several seeds, the same tokenizer, and the best rate at every width. If two recipes differ by less than two seeds of
@@ -398,14 +408,15 @@ claim(
 # every answer: 2 *N* FLOPs for each token that is read or written. A smaller model that sees more tokens than the
 # optimum costs more to train and less to use. [Llama 3 8B](https://arxiv.org/abs/2407.21783) (Meta, 2024) saw 15
 # trillion tokens, about 1,900 for each parameter. By 6 *N D* its training cost 7.2 × 10<sup>23</sup> FLOPs, slightly
-# more than the 5.9 × 10<sup>23</sup> of Chinchilla. But every token that it reads or writes costs about a ninth.
+# more than the 5.9 × 10<sup>23</sup> of Chinchilla. But every token that it reads or writes costs about a ninth of
+# what Chinchilla needs.
 
 # %% [markdown] id="again-idea"
 # ## What happens if the tokens run out?
 #
 # If you have fewer tokens than the budget allows, the training reads them several times, and each time is an
-# **epoch**. The next cell trains the same model four times with equally many tokens. Only the length of the text
-# differs: the trainings read it 1, 4, 16 or 64 times.
+# **epoch**. The next cell trains the same model four times with the same number of tokens. Only the length of the text
+# differs, so the runs read it 1, 4, 16 or 64 times.
 #
 # A model that knew only how frequent each letter is would reach a loss of about 3.2 nats here.
 #
@@ -437,15 +448,26 @@ print(f"frequencies alone: {frequencies:.2f} nats")
 after.round(3).to_frame("validation loss")
 
 # %% id="again-claim" tags=["claim"]
-claim("4 epochs minus one", after[4] - after[1], least=0.03, most=0.4, unit="nats")
-claim("64 epochs minus frequencies", after[64] - frequencies, least=0.5, unit="nats")
+claim(
+    "loss with 4 epochs minus loss with 1 epoch",
+    after[4] - after[1],
+    least=0.03,
+    most=0.4,
+    unit="nats",
+)
+claim(
+    "loss with 64 epochs, minus loss of knowing only frequencies",
+    after[64] - frequencies,
+    least=0.5,
+    unit="nats",
+)
 
 # %% [markdown] id="again-explain"
 # **Explain.** With 64 epochs the model memorises its 938 letters and predicts other text wrongly with high confidence.
 # So its validation loss is higher than the loss of a model that knows only frequencies. Four epochs of 15,000 letters
 # raise the loss a little. For models of up to 9 billion parameters, Muennighoff and others
 # ([2023](https://arxiv.org/abs/2305.16264)) find that up to four epochs are nearly as good as new tokens. Each further
-# repetition is worth less, until more repetitions bring nothing.
+# repetition is worth less, until repetitions gain nothing.
 #
 # Tokens are also repeated in a **mixture** of sources. The training draws each sample from one of several sources,
 # each with a weight. A small source often has the best text and gets a large weight. The number of epochs of a source
@@ -463,14 +485,14 @@ mixture.round(2)
 
 # %% [markdown] id="mixture-explain"
 # Web pages are read less than once and each textbook 20 times, although textbooks are only 5 % of the tokens that the
-# model sees. Before you raise a weight, count the epochs.
+# model sees.
 
 # %% [markdown] id="pack-idea"
 # ## How much attention crosses document boundaries?
 #
 # Documents differ in length, but the rows of a batch do not. With one document in each row, the rest of the row is
 # **padding**. It costs as many FLOPs as tokens and teaches nothing. The next cell counts the padding for this text in
-# rows of 512 places. Longer documents are cut.
+# rows of 512 positions. Longer documents are cut.
 
 # %% id="pack-count"
 PLACES = 512
@@ -488,8 +510,8 @@ pd.Series(padding, name="padding (%)").round(1).to_frame()
 # **Packing** puts several documents into one row. But with only a causal mask, a query sees *all* earlier keys of the
 # row, and many of these keys belong to other documents.
 #
-# **Predict.** Four documents of equal length fill a row. What percentage of the pairs of query and key that the
-# causal mask permits lies in two different documents?
+# **Predict.** Four documents of equal length fill a row. In what percentage of the pairs that the causal mask permits
+# do query and key belong to different documents?
 
 # %% id="pack-guess"
 ### BEGIN SOLUTION
@@ -498,7 +520,9 @@ guess_foreign = 25
 ### END SOLUTION
 
 # %% id="pack-see"
-foreign = predict("14b: pairs across documents in a packed row", guess_foreign, unit="%")
+foreign = predict(
+    "14b: percentage of pairs across documents in a packed row", guess_foreign, unit="%"
+)
 owner = np.repeat(np.arange(4), PLACES // 4)
 causal = np.tril(np.ones((PLACES, PLACES), dtype=bool))
 across = causal & (owner[:, None] != owner[None, :])
@@ -508,7 +532,7 @@ foreign.compare(share)
 # %% id="pack-claim" tags=["claim"]
 claim("pairs across four equal documents", share, least=70, most=80, unit="%")
 claim(
-    "padding of one document in a row minus packed",
+    "padding with one document in each row, minus padding of packed rows",
     padding["one document in a row"] - padding["packed"],
     least=30,
     unit="%",
@@ -519,7 +543,7 @@ claim(
 # of the pairs, so the other three quarters cross from one document to another. A **document mask** forbids these
 # pairs. Llama 3 uses one ([Meta, 2024, section 3.2](https://arxiv.org/abs/2407.21783)). It had little effect at
 # ordinary lengths, but was important for very long sequences. Kernels such as FlashAttention do not read a mask. They
-# get the positions at which documents begin, often called `cu_seqlens`, and never compute the forbidden pairs.
+# receive the positions at which documents begin, often called `cu_seqlens`, and never compute the forbidden pairs.
 #
 # > **Exercise 14b.2** — Pack documents so that the loss and the gradients are those of each document alone.
 # > `documents` are vectors of tokens, none longer than `length`. Keep them in order, and begin a new row if a
@@ -587,10 +611,10 @@ check.ex14b_packed(packing_trial)
 #
 # - The best learning rate of a standard model falls with its width. With muP it stays the same, so search for it on a
 #   narrow model.
-# - A training costs 6 *N D* FLOPs. With a larger budget, size and tokens both grow.
+# - A training run costs 6 *N D* FLOPs. With a larger budget, size and tokens both grow.
 # - A scaling law is a power law above a floor. Predict a budget before you run it, and compare.
 # - Several laws fit the same points, and they disagree far from them. Budgets that are far apart reduce this error.
-# - Count the epochs of every source. A few are harmless, and many are not.
+# - Count the epochs of every source. A few epochs are harmless, and many are not.
 # - Packed documents need positions from 0, a document mask, and a loss that counts targets.
 
 # %% [markdown] id="clean-idea"

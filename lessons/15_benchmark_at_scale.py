@@ -45,7 +45,7 @@ bench.rules()
 # - tokens per second = global batch × sequence ÷ seconds per iteration,
 # - **time to report** = 20,000,000 ÷ tokens per second.
 #
-# No model is trained on only 20 million tokens. The number only turns a rate into a time, because the other
+# No real model is trained on only 20 million tokens. The number only turns a rate into a time, because the other
 # benchmarks of the suite report times. A machine passes if the 175 B model needs 560 s or less.
 
 # %% [markdown] id="state-idea"
@@ -65,7 +65,7 @@ guess_devices = 16
 ### END SOLUTION
 
 # %% id="state-see"
-filled = predict("15: devices that 175 B fills before it computes", guess_devices, unit="devices")
+filled = predict("15: devices that hold the model state of 175 B", guess_devices, unit="devices")
 large = plan.preset("175b")
 state_gib = 18 * plan.parameters(large).total / 2**30
 print(f"{plan.parameters(large).total:,} parameters × 18 bytes = {state_gib:,.0f} GiB")
@@ -124,7 +124,7 @@ guess_reason = "speed"
 
 # %% id="layout-tensor-see"
 GAINS = ("speed", "memory", "both")
-gain = predict("15: what tensor 8 on nodes of four buys", guess_reason, choices=GAINS)
+gain = predict("15: what tensor 8 improves on nodes of four devices", guess_reason, choices=GAINS)
 booster = plan.cluster("juwels-booster", devices=384)
 batch = reference.layout.global_batch
 rows = {}
@@ -156,16 +156,16 @@ gain.compare("both" if less_memory and less_time else "speed" if less_time else 
 layouts
 
 # %% id="layout-tensor-claim" tags=["claim"]
-claim("time to report with tensor 8, compared with tensor 4 in as many parts, at most",
+claim("largest time to report with tensor 8, relative to tensor 4 in equally many parts",
       pairs["s to report"].max(), most=0.96, unit="times")  # fmt: skip
-claim("memory with tensor 8, compared with tensor 4 in as many parts, at most",
+claim("largest memory with tensor 8, relative to tensor 4 in equally many parts",
       pairs["GiB"].max(), most=0.9, unit="times")  # fmt: skip
 fitting = layouts[layouts["verdict"] != "overflows"]["s to report"].astype(float)
 published_layout = layouts.loc[("tensor 8, pipeline 8", "none"), "s to report"]
 claim("time to report of the published layout, compared with the fastest that fits",
       published_layout / fitting.min(), least=1.01, most=1.1, unit="times")  # fmt: skip
 in_32_parts = plain[plain["parts"] == 32]
-claim("memory of a layout in 32 parts, compared with a device, at least",
+claim("smallest memory of a layout in 32 parts, relative to a device",
       (in_32_parts["GiB"] / in_32_parts["of"]).min(), least=1.1, unit="times")  # fmt: skip
 
 # %% [markdown] id="layout-tensor-explain"
@@ -173,10 +173,9 @@ claim("memory of a layout in 32 parts, compared with a device, at least",
 # tensor 8 spends more time on all-reduces, because they cross between nodes. But the time of the bubble falls by more
 # than this. Tensor 8 also divides the activations among twice as many devices, so each device holds less.
 #
-# Layouts with 32 parts do not fit. Even with everything recomputed, they need a few per cent too much memory.
-# According to the plan, the fastest layout that fits is tensor 8 × pipeline 16. The published layout, tensor 8 ×
-# pipeline 8, is a few per cent slower, which is less than the planner's error. The authors do not say why they chose
-# it.
+# Layouts with 32 parts do not fit. Even with everything recomputed, they need a few percent too much memory. According
+# to the plan, the fastest layout that fits is tensor 8 × pipeline 16. The published layout, tensor 8 × pipeline 8, is
+# a few percent slower, which is less than the planner's error. The authors do not say why they chose it.
 #
 # So "tensor inside the node" is a good default with exceptions. Consider all-reduces, bubble and memory together, and
 # compare layouts only at the same global batch. If you keep accumulation at 16 instead, tensor 4 × pipeline 8 gets
@@ -198,7 +197,7 @@ guess_percent = 50
 ### END SOLUTION
 
 # %% id="plan-see"
-of_peak = predict("15: share of the peak on 384 devices", guess_percent, unit="%")
+of_peak = predict("15: percentage of the peak on 384 devices", guess_percent, unit="%")
 flops = 6 * plan.parameters(large).total * 20e6
 at_peak_s = flops / (384 * 312e12)
 planned, published = bench.plan("175"), bench.published("175")
@@ -211,7 +210,13 @@ bench.table([planned, published])
 
 # %% id="plan-claim" tags=["claim"]
 ratio = planned.time_to_report_s / published.time_to_report_s
-claim("time to report of 175 B, planned over published", ratio, least=0.85, most=1.15, unit="times")
+claim(
+    "time to report of 175 B, planned relative to published",
+    ratio,
+    least=0.85,
+    most=1.15,
+    unit="times",
+)
 
 # %% [markdown] id="plan-parts-idea"
 # The planner does not use this result. It adds up parts, and each part comes from a formula and a table of hardware:
@@ -328,8 +333,20 @@ rates.round(2)
 
 # %% id="scale-claim" tags=["claim"]
 errors = rates["planned ÷ published"]
-claim("rate on 48 nodes, planned over published", errors[192], least=1.1, most=1.3, unit="times")
-claim("rate on 192 nodes, planned over published", errors[768], least=1.15, most=1.4, unit="times")
+claim(
+    "rate on 48 nodes, planned relative to published",
+    errors[192],
+    least=1.1,
+    most=1.3,
+    unit="times",
+)
+claim(
+    "rate on 192 nodes, planned relative to published",
+    errors[768],
+    least=1.15,
+    most=1.4,
+    unit="times",
+)
 
 # %% [markdown] id="scale-explain"
 # **Explain.** If you guessed 2 and 2, you gave the planner's answer, and it is wrong. From 48 to 96 nodes the rate
@@ -359,7 +376,7 @@ newer
 
 # %% id="newer-claim" tags=["claim"]
 for devices, (measured, expected) in zip(newer.index, newer.to_numpy(), strict=True):
-    claim(f"405 B on {devices} devices, planned over published", expected / measured,
+    claim(f"405 B on {devices} devices, planned relative to published", expected / measured,
           least=0.85, most=1.15, unit="times")  # fmt: skip
 
 # %% [markdown] id="newer-explain"
@@ -532,7 +549,7 @@ print(bench.jube("box"))
 # |---|---|---|
 # | `RendezvousConnectionError: the connection to the C10d store has failed` | A launcher cannot reach `MASTER_ADDR`, or does not recognise its own host. A host has a different name in the fast network. | Use the host's name in the fast network. On JUWELS Booster, append an `i` to the host name. Tell torchrun which node is the host with `--rdzv-conf is_host=1`. |
 # | `client socket cannot be initialized … (errno: 97 - Address family not supported)` | The library tries IPv6 first, which the node does not have, and then IPv4. | Do nothing. This is a warning, and the run continues. |
-# | No log line for minutes, devices at 100 % | The job hangs, because some ranks did not enter a collective. This happens in training of large models. | Look at the stack of each rank (lesson 16). `CUDA_LAUNCH_BLOCKING=1` helped in BLOOM's training, but only with NCCL 2.12.7 or older. |
+# | No log line for minutes, devices at 100 % | The job hangs, because some ranks did not enter a collective. This happens when large models are trained. | Look at the stack of each rank (lesson 16). `CUDA_LAUNCH_BLOCKING=1` helped in BLOOM's training, but only with NCCL 2.12.7 or older. |
 # | A hang from the first iteration on, with `CUDA_LAUNCH_BLOCKING=1` | In NCCL after 2.12.7, streams wait for each other if every launch blocks. | Unset `CUDA_LAUNCH_BLOCKING`. |
 # | An unknown error or a hang while kernels are compiled | All ranks compile into the same folder, or a killed job left a lock in it. | Build once before the launch, and remove the lock. |
 # | `OutOfMemoryError` in the first iteration | The layout does not fit. With tensor 8 × pipeline 8 on 384 devices, the 175 B model leaves little of 40 GiB. | Plan first. Use more pipeline or tensor ranks, or recompute more. |
@@ -578,8 +595,8 @@ def fastest(nodes, limit_gib):
 check.ex15_fastest(fastest)
 
 # %% [markdown] id="ex1-why" tags=["solution"]
-# The next cell asks for 64 nodes with less and less memory. The fastest layout that fits becomes a finer cut each time
-# and takes longer, so memory has a price in time.
+# The next cell asks for 64 nodes with less and less memory. With less memory, the fastest layout that fits cuts the
+# model into more parts and takes longer.
 
 # %% id="ex1-use" tags=["solution"]
 week = {f"{gib} GiB": bench.plan(fastest(64, gib)) for gib in (40, 28, 25, 21)}

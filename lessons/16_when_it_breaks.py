@@ -41,7 +41,7 @@ of_step.drop(columns=["copy", "data", "iteration"]).set_index("rank")
 # | `samples`: a checksum of each sample that was read | **different** on each rank |
 # | `loss`: of the rank's own tokens, before any sum | close to the other ranks; at the first step close to ln(vocabulary) |
 # | `grad_norm`: after the sum over ranks | equal |
-# | `own_ms`: the step without its messages | similar, within tens of per cent on a shared machine |
+# | `own_ms`: the step without its messages | similar, within tens of percent on a shared machine |
 # | `step_ms`: the whole step, with messages and waiting | nearly equal, because all ranks wait for the last |
 # | `memory_mib` | similar, and constant |
 # | `random`: a checksum of the generator's state | **different** on each rank; `None` without dropout, as here |
@@ -164,8 +164,8 @@ print(short.flight)
 # | `store.check([key])` | tells whether any rank has written this key |
 # | `store.get(key)` | returns the text as bytes; an error if no rank writes the key within a second |
 #
-# Two simple ideas fail. A healthy rank that waits makes no step either, so a lack of steps does not show the missing
-# rank. Times of two nodes cannot be compared, because their clocks may differ by minutes.
+# Two simple ideas fail. A healthy rank that waits makes no steps either, so missing steps do not show the missing
+# rank. The times of two nodes cannot be compared either, because their clocks may differ by minutes.
 #
 # > **Exercise 16.1** — Write `Watchdog`. The main thread calls `arrive(number)` before each collective, and `stop()`
 # > after the last one, which ends your thread. If ranks have waited for `timeout_s` seconds, your thread calls
@@ -236,8 +236,8 @@ check.ex16_watchdog(watchdog_trial)
 # %% [markdown] id="mismatch-idea"
 # ## What happens if ranks call different collectives?
 #
-# In the next run, rank 2 brings half as many gradients as the others, as if a layer were frozen on this rank alone.
-# The run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With `DETAIL`, the ranks
+# In the next run, rank 2 sends half as many gradients as the others, as if a layer were frozen on this rank alone. The
+# run starts twice, with the default settings and with `TORCH_DISTRIBUTED_DEBUG=DETAIL`. With `DETAIL`, the ranks
 # compare their calls *before* each collective.
 
 # %% id="mismatch"
@@ -257,8 +257,8 @@ claim("DETAIL names two sizes, and the larger is", max(sizes) / min(sizes),
 
 # %% [markdown] id="mismatch-explain"
 # **Explain.** With `DETAIL`, the error names the rank, the operation and the shape. With the default settings, the
-# result depends on luck. If the sizes do not match, a process with gloo fails in the middle of the transfer, and NCCL
-# usually hangs. If two *different* collectives have equal sizes, they may even succeed and add unrelated numbers.
+# result is a matter of chance. If the sizes do not match, a process with gloo fails in the middle of the transfer, and
+# NCCL usually hangs. If two *different* collectives have equal sizes, they may even succeed and add unrelated numbers.
 #
 # `DETAIL` adds a small message to each collective, which takes some milliseconds here. A step of this run has two
 # collectives, and the first table shows how long a step is.
@@ -272,7 +272,7 @@ guess_longer = 2
 ### END SOLUTION
 
 # %% id="detail"
-longer = predict("16: a step with DETAIL", guess_longer, unit="times as long")
+longer = predict("16: slow-down of a step by DETAIL", guess_longer, unit="times as long")
 checked = lab.submit(fault.recipe("healthy-detail", environment=detail)).require()
 
 
@@ -300,7 +300,7 @@ claim(
 # ## Which faults come before the first step?
 #
 # Before training starts, each node must find its software, and all ranks must meet at one address and one port, the
-# **rendezvous**. Seven faults are common here, and each shows in the **first** lines of the log:
+# **rendezvous**. Seven faults are common here. Each shows in the **first** lines of the log:
 #
 # | you see | cause |
 # |---|---|
@@ -348,7 +348,7 @@ if meeting.text.count(" as 127.") == 2:
 
 # %% [markdown] id="meeting-see"
 # Each node prints its Python and torch, an address, one open port, and the answer of a wrong port. In the next run,
-# rank 2 of a training gets a wrong port:
+# rank 2 gets a wrong port:
 
 # %% id="port"
 port = lab.submit(fault.recipe("wrong-port", "wrong-port", rank=2))
@@ -487,7 +487,7 @@ guess_slower = 3
 ### END SOLUTION
 
 # %% id="slow"
-slower = predict("16: a step with one slow device", guess_slower, unit="times as long")
+slower = predict("16: slow-down of a step by one slow device", guess_slower, unit="times as long")
 slow = lab.submit(fault.recipe("slow", "slow-rank", rank=2)).require()
 slower.compare(step_ms(slow) / step_ms(healthy))
 show.diary(slow, "own_ms")

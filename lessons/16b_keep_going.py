@@ -1,7 +1,7 @@
 # %% [markdown] id="title"
 # # 16b Keep going
 #
-# A training of weeks is interrupted many times, so it must restart by itself and lose little work. In this lesson a
+# A run of several weeks is interrupted many times, so it must restart by itself and lose little work. In this lesson a
 # job is removed from its nodes and restarts without help. A disk fills up, and no good checkpoint is lost. Then you
 # compute how often to save, from a failure rate and two times that you measure.
 #
@@ -26,8 +26,8 @@ lab = Lab()
 #
 # If a job of higher priority arrives, Slurm can take your nodes back. Your job is **preempted**. Unless you refused
 # it, the job is also **requeued**, which means that it goes back into the queue and starts again. The same happens
-# after a node failure or maintenance of the cluster, and at the time limit if the script asks for it. Four parts
-# must work together:
+# after a node failure or maintenance of the cluster, and at the time limit if the script requests it. Four parts must
+# work together:
 #
 # | part | what it does |
 # |---|---|
@@ -96,9 +96,9 @@ claim("largest difference from the undisturbed run", differ, most=0, unit="nats"
 # step count, the loss scale, and the number of consumed samples. The order of the samples and the random numbers
 # follow from this number (lesson 03).
 #
-# If a checkpoint lacks one of these, the run continues, but it becomes a different run. Here the losses are equal to
-# the last digit. Test your own program in the same way: *stop, continue, compare bit for bit*. A requeued job waits
-# before it starts again, two minutes on a real Slurm and two seconds on the box.
+# If a checkpoint lacks one of these parts, the run continues, but it becomes a different run. Here the losses are
+# equal to the last digit. Test your own program in the same way: *stop, continue, compare bit for bit*. A requeued job
+# waits before it starts again, two minutes on a real Slurm and two seconds on the box.
 
 # %% [markdown] id="resume-idea"
 # ## How does your own program continue?
@@ -254,7 +254,8 @@ print(*str(lab.script(recipes[0])).splitlines()[-14:], sep="\n")
 
 # %% [markdown] id="interval-predict"
 # A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average. Then
-# Python and torch start again, the ranks meet, and the program loads. On the box this takes about a second.
+# Python and torch start again, the ranks meet, and the program loads the checkpoint. On the box this takes about a
+# second.
 #
 # **Predict.** What percentage of the total time goes into steps that are kept?
 

@@ -1,8 +1,9 @@
 # %% [markdown] id="title"
 # # 17 The challenge
 #
-# In this lesson you plan a whole training. **Train a small GPT until its loss on unseen text is 4.8 nats per token or
-# less. Do it as fast as you can, and predict the time in advance.** All your jobs together may use 24 device-minutes.
+# In this lesson you plan a whole training run. **Train a small GPT until its loss on unseen text is 4.8 nats per token
+# or less. Do it as fast as you can, and predict the time in advance.** All your jobs together may use 24
+# device-minutes.
 #
 # You choose the model, the layout, the batch, the learning rate and the length, and one bad choice can spoil the run.
 # First you see a common plan that misses the target. Four small probes then show what a good plan needs, and a
@@ -11,7 +12,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | plan a whole training from cheap probes; spend a budget where it matters; predict time and loss of a run; plan a dense model and a mixture of experts for a machine of your choice |
+# | You will be able to | plan a whole training run from cheap probes; spend a budget where it matters; predict time and loss of a run; plan a dense model and a mixture of experts for a machine of your choice |
 # | Minutes | 80, or as many as you like |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 12, 13c, 14 and 15 |
@@ -44,8 +45,8 @@ lab.set_budget(lab.budget.used + task.device_minutes / 60)
 # %% [markdown] id="habit-idea"
 # ## A plan by habit
 #
-# Many plans are made by habit, like the following. It uses all four devices. The model is large, 4 layers of width
-# 128, because large models learn more per token. A batch has 64 samples, 16 per device, to keep the devices busy. The
+# Many plans are made by habit. The following plan uses all four devices. The model is large, 4 layers of width 128,
+# because large models learn more per token. A batch has 64 samples, 16 per device, to keep the devices busy. The
 # learning rate is the program's default, 0.001. The number of iterations should fill about half a minute.
 #
 # **Predict.** The plan makes 60 iterations with 245,760 tokens. The loss starts at 6.93, and the target is 4.8. What
@@ -83,8 +84,7 @@ claim("the plan by habit misses the target by", habit.loss - task.target, least=
 
 # %% [markdown] id="habit-explain"
 # **Explain.** The run ends when the model has learned which tokens are frequent and has begun to learn which tokens
-# follow each other. Nothing in this plan looks *wrong*: the job runs, all devices are busy, and the loss falls. You
-# see its weakness only beside another plan.
+# follow each other. Nothing in this plan looks *wrong*: the job runs, all devices are busy, and the loss falls.
 #
 # Three questions would have revealed the problem. How many tokens does this *model* need? How few *steps* are enough
 # (lesson 12)? How long does an *iteration* take, and why (lesson 14)?
@@ -114,8 +114,8 @@ guess_higher, guess_lower = 0.1, "large"
 ### END SOLUTION
 
 # %% id="probes-run"
-higher = predict("17: four times the batch, as many tokens", guess_higher, unit="nats")
-lower = predict("17: the lower loss of two models", guess_lower, choices=("long", "large"))
+higher = predict("17: rise of the loss with four times the batch", guess_higher, unit="nats")
+lower = predict("17: model with the lower loss", guess_lower, choices=("long", "large"))
 
 
 def probe(name, layers, hidden, **how):
@@ -167,13 +167,13 @@ learned.round(2)
 
 # %% id="probes-claim" tags=["claim"]
 claim(
-    "with the same tokens, a batch four times as large ends higher by",
+    "rise of the loss with four times the batch and the same tokens",
     last["wide-batch"] - last["long"],
     least=0.1,
     unit="nats",
 )
 claim(
-    "50 steps of the large model end higher than 200 steps of the small one, by",
+    "loss after 50 steps of the large model, minus loss after 200 steps of the small model",
     last["large"] - last["long"],
     least=0.25,
     unit="nats",
@@ -184,12 +184,12 @@ claim(
 #
 # **Explain.** The **batch** of `wide-batch` is too large. Early in training, all samples give nearly the same
 # gradient, so a few are enough for a step (lesson 12). During the whole challenge, 64 samples are more than the
-# critical batch. A quarter of them reduces the loss almost as much per step.
+# critical batch. A quarter of these samples reduces the loss almost as much per step.
 #
 # The **model** of `large` is too large. Each token costs several times the arithmetic, so it sees too few tokens in
-# this time. The best model for a budget is a model that gets enough tokens. For large trainings, a rule of thumb is
-# about 20 tokens per parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got
-# more than one token per parameter, and the plan by habit got a quarter:
+# this time. The best model for a budget is a model that gets enough tokens. For large models, a rule of thumb is about
+# 20 tokens per parameter ([Hoffmann and others, 2022](https://arxiv.org/abs/2203.15556)). The probe `long` got more
+# than one token per parameter, and the plan by habit got a quarter:
 
 # %% id="feed-see"
 tokens_seen = {"habit": habit.tokens} | learned["tokens"].to_dict()
@@ -204,8 +204,9 @@ pd.DataFrame(
 # %% [markdown] id="tokens-idea"
 # ## How many tokens does the target need?
 #
-# `short` and `long` are two complete trainings. Each lowers its learning rate to zero at the end, so you can compare
-# their final losses. For a while, the loss falls roughly along a straight line over a logarithmic axis of tokens.
+# `short` and `long` are two complete training runs. Each lowers its learning rate to zero at the end, so you can
+# compare their final losses. For a while, the loss falls roughly along a straight line over a logarithmic axis of
+# tokens.
 #
 # Two points define a line, but they cannot show whether the loss follows it. The next cell extends the line from 200
 # thousand tokens to about twice as many. Do not extend it to two million.
@@ -260,7 +261,9 @@ guess_faster = 4
 ### END SOLUTION
 
 # %% id="layout-run"
-faster = predict("17: an iteration on four devices, as planned", guess_faster, unit="times as fast")
+faster = predict(
+    "17: planned speed-up of an iteration by four devices", guess_faster, unit="times as fast"
+)
 link_run = lab.submit(
     links.recipe(
         "roads", nodes=2, gpus_per_node=2, max_bytes=2**22, repeat=10, time_limit_minutes=2
@@ -335,7 +338,7 @@ claim("tensor × pipeline of the fastest layout", cuts, least=1, most=1)
 #
 # The plan rests on the speed of the probes, the speed of the links, and formulas. Each can be wrong. So before a long
 # run, run the plan itself for a short time. This is a **rehearsal**, here 40 iterations with the same model, batch and
-# layout. Compared with a training of days it costs almost nothing.
+# layout. Compared with a run of several days it costs almost nothing.
 #
 # A rehearsal also shows how much time a job takes **around** its iterations, from start to end. The probes could not
 # show this, because they started at the same time.
@@ -350,7 +353,7 @@ guess_longer = 1
 ### END SOLUTION
 
 # %% id="rehearsal-run"
-longer = predict("17: an iteration as rehearsed, over as planned", guess_longer, unit="times")
+longer = predict("17: rehearsed iteration, relative to the plan", guess_longer, unit="times")
 rehearsal = lab.submit(
     task.recipe(
         "rehearsal",
@@ -473,9 +476,9 @@ claim("the predicted time is wrong by a factor of", mine.off_by, most=1.5)
 # %% [markdown] id="board-idea"
 # ## The board
 #
-# You can enter your score on a board, under a name of your choice. The board sorts by seconds, multiplied by the
-# factor by which your prediction was wrong. If you learn alone, the board shows only your own runs. In a class,
-# `COURSE_BOARD` names a folder that all can write to. Others see only your chosen name and the figures.
+# You can enter your score on a board, under a name of your choice. The board sorts by a product: the seconds of the
+# run times the factor by which your prediction was wrong. If you learn alone, the board shows only your own runs. In a
+# class, `COURSE_BOARD` names a folder that all can write to. Others see only your chosen name and the figures.
 
 # %% id="board-see"
 task.enter(mine, name="first try")
@@ -496,8 +499,8 @@ task.board()
 # No machine computes faster than its peak, so the time at the peak is a lower bound for every plan. Lesson 14 found
 # that 40 % of the peak is good for an H100. Consider 1024 H100 with a peak of 989 TFLOP/s each.
 #
-# **Predict.** By what factor does the best plan take longer than all its matmuls, with those of attention, would take
-# at the peak?
+# **Predict.** By what factor does the best plan take longer than all its matmuls, including attention, would take at
+# the peak?
 
 # %% id="dense-guess"
 ### BEGIN SOLUTION
@@ -506,7 +509,7 @@ guess_over = 1.3
 ### END SOLUTION
 
 # %% id="dense-see"
-over = predict("17: days planned, over the days at peak", guess_over, unit="times")
+over = predict("17: planned days, relative to the days at the peak", guess_over, unit="times")
 dense = plan.preset("llama-70b")
 dgx = plan.cluster("dgx-h100", devices=1024)
 found = plan.search(dense, dgx, global_batch=1024)
@@ -522,7 +525,7 @@ claim(
 # > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak*, with 6 FLOPs per parameter
 # > and token (`plan.parameters(dense).total`). Then choose a machine and plan the training on it. The layout must fit
 # > into memory and finish within 90 days. Each step must have between half a million and 20 million tokens, as in
-# > published trainings.
+# > published runs.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION
@@ -541,10 +544,10 @@ print(dense_plan, f"{dense_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_dense(least_days, dense_plan)
 
 # %% [markdown] id="ex2-why" tags=["solution"]
-# According to the plan, 512 devices are enough. Tensor 8 stays inside a node, because links are fast there. With
-# pipeline 4 a device's share of the model is so small that nothing must be recomputed. Four pieces on each stage make
-# the bubble a quarter as long (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are
-# a batch of 4 million tokens.
+# According to the plan, 512 devices are enough. Tensor 8 stays inside a node, where links are fast. With pipeline 4, a
+# device's share of the model is so small that no recomputation is needed. Four pieces on each stage make the bubble a
+# quarter as long (lesson 07b). 16 data ranks share the optimizer state. 512 samples of 8,192 tokens are a batch of 4
+# million tokens.
 #
 # Your bound leaves attention out, but the MFU of the plan counts it. So the plan takes longer than the bound by a
 # factor of more than 1 / MFU. Look also at the interval and its evidence. Runs of this program were measured on this
@@ -639,9 +642,9 @@ claim(
 # ## A real mixture beside its estimate
 #
 # How good is the planner's estimate of a mixture? To find out, you need a mixture that you can run. The next model is
-# small: four layers with 8 experts of width 256, of which a token uses 2. Four ranks share the experts of each layer.
-# The **dense twin** has one MLP of width 512 instead, so a token uses about as many parameters. The planner uses the
-# links and the constants that you measured above with dense models.
+# small: four layers with 8 experts of width 256, and a token uses 2 of them. Four ranks share the experts of each
+# layer. The **dense twin** has one MLP of width 512 instead, so a token uses about as many parameters. The planner
+# uses the links and the constants that you measured above with dense models.
 #
 # The budget was for the challenge alone, so the next cell sets it back. It also shows the planner's parts of an
 # iteration of the mixture, in milliseconds.
@@ -691,7 +694,7 @@ guess_real = 1
 ### END SOLUTION
 
 # %% id="real-run"
-real = predict("17: an iteration of a mixture over its dense twin", guess_real, unit="times")
+real = predict("17: iteration of the mixture, relative to the dense twin", guess_real, unit="times")
 ran = {name: lab.submit(recipe) for name, recipe in recipes.items()}
 measured_ms = {name: 1e3 * iteration_s(run.require()) for name, run in ran.items()}
 expected_ms = {name: 1e3 * found.seconds for name, found in expected.items()}
@@ -700,14 +703,14 @@ show.predicted(expected_ms, measured_ms, unit="ms", what="one iteration")
 
 # %% id="real-claim" tags=["claim"]
 claim(
-    "iteration of the mixture, planned over measured",
+    "iteration of the mixture, planned relative to measured",
     expected_ms["mixture"] / measured_ms["mixture"],
     least=0.65,
     most=1.5,
     unit="times",
 )
 claim(
-    "iteration of the mixture over the dense twin, measured",
+    "measured iteration of the mixture, relative to the dense twin",
     measured_ms["mixture"] / measured_ms["dense twin"],
     least=1.2,
     unit="times",
@@ -717,8 +720,8 @@ claim(
 # **Explain.** The mixture takes longer, although a token uses as many parameters. If you guessed 1, you counted FLOPs.
 # The table shows where the time goes: tokens travel to their experts and back, each layer starts more operations, and
 # all ranks wait for each other at every exchange. The planner assumes almost equal numbers of tokens per expert, and
-# its constants come from dense probes. So its estimate can be further off than for the dense twin, and a rehearsal
-# matters more.
+# its constants come from dense probes. So the estimate of the mixture can be less accurate than for the dense twin,
+# and a rehearsal matters more.
 
 # %% [markdown] id="ex3" tags=["exercise"]
 # > **Exercise 17.3** — Compute by hand, in billions, all parameters of Mixtral 8×22B and the parameters that a token
@@ -746,12 +749,12 @@ print(mixture_plan, f"{mixture_plan.days(2e12):.0f} days", sep="\n")
 check.ex17_mixture(total_billions, active_billions, mixture_plan)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
-# The model has 140.6 billion parameters, and a token uses 39.2 billion. Eight experts share one attention and one
-# pair of tables, and 8 × 22 counts these eight times. Keys and values are 8 × 128 wide, not 6,144. With 8 expert
-# ranks, a device holds one whole expert in each of its layers.
+# The model has 140.6 billion parameters, and a token uses 39.2 billion. Eight experts share one attention layer and
+# one pair of tables, and the name 8 × 22 counts these eight times. Keys and values are 8 × 128 wide, not 6,144. With 8
+# expert ranks, a device holds one whole expert in each of its layers.
 
 # %% [markdown] id="challenge" tags=["exercise"]
-# > **Going further** — Beat your own score: `task.board()` keeps all tries. Try batches of 8 on two devices, one
+# > **Going further** — Beat your own score: `task.board()` keeps all attempts. Try batches of 8 on two devices, one
 # > layer, or a higher rate with a longer warm-up. Or keep the rate high until the last fifth, with
 # > `lr_decay_style="WSD", lr_wsd_decay_iters=60` for 300 iterations. Plan each run first, because a wrong prediction
 # > of the time makes your score worse.

@@ -91,14 +91,14 @@ def environment_at_the_start() -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_in_the_environment(environment_at_the_start):
-    """Every later test and notebook of this process would run with it."""
+    """Otherwise every later test and notebook of this process would run with it."""
     yield
     assert of_the_course() == environment_at_the_start, "left in the environment by a fixture"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def own_path():
-    """A lab puts the box's commands in front, for all that its process starts afterwards."""
+    """Restore PATH, because a lab puts the box's commands in front of it."""
     before = os.environ["PATH"]
     yield
     os.environ["PATH"] = before
@@ -125,7 +125,8 @@ def need():
 
 @pytest.fixture(scope="session")
 def lacking():
-    """`lacking("no root")` skips the test for another reason than a command, or fails in CI."""
+    """`lacking("no root")` skips the test for any reason other than a missing command; in CI it
+    fails."""
     return missing
 
 
@@ -144,7 +145,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
-    """`once("book", make)` is a folder that `make(folder)` fills, once for all workers."""
+    """`once("book", make)` is a folder that `make(folder)` fills once for all workers."""
     top = tmp_path_factory.getbasetemp()
     top = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
 
@@ -174,7 +175,7 @@ CHROMIUM_FLAGS = [
 
 @pytest.fixture(scope="session")
 def browser(need):
-    """One for all tests of a process: playwright runs once in a thread."""
+    """One browser for all tests of a process, because playwright runs once in a thread."""
     need("chromium")
     from playwright.sync_api import sync_playwright
 
@@ -188,7 +189,7 @@ def browser(need):
 
 @pytest.fixture(scope="session")
 def private_mounts() -> list[str]:
-    """Words before a command, so that it may mount small disks that other processes do not see."""
+    """Words before a command that let it mount small disks unseen by other processes."""
     maps = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
     words = ["unshare", *maps, "--mount"]
     try:

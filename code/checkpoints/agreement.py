@@ -1,7 +1,6 @@
 """Functions that run on one or all ranks and return the same result on every rank.
 
-An error of one rank is raised on all ranks: a rank that continued alone would wait for ever in the
-next collective."""
+An error of one rank is raised on all ranks; otherwise the others would wait forever."""
 
 from __future__ import annotations
 

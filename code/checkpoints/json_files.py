@@ -33,7 +33,7 @@ def read_json(path: Path, form: Any) -> Any:
 
 
 def small_file(path: Path, most_bytes: int) -> bytes:
-    """Read at most `most_bytes` of a regular file; a pipe could block for ever."""
+    """Read at most `most_bytes` of a regular file; a pipe could block forever."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a file", str(path))
     with path.open("rb") as file:

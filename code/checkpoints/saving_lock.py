@@ -37,8 +37,8 @@ class SavingLock:
 
     @staticmethod
     def of_first_rank(folder: Path) -> list[SavingLock]:
-        """Return the lock on rank 0 and an empty list elsewhere; raise on all. All ranks call
-        this."""
+        """Return the lock on rank 0 and an empty list on other ranks. All ranks call this and raise
+        any error."""
         held: list[SavingLock] = []
         from_first(lambda: held.append(SavingLock(folder)))
         return held

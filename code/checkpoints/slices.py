@@ -41,7 +41,7 @@ class Slice:
 
 
 def write(state: dict[str, Slice], folder: Path, group: Group = None) -> None:
-    """Write the slices; all ranks call this, and all raise if one cannot write."""
+    """Write the slices. All ranks call this, and all raise an error if one rank cannot write."""
     mine = {(n, tuple(s.offsets)): _described(s) for n, s in state.items() if s.values.numel()}
     offers = from_all(lambda: mine, group)
     owners: dict[tuple[str, tuple[int, ...]], list[int]] = defaultdict(list)

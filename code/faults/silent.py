@@ -1,4 +1,4 @@
-"""Faults that neither end the run nor print an error: all numbers look plausible."""
+"""Faults that neither end the run nor print an error. All numbers look plausible."""
 
 from __future__ import annotations
 

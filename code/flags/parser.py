@@ -42,7 +42,7 @@ class FlagParser(argparse.ArgumentParser):
                 )
 
     def error(self, message: str) -> NoReturn:
-        """Raise the error for a missing or surplus value, after which argparse cannot continue."""
+        """Raise the error for a missing or superfluous value. argparse cannot continue after it."""
         if "ignored explicit argument" in message:
             message += ": it takes no value"
         raise ArgumentsError([f"{message}; `--help` lists all flags"])

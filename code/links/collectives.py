@@ -44,9 +44,8 @@ def exchange(sent: torch.Tensor, after: int, arrived: torch.Tensor, before: int)
     """Send and receive at once, in portions. A piece may be empty if there are more ranks than
     words.
 
-    Separate calls would fail: if all ranks sent first, each send could wait for its receiver for
-    ever. And if two ranks send each other one long message, gloo may do one after the other, and
-    the link is used in one direction at a time."""
+    Separate calls would fail: if all ranks sent first, each send could wait forever. And if two
+    ranks send each other one long message, gloo may use the link in one direction at a time."""
     portions = zip_longest(sent.split(PORTION), arrived.split(PORTION), fillvalue=sent[:0])
     for leaving, coming in portions:
         moves = []

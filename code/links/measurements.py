@@ -47,7 +47,7 @@ def words(size_bytes: int, device: torch.device) -> torch.Tensor:
 
 
 def reduce_once(algorithm: str, tensor: torch.Tensor, ranks: tuple[int, ...]) -> float:
-    """Return the seconds of one all-reduce that all ranks start together; check its result."""
+    """Time one all-reduce that all ranks start together; check its result. Return seconds."""
     tensor.fill_(dist.get_rank() + 1)  # so that a missing or doubled summand is detected
     device = tensor.device
     # A barrier of these ranks: no rank leaves this all-reduce before all have entered it.
@@ -90,8 +90,8 @@ def all_waited_s() -> float:
 
 
 class Pool:
-    """Numbers to send. A part is used again only after all other parts. Then no cache holds it any
-    more, just as no cache holds a gradient."""
+    """Numbers to send. A part is used again only after all other parts, so that no cache holds it.
+    Nor does a cache hold gradients."""
 
     def __init__(self, size_bytes: int, device: torch.device) -> None:
         self.numbers, self.begin = words(size_bytes, device), 0
@@ -198,7 +198,7 @@ def pairs(world_size: int) -> list[tuple[int, int]]:
 
 
 def sweep(args: argparse.Namespace, device: torch.device) -> list[Row]:
-    """Measure one pair after the other, so that they do not disturb each other."""
+    """Measure one pair at a time, so that the pairs do not disturb each other."""
     everyone, here = tuple(range(dist.get_world_size())), dist.get_rank()
     chosen = pairs(len(everyone))
     # All ranks create all groups in the same order, members or not: this makes names agree.

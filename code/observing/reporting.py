@@ -205,7 +205,7 @@ class Report:
             self.scalar(name, value, progress.iteration)
 
     def memory_report(self, iteration: int) -> None:
-        """Print the memory after the first line, and every --log-memory-interval, for one copy."""
+        """Print one copy's memory after the first line and at each --log-memory-interval."""
         every = self.args.log_memory_interval
         if self.told_memory and not (every and iteration % every == 0):
             return

@@ -1,4 +1,4 @@
-"""Data parallelism: every rank has other samples, and gradients are summed before the step.
+"""Data parallelism: every rank has different samples, and gradients are summed before the step.
 
     replicated   every rank keeps parameters, gradients and optimizer state of its model slice
     ZeRO-1       optimizer state is sharded: gradients are reduce-scattered, each rank updates its

@@ -76,7 +76,7 @@ class _Reorder(Function):
 
 
 class _GroupedProduct(Function):
-    """Matmul Y = X Wᵀ with another W for each expert; X is sorted by expert, `counts` rows each."""
+    """Matmul Y = X Wᵀ with one W for each expert; X has `counts` rows of each, in order."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, counts: list[int], work: WeightWork) -> Tensor:

@@ -4,9 +4,9 @@ Every rank has one coordinate on each of five axes:
 
     tp  tensor     holds a slice of every matrix
     cp  context    holds a slice of every sequence
-    ep  expert     holds other experts: only in the second division of the ranks, see below
-    dp  data       holds other samples
-    pp  pipeline   holds other layers
+    ep  expert     holds different experts: only in the second division of the ranks, see below
+    dp  data       holds different samples
+    pp  pipeline   holds different layers
 
 In an order such as "tp-cp-ep-dp-pp", the first axis varies fastest: its neighbours are neighbouring
 ranks, on one node with fast links.

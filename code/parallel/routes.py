@@ -86,9 +86,9 @@ def connect(route: Route, directions: dict[str, Any], like: Tensor) -> None:
 
     NCCL connects two ranks at their first message, and blocks the program until both take part,
     even in isend and irecv. A schedule posts receives early: the first stage for a gradient before
-    it sends an activation, the second stage for the activation. Both would block for ever. Here all
-    stages use the first route together, then all use the next route, and so on. gloo connects ranks
-    when it creates the group."""
+    it sends an activation, the second stage for the activation. Both would block. Here all stages
+    use the first route together, then all use the next route, and so on. gloo connects ranks when
+    it creates the group."""
     if len(route.ranks) == 1 or dist.get_backend() == "gloo":
         return
     for way, group in directions.items():

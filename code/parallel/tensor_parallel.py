@@ -146,7 +146,7 @@ class ColumnParallel(nn.Module):
         return self.of_entered(enter(x, self.slicing))
 
     def of_entered(self, x: Tensor) -> Tensor:
-        """Multiply rows after `enter`, which two matrices can share."""
+        """Multiply rows that have passed `enter`. Two matrices can share one call of `enter`."""
         return linear(self.fp8, x, self.weight, self.bias, self.slicing.work)
 
 

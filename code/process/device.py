@@ -121,8 +121,8 @@ def load_what_the_first_step_loads() -> None:
 
 
 def status_bytes(*names: str) -> list[int]:
-    """Return lines of /proc/self/status such as VmData, in bytes. Without this file (macOS), return
-    the peak memory of the process for each."""
+    """Return the values of lines of /proc/self/status such as VmData, in bytes. Without this file
+    (macOS), return the process's peak memory for all."""
     if not STATUS.exists():
         unit_bytes = 1 if sys.platform == "darwin" else 1024
         return [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes] * len(names)
@@ -173,8 +173,8 @@ class MemoryUse:
         *self.at_start, self.own_at_start = status_bytes("VmRSS", "VmData", "RssAnon")
 
     def own_bytes(self) -> int:
-        """Return allocated bytes without library files: a new process reads more of them than a
-        process that was kept ready."""
+        """Return the allocated bytes without library files, of which a new process reads more than
+        a process that was kept ready."""
         if self.device.type != "cpu":
             return torch.accelerator.memory_allocated()
         return status_bytes("RssAnon")[0] - self.own_at_start

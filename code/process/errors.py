@@ -53,7 +53,7 @@ class LayoutError(ArgumentsError):
 
 
 class SurroundingsError(AskedError):
-    """Wrong variables of a launcher or a job script; other ranks may have correct variables."""
+    """Error: wrong variables of a launcher or a job script; other ranks may be correct."""
 
     exit_code = 2
 
@@ -67,7 +67,7 @@ class DataError(AskedError):
 
 
 class DivergedError(AskedError):
-    """Training whose numbers are out of range, so that continuing would waste time."""
+    """Error: the numbers of the training are out of range, so continuing would waste time."""
 
 
 class MissingRankError(AskedError):

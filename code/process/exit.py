@@ -82,8 +82,8 @@ def run_and_exit(main: Callable[[], int]) -> None:
 
 
 def _quieten_libraries() -> None:
-    """Silence the warnings about each connection of a lost rank, twenty lines of C++, unless a
-    variable asks for them. The level is set in memory because the libraries are already loaded."""
+    """Silence the long C++ warnings about connections of a lost rank, unless a variable asks for
+    them. The level is set in memory because the libraries are already loaded."""
     if "TORCH_CPP_LOG_LEVEL" not in os.environ:
         with contextlib.suppress(OSError, ValueError):
             core = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
@@ -124,7 +124,7 @@ def fail(error: BaseException) -> NoReturn:
 
 
 def _peers() -> Peers | None:
-    """Return the ranks of this job, or None. A rank that failed before they met connects now."""
+    """Return the ranks of this job, or None. A rank that failed before the meeting connects now."""
     rank, world_size, _ = environment_or_alone()
     if device.PEERS or world_size == 1:
         return device.PEERS[-1] if device.PEERS else None
@@ -135,8 +135,8 @@ def _peers() -> Peers | None:
 
 
 def _speaks(error: BaseException, peers: Peers | None) -> bool:
-    """Tell whether to report: on the first rank with this error, or if the ranks cannot meet, for
-    errors common to all, on rank 0."""
+    """Tell whether this rank reports: it is the first with this error. If the ranks cannot meet,
+    rank 0 reports errors that all ranks share."""
     of_all = isinstance(error, ArgumentsError | KeyboardInterrupt)
     if peers is not None:
         return peers.is_first_with(f"{type(error).__name__}: {error}", names_others=not of_all)

@@ -86,8 +86,8 @@ def run_file(file: Path, name: str) -> dict[str, Any]:
 
 def keep_groups() -> None:
     """Keep process groups alive that a program creates inside a function. Also, no rank leaves
-    `init_process_group` before all arrive: after a very short program, the last rank would connect
-    to ranks that have ended, which is an error."""
+    `init_process_group` before all arrive, because the last rank could not connect to ranks that
+    have ended."""
     os.environ.setdefault("TORCH_DIST_INIT_BARRIER", "1")
     for name in ("init_process_group", "new_group"):
         setattr(dist, name, _kept(getattr(dist, name)))

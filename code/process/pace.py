@@ -91,7 +91,7 @@ class Pace:
         self.began_s, self.used_s = ends_s, self.used_s + computed_s
 
     def usual_s(self, computed_s: float) -> float:
-        """Return the usual time; an interval without a name has nothing to compare with."""
+        """Return the usual time. An interval without a name is compared with no other."""
         self.part += 1
         if not self.name:
             return computed_s

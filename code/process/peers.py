@@ -236,7 +236,7 @@ class Peers:
         self._end()
 
     def _end(self) -> None:
-        """End this process after another rank's failure; the main thread may wait for ever."""
+        """End this process after another rank's failure; the main thread may wait forever."""
         if not self.ending.acquire(blocking=False):
             return
         self.heard_at = time.monotonic()

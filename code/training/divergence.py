@@ -1,5 +1,4 @@
-"""Check that stops a training whose numbers are no longer finite, as later steps are
-meaningless."""
+"""Check that stops a run when its numbers are no longer finite."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class FiniteCheck:
         self.since: Tensor | None = None  # zeros, or nan after a value that was not finite
 
     def step(self, iteration: int, loss_sum: Tensor, result: StepResult) -> None:
-        """Add 0 × value: 0 if it is finite, otherwise nan, which stays in every sum."""
+        """Add 0 × value: 0 for a finite value, otherwise nan, which stays in every sum."""
         self.stuck = self.stuck + 1 if result.stuck else 0
         if self.stuck == PATIENCE:
             self.end(iteration)

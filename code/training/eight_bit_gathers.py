@@ -4,10 +4,10 @@ Each rank quantises its shard of a matrix with the scale of the whole matrix, an
 The gathered numbers are those that the layer's own quantisation would give. It then quantises them
 once more, which changes nothing, since scales are powers of two. So the results are the same.
 
-This holds for `tensorwise` only: the other recipes have other scales for W than for its transpose.
-The shards, from which the optimizer continues, keep their precision.
+This holds for `tensorwise` only: other recipes have different scales for W and its transpose. The
+shards, from which the optimizer continues, keep their precision.
 
-FSDP2 calls two methods of a shard's class: before a gather, for what to send, and after it."""
+FSDP2 calls one method of a shard's class before a gather, for what to send, and one after it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class EightBitShard(Tensor):
     def fsdp_pre_all_gather(
         self, mesh: Any, size: torch.Size, strides: Any, module: Any, policy: Any
     ) -> tuple[tuple[Tensor], Tensor]:
-        """Return what to send, of the same size on every rank, and the scale."""
+        """Return the tensor to send, which has the same size on every rank, and the scale."""
         shard = self.plain.to(policy.param_dtype or self.dtype)
         wide = torch.promote_types(shard.dtype, torch.float32)
         rows = -(-size[0] // mesh.size())  # the last shards may be smaller
@@ -73,7 +73,7 @@ class EightBitShard(Tensor):
     def fsdp_post_all_gather(
         self, gathered: tuple[Tensor], scale: Tensor, dtype: torch.dtype, *, out: Any = None
     ) -> Any:
-        """Return the matrix and what FSDP2 may free; or fill `out`, which it freed before."""
+        """Return the matrix and what FSDP2 may free. If FSDP2 gives a freed `out`, fill it."""
         numbers = (gathered[0].to(scale.dtype) / scale).to(dtype)
         if out is None:
             return numbers, (numbers,)

@@ -16,7 +16,7 @@ of the range; the product is divided by it. Blocks (--fp8-recipe), in a product 
 Megatron-LM has these recipes too, except `rowwise`, which is torchao's.
 
 Scales are powers of two: scaling is then exact, and only the cast to 8 bits rounds. A matrix is
-quantised for each product that it takes part in, since each sums over another dimension:
+quantised for each of its products, because each product sums over a different dimension:
 
     Y = X Wᵀ    over inputs            dX = dY W    over outputs           dW = dYᵀ X    over rows
 
@@ -86,7 +86,7 @@ class Quantised:
     scales: Tensor  # [blocks down, 1, blocks along k, 1]
 
     def numbers(self, dtype: torch.dtype) -> Tensor:
-        """Return what the eight bits stand for, exactly: the fake-quantised matrix."""
+        """Return the exact numbers that the eight bits represent: the fake-quantised matrix."""
         down, _, along, _ = self.scales.shape
         m, k = self.values.shape
         wide = self.values.to(self.scales.dtype).view(down, m // down, along, k // along)
@@ -96,8 +96,8 @@ class Quantised:
 def quantise(
     matrix: Tensor, dtype: torch.dtype, block: tuple[int, int], groups: Sequence[Group]
 ) -> Quantised:
-    """Quantise [m, k] in blocks of `block` numbers along m and k; 0 is the whole dimension,
-    including what other ranks of its group have."""
+    """Quantise [m, k] in blocks of `block` numbers along m and k. 0 is the whole dimension, over
+    all ranks of its group."""
     m, k = matrix.shape
     down, along = block[0] or m, block[1] or k
     wide = matrix.to(torch.promote_types(matrix.dtype, torch.float32))
@@ -142,7 +142,7 @@ def multiply(a: Quantised, b: Quantised, dtype: torch.dtype) -> Tensor:
 
 
 def multiplies_in_eight_bits(a: Quantised, b: Quantised, dtype: torch.dtype) -> bool:
-    """Return True if `_scaled_mm` can: with one scale per matrix or row, on Hopper and later."""
+    """Return True if `_scaled_mm` works: one scale per matrix or row, on Hopper or later."""
     if not has_eight_bits(a.values.device):
         return False
     whole = all(q.scales.shape[2] == 1 for q in (a, b))

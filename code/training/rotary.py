@@ -6,8 +6,7 @@ a query and a key then depends only on their relative angle, that is on the dist
 tokens. Nothing is learned, so checkpoints store nothing.
 
 The table depends on the positions, not on the rank: a context rank computes the rows of its
-positions and rotates its keys before it sends them; tensor ranks, with other heads, have the same
-table."""
+positions and rotates its keys before it sends them; all tensor ranks have the same table."""
 
 from __future__ import annotations
 

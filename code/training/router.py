@@ -109,9 +109,8 @@ class Router(nn.Module):
     def _balancing_loss(self, scores: Tensor, tokens: Tensor) -> tuple[Tensor, int]:
         """Return this rank's part of a micro-batch's loss, and the micro-batch's tokens.
 
-        Tensor and context ranks have other rows, so they exchange the choices. From all choices and
-        its own scores, each rank computes its part of the sum and the gradient, without another
-        message."""
+        Tensor and context ranks have different rows, so they exchange the choices. From these and
+        its own scores, each rank computes its part of the sum and the gradient."""
         group = self.groups.micro_batch
         tokens, rows = summed(tokens, group), scores.shape[0] * group.size
         shares = scores if self.softmax else scores / scores.sum(1, keepdim=True)

@@ -1,8 +1,8 @@
 """Test 10.1: `accumulate(model, micro_batches)` gives gradients and loss of the whole batch.
 
 `model` is in DistributedDataParallel. A micro-batch is a pair of tokens and targets; a target of
--100 has no loss. The ranks have other numbers of micro-batches and of targets. In the second step,
-the last micro-batch of the last rank has no target at all."""
+-100 has no loss. Ranks have different numbers of micro-batches and of targets. In the second step,
+the last micro-batch of the last rank has no target."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ class Affine(torch.autograd.Function):
 
 
 class ToyLayer(nn.Module):
-    """Layer W x + b, or W2 tanh(W1 x + b1) + b2, whose gradients arrive one after the other. It
-    calls `computes` whenever it computes."""
+    """Layer W x + b, or W2 tanh(W1 x + b1) + b2, whose gradients arrive in turn. It calls
+    `computes` whenever it computes."""
 
     def __init__(self, number: int, widths: tuple[int, ...]) -> None:
         super().__init__()

@@ -103,7 +103,7 @@ def ends(ahead: Any, depth: int, ranks: Ranks) -> None:
 
 
 def result_of(work: Callable[[], object]) -> object:
-    """Return the function's result or error, or a text if it waits for ever."""
+    """Return the function's result or error, or a text if it waits forever."""
     found: list[object] = ["nothing, for ever"]
 
     def run() -> None:

@@ -26,7 +26,7 @@ class TorchsOwn(RuntimeError):
 
 
 def refuse_torchs_own(name: str) -> None:
-    """Let every call of this function or class of torch fail, however a file imports it later."""
+    """Make every call of this function or class of torch fail, however it is imported."""
 
     def refuse(*_: object, **__: object) -> NoReturn:
         raise TorchsOwn(name)
@@ -117,8 +117,7 @@ class Ranks:
             raise Failed(what)
 
     def agree(self) -> None:
-        """Continue on all ranks, or stop all: a rank that continued alone would wait for ever and
-        hide the mistake."""
+        """Continue on all ranks, or stop all. A rank alone would wait and hide the mistake."""
         self._tell("well")
         keys = [self._key(rank) for rank in range(self.size)]
         if any(self.store.get(key) == b"failed" for key in keys):

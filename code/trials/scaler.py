@@ -3,7 +3,7 @@
 own.scaled(loss)     the loss for the backward pass
 own.step()           divides the gradients, makes or skips the step, and changes own.scale
 
-Each rank has other weights, and a hook rounds their gradients to float16. In each step, one rank
+Ranks have different weights, and a hook rounds their gradients to float16. In each step, one rank
 has the largest gradient, 1, which overflows from a scale of 2^16 on. Once, it is NaN on the last
 rank. Each parameter has a group of its own, and one never has a gradient."""
 

@@ -100,7 +100,7 @@ def test(Zero1: Any, ranks: Ranks) -> None:
 
 
 def is_cut(made: list[Momentum], model: nn.Module, ranks: Ranks) -> None:
-    """Check for the state of one shard, and for the traffic of a reduce-scatter and a gather."""
+    """Check that a rank has one shard's state, and sends a reduce-scatter and a gather."""
     tensors = [tensor for optimizer in made for tensor in optimizer.tensors]
     state, numbers = sum(tensor.numel() for tensor in tensors), len(row(model))
     ranks.holds("state", 0 < state <= SPARE * numbers / ranks.size, state=state, numbers=numbers)

@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node 2 code/twins/fully_sharded.py
 
-Each rank stores a slice of the rows of every parameter, and has other samples. By hand, an
+Each rank stores a slice of every parameter's rows, and has different samples. By hand, an
 all-gather makes a parameter whole when it is needed. It is an autograd function (GatherRows), whose
 backward is a reduce-scatter: each rank gets the sum of the gradients of its slice. `fully_shard`
 does the same, and also frees the whole parameters after forward, gathers them again for backward,

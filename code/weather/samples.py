@@ -92,7 +92,7 @@ class ForecastPairs(Dataset[Sample]):
 
 
 def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> None:
-    """Refuse a request for more samples than the files have; fewer would be another run."""
+    """Refuse more samples than the files have; with fewer samples the run would differ."""
     found = [
         f"{flag} {wanted}: {folder} has {there} {what}; give at most {there}, or 0 for all"
         for flag, wanted, there, what in sizes
@@ -103,9 +103,9 @@ def _check_enough(folder: str, sizes: tuple[tuple[str, int, int, str], ...]) -> 
 
 
 class GlobalBatches:
-    """Samples that a rank reads: its share of each global batch, so that two ranks with half a
-    batch each read the same samples as one rank. Training leaves out an incomplete last batch;
-    validation distributes it as far as it goes."""
+    """Samples that a rank reads: its share of each global batch. Two ranks with half a batch each
+    read the same samples as one rank. Training leaves out an incomplete last batch; validation does
+    not."""
 
     def __init__(
         self, count: int, size: int, rank: int, ranks: int, shuffled_by: int | None

@@ -54,8 +54,8 @@ def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
 def averaged(
     plain: nn.Module, args: argparse.Namespace, layout: Layout, device: torch.device
 ) -> nn.Module:
-    """Average gradients over all copies of a weight: other data ranks had other samples, and other
-    context ranks had other patches."""
+    """Average gradients over all copies of a weight: data ranks had different samples, and context
+    ranks different patches."""
     if layout.data_context.size == 1:
         return plain
     return DistributedDataParallel(

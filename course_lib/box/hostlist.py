@@ -20,7 +20,7 @@ def expand(text: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at commas and blanks outside of brackets."""
+    """Split at commas and blanks outside brackets."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
         depth += (letter == "[") - (letter == "]" and depth > 0)

@@ -87,7 +87,7 @@ def problem_of(there: os.stat_result) -> str:
     """Say how the wrong accounts could read or remove files; empty if they cannot."""
     mode = stat.S_IMODE(there.st_mode)
     if not stat.S_ISDIR(there.st_mode):
-        return _("is no folder")
+        return _("is not a folder")
     if mode & SAFE_BITS != SAFE_BITS or mode & stat.S_IROTH:
         return _(
             "would let learners read or remove each other's files: it has mode {mode:o} and "

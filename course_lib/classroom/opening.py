@@ -1,4 +1,4 @@
-"""Solutions that an instructor has opened. This is a convenience, not access control.
+"""Solutions that an instructor has opened. Opening is a convenience and not access control.
 
 A file lists the numbers of the open lessons. It lies in a folder in which only instructors may
 write. The solutions are also installed with the library, so a learner who looks for them can find

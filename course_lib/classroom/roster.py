@@ -95,7 +95,7 @@ def parsed(path: Path) -> Snapshot | None:
 
 
 def _clean(value: Any) -> Any:
-    """Return the value with all its texts as `one_line` makes them."""
+    """Return the value with `one_line` applied to all of its texts."""
     if isinstance(value, dict):
         return {one_line(name): _clean(one) for name, one in value.items()}
     if isinstance(value, list):

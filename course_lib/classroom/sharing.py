@@ -1,8 +1,8 @@
 """A learner's agreement to share progress, and the file that instructors read.
 
 The agreement covers one folder, its readers and the form of the file. If one of them changes,
-nothing is shared until the learner agrees again. A class that has agreed outside can be entered as
-agreed by its administrator; a learner's own answer comes before this setting.
+nothing is shared until the learner agrees again. If a class has agreed outside the course, its
+administrator can set this. A learner's own answer overrides the setting.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Agreement:
 def share_progress(agree: bool | None = None, details: bool = False) -> None:
     """Share your progress with the instructors of the class, or stop sharing it.
 
-    `True` shares your lesson, the exercises you solved, your number of tries, the hint you met
-    last, your guesses without your name, and the time you last worked. With `details=True`, the
-    instructors also see each try, and your name beside your guesses. `False` withdraws the
-    agreement. Without an argument, print the current state.
+    `True` shares your lesson, the exercises you solved, how often you tried, your last hint, your
+    guesses without your name, and the time you last worked. With `details=True`, the instructors
+    also see each try, and your name beside your guesses. `False` withdraws the agreement. Without
+    an argument, print the current state.
     """
     place, workspace = folder.place(), find()
     if agree is False:
@@ -92,7 +92,7 @@ def _sentences(seen: Snapshot) -> Iterator[str]:
 def help_me(raised: bool = True) -> None:
     """Show the instructors that you need help. `help_me(False)` says that you no longer do.
 
-    They see your lesson, the exercise and the hint you met last. A solved exercise also ends it.
+    They see your lesson, exercise and last hint. Solving an exercise also ends the call.
     """
     place, workspace = folder.place(), find()
     now = {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "learner": account(), "raised": raised}
@@ -182,7 +182,7 @@ def _noted(workspace: Workspace) -> dict[str, Any]:
 
 
 def withdraw(workspace: Workspace) -> None:
-    """Delete the file, even if the class folder has changed since, and note the refusal."""
+    """Delete the file, even if the class folder has changed, and record the refusal."""
     named = _noted(workspace).get("folder", "")
     with writing(_note(workspace)):  # a full disk keeps no refusal, but lets go of the agreement
         _note(workspace).unlink(missing_ok=True)

@@ -64,8 +64,8 @@ class Snapshot:
 
     `stuck_on` is the exercise of the last try, if it is not solved. `stuck_unix_s` is the time of
     its first failed try in a row, and `help_unix_s` the time when the learner asked for help. Times
-    are seconds since 1970; 0 means never. `details` says that the learner also shares each try, and
-    the own name beside the guesses.
+    are seconds since 1970; 0 means never. `details` means that the learner also shares each try,
+    and the learner's name beside the guesses.
     """
 
     format: str = ""

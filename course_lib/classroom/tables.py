@@ -43,7 +43,7 @@ def minutes_since(unix_s: float, now_unix_s: float) -> float:
 
 
 def waiting_minutes(shared: Snapshot, since_unix_s: float, now_unix_s: float) -> float:
-    """Return the minutes that a learner has waited; 0 if it is not so, or the learner has left."""
+    """Return the minutes that a learner has waited; 0 if the learner does not wait or has left."""
     has_left = minutes_since(shared.active_unix_s, now_unix_s) > AWAY_MINUTES
     return (
         max(minutes_since(since_unix_s, now_unix_s), 0.01) if since_unix_s and not has_left else 0.0
@@ -149,7 +149,7 @@ def lessons_with_guesses(roster: Roster) -> list[str]:
 
 
 def histograms(roster: Roster, lesson: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the guesses at each question of a lesson, the question with most guesses first."""
+    """Return the guesses at each question of a lesson, questions with most guesses first."""
     asked: dict[str, list[tuple[Guess, str]]] = {}
     for member in roster.members:
         name = member.account if member.shared.details else ""
@@ -196,7 +196,7 @@ def said(value: float | str | None, unit: str) -> str:
 def words_below(roster: Roster, place: Path) -> list[str]:
     """Say which solutions are open, and how many files were skipped."""
     passed_over = _(
-        "{count} files in the class folder contain no progress and were skipped",
+        "{count} files in the class folder contain no progress, and they were skipped",
         count=roster.passed_over,
     )
     return list(filter(None, [opening.words(place), passed_over if roster.passed_over else ""]))

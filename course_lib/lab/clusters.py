@@ -59,7 +59,7 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
 
 
 def is_recorded(site: str | None) -> bool:
-    """Return True if a lab with this site, or the default, would hand out recorded runs."""
+    """Return True if a lab with this site (or the default site) would hand out recorded runs."""
     return (site or _named()) == RECORDED
 
 
@@ -115,7 +115,7 @@ def commands_of(site: Site) -> Path | None:
 
 def python_of_box(site: Site, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variable that names the Python for the box's warm starts: the Python of the site's
-    environment, whose torch the jobs import. The first Python on the PATH may have no torch."""
+    environment. The first Python on the PATH may have no torch."""
     if not site.box or site.recorded or environment.get(BOX_PYTHON):
         return {}
     python = shutil.which("python3", path=site.path) or sys.executable

@@ -21,7 +21,7 @@ class SiteError(LabError, ValueError):
 
 
 class BudgetError(LabError):
-    """The run could cost more device-hours than the workspace has left."""
+    """Error: the run could cost more device-hours than the workspace has left."""
 
 
 class UnknownRunError(LabError, LookupError):
@@ -33,11 +33,11 @@ class DeletedRunError(UnknownRunError):
 
 
 class NotRecordedError(LabError, FileNotFoundError):
-    """The run was not asked to record this, or has not recorded it yet."""
+    """Error: the run was not asked to record this, or has not recorded it yet."""
 
 
 class StillRunningError(LabError, TimeoutError):
-    """The run has not ended within the caller's time-out."""
+    """Error: the run has not ended within the caller's time-out."""
 
 
 class RunFailedError(LabError):
@@ -45,11 +45,11 @@ class RunFailedError(LabError):
 
 
 class WorkspaceError(LabError):
-    """A file of the workspace cannot be written: full disk, another account, missing disk."""
+    """Error: a file of the workspace cannot be written (full or missing disk, permissions)."""
 
 
 class SlurmError(LabError):
-    """A command of Slurm that failed, with its own message and an explanation."""
+    """Error: a command of Slurm failed. The text has its message and an explanation."""
 
     def __init__(self, command: Sequence[str], exit_code: int | None, said: str, hint: str = ""):
         self.command, self.exit_code, self.said = tuple(command), exit_code, said.strip()

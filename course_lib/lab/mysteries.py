@@ -51,7 +51,7 @@ def case_of(seed: Any) -> BlindCase:
     if number is None or number < 0:
         raise RecipeError(
             _(
-                "seed {seed} is not a whole number from 0; every whole number from 0 has a case",
+                "seed {seed} is not a whole number of at least 0; each such number has a case",
                 seed=shown(seed),
             )
         )

@@ -103,8 +103,8 @@ class Workspace:
 
 
 def find(start: Path | None = None) -> Workspace:
-    """Find the workspace: `COURSE_WORKSPACE`, or the nearest folder upwards with a site file,
-    records or the course's notebooks, or the current folder."""
+    """Find the workspace: `COURSE_WORKSPACE`, else the nearest folder upwards with a site file,
+    records or the course's notebooks, else the current folder."""
     if chosen := os.environ.get("COURSE_WORKSPACE"):
         return Workspace(Path(chosen).expanduser().resolve())
     here = (start or Path.cwd()).resolve()

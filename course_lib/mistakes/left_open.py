@@ -1,8 +1,7 @@
-"""Names that a cell would have defined if an error had not stopped it.
-
-If a cell waits for a guess, all later cells fail with unknown names, and Python cannot say why. If
-such a name exists, it holds the result of an earlier run of the cell. A check must not judge that
-old result as the newest try.
+"""Names that a cell would have defined if an error had not stopped it. If a cell waits for a guess,
+all later cells fail with unknown names, and Python cannot say why. If such a name exists, it holds
+the result of an earlier run of the cell. A check must not judge that old result as the newest
+attempt.
 """
 
 from __future__ import annotations
@@ -88,18 +87,18 @@ def why_missing(name: str) -> str:
 
 
 def refuse_missing(command: str, names: Mapping[str, Any]) -> None:
-    """Raise if a command of a `!` line contains `{name}`, and a stopped cell would have made it."""
+    """Raise an error if a `!` line contains a `{name}` that a stopped cell would have defined."""
     for name in re.findall(r"{(\w+)", command):
         if name in LEFT and name not in names:
             raise NameError(why_missing(name), name=name)
 
 
 class OutdatedError(CourseError):
-    """Result to be judged that is not from the last run of its cell."""
+    """Error: the result to be judged is not from the last run of its cell."""
 
 
 def refuse_outdated() -> None:
-    """Raise if the running cell reads a name whose own cell was stopped in its last run."""
+    """Raise an error if the running cell reads a name whose cell was stopped in its last run."""
     nodes, made = ast.walk(ast.parse(RUNNING.source)), names_in(RUNNING.source)
     read = (node.id for node in nodes if isinstance(node, ast.Name) and node.id not in made)
     name = next((one for one in read if one in LEFT), "")

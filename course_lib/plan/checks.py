@@ -187,8 +187,7 @@ def letters(name: str) -> str:
 
 
 def named(what: str, name: object, table: Mapping[str, T]) -> T:
-    """Return the entry of a table; case and punctuation do not count. An error lists the names that
-    resemble the asked one first."""
+    """Return the entry of a table, whatever its case. An error lists similar names first."""
     names = list(table)
     if isinstance(name, str):
         if name in table:

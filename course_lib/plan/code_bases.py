@@ -273,8 +273,7 @@ KIN = (
 
 
 def stack_named(name: Stack | str) -> Stack:
-    """Return a code base of the table (also "unknown") by its name or usual name; a `Stack`
-    stays."""
+    """Return a code base of the table by its name or usual name, and a `Stack` unchanged."""
     if isinstance(name, Stack):
         return name
     known = {letters(each) for each in STACKS}

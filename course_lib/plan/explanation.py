@@ -135,7 +135,7 @@ def _changes(estimate: Estimate) -> Iterator[tuple[str, Estimate]]:
 
 
 def _other_layouts(layout: Layout) -> Iterator[Layout]:
-    """Yield layouts of as many devices with one change; impossible ones are left out."""
+    """Yield possible layouts with the same number of devices and one change."""
     changes: list[tuple[str, Any]] = [("recompute", "none"), ("recompute", "selective")]
     changes += [("zero", 0), ("zero", 1)]
     for name in ("tensor", "pipeline", "context", "expert", "micro_batch", "virtual"):

@@ -56,8 +56,7 @@ TYPICAL = Failures()
 
 @dataclass(frozen=True)
 class PublishedFailures:
-    """Failures of a published run, from which `node_mtbf_hours` is calculated. It counts only
-    failures that ended the job."""
+    """Failures of a published run that ended the job. They give `node_mtbf_hours`."""
 
     run: str
     source: str
@@ -114,8 +113,8 @@ def useful_share(interval_s: float, failures: Failures, nodes: int) -> float:
 
 
 def checkpoint_interval(checkpoint_s: float, mtbf_s: float, first_order: bool = False) -> float:
-    """Return the best seconds of training between checkpoints (Daly's or Young's formula). A
-    checkpoint takes `checkpoint_s`, and the job fails every `mtbf_s` on average."""
+    """Return the best seconds between checkpoints by Daly's or Young's formula. A checkpoint takes
+    `checkpoint_s`, and the job fails every `mtbf_s` on average."""
     checkpoint_s = positive("checkpoint_s", checkpoint_s)
     mtbf_s = positive("mtbf_s", mtbf_s)
     formula = young_interval_s if flag("first_order", first_order) else daly_interval_s

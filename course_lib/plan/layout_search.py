@@ -151,7 +151,7 @@ def layout_text(layout: Layout) -> str:
 
 
 def why_not(estimate: Estimate) -> str:
-    """Return what overflows and by how much if an estimate does not fit, otherwise ""."""
+    """Return which part overflows and by how much if an estimate does not fit; otherwise ""."""
     if estimate.fits:
         return ""
     missing = estimate.device_gib - estimate.capacity_gib
@@ -282,8 +282,8 @@ def _contexts(model: Model) -> tuple[int, ...]:
 
 
 def _stages_of(layers: int, pipeline: int, virtual: int) -> str:
-    """Return how to split layers into stages: evenly, else with embedding and head as a layer each,
-    else nearly evenly (without virtual stages only); "" if none of these works."""
+    """Return how to split layers into stages: evenly, with embedding and head as a layer each, or
+    (without virtual stages) nearly evenly, the first that works; otherwise ""."""
     count = pipeline * virtual
     if layers % count == 0:
         return "even"

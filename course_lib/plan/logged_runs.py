@@ -1,4 +1,4 @@
-"""Runs out of training logs: the prediction beside what the log measured."""
+"""Predictions of logged runs, compared with what their logs measured."""
 
 from __future__ import annotations
 
@@ -132,14 +132,14 @@ def from_log(
     the `hardware`: give a cluster or its name. Without `software`, the arguments tell the code
     base."""
     if not hasattr(log, "arguments"):
-        text = _('log = {log} is no log; use read.training_log("out.log"), or run.log',
+        text = _('log = {log} is not a log; use read.training_log("out.log"), or run.log',
                  log=shown(log))  # fmt: skip
         raise PlanError(text)
     given = _Arguments(log.arguments | {name: str(value) for name, value in arguments.items()})
     model, layout = _model(given), _layout(given, log)
     stack = _software(given) if software is None else software
     if unknown := sorted(set(arguments) - given.asked):
-        text = _("{unknown} is no argument that the planner uses; use one of {known}",
+        text = _("{unknown} is not an argument that the planner uses; use one of {known}",
                  unknown=unknown[0], known=", ".join(sorted(given.asked)))  # fmt: skip
         raise PlanError(text)
     where = cluster(hardware, layout.devices) if isinstance(hardware, str) else hardware
@@ -173,7 +173,7 @@ def _software(given: _Arguments) -> str:
 
 
 class _Arguments:
-    """Arguments of a program by name; it remembers for which names it was asked."""
+    """Arguments of a program by name. The object remembers which names were requested."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts, self.asked = texts, set[str]()
@@ -184,7 +184,7 @@ class _Arguments:
         return next((t for n in names if (t := self.texts.get(n, "")) not in ("", "None")), "")
 
     def whole(self, *names: str, usual: int = 0, need: bool = False) -> int:
-        """Return the first value, or `usual` for 0; another process may have written behind it."""
+        """Return the first value, or `usual` for 0. Another process's text may follow it."""
         text = self.text(*names)
         if need and not text:
             text = _("the log does not state {name}; use a log with a table of arguments, or give "

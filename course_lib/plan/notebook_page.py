@@ -23,7 +23,7 @@ USUAL_BATCH_TOKENS = 4_000_000
 
 
 def machine(name: str, devices: int) -> Cluster:
-    """Return a cluster of exactly `devices` devices, with equally many from each node."""
+    """Return a cluster of exactly `devices` devices, with the same number from each node."""
     whole = cluster(name)
     each = max(count for count in divisors(devices) if count <= whole.devices_per_node)
     return whole.but(devices_per_node=each, nodes=devices // each)

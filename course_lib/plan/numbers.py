@@ -16,7 +16,7 @@ LARGEST_EXACT = 2**53  # up to this, a float holds every whole number exactly
 
 
 def real(value: object) -> float | None:
-    """Return the finite number that a value is or holds; None if it is none or a Boolean."""
+    """Return the finite number that a value is or holds; None for a Boolean or anything else."""
     value = unboxed(value)
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None

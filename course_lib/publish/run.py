@@ -99,7 +99,7 @@ def _last_line(text: str) -> str:
 
 
 def _handed_out_again(path: Path, workspace: Path, made: list[Record]) -> list[Record]:
-    """Return the runs that an earlier run of this lesson made and this run used again."""
+    """Return the runs of an earlier execution of this lesson that this execution used again."""
     import nbformat
 
     file = executed.place_of(path, workspace)

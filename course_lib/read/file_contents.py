@@ -102,7 +102,7 @@ def contents(path: PathLike) -> Contents:
 
 
 def _first_byte(path: Path) -> bytes:
-    """Return the first byte that is not a blank: it tells JSON and pickles from logs."""
+    """Return the first byte that is not a blank. It distinguishes JSON and pickles from logs."""
     with lines.open_any(path) as file:
         try:
             return file.read(lines.HEAD_BYTES).lstrip()[:1]
@@ -164,7 +164,7 @@ def main(argv: list[str] | None = None) -> int:
             "nothing was recognized."
         ),
     )
-    help_text = _("a file, also compressed; the folder of a run; or - for the standard input")
+    help_text = _("a file, plain or compressed; a run folder; or - for the standard input")
     options.add_argument("file", nargs="+", help=help_text)
     given = options.parse_args(argv)
     codes = [_print(file, len(given.file) > 1) for file in given.file]
@@ -173,7 +173,7 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _file_of(given: str) -> Iterator[str]:
-    """Yield the name of a file; the readers need one, so the standard input is copied."""
+    """Yield the name of a file. The readers need a file, so the standard input is copied."""
     if given != STANDARD_INPUT:
         yield given
         return

@@ -1,7 +1,6 @@
 """Lines of plain and packed files, recognized by their first bytes.
 
-Files are read in blocks of whole lines: one pass, bounded memory, also for files that still
-grow."""
+Files, even growing ones, are read in one pass, in blocks of whole lines, with bounded memory."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ SUFFIXES = {".gz", ".tgz", ".bz2", ".xz", ".lzma", ".zip", ".tar", ".zst", ".lz4
 
 
 class UnreadableError(OSError):
-    """Error for a file that is not readable, or not to its end; its text has the reason."""
+    """Error: a file cannot be read, or cannot be read to its end. The text has the reason."""
 
 
 def kind_of(head: bytes) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class ReadError(Exception):
-    """Error: a question has no answer. The text says what to ask instead."""
+    """Error: the data cannot answer a question. The text says what to ask instead."""
 
 
 class NoSuchFileError(ReadError, FileNotFoundError):

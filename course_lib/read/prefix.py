@@ -63,8 +63,8 @@ def without_colours(line: bytes) -> bytes:
 
 
 def visible(text: str) -> str:
-    """Return another program's text for a terminal, without colours and cursor movements. A
-    carriage return starts a line, and other control characters are escaped."""
+    """Return a program's text for a terminal, without colours and cursor movements. A carriage
+    return starts a line, and other control characters are escaped."""
     text = re.sub(r"\r+\n?", "\n", _STYLE.sub("", text))
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
@@ -115,6 +115,6 @@ def _prefix(known: dict[str, bytes], length: int) -> Prefix:
 
 
 def label_length(line: bytes) -> int:
-    """Return the length of the outermost label, which a launcher repeats when it cuts a line."""
+    """Return the length of the outermost label. A launcher repeats it when it cuts a line."""
     match = re.match(rb"\s*(?:\d{1,6}|[\w.-]{1,80}): ?(?:\[[A-Za-z_]{1,20}\d{1,5}\]: ?)?", line)
     return match.end() if match else 0

@@ -252,7 +252,7 @@ def bare(axes: Axes) -> Axes:
 
 
 def shorten(text: object, length: int = 28, end: int = 0) -> str:
-    """Shorten a text with an ellipsis. Keep `end` letters at the end, if names differ there."""
+    """Shorten a text with an ellipsis. Keep the last `end` letters, if names differ there."""
     text = " ".join(str(text).split())
     if len(text) <= length:
         return text

@@ -155,7 +155,7 @@ def unit_factor(written: str, wanted: str) -> float | None:
 
 
 def in_other_unit(right: float, unit: str, other: str) -> Slip:
-    """Return the slip of an answer that is right in another unit than the wanted one."""
+    """Return the slip of an answer that is right in a different unit."""
     scale = _scale_of(unit)
     return (
         right * scale[unit] / scale[other],
@@ -268,7 +268,7 @@ class Amount:
         return float(given) * times
 
     def slip(self, given: float) -> str:
-        """Return the text of the one listed slip that leads to this number; "" if none does.
+        """Return the text of the only listed slip that leads to this number; "" if there is none.
 
         No slip is named if the number may also come from another slip, or by rounding from the
         right number.

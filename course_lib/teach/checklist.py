@@ -9,10 +9,10 @@ a mistake and prints nothing for learners who did not make it. `check.amount(…
 number. `check.needs(…)` refuses what cannot be judged yet. An unmet requirement raises `NotYet`:
 the cell fails in an automatic run, and a person sees the list instead of a traceback.
 
-A hint has three strengths, one for each try with the same mistake: where to look, what kind of
+A hint has three strengths, one for each attempt with the same mistake: where to look, what kind of
 mistake it is, and what to do. The first is `where`, the second adds the first sentence of `hint`,
-and the third the rest. From the third try on, the check offers the solution, or says how a class
-opens it.
+and the third adds the rest. From the third attempt on, the check offers the solution, or says how a
+class opens it.
 """
 
 from __future__ import annotations
@@ -88,14 +88,13 @@ class Checklist:
             self.refuse(requirement, hint, where)
 
     def needs(self, is_there: bool, requirement: str, *, hint: str) -> None:
-        """Require something to judge. If it is missing, show the whole hint and count no try."""
+        """Require something to judge. If it is missing, show the whole hint; no attempt counts."""
         if not is_there:
             self.stop(requirement, hint)
 
     def refuse(self, requirement: str, hint: str, where: str = "", mistake: str = "") -> NoReturn:
-        """End the check with an unmet requirement and a hint as strong as this try allows.
-
-        `mistake` tells apart the mistakes that leave one requirement unmet."""
+        """End the check with an unmet requirement and a hint as strong as this attempt allows.
+        `mistake` distinguishes the mistakes that leave the same requirement unmet."""
         met = hints_met(self.workspace, self.exercise)
         self.mistake = mistake or requirement
         self.strength = min(met.count(self.mistake) + 1, STRENGTHS)
@@ -112,7 +111,7 @@ class Checklist:
         return _(words, number=number, last=STRENGTHS)
 
     def stop(self, requirement: str, *paragraphs: str) -> NoReturn:
-        """End the check with an unmet requirement and all of its hint. This alone is no try."""
+        """End the check with an unmet requirement and its whole hint. No attempt counts."""
         self.unmet = requirement
         lines = [line for one in paragraphs for line in str(one).splitlines()]
         self.lines += [f"{UNMET} {requirement}", *(f"  {line}" for line in lines)]
@@ -244,13 +243,13 @@ class Checklist:
         except FileNotFoundError as error:
             where = _("There is no {part} in {folder}. ", part=part, folder=run.folder)
             again = _("{error}. If it was deleted, submit the run under another name.", error=error)
-            self.stop(_("{what} left its {part}", what=what, part=part), where + (how or again))
+            self.stop(_("{what} recorded its {part}", what=what, part=part), where + (how or again))
 
     def _unread(self, error: Exception) -> NotYet:
         """Return the message for an unexpected error. The error does not count as an attempt."""
         hint = f"{type(error).__name__}: {in_short(str(error))}."
         said = str(error) if isinstance(error, CourseError) else f"{hint} {UNREAD}"
-        unmet = f"{UNMET} {_('the check can read what it got')}"
+        unmet = f"{UNMET} {_('the check can read its argument')}"
         if own := _own_line(error):
             said = _("{hint} It is raised in your own code, {own}.", hint=hint, own=own)
         lines = [_("exercise {exercise}", exercise=self.exercise), *self.lines, unmet, f"  {said}"]

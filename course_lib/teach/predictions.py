@@ -77,8 +77,8 @@ def predict(
     choices: Sequence[str] | None = None,
     several: bool = False,
 ) -> Prediction:
-    """Record a guess. Without one, take the first that was recorded for this question. If there is
-    none, a notebook offers a field for it, and an error stops the notebook.
+    """Record a guess. If none is given, use the first guess that was recorded for this question. If
+    none was recorded, a notebook offers a field for it, and an error stops the notebook.
 
     `question` begins with the lesson's number, as in "03: samples after 40 iterations". With
     `choices`, the guess has to be one of them, or a list of some with `several`.

@@ -45,7 +45,7 @@ def test(exercise: str) -> None:
 
 
 def _folders() -> list[Path]:
-    """Return where solutions may lie. In a class these are the ones that its instructor opened."""
+    """Return the folders of solutions; in a class, of those that its instructor opened."""
     copies = [find().folder / name for name in COPIES]
     return copies if os.environ.get(CLASS) else [SHIPPED / "solutions"]
 

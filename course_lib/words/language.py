@@ -2,7 +2,7 @@
 
 A notebook's cells are the same in every language, so they cannot set it. The language comes from
 `COURSE_LANGUAGE`, else from the folder of the notebook, in which its kernel starts
-(`my_notebooks/ko`). Outside of notebooks, the terminal's settings come last.
+(`my_notebooks/ko`). Outside notebooks, the terminal's settings count last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Korean particles depend on the sound before: `값이(가)` becomes `값이`, `수이(가)` `수가`.
+"""Korean particles by the previous sound: `값이(가)` becomes `값이`, and `수이(가)` becomes `수가`.
 
 A translator writes both forms after a value, as is usual in Korean: `{name}을(를)`.
 """
@@ -44,7 +44,7 @@ def _fitted(found: re.Match[str]) -> str:
 
 
 def _final(character: str) -> str | None:
-    """Return the final: "" for a vowel, "l" for ㄹ, "c" for other consonants, None if unknown."""
+    """Return the final: "" for a vowel, "l" for ㄹ, "c" for other consonants, else None."""
     code = ord(character)
     if FIRST_SYLLABLE <= code <= LAST_SYLLABLE:
         final = (code - FIRST_SYLLABLE) % FINALS

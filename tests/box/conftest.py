@@ -121,8 +121,8 @@ class Box:
         asked = None
 
         def over() -> str:
-            """Ask the commands, which take longer than the look at a file, if the state file has
-            changed, and each second: a supervisor that was killed is noticed by a command."""
+            """Ask the commands if the state file has changed, and once a second, because only a
+            command notices that a supervisor was killed."""
             nonlocal asked
             if asked == (now := (self._state_files(), int(time.monotonic()))):
                 return ""
@@ -142,7 +142,7 @@ class Box:
         return self.output(job)
 
     def processes(self) -> dict[int, str]:
-        """Everything that belongs to this box, found by environment and by name."""
+        """Return all processes of this box, found by environment and by name."""
         mark = f"COURSE_BOX_HOME={self.home}\0".encode()
         found = {}
         for entry in Path("/proc").iterdir():
@@ -203,7 +203,7 @@ def make_box(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def make_module_box(tmp_path_factory):
-    """The same for a whole module."""
+    """`make_box` for a whole module."""
     made = []
 
     def make(**options) -> Box:
@@ -249,7 +249,7 @@ def home(tmp_path, monkeypatch):
 
 
 class Queue:
-    """Submits into the state file and hands out nodes, as sbatch does, but starts nothing."""
+    """Submit into the state file and allot nodes, as sbatch does, but start nothing."""
 
     def __init__(self) -> None:
         self.box = Settings(cpus_per_node=8)

@@ -1,4 +1,4 @@
-"""Node lists, as `scontrol show hostnames` and `show hostlist` of Slurm 22.05.8 answered them."""
+"""Node lists, as in the answers of Slurm 22.05.8 to `scontrol show hostnames` and `hostlist`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def pictures(otherwise: Path) -> Path:
 
 
 class LabPage:
-    """`file`: the notebook on the disk, which tells the ids of its cells."""
+    """`file` is the notebook on the disk, from which the ids of the cells come."""
 
     def __init__(self, page: Any, file: Path) -> None:
         self.page, self.file = page, file
@@ -63,7 +63,7 @@ class LabPage:
         self.page.keyboard.insert_text(text)
 
     def answer(self, repository: Path, gap: str) -> str:
-        """Answer of the lesson's solution in place of the gap."""
+        """Return the cell with the solution's answer in place of the gap."""
         cells = json.loads((repository / "solutions" / self.file.name).read_text())["cells"]
         return "".join(next(cell["source"] for cell in cells if cell["id"] == gap))
 
@@ -148,8 +148,7 @@ class LabPage:
         return int(found[1]) if found else None
 
     def too_wide(self) -> dict[str, int]:
-        """Elements wider than the notebook, which would scroll sideways: their beginnings and their
-        widths."""
+        """Return the beginnings and widths of elements that are wider than the notebook."""
         found: dict[str, int] = self.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll(
                    '.jp-Notebook .jp-OutputArea-output, .jp-Notebook .jp-RenderedMarkdown')]

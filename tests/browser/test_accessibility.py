@@ -73,7 +73,7 @@ def findings(axe):
 
 @pytest.fixture
 def window(browser):
-    """`window(scheme)` opens a page of that colour scheme, without network."""
+    """`window(scheme)` opens a page with this colour scheme and without network."""
     contexts = []
 
     def opened(scheme, **more):
@@ -126,7 +126,7 @@ def choose_theme(page: LabPage, scheme: str) -> None:
 
 
 def ground(element, file: Path) -> int:
-    """Lightness of the largest part of an element, from 0 to 255."""
+    """Return the lightness of an element's largest part, from 0 to 255."""
     element.screenshot(path=file)
     return ImageStat.Stat(Image.open(file).convert("L")).median[0]
 

@@ -55,7 +55,7 @@ class Learner:
 
 @pytest.fixture(scope="module")
 def box_home(tmp_path_factory):
-    """One for all lessons, as a learner has: the first warms it up for the others."""
+    """One box for all lessons, as a learner has. The first lesson warms it up for the others."""
     return tmp_path_factory.mktemp("box")
 
 
@@ -174,7 +174,7 @@ def test_an_explanation_appears_once_its_guess_is_compared_or_when_asked_for(ope
 
 
 def test_a_lesson_goes_by_keyboard_alone(recorded, open_lesson):
-    """Reach a gap, answer it, run it, read the check, and go on to the next gap."""
+    """Find a gap, answer it, run it, read the check, and continue with the next gap."""
     learner = open_lesson("00_the_lab")
     page, press = learner.page, learner.page.page.keyboard.press
     notebook = page.page.locator(".jp-Notebook")

@@ -62,8 +62,8 @@ def write_notebook(file: Path) -> None:
 
 @pytest.fixture(scope="module")
 def saved(server, browser):
-    """The notebook, run, saved while its job runs, closed, and left alone until the job has ended;
-    what its panel says when it is opened again, with the kernel that ran it and without."""
+    """Save and close a notebook while its job runs, and wait for the end of the job. Return what
+    its panel shows when the notebook is opened again, with its old kernel and without."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = LabPage(context.new_page(), server.folder / "saved.ipynb")
     url = f"{server.url}lab/tree/saved.ipynb?token=secret&reset"

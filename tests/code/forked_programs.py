@@ -23,7 +23,7 @@ class Forked:
         self.process.start()
 
     def end(self, patience_s: float = 120) -> tuple[int | None, str]:
-        """Return exit code and output; None instead of the code if it had to be killed."""
+        """Return exit code and output. The code is None if the program had to be killed."""
         self.process.join(patience_s)
         code = self.process.exitcode
         self.process.kill()

@@ -28,7 +28,7 @@ def program(argv: list[str], environment: dict[str, str] | None = None) -> str:
 
 
 def in_kind(batches: Any, kind: torch.dtype) -> Any:
-    """Batches of this kind of number; the starts of pieces stay integers."""
+    """Convert batches to this number type; the starts of pieces stay integers."""
 
     def of_epoch(epoch: int) -> Any:
         for now, later, corner in batches(epoch):
@@ -69,7 +69,7 @@ def steps(argv: list[str], count: int, kind: torch.dtype = torch.float64) -> dic
 
 
 def overflowing_steps(argv: list[str]) -> list[bool]:
-    """Which of two steps moved the weights: in the first a gradient of rank 1 overflows."""
+    """Tell which of two steps moved the weights; in the first, a gradient of rank 1 overflows."""
     from train_vit import build, train_step
     from weather.configuration import parse
 

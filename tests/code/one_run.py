@@ -128,7 +128,7 @@ def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
 
 
 def weights_after_each_step(argv: list[str], steps: int) -> dict[str, list[Any]]:
-    """Which rate each step took, and whether it moved the weights."""
+    """Return the rate of each step, and whether the step moved the weights."""
     from checkpoints.checkpoint import Progress
     from pretrain_gpt import train_step
 

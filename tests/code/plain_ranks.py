@@ -9,7 +9,7 @@ from forked_programs import Forked
 
 
 def plain_ranks(*words, size):
-    """Their exit codes, and what all of them printed, rank by rank."""
+    """Return the exit codes and the outputs of all ranks."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

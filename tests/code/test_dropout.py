@@ -55,7 +55,7 @@ def test_a_mask_follows_from_what_it_is_for_alone():
 
 @pytest.fixture(scope="module")
 def alone(worlds):
-    """Losses, norms and gradients of one rank, by flags."""
+    """Return losses, norms and gradients of one rank for these flags."""
     made = {}
 
     def run(argv, folder):

@@ -113,7 +113,7 @@ OF_THE_MODEL = (
 
 @pytest.fixture(scope="module")
 def plain():
-    """The plain model's losses and gradients, by what shapes it and by precision."""
+    """Losses and gradients of the plain model, by its shape and precision."""
     made = {}
     return lambda argv: plain_once(argv, made)
 
@@ -263,7 +263,8 @@ def test_a_pipeline_with_a_group_each_way_equals_it(worlds, plain, ranks, flags,
 @pytest.mark.many(6)
 @each_of(LAYOUTS[::3])
 def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
-    """The same code computes in both; every third layout shows that rounding stays small too."""
+    """The same code computes in both types. Every third layout shows that rounding also stays
+    small."""
     if FSDP in flags:
         worlds.renew(ranks)
     argv = [*one_run.MODEL, *flags.split()]

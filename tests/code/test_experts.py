@@ -95,7 +95,7 @@ ODD = (2, f"{MIXTRAL} --moe-ffn-hidden-size 36 {sizes(tensor=2)} {SP} {experts(1
 
 @each_of([*MIXTURES[4::5], ODD])
 def test_in_float32_it_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
-    """In later steps rounding may turn the choice of a token whose best scores are nearly equal."""
+    """In later steps, rounding may change the choice of a token with nearly equal best scores."""
     argv = [*one_run.MODEL, *flags.split()]
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-5, 1e-3)
 
@@ -110,7 +110,7 @@ def program(worlds, ranks, flags, folder=None):
 
 
 def test_a_checkpoint_of_one_layout_is_read_by_any_other(worlds, tmp_path):
-    """With the biases of the routers; digits as they are printed."""
+    """Compare the biases of the routers too, with the digits that are printed."""
     flags = f"{DEEPSEEK} --fp64 --log-interval 1 --lr-decay-iters 12"
     whole = LOSS.findall(program(worlds, 1, f"{flags} --train-iters 8"))
     layouts = [
@@ -169,7 +169,7 @@ def read_diary(folder, rank):
 
 
 def test_a_bias_spreads_the_rows(worlds):
-    """Without a loss for it; the choice is unequal at the start."""
+    """There is no balancing loss, and the choice is unequal at the start."""
     flags = f"{LLAMA} {FOUR} {BIAS} --moe-router-bias-update-rate 0.02 --moe-router-topk 1"
     flags += " --log-interval 1 --train-iters 20 --lr 1e-5 --min-lr 1e-6 --init-method-std 0.2"
     text = program(worlds, 1, flags)

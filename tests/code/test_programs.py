@@ -40,7 +40,7 @@ def test_a_program_finds_its_modules(program, tmp_path):
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_at_once_by_one_rank(program, flags, told):
-    """Of two ranks without a launcher."""
+    """Two ranks run without a launcher."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The same samples in batches of any size, and the lengths of gradients that tell their noise."""
+"""The same samples in batches of any size, and gradient lengths that measure the noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of processes that run one function after another, so that torch starts once per rank."""
+"""Groups of processes that run many functions in turn, so that torch starts once per rank."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class World:
             self.processes.append(process)
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Calls the function on every rank; the results by rank."""
+        """Call the function on every rank, and return the results by rank."""
         for pipe in self.pipes:
             pipe.send((function, arguments))
         answers: dict[int, Any] = {}
@@ -99,8 +99,8 @@ class World:
         return [answers[rank] for rank in sorted(answers)]
 
     def give_up(self, why: str) -> None:
-        """End all ranks, as ranks that wait for a failed rank would wait for ever. Each rank first
-        reports its place."""
+        """End all ranks, because ranks that wait for a failed rank would wait forever. Each rank
+        first reports its place."""
         for process in self.processes:
             os.kill(process.pid, signal.SIGUSR1)
         self.broken = True
@@ -119,7 +119,7 @@ class World:
 
 
 class Worlds:
-    """`keep_groups`: functions leave objects behind that the next calls go on with."""
+    """With `keep_groups`, functions leave objects behind that later calls use."""
 
     def __init__(
         self,

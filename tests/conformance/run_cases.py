@@ -6,7 +6,7 @@
     python tests/conformance/run_cases.py compare-flat [words…]    the same in flat mode
     python tests/conformance/run_cases.py compare-warm [words…]    the same with the fast start
 
-Words choose the cases whose group or name contains any of them; without words it is all.
+Words choose the cases whose group or name contains any of them. Without words, all cases run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def accepts(what: str) -> Callable[[cases.Case, str], bool]:
-    """As in the suite, a transcript that differs is made once more."""
+    """As in the test suite, repeat a case once if its transcript differs."""
     if not what.startswith("compare"):
         return lambda case, text: True
     return lambda case, text: differences.judge(case.name, recorded(case), text) == ([], [])

@@ -60,7 +60,7 @@ KINDS = {  # test: what it runs on, on how many of those, and what it has to pri
 
 @pytest.fixture(scope="module")
 def both(request: pytest.FixtureRequest) -> Iterator[dict[str, lanes.Lanes]]:
-    """Runs the selected cases on all at the same time: a real Slurm waits more than it works."""
+    """Run the selected cases on all clusters at once, because a real Slurm mostly waits."""
     running = {}
     for test, (make, count, accepts) in KINDS.items():
         wanted = [

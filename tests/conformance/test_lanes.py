@@ -9,7 +9,7 @@ SOME = cases.read_cases()[:20]
 
 
 class Weak:
-    """Starts but for the first few times."""
+    """Cluster that fails to start the first few times."""
 
     def __init__(self, failures: int):
         self.failures = failures

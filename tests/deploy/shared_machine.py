@@ -26,7 +26,7 @@ def closed_ancestor(path: Path) -> Path | None:
 
 
 def opened(command: list[str], needed: list[Path]) -> list[str]:
-    """The command, with the way to the needed folders open to all users."""
+    """Return the command, run so that all users can reach the needed folders."""
     closed = {folder: closed_ancestor(folder) for folder in needed}
     if not any(closed.values()):
         return command
@@ -68,7 +68,7 @@ def accounts(*names: str, password: str) -> Iterator[None]:
 
 
 def _remove(name: str) -> None:
-    """Refused while a process of the account is not quite gone, so more than once."""
+    """Try repeatedly, because removal is refused until the account's processes have ended."""
     for _ in range(50):
         subprocess.run(["pkill", "-KILL", "-u", name], check=False)
         done = subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)

@@ -33,7 +33,7 @@ def system_python(lacking):
 
 @pytest.fixture
 def checkout(shelf, repository, system_python):
-    """With a real environment, of an interpreter that all can run."""
+    """The environment is real, and all accounts can run its interpreter."""
     folder = shelf / "opt/course"
     folder.mkdir(parents=True)
     subprocess.run(["cp", "-R", repository / "deploy", folder], check=True)
@@ -66,7 +66,7 @@ def test_where_all_can_be_used_nothing_is_said(checkout, shelf):
 
 
 def test_an_interpreter_in_a_private_home_is_named_with_another_one(checkout, shelf, system_python):
-    """By way of a link, as pyenv and conda have it; the link itself can be read."""
+    """The interpreter is a link, as with pyenv and conda. The link itself can be read."""
     home = shelf / "admin"
     (home / "bin").mkdir(parents=True)
     (home / "bin/python3").symlink_to(system_python)

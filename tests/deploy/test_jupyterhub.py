@@ -57,7 +57,7 @@ c.Authenticator.allow_all = False
 
 @pytest.fixture(scope="module")
 def machine(need, lacking):
-    """One on which the hub can be started, with two accounts."""
+    """A machine on which the hub can be started, with two accounts."""
     proxy = Path(sys.prefix) / "share/course/hub/node_modules/.bin/configurable-http-proxy"
     if importlib.util.find_spec("jupyterhub") is None or not proxy.exists():
         lacking("no JupyterHub here: bash deploy/jupyterhub/setup.sh")
@@ -94,7 +94,8 @@ def running_hub(folder: Path, repository: Path, more: str = ""):
 
 @pytest.fixture(scope="module")
 def hub(machine, tmp_path_factory, repository):
-    """The folder in which the hub keeps its data; what an older one left there was open to all."""
+    """The folder in which the hub keeps its data. An older hub left files there that all accounts
+    could read."""
     folder = tmp_path_factory.mktemp("hub")
     (folder / "jupyterhub.sqlite").touch(mode=0o644)
     with running_hub(folder, repository):
@@ -251,7 +252,7 @@ def test_who_is_not_allowed_does_not_come_in(hub, browser):
 
 
 def _runs(process: psutil.Process, word: str) -> bool:
-    """False for one that has ended meanwhile."""
+    """Return False for a process that has ended meanwhile."""
     with contextlib.suppress(psutil.Error):
         return word in " ".join(process.cmdline())
     return False

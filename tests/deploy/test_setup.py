@@ -70,7 +70,7 @@ def set_up(
 
 @pytest.fixture
 def no_npm(tmp_path):
-    """A PATH on which there is no npm."""
+    """Return a PATH without npm."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in (
@@ -149,7 +149,7 @@ def test_what_makes_the_book_is_installed_once_with_the_pins_of_the_course(clone
 
 @pytest.fixture
 def silent_registry():
-    """Takes every connection and never answers."""
+    """Server that accepts every connection and never answers."""
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 

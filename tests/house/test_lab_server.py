@@ -112,7 +112,7 @@ def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
     ],
 )
 def test_jupyterlab_opens_texts_as_texts_and_fetches_no_news(served, plugin, name, wanted):
-    """Unless the learner has chosen otherwise: these are what a setting has by itself."""
+    """These values are defaults, which a learner can override."""
     settings = json.loads(served.ask(f"/lab/api/settings/{plugin}"))
     assert settings["schema"]["properties"][name]["default"] == wanted
 

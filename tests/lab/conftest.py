@@ -86,7 +86,7 @@ def fake(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fake_slurm(fake):
-    """Scheduler that answers what a test writes, for states that no cluster shows on demand:
+    """Scheduler whose answers a test writes, for states that no cluster shows on demand:
     `fake_slurm(queue=[…], accounts=[…])` with the fields of the client's formats."""
 
     def make(queue=(), accounts=(), sbatch="cat >/dev/null; echo 7"):

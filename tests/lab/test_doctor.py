@@ -1,4 +1,4 @@
-"""The doctor: everything at once, each fault with its cure, and the right exit code."""
+"""The doctor reports all faults at once, each with its cure, and has the right exit code."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def test_a_job_thrown_out_again_and_again_ends_with_the_losses_of_one_that_was_n
 def test_a_job_whose_nodes_die_at_random_ends_with_the_losses_of_one_whose_nodes_live(
     cluster, workspace, monkeypatch, seed
 ):
-    """Saved every fourth step; killed on average every four seconds, in the middle of anything."""
+    """A run that saves every fourth step and is killed every four seconds on average."""
     monkeypatch.setenv("COURSE_BOX_WARM", "1")
     lab = Lab(workspace, site=cluster, quiet=True)
     habits = {"iterations": 40, "save_interval": 4, "programs": lab.site.programs}

@@ -1,4 +1,4 @@
-"""A recipe is edited by what made it, shown as a small table, documented and completed."""
+"""A recipe can be changed through its keywords, shown as a table, documented and completed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The script: pure, the same for the same input, and closed to whatever a value may hold."""
+"""The script is pure: equal inputs give equal scripts, and no value can break it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text that trainings read is made once."""
+"""The text that training runs read is created only once."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_numbers_of_a_site_are_stored_as_python_s_own():
 
 
 def test_the_box_starts_jobs_with_the_python_of_the_site(monkeypatch, tmp_path):
-    """The first one of the PATH may have no torch, and jobs would start cold."""
+    """The first Python on the PATH may have no torch, and jobs would start cold."""
     environment = Path(sys.executable).parent
     box, cluster = (site.preset(name).but(path=str(environment)) for name in ("box", "slurm"))
     monkeypatch.setenv("PATH", os.defpath)

@@ -82,7 +82,7 @@ def test_a_run_that_failed_before_its_first_iteration_is_submitted_anew(lab, cap
 
 
 def test_a_run_that_was_cancelled_is_submitted_anew(lab):
-    """An older one that is complete is still the run of this recipe."""
+    """An older run that is complete is still the run of this recipe."""
     recipe = shell.recipe("long", f"echo '{ITERATION}'; [ -e {lab.work}/go ] || sleep 100")
     one = lab.submit(recipe)
     while not one.text:

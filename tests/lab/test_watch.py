@@ -1,4 +1,4 @@
-"""Watching is live for a person, and one plain line for a test."""
+"""Watching is live for a person, and prints one plain line in a test."""
 
 from __future__ import annotations
 

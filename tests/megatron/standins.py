@@ -50,7 +50,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(checkout: str) -> None:
-    """Before the first import of `megatron`; the device that it is told of is a Hopper."""
+    """Install the stand-ins before the first import of `megatron`. They report a Hopper device."""
     import torch
     import torch._dynamo
     import torch.distributed.checkpoint

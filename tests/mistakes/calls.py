@@ -36,7 +36,7 @@ def wrong_values(run: Any) -> dict[str, Any]:
 
 
 def right_values(run: Any) -> dict[str, Any]:
-    """For the other parameters of a call, by their names."""
+    """Return values for the other parameters of a call, by their names."""
     layout, cluster = plan.Layout(), plan.cluster("selene", 2)
     estimate = plan.predict(plan.preset("tiny"), layout, cluster)
     return {

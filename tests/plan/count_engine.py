@@ -1,5 +1,5 @@
-"""Run by test_engine.py in a process of its own: counts the training program's parameters and
-FLOPs, and prints them as JSON. Its argument is a list of [flags, tensor, pipeline]."""
+"""Program of test_engine.py, run in a separate process: it counts the training program's parameters
+and FLOPs, and prints them as JSON. Its argument is a list of [flags, tensor, pipeline]."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A site is found again from short runs of it; links from their measurement."""
+"""Calibration recovers a site from its short runs, and links from their measurement."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -109,7 +109,8 @@ def samples(kind, pair, sizes_and_times):
 
 
 def test_a_burst_that_a_shaped_link_lets_pass_is_not_taken_for_bandwidth():
-    """40 kB go through at once, then 125 MB/s: a line through all sizes would show far more."""
+    """The link passes 40 kB at once and then 125 MB/s. A line through all sizes would show a much
+    higher rate."""
     across = [(1e3, 50), (40e3, 60), (1e6, 7760), (4e6, 31760)]
     within = [(1e3, 20), (1e6, 520), (4e6, 2020)]
     everyone = [(1e3, 620), (4e3, 620), (16e3, 620)]

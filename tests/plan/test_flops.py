@@ -1,4 +1,4 @@
-"""FLOPs: the published worked cases to rounding, and torch's own counter to the last one."""
+"""FLOPs: equal to published examples up to rounding, and to torch's own counter exactly."""
 
 import pytest
 import torch

@@ -33,7 +33,7 @@ def test_shares_add_up_to_one(nodes):
 
 
 def test_the_published_run_of_16_384_devices_is_met():
-    """Its authors report more than 90 % effective training time."""
+    """The authors of the run report more than 90 % effective training time."""
     failures = plan.failures_of("llama-405b", restart_s=600, checkpoint_s=30)
     table = plan.goodputs([16, 16_384], failures).set_index("devices")
     assert table.mtbf_hours[16_384] == pytest.approx(54 * 24 / 419)

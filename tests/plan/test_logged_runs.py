@@ -101,9 +101,11 @@ def test_a_log_without_sizes_is_answered_with_the_missing_one_which_can_be_given
     with pytest.raises(plan.PlanError, match=r"does not state padded_vocab_size; .* give padded"):
         plan.from_log(without, "H100")
     assert plan.from_log(without, "H100", padded_vocab_size=50432).estimate.layout == RUN
-    with pytest.raises(plan.PlanError, match="padded_vocabulary is no argument that the planner"):
+    with pytest.raises(
+        plan.PlanError, match="padded_vocabulary is not an argument that the planner"
+    ):
         plan.from_log(without, "H100", padded_vocab_size=50432, padded_vocabulary=1)
-    with pytest.raises(plan.PlanError, match=r"is no log; use read.training_log"):
+    with pytest.raises(plan.PlanError, match=r"is not a log; use read.training_log"):
         plan.from_log("out.log", "H100")
 
 

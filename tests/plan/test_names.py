@@ -1,4 +1,4 @@
-"""Names of this room that a notebook sees."""
+"""Names of this room that a notebook can see."""
 
 import subprocess
 import sys

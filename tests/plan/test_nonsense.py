@@ -1,7 +1,6 @@
-"""Whatever is asked of the planner in nonsense: a sentence with the value and what would work.
-
-Every argument of every public function and dataclass is replaced by each kind of nonsense in turn,
-the others staying as they are in a call that works.
+"""The planner answers nonsense with a sentence that has the value and what would work. Every
+argument of every public function and dataclass is replaced by each kind of nonsense in turn. The
+other arguments stay as in a call that works.
 """
 
 from __future__ import annotations
@@ -271,7 +270,7 @@ def test_other_names_are_found_in_any_case_too():
 @pytest.mark.parametrize("stack", list(plan.STACKS))
 @pytest.mark.parametrize("model", ["tiny", "gpt2", "13b"])
 def test_nearly_full_is_tight(model, stack, share):
-    """Whatever the interval of the code base says."""
+    """This holds whatever the interval of the code base is."""
     layout = plan.Layout()
     needed = plan.predict(plan.preset(model), layout, WHERE, stack).device_gib
     usable = ESTIMATE.capacity_gib / WHERE.device.need("memory_gib")

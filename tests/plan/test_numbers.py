@@ -1,4 +1,4 @@
-"""Values that count as numbers, of any type that a notebook's arithmetic gives."""
+"""Values that count as numbers, of any type that arithmetic in a notebook returns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the course's program holds, counted by the planner and as its memory traces showed it.
+"""Memory of the course's program, counted by the planner and measured by memory traces.
 
 The traced values are of the model "tiny" on the box, in MiB at the peak of one rank of a stage; the
 bytes of a run depend on its layout alone, so they are the same on every machine. One run is traced
-here and now, lest the program move on and the kept values stay behind.
+anew, so that a change of the program shows.
 """
 
 import os
@@ -150,7 +150,7 @@ OF_OTHER_MODELS = {
 
 @pytest.mark.parametrize("name", OF_OTHER_MODELS)
 def test_so_it_is_with_the_parts_that_models_have_had_since_gpt(name):
-    """With a small vocabulary, so that a layer may need more than the loss."""
+    """The vocabulary is small, so that a layer may need more memory than the loss."""
     changes, *traced = OF_OTHER_MODELS[name]
     size = {"layers": 4, "hidden": 128, "heads": 4, "sequence": 128, "vocabulary": 1000}
     assert_as_traced(Model(name, **size, **changes), *traced)

@@ -1,4 +1,4 @@
-"""Models and layouts refuse what cannot be, and say what would work."""
+"""Models and layouts refuse impossible values, and say what would work."""
 
 import pytest
 

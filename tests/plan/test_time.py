@@ -1,4 +1,4 @@
-"""Time: laws that hold whatever the constants are, and published runs within their interval."""
+"""Time: laws that hold for any constants, and published runs within their intervals."""
 
 import json
 import subprocess

@@ -204,7 +204,7 @@ UNQUOTED = re.compile(r"^(?:!|%%writefile).*?(?<!\")\{(?!\w*\.?(?:job_id|ids)\})
 
 
 def test_lines_for_the_shell_hold_paths_in_quotes(repository):
-    """A home may be called `Jane Doe`."""
+    """The path of a home folder may contain a space, as in `Jane Doe`."""
     for path in sorted((repository / "lessons").glob("*.py")):
         for cell in read_lesson(path).cells:
             assert cell.kind != "code" or not UNQUOTED.search(cell.text), f"{path.name}: {cell.id}"

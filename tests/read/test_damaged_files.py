@@ -1,5 +1,4 @@
-"""No content raises an error. The files are of every kind, with damage that keeps most of their
-form."""
+"""No content raises an error: files of every kind, damaged so that they keep most of their form."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ _NUMBER = re.compile(rb"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def text(random_: random.Random, data: bytes) -> bytes:
-    """A log with a few lines, numbers or bytes changed."""
+    """Return a log with a few lines, numbers or bytes changed."""
     lines = data.split(b"\n")
     for _ in range(random_.choice((1, 2, 5, 20))):
         one, other = (random_.randrange(len(lines)) for _ in range(2))
@@ -60,7 +59,7 @@ def text(random_: random.Random, data: bytes) -> bytes:
 
 
 def changed(random_: random.Random, data: bytes) -> bytes:
-    """A few bytes cut off, put in, or repeated without a newline."""
+    """Cut, insert or repeat a few bytes without a newline."""
     for _ in range(random_.choice((0, 1, 3))):
         at = random_.randrange(len(data) + 1)
         piece = data[at : at + 60].replace(b"\n", b" ") * 500
@@ -70,7 +69,7 @@ def changed(random_: random.Random, data: bytes) -> bytes:
 
 
 def value(random_: random.Random, data: Any, depth: int = 0) -> Any:
-    """Replaces, drops or repeats one part of nested lists and dictionaries, in place if it can."""
+    """Replace, drop or repeat one part of nested lists and dictionaries, in place if possible."""
     if not isinstance(data, list | dict) or not data or random_.random() < 0.04 * depth:
         return copy.deepcopy(random_.choice(HOSTILE_VALUES))
     keys = list(data) if isinstance(data, dict) else range(len(data))

@@ -93,7 +93,7 @@ def transports(world: int, per_node: int, mesh: bool = False) -> pd.DataFrame:
 
 
 def nccl(world: int, per_node: int, mesh: bool = False, known: int = 1) -> SimpleNamespace:
-    """The log of a job; of each `known` ranks, one says its host."""
+    """Return the log of a job in which one of every `known` ranks states its host."""
     ranks = pd.DataFrame({"rank": range(world), "communicator": 1})
     hosts = [f"node{rank // per_node + 1}" for rank in range(world)]
     ranks["host"] = [host if rank % known == 0 else None for rank, host in enumerate(hosts)]

@@ -119,7 +119,7 @@ def confused(paints):
     ],
 )
 def test_differences_agree_with_the_published_pairs(one, other, expected):
-    """Of Sharma, Wu and Dalal 2005."""
+    """Pairs of colours with known differences (Sharma, Wu and Dalal 2005)."""
     assert ciede2000(one, other) == pytest.approx(expected, abs=1e-4)
 
 
@@ -142,7 +142,7 @@ def test_links_between_nodes_differ_by_colour_or_dashes():
 
 
 def test_steps_of_a_pipeline_differ_by_their_colours_alone():
-    """A hatching would cover the numbers on them."""
+    """Cells with numbers have no hatching, because it would cover the numbers."""
     assert confused([*(CATEGORY[phase] for phase in LIGHT), FAINT]) == {}
     chunks = [paints[phase] for paints in (CATEGORY, LIGHT) for phase in ("forward", "backward")]
     assert confused(chunks) == {}

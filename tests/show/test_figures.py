@@ -361,7 +361,7 @@ def test_a_sleep_is_no_computing_in_the_bars_of_a_step():
 
 
 def test_a_rank_without_a_host_is_in_the_node_whose_memory_reaches_it():
-    """As in the log of one node, which names the ranks of others without their hosts."""
+    """The log of one node names ranks of other nodes without their hosts."""
     alt = show.topology(example.nccl(4, 2, known=2)).alt
     assert "4 ranks on 2 nodes" in alt
     assert "Inside nodes: 2 links by P2P/IPC" in alt

@@ -1,4 +1,4 @@
-"""Pipelines as they were measured: from memory traces and from profiles."""
+"""Measured pipelines, from memory traces and from profiles."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from course_lib.teach.checklist import Checklist, NotYet
 
 
 def forms(right):
-    """The same number in every form that a cell of a notebook may leave behind."""
+    """Return the same number in every form that a notebook cell may produce."""
     import torch
 
     found = [
@@ -41,7 +41,7 @@ def nonsense(right):
 
 
 class Hostile:
-    """Refuses all that a check may ask of it."""
+    """Object that refuses every operation that a check may try on it."""
 
     def _refuse(self, *given):
         raise RuntimeError("no")
@@ -92,7 +92,7 @@ FACTORS = (2, 3, 4, 6, 8, 10, 12, 16, 24, 60, 96, 100, 1000, 1024, 1.024, 2**20 
 
 
 def names_no_slip_that_was_not_made(check, right):
-    """The hint for a wrong number names the mistake that leads to exactly this number, or none."""
+    """The hint for a wrong number names a mistake only if it leads to exactly this number."""
     of_gap = [one for one in amounts_of(check, right) if one.right == pytest.approx(right, 0.02)]
     wanted = of_gap[0] if of_gap else Amount(right=right)
     assert len(wanted.slips) <= 4

@@ -61,8 +61,7 @@ def swapped(text: str, *pairs: tuple[str, str]) -> str:
 
 
 def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
-    """Leaves the verdict in the folder. As under a launcher, all ranks
-    end when one has ended badly."""
+    """Leave the verdict in the folder. As under a launcher, all ranks end when one fails."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "own.py"
     file.write_text(text)

@@ -1,4 +1,4 @@
-"""Numbers with and without units are read, and an amount knows what a wrong one comes from."""
+"""Numbers are read with and without units, and an amount knows the cause of a wrong number."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_an_error_in_a_check_is_told_and_not_taken_for_an_unsolved_exercise(work
         check.that(True, "x", hint="")
         _ = 1 / 0
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert "✓ x\n✗ the check can read what it got" in str(caught.value)
+    assert "✓ x\n✗ the check can read its argument" in str(caught.value)
     assert standings(workspace) == []
 
 

@@ -1,4 +1,4 @@
-"""Lesson 02b: each of the twelve edits left out, or made wrong, is named with what comes of it."""
+"""Lesson 02b: each missing or wrong edit of the twelve is named with its consequence."""
 
 from __future__ import annotations
 

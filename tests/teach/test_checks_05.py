@@ -62,7 +62,7 @@ def recorded(finished):
 
 
 def test_the_right_share_of_waiting_is_solved(recorded, capsys):
-    """6 of the 40 ms that four ranks need for a step."""
+    """Waiting takes 6 of the 40 ms that four ranks need for a step."""
     lesson05.ex05_waiting(15, recorded(planted_bottleneck=1))
     assert "✗" not in capsys.readouterr().out
 
@@ -104,6 +104,6 @@ def test_waiting_holds_against_all_kinds_of_answers(recorded):
 def test_a_run_without_a_profile_is_told_what_is_missing(recorded):
     ill = recorded(planted_bottleneck=1)
     shutil.rmtree(ill.folder / "profile")
-    assert "left its profile" in hint_of(lesson05.ex05_waiting, 15, ill)
+    assert "recorded its profile" in hint_of(lesson05.ex05_waiting, 15, ill)
     (ill.folder / "profile").mkdir()
     assert "has no profile" in hint_of(lesson05.ex05_waiting, 15, ill)

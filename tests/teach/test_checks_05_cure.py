@@ -27,12 +27,12 @@ def function(text, name):
 
 
 def other(name, text):
-    """The pair that puts this text in place of a naive function."""
+    """Return the swap that puts this text in place of a naive function."""
     return function(OWN, name), text
 
 
 def cured(*places):
-    """The pairs that put the solution's cures of these places in place of the naive functions."""
+    """Return the swaps that replace the naive functions by the solution's cures."""
     names = [FUNCTIONS[place] for place in places]
     return [other(name, function(OWN, f"cured_{name}").replace("cured_", "")) for name in names]
 

@@ -195,7 +195,7 @@ WRONG = {
     "twice": ([(RETURN, "y.backward(grad, retain_graph=True)\n        " + RETURN)],
               "Use one of the two"),
     "not recorded": ([("torch.enable_grad()", "torch.no_grad()")],
-                     "records nothing inside of backward"),
+                     "records nothing inside backward"),
     "three runs": ([(SECOND, SECOND + "            ctx.layer(x)\n")], "must run once in forward"),
     "torch's own": ([(OWN, "from torch.utils.checkpoint import checkpoint as torchs\n\n\n"
                            "def checkpoint(layer, x):\n"

@@ -39,7 +39,7 @@ def test_a_wrong_layer_is_told_its_mistake(tried, name):
 
 
 def by_strides(order, sizes, axis):
-    """Another way than the check's."""
+    """Compute the groups in a different way than the check does."""
     step = 1
     for name in order.split("-"):
         if name == axis:
@@ -72,7 +72,7 @@ def apart(sizes, axis, step):
 
 
 def axis_before(order, axis):
-    """The order in which the axis has the stride of the axis before it."""
+    """Return the order in which the axis has the stride of the previous axis."""
     names = order.split("-")
     place = names.index(axis)
     names.insert(max(0, place - 1), names.pop(place))

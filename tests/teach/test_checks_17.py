@@ -99,7 +99,7 @@ def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
             {"seconds": 30.0, "foreseen": 30.0},
             "Your run takes 2.00 device-minutes, and the other run takes 1.87.",
         ),
-        ({"job_id": 77}, "The score is of job 77"),
+        ({"job_id": 77}, "The score belongs to job 77"),
     ],
 )
 def test_what_a_run_lacks_is_told_from_its_figures(tried, habit, how, words):

@@ -35,7 +35,7 @@ WRONG_JOBS = {
     "14 a fixed port": (
         {}, [("$((10000 + SLURM_JOB_ID % 20000))", "29500")], LOG, "the port is always the same",
     ),
-    "14 no suffix": ({}, [("$SUFFIX", "")], LOG, "the first node's address there is 10.2.0.1"),
+    "14 no suffix": ({}, [("$SUFFIX", "")], LOG, "address on the fast network is 10.2.0.1"),
     "15 no srun": ({}, [("srun bash", "bash")], LOG, "launchers start on node1, by no srun"),
     "15 no backend": ({}, [("--rdzv-backend=c10d", "")], LOG, "--rdzv-backend is not given"),
     "15 no id": ({}, [('--rdzv-id="$SLURM_JOB_ID"', "")], LOG, "--rdzv-id is not given"),
@@ -78,7 +78,7 @@ MORE_WRONG_JOBS = {
     "13 auto": ([("node=2", "node=auto")], "--nproc-per-node is auto on node1. Each node has 2"),
     "14 suffix before": ([('"$first$SUFFIX"', '"$SUFFIX$first"')], "no host is called 'inode1'"),
     "14 the job's number": ([(PORT, "$SLURM_JOB_ID")], "the port of job 8 would be 8"),
-    "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or another one by chance"),
+    "14 by chance": ([(PORT, "$((10000 + RANDOM))")], "or a random one"),
     "14 not exported": ([("export MASTER_ADDR MASTER_PORT", "export")], "Is MASTER_ADDR exported?"),
     "15 host everywhere": ([(HOST, "is_host=1")], "is_host is 1 (node1), 1 (node2)"),
     "15 by the first shell": ([*WHOLE], "is the text in single quotes?"),

@@ -1,4 +1,4 @@
-"""A check judges what its cell made at the last run, or says that it cannot."""
+"""A check judges the result of its cell's last run, or says that it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guesses are asked for, kept as they were first made, and set beside what was measured."""
+"""A lesson asks for guesses, keeps the first ones, and compares them with measurements."""
 
 from __future__ import annotations
 

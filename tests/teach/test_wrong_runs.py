@@ -1,4 +1,4 @@
-"""Whatever is handed to a check in the place of a run is answered with a sentence."""
+"""If a check gets anything other than a run, it answers with a sentence."""
 
 from __future__ import annotations
 

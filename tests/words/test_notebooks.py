@@ -35,7 +35,7 @@ MADE_BY_THE_LEARNER = [
 
 @pytest.fixture
 def shown(tmp_path, monkeypatch):
-    """Output of a cell in a Korean notebook."""
+    """Return the output of a cell in a Korean notebook."""
     monkeypatch.delenv("COURSE_LANGUAGE")
     monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
     folder = tmp_path / "notebooks" / "ko"

@@ -110,7 +110,7 @@ def gradients(parts: Parts) -> dict[str, Any]:
 
 
 def evaluate(checkpoint: Any, layer: DropoutLayer, x: Tensor, ranks: Ranks) -> None:
-    """Without gradients, nothing is kept and nothing runs again."""
+    """Compute the result without gradients: nothing is kept, and no layer runs again."""
     ranks.begin("under no_grad")
     layer.eval()
     results = Results()

@@ -5,8 +5,8 @@ dog.stop()              after the last one; then its thread asks the store no mo
 accuse(ranks)           is called by the watchdog, while the main thread waits
 
 All ranks really wait in an all-reduce. The absent rank comes when all others have named it, or
-after a limit. The clocks of two nodes differ, so in one case the learner's file gets other clocks
-on each rank."""
+after a limit. Clocks of nodes differ, so in one case the learner's file gets a different clock on
+each rank."""
 
 from __future__ import annotations
 

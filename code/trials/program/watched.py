@@ -1,7 +1,7 @@
 """Record of a learner's training program on one rank, while it runs.
 
-It does not read the program's text but watches its use of torch. So a correct program passes in any
-form, and a wrong one is judged by its results.
+The program's text does not count, only its use of torch. So a correct program passes in any form,
+and a wrong program is judged by its results.
 
     group      the process group exists
     device     the number of the device that this rank asked for
@@ -14,9 +14,9 @@ form, and a wrong one is judged by its results.
     saved, loaded      a file, and the number of this rank's earlier collectives
     followed   the program reached its end
 
-The validation losses of the second and third epoch are shifted: rank 0's own decrease in every
-epoch, while the mean over all ranks is lowest in the second. So the best model that the program
-keeps shows which of the two it uses."""
+The validation losses of the second and third epoch are shifted: rank 0's own loss falls in every
+epoch, while the mean over all ranks is lowest in the second. So the saved model shows which of the
+two losses the program uses."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ MOVED = {2: (-3.0, 0.0), 3: (-4.0, 1.0)}
 
 
 class Enough(BaseException):
-    """Signal that everything to observe has been observed."""
+    """Exception: the run may end, because everything has been observed."""
 
 
 class Watched:
     """Observer of a program; call `install` before the program imports names from modules."""
 
     def __init__(self, notes: Notes, moved: Callable[[], object]) -> None:
-        """Create the observer; it calls `moved` to report that this rank is still working."""
+        """Create the observer. It calls `moved` to report that this rank is still working."""
         self.notes, self.moved = notes, moved
         self.lines = Lines(self.write, sys.stdout)
         self.begin(None)

@@ -35,7 +35,7 @@ class JobWord:
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text at commas outside of brackets."""
+    """Split a text at commas outside brackets."""
     words, depth = [""], 0
     for letter in text:
         depth += (letter == "[") - (letter == "]")

@@ -143,7 +143,7 @@ def _number(kind: int, number: int) -> bytes:
 
 
 def _interface() -> bytes:
-    """Return a header without an index, for an interface that is named or still to be created."""
+    """Return a header without an index, for an interface given by name or not created yet."""
     return bytes(_INTERFACE.size)
 
 

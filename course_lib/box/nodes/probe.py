@@ -55,7 +55,7 @@ def forget() -> None:
 
 
 def stamp() -> str:
-    """Return a text that changes with the boot, the container and the user."""
+    """Return a text that differs between boots, containers and users."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()

@@ -46,7 +46,7 @@ def fork_into(role: Role) -> int:
 
 
 def die_with_parent(parent: int) -> None:
-    """Make this process die with its parent (0 for a parent outside of this namespace)."""
+    """Make this process die with its parent (0 for a parent outside this namespace)."""
     if libc.AVAILABLE:
         libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

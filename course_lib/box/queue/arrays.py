@@ -96,7 +96,7 @@ def members(db: Connection, job_id: int, tasks: Collection[int] | None = None) -
 
 
 def waiting(job: Job, tasks: Collection[int]) -> list[int]:
-    """Return which of these tasks the row stands for."""
+    """Return the tasks of this list for which the row stands."""
     return [task for task in numbers(job.array_waiting) if task in tasks]
 
 

@@ -1,8 +1,8 @@
 """Events of a job, one function per event. Each event is one transaction.
 
 Only the supervisor of a job (box/supervisor) and the commands call these functions. No other code
-writes the state file. A function that comes too late changes nothing, and its result says so. This
-happens if the job is already over or another supervisor was faster.
+writes the state file. A function that is called too late changes nothing, and its result says so.
+This happens if the job is already over or another supervisor was faster.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def mark_completing(
 def mark_cancelled(job_id: int, uid: int, tasks: Collection[int] | None = None) -> Job | None:
     """End a pending job at once, or mark a running job as CANCELLED and completing.
 
-    `tasks` selects tasks of an array that wait together. Return the job as it was before, so that
-    the caller knows whether to stop processes.
+    `tasks` selects tasks of an array that wait together. Return the job as it was before the call,
+    so that the caller knows whether to stop processes.
     """
     with transaction() as db:
         job = store.job(db, job_id)

@@ -51,8 +51,8 @@ class Output:
         return write_all(self.target, ready) or self._goes_on()
 
     def _goes_on(self) -> bool:
-        """Return True for a while after the reader left (`| head`), so that tasks can end
-        themselves. Then close the stream, so that SIGPIPE ends a task that still writes."""
+        """Return True for a while after the reader left (`| head`), so that tasks can end. Then
+        close the stream, so that SIGPIPE ends a task that still writes."""
         now_s = time.monotonic()
         self.no_reader_since_s = self.no_reader_since_s or now_s
         if now_s - self.no_reader_since_s < NO_READER_S:

@@ -194,7 +194,7 @@ def with_commands(environment: dict[bytes, bytes], job_folder: str) -> dict[byte
 def with_start_file(environment: dict[bytes, bytes], path: str) -> dict[bytes, bytes]:
     """Make bash read our start file, which then reads the user's file.
 
-    A job that was submitted from a job inherits the other job's file, which is not the user's.
+    A job that was submitted from another job inherits that job's file, which is not the user's.
     """
     given, ours = environment.get(b"BASH_ENV", b""), os.fsencode(path)
     added = {b"BASH_ENV": ours}

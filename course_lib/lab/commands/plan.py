@@ -1,4 +1,4 @@
-"""`course plan`: the best layouts for a training, and its batch script."""
+"""`course plan`: the best layouts for a training run, and its batch script."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _options() -> argparse.ArgumentParser:
     shown.add_argument("--json", action="store_true", help=_("print the table as JSON"))
     shown.add_argument("--csv", action="store_true", help=_("print the table as CSV"))
     shown.add_argument("--explain", type=count, metavar="N", help=_("explain layout N"))
-    shown.add_argument("--flags", type=count, metavar="N", help=_("Megatron-LM's flags of it"))
+    shown.add_argument("--flags", type=count, metavar="N", help=_("Megatron-LM flags of layout N"))
     shown.add_argument("--script", type=count, metavar="N", help=_("batch script of layout N"))
     shown.add_argument("--list", action="store_true", help=_("print models and machines"))
     add_site(options)

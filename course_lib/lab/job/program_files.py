@@ -24,8 +24,8 @@ NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 
 def digest(recipe: Recipe, site: Site, own: Mapping[str, bytes] = NO_FILES) -> str:
-    """Return a checksum of all files of the program, or "" if it is not a file of ours (shell
-    commands, a program on the PATH). `own` are files that the run takes along, by name."""
+    """Return a checksum of all files of the program, or "" if it is not a file (shell commands).
+    `own` are files that the run takes along, by name."""
     path = Path(recipe.program)
     if site.programs and "/" not in recipe.program:
         path = Path(site.programs) / recipe.program

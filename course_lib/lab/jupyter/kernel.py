@@ -22,7 +22,7 @@ from course_lib.lab.workspace import COMPILED_CODE, is_chosen
 
 
 class PrivateOutput(IOPubThread):  # type: ignore[misc]
-    """Receives the output of forked processes by a socket in the folder of the kernel's sockets."""
+    """Receives the output of forked processes through a socket beside the kernel's sockets."""
 
     def _setup_pipe_in(self) -> None:
         self._pipe_uuid = os.urandom(16)
@@ -43,7 +43,7 @@ class PrivateOutput(IOPubThread):  # type: ignore[misc]
 
 
 def somebody_listens(record: logging.LogRecord) -> bool:
-    """Return False for an error after a kernel was ended to stop a cell: no client is left."""
+    """Return False for an error after a kernel was ended: no client is left to see it."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, zmq.ZMQError) and error.errno == zmq.ENOTSOCK)
 

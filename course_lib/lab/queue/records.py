@@ -72,7 +72,7 @@ class Registry:
         return [record for record in self._records() if record.job_id]
 
     def unfinished(self) -> list[Record]:
-        """Return submissions that were not completed, because the notebook was killed."""
+        """Return the submissions that stayed incomplete because the notebook was killed."""
         return [r for r in self._records() if not r.released and r.status is None]
 
     def save(self, record: Record) -> Record:

@@ -201,7 +201,7 @@ def _clean(name: str, content: bytes, words: dict[str, str]) -> bytes:
 
 
 def _slim(trace: bytes) -> bytes:
-    """Remove data from a trace that no reader of the course uses."""
+    """Remove data that no reader of the course uses from a trace."""
     try:
         table = msgspec.json.decode(trace)
         for event in table["traceEvents"]:

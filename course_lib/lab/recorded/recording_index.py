@@ -60,7 +60,7 @@ class Found:
         return "".join(letter for letter in words if letter.isprintable())[:LONGEST_WORDS]
 
     def unpack(self, target: Path) -> None:
-        """Unpack the folder of the run completely, or not at all."""
+        """Unpack the folder of the run, either completely or not at all."""
         with writing(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
             unfinished = Path(tempfile.mkdtemp(prefix=".unfinished.", dir=target.parent))

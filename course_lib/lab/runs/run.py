@@ -165,8 +165,8 @@ class Run:
 
     @property
     def fits(self) -> bool:
-        """Wait, and return whether the memory was enough. A run that failed for another reason does
-        not tell, so it raises the error."""
+        """Wait, and return whether the memory was enough. If the run failed for another reason,
+        raise its error."""
         is_ok = self.wait() in ENDED_WELL
         if not is_ok and not self.ran_out:
             raise RunFailedError(self.error)

@@ -30,7 +30,7 @@ def build_app(logdir: str) -> Callable[..., Any]:
             captured.append(wsgi_app)
 
         def serve_forever(self) -> None:
-            """Do nothing, because `serve` does."""
+            """Do nothing, because `serve` does this."""
 
         def get_url(self) -> str:
             return ""

@@ -1,5 +1,5 @@
-"""Changes to torch-tb-profiler 0.4.3 at launch: it works without internet and without own
-processes, and it follows folders that are still being written."""
+"""Changes to torch-tb-profiler 0.4.3 at launch: it needs no internet, starts no processes, and
+follows folders while they are written."""
 
 from __future__ import annotations
 

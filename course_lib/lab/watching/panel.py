@@ -73,7 +73,7 @@ class Panel:
         _set(self._load, self._looks())
 
     def _times(self, status: Status, progress: Progress) -> list[tuple[str, str]]:
-        """Return the times, from the first second on, so that a queue is not taken for a fault."""
+        """Return the times, from the first second on. A wait then does not look like a fault."""
         label = _("in the queue") if status.waiting else _("elapsed")
         times = [(label, duration(self._clock.elapsed_s(status)))]
         left_s = progress.left_s
@@ -120,9 +120,9 @@ def _with_words(widget: Any, words: str) -> dict[str, Any]:
 def _answer_while_busy(widget: Any) -> None:
     """Handle a click while the cell runs.
 
-    JupyterLab sends the click to its own thread. ipykernel 7 would return it to the thread that
-    last used the widget, which is the busy cell's. It does not if the comm has no record of that
-    thread.
+    JupyterLab sends the click to its own thread. ipykernel 7 would return the click to the thread
+    that last used the widget, the thread of the busy cell. It does not do this if the comm has no
+    record of that thread.
     """
     if widget.comm is not None:
         vars(widget.comm).pop("_reply_subshell_id", None)

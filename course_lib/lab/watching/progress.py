@@ -38,7 +38,7 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Return the time left, estimated from the last iteration; None before the first one."""
+        """Return the time left by the last iteration, or None before the first iteration."""
         if self.iteration is None or not self.total or self.elapsed_ms is None:
             return None
         return max(self.total - self.iteration, 0) * self.elapsed_ms / 1000
@@ -64,7 +64,7 @@ class Follower:
 
 
 class Clock:
-    """The time that a run has waited or run. It counts by itself between rare answers of Slurm."""
+    """Time for which a run has waited or run. It continues between the answers of Slurm."""
 
     def __init__(self, run: Run):
         self._submitted_unix_s, self._began_s = run.submitted_unix_s, float("inf")
@@ -116,7 +116,7 @@ def last_words(log: Path) -> str:
 
 
 def doing(run: Run, status: Status, progress: Progress) -> str:
-    """Return the iteration of a running job, or the last line of its log before the first one."""
+    """Return a running job's iteration, or before the first one the last line of its log."""
     if status.ended or status.waiting:
         return ""
     if progress.iteration is not None:

@@ -32,7 +32,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 class View:
-    """A view of a run in progress. This one shows nothing."""
+    """A view of a run in progress. This base class shows nothing."""
 
     def show(self, status: Status, progress: Progress) -> None: ...
     def close(self, line: str, status: Status, progress: Progress) -> None: ...
@@ -62,7 +62,7 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
 
 
 def wait(run: Run, timeout_s: float | None = None) -> Status:
-    """Wait like `watch`, with one line instead of the panel, or none for a short wait."""
+    """Wait like `watch`, with one line instead of the panel, or with no line for a short wait."""
     return _follow(run, View() if is_plain() else OneLine(run, PATIENCE_S), timeout_s)
 
 

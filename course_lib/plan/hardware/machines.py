@@ -149,9 +149,9 @@ def box(
     nodes: int = 2, devices_per_node: int = 2, link_gbit_per_s: float = 1.0, processors: int = 2,
     device_memory_gib: float = 4.0,
 ) -> Cluster:  # fmt: skip
-    """Return the course's embedded cluster. Speeds differ from machine to machine: these round
-    figures of an ordinary processor are to be replaced by `calibrate` and `with_links`. Only the
-    relative speed of 16-bit matmuls is known beforehand."""
+    """Return the course's embedded cluster. Speeds differ from machine to machine: `calibrate` and
+    `with_links` replace these round figures. Only the relative speed of 16-bit matmuls is known
+    beforehand."""
     fp32, relative = 0.1, cpu_rates.products_relative_to_fp32()
     rank = Device(
         _("box rank"), device_memory_gib, 8.0, fp32_tflops=fp32,
@@ -198,7 +198,7 @@ SALES_WORDS = ("nvidia", "amd", "sxm5", "sxm4", "sxm", "hbm3")
 
 
 def _plain(name: str) -> str:
-    """Return a device's name in the table for the longer name under which it is sold."""
+    """Return the table's name for a device, given its longer commercial name."""
     if not isinstance(name, str):
         return name
     words = name.lower().replace("-", " ").replace("_", " ").split()
@@ -210,7 +210,7 @@ def _plain(name: str) -> str:
 
 def cluster(name: str, devices: int = 0) -> Cluster:
     """Return a cluster of the table with the nodes that `devices` need. A device's name stands for
-    the cluster in which it is usually built."""
+    its usual cluster."""
     usual = {key: CLUSTERS[where].but(device=DEVICES[key]) for key, where in USUAL.items()}
     found = named("cluster", _plain(name), CLUSTERS | usual)
     devices = whole_number("devices", devices, least=0)

@@ -72,8 +72,8 @@ def _quickest_us(rows: pd.DataFrame) -> pd.Series:
 
 def _turn_us(cluster: Cluster, measured: pd.DataFrame, ranks: int) -> float:
     """Return the time of a small all-reduce beyond its messages, per step. In the measurement,
-    ranks only communicate. Ranks that keep a pace arrive at slightly different times; the fastest
-    tries, which nothing else disturbed, measure this."""
+    ranks only communicate. Ranks that keep a pace arrive at slightly different times, which the
+    fastest attempts measure."""
     if not 0 < cluster.processors < ranks or "size_bytes" not in measured:
         return cluster.turn_us
     everyone = measured[(measured["kind"] == "all_reduce") & measured["source"].isna()]

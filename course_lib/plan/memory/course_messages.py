@@ -1,8 +1,8 @@
 """Messages that a pipeline stage of the course's program still holds at its peak.
 
-A stage keeps an activation that it sent until its gradient returns. It keeps as many sent gradients
-as there are stages, because nothing acknowledges them. The buffer of the next message exists before
-the message arrives. These counts depend on the schedule alone, so its steps are simulated."""
+A stage keeps an activation that it sent until its gradient returns. It keeps a sent gradient for
+each stage, because none is acknowledged. The buffer of the next message exists before it arrives.
+These counts depend on the schedule alone, so its steps are simulated."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def passing(sizes: StageSizes, kept: float, again: float) -> Parts:
 
 
 def _in_layer(sizes: StageSizes, kept: float, again: float) -> Parts:
-    """Return the parts in the last layer's backward; other GPipe micro-batches keep a loss."""
+    """Return the parts in the last layer's backward. GPipe's other micro-batches keep losses."""
     activations, temporary = _waiting(sizes, kept)
     others = alive(sizes.layout, sizes.stage) - 1.0
     losses = others if sizes.is_last and sizes.layout.schedule == "gpipe" else 0.0

@@ -198,7 +198,7 @@ def _activations(
 
 def _expert_activations(model: Model, layout: Layout, stack: Stack) -> float:
     """Return bytes that a layer with experts saves: attention and shared experts, and for each
-    routed token the inputs of both matmuls of its expert and what the activation needs."""
+    routed token the inputs of its expert's matmuls and activation function."""
     experts = model.experts
     assert experts is not None
     element, operand = ELEMENT_BYTES[layout.precision], OPERAND_BYTES[layout.precision]

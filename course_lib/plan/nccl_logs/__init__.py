@@ -1,8 +1,8 @@
 """NCCL logs of example clusters, selected by a description of the cluster.
 
-The text files in this folder were generated after the model of real logs of NCCL 2.27: rings, trees
-and transports are those that NCCL would choose, and each kind of line occurs in a real log. The
-first line of each file says that no machine printed it."""
+The text files in this folder were generated like logs of NCCL 2.27: rings, trees and transports are
+those that NCCL would choose, and each kind of line occurs in a real log. The first line of each
+file says that no machine printed it."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Evidence(NamedTuple):
 
 
 def bits(layout: Layout) -> str:
-    """Return "16 bits" for every precision whose linear layers are not narrower."""
+    """Return "16 bits" for every precision whose linear layers have 16 bits or more."""
     return layout.precision if layout.precision in LINEAR_PRECISIONS else "16 bits"
 
 

@@ -8,16 +8,16 @@ from course_lib.plan.shapes.layout import Layout
 
 
 def idle_s(layout: Layout, stage_s: Sequence[float]) -> float:
-    """Return the seconds for which the busiest stage is idle, from each stage's seconds per
-    micro-batch (forward and backward): the pipeline fills and drains through all others.
-    Zero-bubble fills two thirds of that with the weights' half of backward."""
+    """Return the seconds for which the busiest stage is idle while the pipeline fills and drains,
+    from each stage's seconds per micro-batch (forward and backward). Zero-bubble fills two thirds
+    of this time with the weights' half of backward."""
     waiting = (sum(stage_s) - max(stage_s)) / layout.virtual
     return waiting / 3 if layout.schedule == "zero-bubble" else waiting
 
 
 def sends(layout: Layout) -> int:
-    """Return the number of sequential transfers between neighbours: forward and backward for each
-    micro-batch of the busiest stage and for those that fill and drain the pipeline."""
+    """Return the number of sequential transfers between neighbours, forward and backward: of the
+    busiest stage's micro-batches, and of those that fill and drain the pipeline."""
     if layout.pipeline == 1:
         return 0
     return 2 * (layout.micro_batches * layout.virtual + layout.pipeline - 1)
@@ -35,8 +35,8 @@ def alive(layout: Layout, stage: int) -> float:
 
 
 def put_off(layout: Layout, stage: int) -> float:
-    """Return how many further micro-batches wait only for the weights' half of backward:
-    zero-bubble holds as many of both kinds on every stage as on the first."""
+    """Return how many further micro-batches wait only for the weights' half of backward. With
+    zero-bubble, all stages hold equally many of both kinds."""
     if layout.schedule != "zero-bubble":
         return 0
     return min(layout.micro_batches, layout.pipeline) - alive(layout, stage)

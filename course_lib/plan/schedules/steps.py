@@ -36,9 +36,9 @@ def naive(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
 
 
 def gpipe(stages: int, stage: int, micro_batches: int, chunks: int) -> Steps:
-    """Run all forward, then all backward, both from the first micro-batch on. So gradients add up
-    in the order of every other schedule and of a run without a pipeline, with the same rounding.
-    The paper (arXiv 1811.06965) runs backward from the last micro-batch to the first, with the same
+    """Run all forward passes, then all backward passes, both from the first micro-batch on.
+    Gradients then add up with the same rounding as in every schedule and without a pipeline. The
+    paper (arXiv 1811.06965) runs backward from the last micro-batch to the first, with the same
     time and memory: all micro-batches are alive when backward begins."""
     for m in range(micro_batches):
         yield Step("forward", m)

@@ -46,9 +46,9 @@ USUAL_SEQUENCE = 4096
 def from_hf(config: str | Path | Mapping[str, Any], sequence: int = 0) -> Model:
     """Return the model that a `config.json` describes: its path, its folder, or its content.
 
-    `sequence` is the length of the training sequences; 0 means 4096, or the longest that the
-    model has positions for if that is less. Layers for multi-token prediction count if the
-    configuration has them; `model.but(mtp_layers=0)` is the model without them."""
+    `sequence` is the length of the training sequences; 0 means 4096, or the model's number of
+    positions if smaller. Layers for multi-token prediction count if the configuration has them;
+    `model.but(mtp_layers=0)` is the model without them."""
     sequence = whole_number("sequence", sequence, 0)
     found, name = _read(config)
     for nested in NESTED:

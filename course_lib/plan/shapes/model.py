@@ -201,7 +201,7 @@ class Model:
 
     @property
     def attended_share(self) -> float:
-        """Return the share of earlier tokens, mean over the layers, to which attention is paid."""
+        """Return the share of earlier tokens that attention uses, as a mean over the layers."""
         if not 0 < self.window < self.sequence:
             return 1.0
         pairs = self.window * (2 * self.sequence - self.window + 1)
@@ -271,7 +271,7 @@ class Model:
 
     @property
     def heads_of_loss(self) -> int:
-        """Return how often the logits are computed: for the next token and each further one."""
+        """Return how often logits are computed: once for each token that is predicted."""
         return 1 + self.mtp_layers
 
     def padded_vocabulary(self, tensor: int = 1) -> int:

@@ -34,7 +34,7 @@ class Parameters:
 
     @property
     def unrouted(self) -> int:
-        """Return all parameters but the routed experts, which other ranks share and copy."""
+        """Return all parameters except the routed experts, which other ranks share and copy."""
         return self.embedding + self.attention + self.mlp + self.norms + self.head
 
     @property
@@ -136,7 +136,7 @@ def _whole(model: Model, padded: Model, held: int = 0) -> Parameters:
 
 
 def active_parameters(model: Model) -> int:
-    """Count the parameters that one token uses; they determine its arithmetic."""
+    """Count the parameters that one token uses. They determine the arithmetic for this token."""
     expect(Model, "model", model, 'plan.preset("mixtral-8x7b")')
     if model.experts is None:
         return parameters(model).total

@@ -190,7 +190,7 @@ def _nudged(place: list[float], index: int, by: float) -> list[float]:
 
 
 def _damped(residuals: Residuals, place: list[float], step: list[float]) -> list[float] | None:
-    """Return the place after the first of step, step / 2 … that lowers the squares, or None."""
+    """Try step, step / 2 … and return the first point that lowers the sum of squares, or None."""
     before = sum(value**2 for value in residuals(place))
     limit = log(WIDEST)
     for halving in range(8):

@@ -59,7 +59,7 @@ def gather_turns_s(cluster: Cluster, group: Group) -> float:
 
 
 def reduce_turns_s(cluster: Cluster, group: Group) -> float:
-    """Return the waits of an all-reduce: one per step, because each step needs the one before."""
+    """Return the waits of an all-reduce: one per step, which needs the previous step."""
     return _turns_s(cluster, 2 * (group.size - 1))
 
 

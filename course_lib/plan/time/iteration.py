@@ -123,9 +123,9 @@ def _stages(
 
 
 def _sharing(layout: Layout, cluster: Cluster, stage_s: list[float], idle: float) -> float:
-    """Return the wait for processors if there are more ranks than processors. A rank idle in a
-    bubble leaves its processor to others. But the busiest stage, for which all wait at the end,
-    shares its processor with them (the bound of list scheduling)."""
+    """Return the wait for processors if there are more ranks than processors. A rank that is idle
+    in a bubble leaves its processor to others. But the busiest stage, for which all wait, shares
+    its processor with them (the bound of list scheduling)."""
     if cluster.paced or not 0 < cluster.processors < layout.devices:
         return 0.0
     busiest, count = layout.micro_batches * max(stage_s), cluster.processors
@@ -154,7 +154,7 @@ def _pipeline(s: Setting, model: Model, layout: Layout, stack: Stack) -> float:
 
 
 def _ends(model: Model, layout: Layout, s: Setting, crosses: bool) -> float:
-    """Return the time in which first and last stage sum the shared word embedding's gradients."""
+    """Return the time to sum the shared word embedding's gradients over both end stages."""
     if not model.tied:
         return 0.0
     words = parameter_counts.head(model, layout.tensor) * s.stack.gradient_sent_bytes

@@ -38,7 +38,7 @@ def sustained_flops_per_s(device: Device, precision: str, libraries: int) -> flo
 
 
 def _lasting_share(family: str, libraries: int) -> float:
-    """Return the share of the latest measured year up to the libraries' year, else of the first."""
+    """Return the share of the latest measured year up to the libraries' year, or of the first."""
     years = c.SUSTAINED_SHARE.get(family)
     if years is None:
         return c.UNMEASURED_SUSTAINED_SHARE

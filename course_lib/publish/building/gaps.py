@@ -42,7 +42,7 @@ def _is_gap(line: str) -> bool:
 
 
 def _marked(text: str, where: str) -> list[tuple[str, bool]]:
-    """Return each line except marks, and whether it is part of an answer."""
+    """Yield each line except marks, and whether the line is part of an answer."""
     inside = False
     lines = []
     for line in text.split("\n"):

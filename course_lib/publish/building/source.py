@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def is_folded(self) -> bool:
-        """Tell whether readers see only the output, until they unfold the source."""
+        """Tell whether readers see only the output of a cell, until they unfold its source."""
         return bool(FOLDED_TAGS & set(self.tags))
 
 

@@ -67,7 +67,7 @@ def told(
 
 
 def counts_in(source: str) -> set[str]:
-    """Return the texts of claims with bounds, in which 1 is a number and not True."""
+    """Return the texts of claims with their bounds. A bound of 1 is a number and not True."""
     calls = [node for node in ast.walk(ast.parse(MAGIC.sub("", source))) if _is_claim(node)]
     return {
         label(str(call.args[0].value))  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Outputs of a cell, prepared for a slide.
 
-No HTML is copied: pictures are taken by their data, tables cell by cell, the rest as text.
+No HTML is copied. Pictures are copied as data, tables cell by cell, and everything else as text.
 """
 
 from __future__ import annotations

@@ -29,13 +29,12 @@ class Coverage:
     known: Translations
 
     def done(self, *, cells: bool) -> list[bool]:
-        """Return for each prose cell, or for each sentence, whether it is translated."""
+        """Tell for each prose cell, or for each sentence, whether it is translated."""
         return [bool(self.known.of(one)) for one in self.wanted if bool(one.cell) == cells]
 
     def undone(self, *, changed: bool) -> str:
-        """Return the ids of untranslated cells.
-
-        If `changed`, return only cells with a translation of older English, else only the others.
+        """Return the ids of untranslated cells. With `changed`, return the cells that have a
+        translation of an older English text; without it, return the cells that have none.
         """
         cells = [one for one in self.wanted if one.cell and not self.known.of(one)]
         return ", ".join(one.cell for one in cells if self.known.is_changed(one) == changed)

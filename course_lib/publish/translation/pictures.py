@@ -1,7 +1,7 @@
 """Translated pictures of the notebooks. The words in an SVG are messages of a catalog.
 
 A message's context is its picture, because a short word may have different meanings in different
-pictures. Words in pictures are kept apart from the library's sentences.
+pictures. Words in pictures are separate from the library's sentences.
 """
 
 from __future__ import annotations

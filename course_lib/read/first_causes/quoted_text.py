@@ -1,4 +1,4 @@
-"""Text that a program printed but did not say itself: source, configuration, help, listings.
+"""Printed text that is not a program's own message: source, configuration, help, listings.
 
 The form of a line, or the lines around it, show this."""
 

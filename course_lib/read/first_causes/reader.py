@@ -89,7 +89,7 @@ def _mismatch(first: FailureLine, same: list[FailureLine], __: Scanner) -> dict[
 
 def _odd_one(same: list[FailureLine]) -> dict[str, int]:
     """Return the rank that differs. Each rank names the first rank, counted from 0, that differs
-    from it. The ranks before the named rank are equal. Two equal ranks outvote one."""
+    from it. The ranks before it are equal. Two equal ranks outvote one."""
     for event in same:
         mine, other = event.details.get("rank", ""), event.details.get("other_rank", "")
         if mine.isdecimal() and other.isdecimal():
@@ -106,7 +106,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _waiting(first: FailureLine, same: list[FailureLine], scanner: Scanner) -> dict[str, Any]:
-    """Return ranks that waited in an operation, that are furthest behind, and that are silent."""
+    """Return ranks that waited in an operation, ranks furthest behind, and silent ranks."""
     sequences: dict[int, set[int]] = {}
     for event in same:
         rank = rank_of(event, scanner)
@@ -162,7 +162,7 @@ def scan(paths: PathLike | Iterable[PathLike]) -> Scanner:
 
 
 def _existing(paths: PathLike | Iterable[PathLike]) -> PathLike | list[Path]:
-    """Leave out the missing ones of several files, since a rank may have none."""
+    """Leave out missing files, because not every rank has one."""
     if isinstance(paths, str | Path):
         return paths
     given = [Path(path) for path in paths]

@@ -146,7 +146,7 @@ def _held_by_others(cause: str, details: dict[str, str]) -> bool:
 
 
 def _is_cut(rule: Rule, body: bytes) -> bool:
-    """Tell whether a line is cut: launchers cut long lines, mail and web pages wrap them."""
+    """Tell whether a line is cut. Launchers cut long lines, and mail and web pages wrap them."""
     if rule.cause == "cuda_oom":
         return b"Tried to" in body and not (
             _SIZE.search(body) and b"free" in body and b"reserved" in body

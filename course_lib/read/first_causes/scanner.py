@@ -317,7 +317,7 @@ class Scanner:
         )
 
     def _remember(self, text: bytes, window: Window, end: int) -> None:
-        """Remember facts for events found elsewhere: hosts of tasks, torchrun's root cause."""
+        """Remember facts about events in other lines: hosts of tasks, and torchrun's root cause."""
         if match := _TASK.search(text):
             tasks = tuple(_tasks(match[2]))
             for task in tasks:

@@ -35,8 +35,8 @@ _NEAR_BYTES = 2000
 
 @dataclass(frozen=True)
 class Traceback:
-    """Last line of a traceback, from `start` to `end`, printed by `who`. Words around it may say
-    that nothing was raised (`ignored`), or that the program continued (`warned`). `spawned` is the
+    """Last line of a traceback, from `start` to `end`, printed by `who`. The text around it may say
+    that nothing was raised (`ignored`) or that the program went on (`warned`). `spawned` is the
     process number from torch's spawn."""
 
     start: int

@@ -124,7 +124,7 @@ class Links:
 def fit_line(sizes: Sequence[float] | Any, times: Sequence[float] | Any) -> tuple[float, ...]:
     """Return (alpha in us, bandwidth in GB/s, r2) of time = alpha + size / bandwidth.
 
-    The smallest messages determine alpha, and the least squares through alpha the bandwidth.
+    The smallest messages give alpha, and least squares through alpha give the bandwidth.
     """
     size, time = np.asarray(sizes, float), np.asarray(times, float)
     good = np.isfinite(size) & (time > SHORTEST_US) & (time < LONGEST_US) & (size > 0)

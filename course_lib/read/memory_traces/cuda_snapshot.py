@@ -47,7 +47,7 @@ class PlainUnpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         raise RefusedError(
-            _("the file refers to objects outside of it; a snapshot holds plain data")
+            _("the file refers to objects outside the file; a snapshot holds plain data")
         )
 
 

@@ -89,7 +89,7 @@ class Threads:
         return thread
 
     def _host(self, name: str) -> str:
-        """Return the host name without digits of another line that was printed into it."""
+        """Return the host name without digits that belong to another line printed into it."""
         bare = name.lstrip("-0123456789.")
         name = bare if bare != name and bare in self.hosts else name
         self.hosts.setdefault(name)

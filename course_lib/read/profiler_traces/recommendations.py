@@ -61,8 +61,8 @@ def _data(profile: Profile) -> Iterator[Recommendation]:
             _("Waiting for data"),
             _("{share:.1%} of the step time goes into the data loader", share=share),
             _(
-                "Give the loader more workers (num_workers), pin its memory, or prepare "
-                "the data beforehand."
+                "Give the loader more workers (num_workers), pin its memory, or prepare the data "
+                "before the run."
             ),
             "high" if share > 2 * MUCH_DATA_LOADING else "middle",
         )
@@ -122,7 +122,7 @@ def _utilisation(profile: Profile) -> Iterator[Recommendation]:
     if share is not None and share < LOW_UTILISATION:
         yield Recommendation(
             _("The device waits for the host"),
-            _("kernels run during {share:.1%} of the recorded time", share=share),
+            _("kernels run for only {share:.1%} of the recorded time", share=share),
             _(
                 "Use larger batches or fewer, larger kernels (fused operators, "
                 "torch.compile, CUDA graphs). Look for synchronising calls such as "
@@ -170,7 +170,7 @@ def _memory(profile: Profile) -> Iterator[Recommendation]:
                     limit=item.limit_bytes / 2**30,
                     device=item.device,
                 ),
-                _("Use activation checkpointing, a smaller micro-batch, or shard the optimizer."),
+                _("Use activation checkpointing or a smaller micro-batch, or shard the optimizer."),
                 "high",
             )
 

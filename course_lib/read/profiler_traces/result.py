@@ -155,7 +155,7 @@ class Profile:
 
     @property
     def tensor_core_share(self) -> float | None:
-        """Return the share of the kernels' time; None without kernels."""
+        """Return the share of the kernels' time on Tensor Cores; None without kernels."""
         total = float(self.kernels["total_us"].sum())
         mine = float(self.kernels.loc[self.kernels["tensor_core"] == True, "total_us"].sum())  # noqa: E712
         return mine / total if total else None

@@ -38,7 +38,7 @@ class Ranges:
 
 
 class Timeline:
-    """Division of time at every edge of every set: each piece is inside or outside of each set."""
+    """Division of time at every edge of every set: each piece is inside or outside each set."""
 
     def __init__(self, sets: Sequence[Ranges]) -> None:
         edges = [edge for item in sets for edge in (item.start, item.end)]

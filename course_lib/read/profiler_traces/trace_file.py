@@ -122,7 +122,7 @@ def _begin(buffer: bytes, around: Surroundings) -> tuple[bool, bytes]:
 
 
 def _last_boundary(buffer: bytes) -> int:
-    """Return the end of the last but one event, or 0."""
+    """Return the end of the second to last event, or 0."""
     at = len(buffer)
     for _ in range(1000):
         at = buffer.rfind(b"}", 0, at)
@@ -134,7 +134,7 @@ def _last_boundary(buffer: bytes) -> int:
 
 
 def events_of(text: bytes) -> list[Event]:
-    """Return the events of a piece; of a broken piece, all that can be decoded alone."""
+    """Return the events of a piece; of a broken piece, the events that can be decoded alone."""
     body = text.rstrip().rstrip(b",")
     offset = max(0, len(body) - 100_000)
     ends = [len(body), *(match.start() + 1 + offset for match in _END.finditer(body[offset:]))]

@@ -52,7 +52,7 @@ class Stack:
 
     @property
     def place(self) -> str:
-        """Return the innermost line outside of Python and libraries."""
+        """Return the innermost line outside Python and libraries."""
         own = (frame for frame in self.frames if not _LIBRARY.search(frame.file))
         return str(next(own, self.frames[0] if self.frames else ""))
 
@@ -70,7 +70,7 @@ class Stacks:
 
     @property
     def odd(self) -> tuple[Stack, ...]:
-        """Return the ranks at another place than the majority, or all if there is no majority."""
+        """Return the ranks away from the majority's place, or all if there is no majority."""
         places = [(stack.collective, stack.place) for stack in self.ranks]
         most = max(places, key=places.count, default=None)
         if most is None or 2 * places.count(most) <= len(places):

@@ -122,7 +122,7 @@ class IterationRows:
         self.printer.append(code)
 
     def complete(self, file: int, name: str, value: float) -> None:
-        """Complete the last row of a file by a value from a later line."""
+        """Add a value from a later line to the last row of a file."""
         if self.printer and self.printers[self.printer[-1]][1] == file:
             self._column(name)[-1] = value
 

@@ -134,8 +134,8 @@ class TrainingLog:
 
     @property
     def parameter_count(self) -> int | None:
-        """Return the log's total, else the sum over model-parallel ranks (which counts embeddings
-        twice that two stages share)."""
+        """Return the log's total, or the sum over model-parallel ranks, which counts embeddings
+        twice that two stages share."""
         if self.total_parameters is not None:
             return self.total_parameters
         known = self.parameters.dropna(subset=["parameters"])

@@ -97,7 +97,7 @@ def number(text: bytes | None) -> float | None:
 
 
 def _next_part(following: bytes) -> bytes:
-    """Return the rest of a line that a launcher continued on the next line."""
+    """Return the rest of a line that a launcher has split over two lines."""
     return following[prefix.label_length(following) :][:_LONGEST_NEXT_LINE]
 
 

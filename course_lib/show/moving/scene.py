@@ -94,7 +94,7 @@ def draw(axes: Axes, scene: Scene) -> None:
 
 
 def hatching(cell: Cell) -> str:
-    """Return the hatching, which a cell without words has as well as its colour."""
+    """Return the hatching of a cell. By default, cells with words and faint cells have none."""
     is_plain = bool(cell.text) or cell.paint == FAINT
     return cell.hatch or ("" if is_plain else HATCHES.get(cell.paint, ""))
 

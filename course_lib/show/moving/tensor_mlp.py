@@ -1,6 +1,6 @@
 """A two-layer perceptron on several devices: A cut in columns, B cut in rows.
 
-The forward pass has one all-reduce, and so has the backward pass.
+The forward pass and the backward pass have one all-reduce each.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _scene(state: MlpState, ranks: int) -> Scene:
 
 
 def _exchange(name: str, ranks: int) -> list[Cell | Arrow | Words]:
-    """Draw arrows between neighbours, outside of all matrices, and the sum."""
+    """Draw arrows between neighbours, outside all matrices, and the sum."""
     row = COLUMNS if name in COLUMNS else BACKWARD
     forward = row is COLUMNS
     x, lift, side = _x(row.index(name)), LIFT if forward else -LIFT, 0.68 if forward else -0.68

@@ -376,7 +376,7 @@ def _spots(devices: int) -> list[tuple[float, float]]:
 
 
 def _columns(nodes: int, shape: float) -> int:
-    """Choose the number of columns: few empty places first, then a picture wider than high."""
+    """Choose the number of columns: the fewest empty places, then a picture wider than high."""
 
     def cost(columns: int) -> float:
         rows = math.ceil(nodes / columns)

@@ -112,7 +112,7 @@ class Board:
             raise LabError(_("this score does not count: {rules}", rules=rules))
         if score.job not in self.mine:
             raise LabError(
-                _("this score is of a run of another workspace; only its owner can enter it")
+                _("this score belongs to a run of another workspace; only its owner can enter it")
             )
         if any(one.name == entry.name and one.score.job not in self.mine for one in self.entries):
             raise LabError(

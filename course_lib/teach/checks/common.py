@@ -50,7 +50,7 @@ def trains_as(
         changed.append(_("the devices"))
     check.that(
         not changed,
-        _("it trains what {name} trains", name=name),
+        _("the run trains the same model as {name}", name=name),
         hint=_(
             "These flags differ: {flags}. The exercise asks for fewer changes. Compare the two "
             "recipes.",
@@ -63,9 +63,9 @@ def has_devices(check: Checklist, run: Any, nodes: int, devices: int) -> None:
     recipe = run.recipe
     check.that(
         (recipe.nodes, recipe.gpus_per_node) == (nodes, devices),
-        _("it had {nodes} × {devices} devices", nodes=nodes, devices=devices),
+        _("the run had {nodes} × {devices} devices", nodes=nodes, devices=devices),
         hint=_(
-            "It had {nodes} × {gpus_per_node}: nodes × devices on each.",
+            "The run had {nodes} × {gpus_per_node}: nodes × devices on each.",
             nodes=recipe.nodes,
             gpus_per_node=recipe.gpus_per_node,
         ),
@@ -73,10 +73,10 @@ def has_devices(check: Checklist, run: Any, nodes: int, devices: int) -> None:
 
 
 def is_run_of(check: Checklist, run: Any, name: str) -> None:
-    """Refuse a run that is not the exercise's, before looking for further mistakes."""
+    """Refuse a run that does not belong to the exercise, before looking for further mistakes."""
     check.needs(
         run.name == name,
-        _("it is the run of the exercise"),
+        _("this is the run of the exercise"),
         hint=_(
             "This is the run {run!r}; the recipe of the exercise is called {name!r}.",
             run=run.name,
@@ -102,7 +102,7 @@ def gradient_bytes(check: Checklist, run: Any) -> int:
     count = check.left(run, "log").parameter_count
     check.needs(
         bool(count),
-        _("its log says how many parameters there are"),
+        _("the log of the run states the number of parameters"),
         hint=_(
             "{log_file} has no such line. Is it the run that the exercise asks for?",
             log_file=run.log_file,
@@ -150,7 +150,7 @@ def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
     memory = check.left(run, "memory", what, how=how)
     check.needs(
         0 in [timeline.rank for timeline in memory],
-        _("{what} left its memory", what=what),
+        _("{what} recorded its memory", what=what),
         hint=_("There is no memory trace of rank 0 in {folder}. {how}", folder=run.folder, how=how),
     )
     return memory[0]
@@ -161,7 +161,7 @@ def fits(check: Checklist, estimate: Any) -> None:
     part, size = max(estimate.fullest.parts.items(), key=lambda part: part[1])
     check.that(
         estimate.fits,
-        _("it fits into the memory of a device"),
+        _("the plan fits into the memory of a device"),
         hint=_(
             "The fullest device needs {device_gib:.1f} of {capacity_gib:.1f} GiB, and the "
             "largest part is {part} ({size:.1f} GiB). Would tensor, pipeline, ZeRO or "

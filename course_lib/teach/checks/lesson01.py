@@ -49,7 +49,7 @@ def ex01_chunks(run: Any, before: Any) -> None:
         )
         check.that(
             fast > FASTER * slow,
-            _("it is faster than {name}", name=before.name),
+            _("the run is faster than {name}", name=before.name),
             hint=_(
                 "Your run made {fast:.3g} samples per second, and the other run made {slow:.3g}. "
                 "If something else kept the machine busy, submit it with again=True.",
@@ -69,7 +69,7 @@ def _are_packed(check: Checklist, run: Any) -> None:
             chunk = file["fields"].chunks or shape
     except (OSError, KeyError, AttributeError, ValueError) as error:
         check.stop(
-            _("its files can be read"),
+            _("the files of the run can be read"),
             _(
                 "{folder}: {error}. The cell above packs the files, and the last cell removes "
                 "them. Run the lesson from its top; it reuses runs that have ended.",
@@ -79,7 +79,7 @@ def _are_packed(check: Checklist, run: Any) -> None:
         )
     check.that(
         compression is not None,
-        _("its files are compressed"),
+        _("the files of the run are compressed"),
         hint=_("This run read different files. Give the run the files that packed(…) made."),
     )
     counts = [ceil(size / each) for size, each in zip(shape[1:], chunk[1:], strict=True)]
@@ -183,7 +183,7 @@ def ex01_balance(without: object, workers: object) -> None:
                 slips=(
                     (
                         exact,
-                        _("Your number is not a whole number. Is the next smaller one enough?"),
+                        _("Your number is not a whole number. Is the one below it enough?"),
                     ),
                     (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
                     (HALVES / ALONE, of_all),

@@ -13,7 +13,7 @@ from course_lib.teach.trials.judge import came_through
 from course_lib.teach.trials.seen import Seen
 from course_lib.words import N_, _
 
-FEWER = N_("all edits also hold on fewer ranks")
+FEWER = N_("all edits also work on fewer ranks")
 A_NUMBER = N_(
     "It was right with the earlier number of ranks. Does the program contain this number instead "
     "of dist.get_world_size()?"
@@ -38,7 +38,7 @@ def ex02b_program(run: Any) -> None:
                 _ended_badly(check, seen, run)
                 check.refuse(
                     _line(number),
-                    _("Nothing was seen of it. {last_lines}", last_lines=run.last_lines()),
+                    _("No sign of this edit. {last_lines}", last_lines=run.last_lines()),
                 )
             check.that(
                 not said, _line(number), hint=_("Edit {number}: {said}", number=number, said=said)

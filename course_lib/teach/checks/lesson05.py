@@ -36,7 +36,7 @@ def ex05_place(answer: object, slow: Any) -> None:
         drawn = [event["place"] for _rank, event in trial_of(check, slow, "cure").all("drawn")]
         check.needs(
             bool(drawn),
-            _("the job recorded the program"),
+            _("the job recorded your program"),
             hint=_("The run ended too early. check.ex05_cure(slow) says why."),
         )
         check.that(
@@ -59,7 +59,7 @@ def ex05_waiting(answer: object, ill: Any) -> None:
         waits_us = profile.communication.groupby("rank")["synchronising_us"].sum()
         check.that(
             len(waits_us) > 1,
-            _("its ranks can be compared"),
+            _("the ranks of the run can be compared"),
             hint=_(
                 "Only one rank was recorded, and one rank alone cannot tell waiting from transfer."
             ),

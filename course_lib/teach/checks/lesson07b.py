@@ -161,7 +161,7 @@ def ex07b_crossing(answer: object, run: Any) -> None:
 
 
 def _crossing(exact: float, data: int) -> Amount:
-    """Return the wanted batch: the first multiple of the copies of the model."""
+    """Return the wanted batch, rounded up to a multiple of the number of model copies."""
 
     def first(batch: float) -> int:
         return data * math.ceil(batch / data)

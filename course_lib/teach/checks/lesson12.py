@@ -89,7 +89,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
 
 
 def ex12_sixteen(run: Any, base: Any) -> None:
-    """Check a run with 16 times the batch of another on four devices, for as many samples."""
+    """Check a run with 16 times the batch on four devices and the same number of samples."""
     with Checklist("12.3") as check:
         for one, what in ((run, _("the run")), (base, _("the run with the small batch"))):
             check.started(one, "scale_batch.py", what)
@@ -148,7 +148,7 @@ def _same_training(check: Checklist, run: Any, base: Any) -> None:
     )
     check.that(
         close(seen, wanted, 0.01),
-        _("it saw as many samples as {name}", name=base.name),
+        _("the run saw as many samples as {name}", name=base.name),
         hint=_(
             "Your run saw {seen:,} samples, but the run with small batches saw {wanted:,}. {more}",
             seen=seen,

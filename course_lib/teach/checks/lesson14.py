@@ -32,7 +32,7 @@ MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"norms": 0}, N_("The norms are missing. Each has one factor for each column.")),
     ({"norms": 2}, N_("These norms have a factor for each column, but no shift.")),
     ({"last_norm": 0}, N_("One more norm follows the last layer.")),
-    ({"lookups": 1}, N_("Looking up a row of the first table is no matmul.")),
+    ({"lookups": 1}, N_("Looking up a row of the first table is not a matmul.")),
     ({"head": 0}, N_("The scores of all vocabulary tokens also come from a matmul.")),
     ({"scores": 0}, N_("Attention also multiplies queries with keys, and scores with values.")),
     ({"scores": 6}, N_("Count all scores, as the formulas of the lesson do.")),

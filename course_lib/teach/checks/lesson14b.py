@@ -1,4 +1,4 @@
-"""Checks of lesson 14b, size and tokens of a training."""
+"""Checks of lesson 14b, size and tokens of a training run."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _fitting(nodes: int, limit_gib: float) -> Iterator[bench.Result]:
 
 
 def ex15_other(result: Any, mine: Any, shorter: Any) -> None:
-    """Check a measured run with tensor parallelism alone, and which of two was faster."""
+    """Check a measured run with tensor parallelism alone, and which of two runs was faster."""
     with Checklist("15.2") as check:
         check.answered(result, "other")
         _measured(check, result)

@@ -186,8 +186,8 @@ def _is_best(
         requirement,
         hint=_(
             "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and an interval of "
-            "{best:.0f} s keeps {most:.1f} %. {said} Of some twenty intervals, return the one for "
-            "which time_needed is least.",
+            "{best:.0f} s keeps {most:.1f} %. {said} Try some twenty intervals, and return the "
+            "interval with the smallest time_needed.",
             found=found, kept=kept(found), best=best_s, most=kept(best_s), said=said,
         ),
     )  # fmt: skip

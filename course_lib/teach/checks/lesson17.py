@@ -36,8 +36,8 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
             score.job_id == run.job_id,
             _("the score belongs to your run"),
             hint=_(
-                "The score is of job {job_id}, but your run is job {job_id2}. Run the cell that "
-                "scores the run once more.",
+                "The score belongs to job {job_id}, but your run is job {job_id2}. Run the cell "
+                "that scores the run once more.",
                 job_id=score.job_id,
                 job_id2=run.job_id,
             ),
@@ -145,7 +145,7 @@ def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
         check.answered(..., ", ".join(given.missing))
     check.needs(
         isinstance(given, kind),
-        _("it is a plan"),
+        _("the answer is a plan"),
         hint=_(
             "This is {name}. Give the check what {how} returns.",
             name=type(given).__name__,
@@ -173,11 +173,11 @@ def _on_paper(check: Checklist, estimate: Estimate) -> None:
     )
     check.that(
         LEAST_BATCH_TOKENS <= estimate.tokens <= MOST_BATCH_TOKENS,
-        _("the batch is in the range of published trainings"),
+        _("the batch is in the range of published runs"),
         hint=_(
             "A batch has {tokens:,} tokens. With fewer than {least:,.0f}, the steps are many and "
-            "short. With more than {most:,.0f}, most samples do not help. Published trainings of "
-            "this size use 1 to 16 million.",
+            "short. With more than {most:,.0f}, most samples do not help. Published runs of this "
+            "size use 1 to 16 million.",
             tokens=estimate.tokens,
             least=LEAST_BATCH_TOKENS,
             most=MOST_BATCH_TOKENS,

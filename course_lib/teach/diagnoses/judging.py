@@ -118,7 +118,7 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
     case = case_in(run)
     if case is None:
         hint = _("This is not a blind case. `lab.mystery(3)` submits the case of seed 3.")
-        check.stop(_("it is a blind case"), hint)
+        check.stop(_("this is a blind case"), hint)
     check.ended(run)
     for name, answer in (("cause", cause), ("rank", rank), ("node", node), ("cure", cure)):
         check.answered(answer, name)
@@ -132,11 +132,11 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
         last=devices - 1,
     )
     known_ranks = frozenset(one for one in ranks if one is not None)
-    check.needs(len(known_ranks) == len(ranks), _("rank names a rank"), hint=hint)
+    check.needs(len(known_ranks) == len(ranks), _("the given rank exists"), hint=hint)
     nodes = [_node(one, names) for one in _parts(node)]
     hint = _("The nodes are {names}. Give a name, or None.", names=", ".join(names))
     known_nodes = frozenset(one for one in nodes if one is not None)
-    check.needs(len(known_nodes) == len(nodes), _("node names a node"), hint=hint)
+    check.needs(len(known_nodes) == len(nodes), _("the given node exists"), hint=hint)
     return Diagnosis(run, case, cause_key, known_ranks, known_nodes, cure_key)
 
 
@@ -154,7 +154,7 @@ def _choice(check: Checklist, name: str, answer: Any, choices: dict[str, str]) -
 
 
 def _parts(answer: Any) -> list[Any]:
-    """Return the answers as a list: members of a collection, a single answer, or none."""
+    """Return the answers as a list: members of a collection, a single answer, or nothing."""
     if answer is None or (isinstance(answer, str) and answer.strip().lower() == "none"):
         return []
     if isinstance(answer, Iterable) and not isinstance(answer, str | bytes):

@@ -22,8 +22,8 @@ class Cause:
     """One kind of fault.
 
     `looks` says what a run with this fault shows. `look` says where to find evidence, without
-    naming the fault. `place` is the faulty part: one "rank", one "node", "rank 0", "all" ranks
-    alike, or a "disk". All ranks use the disk, and rank 0 reports its fault.
+    naming the fault. `place` is the faulty part: one "rank", one "node", "rank 0", "all" ranks, or
+    a "disk". All ranks use the disk, and rank 0 reports its fault.
     """
 
     title: str
@@ -39,7 +39,7 @@ def causes() -> dict[str, Cause]:
     tasks = f"{log} {_('How many tasks were killed, and on which nodes?')}"
     diary = _("No rank printed an error. Compare the diaries of the ranks: run.diary.findings.")
     stacks = _(
-        "The run stood still before it ended. Which rank was not in a collective, and where was "
+        "The run hung before it ended. Which rank was not in a collective, and where was "
         "it? lab.stacks(run) shows it while the run hangs. Afterwards, a note near the end of the "
         "log names it."
     )
@@ -61,13 +61,13 @@ def causes() -> dict[str, Cause]:
     )
     found = {
         "stuck": Cause(_("a rank hangs while it waits for data"),
-            _("all ranks but one wait in a collective, and this one rank waits for something else"),
+            _("one rank waits for something else, while all other ranks wait in a collective"),
             stacks, ("reader-timeout",)),
         "skipped": Cause(_("a rank skips a step"),
-            _("a rank finishes before the others, which wait for it in their last step"),
+            _("a rank finishes before the other ranks, which wait for it in their last step"),
             stacks, ("equal-steps",)),
         "shape": Cause(_("a rank calls a collective of a different shape"),
-            _("the library says that sizes do not match, and with DETAIL names both"),
+            _("the library says that sizes do not match, and DETAIL names both sizes"),
             sizes, ("equal-shapes",)),
         "hoard": Cause(_("a rank asks for too much memory within one step"),
             _("one rank's allocation is refused, and its memory was constant until then"),
@@ -82,7 +82,7 @@ def causes() -> dict[str, Cause]:
             _("srun reports that all tasks of one node were killed"),
             tasks, ("from-checkpoint", "exclude"), "node"),
         "slow-rank": Cause(_("the device of one rank is slower than the others"),
-            _("steps are longer, and one rank computes longer than the others"),
+            _("steps take longer, and one rank computes longer than the others"),
             diary, ("exclude",)),
         "wrong-port": Cause(_("one rank was given a different port"),
             _("one rank connects to a different port than the other ranks"),
@@ -136,7 +136,7 @@ def causes() -> dict[str, Cause]:
             _("collectives take longer on all ranks, while each rank's own time is as before"),
             diary, ("faster-network",), "all"),
         "broken-device": Cause(_("a device computes wrongly"),
-            _("in the middle of the run, one rank's numbers begin to differ"),
+            _("from some step on, the numbers of one rank are different"),
             diary, ("exclude",)),
     }  # fmt: skip
     return dict(sorted(found.items()))

@@ -12,7 +12,7 @@ from course_lib.words import N_
 
 Hints = Mapping[tuple[str, str], str]
 
-OVER_STEPS = N_("you averaged gradients over steps. Average their squared lengths.")
+OVER_STEPS = N_("you averaged gradients over steps. Average their squared lengths instead.")
 BATCH_SIZES = N_(
     "the size b or B is wrong. The small batch b is `samples`, and the large batch B is b times "
     "the number of ranks."
@@ -20,7 +20,7 @@ BATCH_SIZES = N_(
 SERIAL = N_("equal to the serial result on 1, 2, 3 and 4 ranks")
 SENT_ONCE: dict[str, str] = {
     "sent once": N_("each gradient is sent once"),
-    "nothing kept": N_("nothing of a step is kept for the next one"),
+    "nothing kept": N_("nothing of a step is kept for the next step"),
 }
 OWN_PART: dict[str, str] = {
     "alone": N_("the shard has its own memory"),
@@ -42,7 +42,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         **SENT_ONCE,
         "early": N_("the first bucket is sent while backward goes on"),
         "one thread": N_("one thread sends"),
-        "overlap": N_("and backward does not wait for this message"),
+        "overlap": N_("backward does not wait for the first bucket"),
         "buckets": N_("several gradients share a bucket"),
     },
     "zero1": {**OWN_PART, "state": N_("each rank keeps optimizer state only for its shard")},
@@ -107,8 +107,8 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "sent once": N_("the gradients are sent once for each step"),
     },
     "scaler": {
-        "": N_("the scale is that of a serial search after each step, on 1, 2, 3 and 4 ranks"),
-        "the weights": N_("and the weights are also equal"),
+        "": N_("the scale equals a serial search after each step, on 1, 2, 3 and 4 ranks"),
+        "the weights": N_("the weights equal the weights of the serial search"),
     },
     "prefetch": {
         "": N_("each batch comes once and in order"),
@@ -123,7 +123,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "each once": N_("each sample is read once"),
         "the check": N_("a gradient that is not finite stops the program"),
         "the bottleneck": N_("the slow function is cured"),
-        "the others": N_("and the other functions have not changed"),
+        "the others": N_("the other functions have not changed"),
     },
     "parallelize": {
         "parts": N_("each rank holds its part of each parameter"),
@@ -198,7 +198,7 @@ GENERAL: dict[str, str] = {
         "piece r, in one order everywhere? Print a few numbers on each rank."
     ),
     "alone": N_(
-        "of {numbers} numbers, the first {first} are right. One rank exchanges nothing: compare "
+        "of {numbers} numbers, the first {first} are right. One rank alone sends nothing: compare "
         "its lines with those of the serial model."
     ),
 }
@@ -570,8 +570,8 @@ HINTS: dict[str, Hints] = {
             "the gradient is None. backward must return two gradients, of x and of the weight."
         ),
         ("", "values"): N_(
-            "it is no product of two quantised matrices. The factors are dY and Wᵀ for dX, and dYᵀ "
-            "and Xᵀ for dW."
+            "it is not a product of two quantised matrices. The factors are dY and Wᵀ for dX, and "
+            "dYᵀ and Xᵀ for dW."
         ),
     },
     "vocabulary": {

@@ -133,7 +133,7 @@ def _could_load(check: Checklist, trial: Trial) -> None:
         )
     for rank, event in trial.all("printed"):
         check.stop(
-            _("it does not print too much"),
+            _("the program does not print too much"),
             _("Rank {rank} printed more than {event} KiB and was stopped. Look for a loop "
               "without end.", rank=rank, event=event["bytes"] >> 10),
         )  # fmt: skip
@@ -191,7 +191,7 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
 
 
 def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[str, float]:
-    """Return the mistake that the shares of the ranks in a result show, and its factor."""
+    """Return the mistake that the ranks' shares in a result reveal, and its factor."""
     first = table[0]
     if any(not _alike(row, first) for row in table):
         return "values", 0.0
@@ -344,7 +344,7 @@ def _not_stuck(check: Checklist, trial: Trial) -> None:
         at = _line(seen[0]) if seen else "through"
         lines.append(_("rank {rank} is {value}; last call: {call}", rank=rank, value=at, call=call))
     why = _why_stuck(trial, [call for calls in last for call in calls], size, case)
-    check.refuse(_("it ends on {size}", size=ranks(size)), why, "\n".join([*lines, ""]))
+    check.refuse(_("the program ends on {size}", size=ranks(size)), why, "\n".join([*lines, ""]))
 
 
 def _line(event: Event) -> str:
@@ -383,7 +383,7 @@ def _circle(made: Sequence[Sequence[Event]]) -> tuple[str, list[int]]:
 
 
 def _one_sided(made: Sequence[Sequence[Event]], through: Sequence[Sequence[Event]]) -> str:
-    """Explain a message to or from a rank that is through without it; "" if there is none."""
+    """Explain a message to or from a rank that has ended without it; "" if there is none."""
     for source, target in permutations(range(len(made)), 2):
         sent, taken = _between(made, source, target)
         missing = len(sent) - len(taken)

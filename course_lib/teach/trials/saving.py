@@ -21,8 +21,8 @@ def judge(seen: Seen) -> str | None:
     who = [rank for rank, events in enumerate(seen.of("saved")) if events]
     if len(who) > 1:
         return _(
-            "{who} save the model, into one file at once or into many equal files. Rank 0 is "
-            "enough.", who=ranks_of(who),
+            "{who} save the model, at the same time into one file or into many equal files. It "
+            "is enough if rank 0 saves.", who=ranks_of(who),
         )  # fmt: skip
     if not who:
         return _not_saved(seen)
@@ -36,7 +36,7 @@ def judge(seen: Seen) -> str | None:
 
 
 def _last_saved(seen: Seen) -> Event:
-    """Return the last save of the file that is loaded later. A program may write further files."""
+    """Return the last save of the file that the program loads later; it may write others."""
     saves = seen.of("saved")[0]
     files = {event["file"] for events in seen.of("loaded") for event in events}
     return ([event for event in saves if event["file"] in files] or saves)[-1]
@@ -124,7 +124,7 @@ def _not_the_best(seen: Seen, saved: Event) -> str:
         return ""
     return _(
         "{value} is in the file, but the best model is the model of epoch {best}. Validation "
-        "losses over all ranks: {told}. Rank 0's own are {own}.",
+        "losses over all ranks: {told}. Rank 0's own losses are {own}.",
         value=_("the model of epoch {held}", held=held[0] + 1) if held else _("another model"),
         best=best + 1,
         told=", ".join(f"{value:.2f}" for value in means),

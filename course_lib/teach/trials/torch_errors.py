@@ -38,7 +38,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"initialize the default process group twice", OWN_GROUP),
     (
         r"^second run .*does(n't| not) require grad",
-        N_("Autograd records nothing inside of backward, except within torch.enable_grad()."),
+        N_("Autograd records nothing inside backward, except within torch.enable_grad()."),
     ),
     (
         r"Cannot distribute a DTensor|Cannot concatenate overlapping|local_tensor argument only",
@@ -59,7 +59,7 @@ RULES: tuple[tuple[str, str], ...] = (
         r"|created in no_grad mode|being modified in-?place",
         N_(
             "Autograd does not allow this. Does backward need this tensor? Then compute it outside "
-            "of torch.no_grad(). Does it only hold numbers? Then use torch.no_grad() or .detach()."
+            "torch.no_grad(). Does it only hold numbers? Then use torch.no_grad() or .detach()."
         ),
     ),
     (

@@ -50,7 +50,7 @@ def trial_of(check: Checklist, run: Any, exercise: str) -> Trial:
     check.ended(run, _("the trial"))
     check.needs(
         run.recipe.flags.get("--exercise") == exercise,
-        _("it is a trial of {exercise}", exercise=exercise),
+        _("this is a trial of {exercise}", exercise=exercise),
         hint=_(
             'This is the run {name!r}. Submit trial.recipe("…", "work/….py", "{exercise}").',
             name=run.name,

@@ -14,7 +14,7 @@ PACKAGE = Path(box_room.__file__).parents[1]
 
 @pytest.fixture
 def copied(make_box, tmp_path):
-    """`copied(…)`: a box with its own copy of the code, which may be deleted."""
+    """`copied(…)` is a box with its own copy of the code, which a test may delete."""
 
     def make(**options):
         box = make_box(**options)
@@ -35,7 +35,7 @@ def delete(folder):
 
 
 def begin(box):
-    """A running job with steps on both nodes, one that waits, and a dispatcher for both."""
+    """A running job with steps on both nodes, a waiting job, and a dispatcher for both."""
     box.submit("srun bash -c 'touch begun.$SLURM_NODEID; sleep 600'", "-N2", "-n2")
     box.submit("true", "--begin=now+1hour")
     for node in (0, 1):

@@ -37,7 +37,7 @@ JOBS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def _numbers() -> Iterator[int]:
-    """Of the rounds: a few, or as many as fit into the minutes, or one."""
+    """Return the seeds of the rounds: a few, as many as fit into the minutes, or one."""
     if SEED is not None:
         return iter([int(SEED)])
     if MINUTES:

@@ -1,4 +1,4 @@
-"""Times and dates, read as Slurm 22.05.8 was seen to read them."""
+"""Times and dates, read as Slurm 22.05.8 reads them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ FOUR = {"nodes": 2, "devices_per_node": 2, "device_pace": "auto"}
 
 @pytest.fixture
 def cores(tmp_path, monkeypatch):
-    """Says how many there are, for a box of its own without GPUs."""
+    """`cores(n)` sets the number of cores of a separate box without GPUs."""
     monkeypatch.setenv("COURSE_BOX_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(devices, "find", devices.Gpus)
 

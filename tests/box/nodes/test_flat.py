@@ -134,7 +134,7 @@ for name in (place, "localhost"):
 
 
 def test_two_boxes_of_one_machine_listen_at_the_same_port(make_box, library):
-    """Each numbers its jobs from 1, and the port of a job follows from its number."""
+    """Each box numbers its jobs from 1, and the port of a job follows from its number."""
     boxes = [make_box(mode="flat") for _ in range(2)]
     begun = [str(box.work / "begun") for box in boxes]
     jobs = []

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  lines of shell
-"""Nodes that are really separate: own network, own name, a link of a set speed between them."""
+"""Nodes that are really separate: each has its network and name, and a link connects them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ for target in ("8.8.8.8", "127.0.0.1"):
 
 
 def _transfer(box, gbit: float, mebibytes: int) -> tuple[float, list[dict]]:
-    """Gbit/s that went through, and the queues of the two nodes' cards."""
+    """Return the measured Gbit/s, and the queues of the two nodes' network cards."""
     (box.work / "transfer.py").write_text(TRANSFER)
     box.environment["COURSE_BOX_LINK_GBIT"] = str(gbit)
     one = f"python3 transfer.py {mebibytes * 2**20} node2"

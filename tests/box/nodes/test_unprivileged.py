@@ -24,7 +24,7 @@ grep CapEff /proc/self/status
 
 @pytest.fixture
 def user(tmp_path_factory, namespaces):
-    """Runs a command as an ordinary user, with a copy of the package that such a one can read."""
+    """Run a command as an ordinary user, with a copy of the package that this user can read."""
     if os.getuid() != 0:
         pytest.skip("we are an ordinary user already, and every other test is this test")
     python = shutil.which("python3", path="/usr/bin")

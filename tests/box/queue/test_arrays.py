@@ -1,4 +1,4 @@
-"""Job arrays in the state file: one row for all that wait, one for each that parted."""
+"""Job arrays in the state file: one row for all waiting tasks, and one for each other task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that is set back neither keeps nodes for ever nor lengthens a job."""
+"""A clock that is set back neither keeps nodes forever nor lengthens a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One function per event, each of which happens once."""
+"""One function per event. Each event happens once."""
 
 from __future__ import annotations
 

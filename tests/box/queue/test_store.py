@@ -1,4 +1,4 @@
-"""Whatever happened to the state file, the next command goes on."""
+"""The next command works, whatever happened to the state file."""
 
 from __future__ import annotations
 

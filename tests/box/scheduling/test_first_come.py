@@ -1,4 +1,4 @@
-"""First come, first served, and why each of the others waits."""
+"""First come, first served, and the reason why each other job waits."""
 
 from __future__ import annotations
 

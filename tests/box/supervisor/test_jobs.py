@@ -49,7 +49,7 @@ def test_what_ignores_sigterm_is_killed_and_nothing_is_left(any_box):
 
 
 def assert_nothing_is_left(box, patience_s=10):
-    """The supervisor tells the end of its job a moment before it ends itself."""
+    """The supervisor reports the end of its job a moment before it ends itself."""
     deadline = time.monotonic() + patience_s
     while box.job_processes() and time.monotonic() < deadline:
         time.sleep(0.05)

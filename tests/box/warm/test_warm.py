@@ -186,7 +186,7 @@ def test_torchrun_and_its_workers_train_with_ddp(warm_box):
 
 
 def test_memory_of_a_warm_program_is_counted_as_that_of_a_cold_one(warm_box):
-    """The pages that it shares with the warm process are not its own."""
+    """Pages that a fork shares with the warm process do not count as its own memory."""
     keep = (
         "import sys, time; kept = bytearray(int(sys.argv[1]) << 20); time.sleep(float(sys.argv[2]))"
     )

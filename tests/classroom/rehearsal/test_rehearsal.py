@@ -27,7 +27,7 @@ LESSONS = {
 
 
 def findings(users=4, at_once=1, faults=0, refused=""):
-    """Of jobs of two seconds on a cluster that has room for so many at once."""
+    """Return the findings of a rehearsal with jobs of two seconds, `at_once` of them at a time."""
     played = [
         Played(100.0, 100.0 + n // at_once * 2.0, 102.0 + n // at_once * 2.0)
         for n in range(users - faults)

@@ -1,4 +1,4 @@
-"""A run goes on in a layout that pads the vocabulary to another number of rows."""
+"""A run continues in a layout that pads the vocabulary to a different number of rows."""
 
 from __future__ import annotations
 

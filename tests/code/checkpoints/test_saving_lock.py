@@ -65,7 +65,8 @@ def test_a_released_lock_is_free_and_leaves_nothing(tmp_path):
 
 
 def test_a_lock_on_a_file_that_is_gone_does_not_count(tmp_path, monkeypatch):
-    """The job before deletes its file after the next one has opened it and before it locks it."""
+    """The next job has opened the lock's file, and the previous job deletes it before the next job
+    locks it."""
     real, first = fcntl.flock, [True]
 
     def late(file, how):

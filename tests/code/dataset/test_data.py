@@ -92,7 +92,7 @@ def at(file, place, value, whence=0):
     ],
 )
 def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):
-    """With an incomplete copy, a training would silently use less text."""
+    """With an incomplete copy, a run would silently train on less text."""
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])] * 2, np.uint16)
     damage(tmp_path / "t")
     with pytest.raises(DataError, match=told):

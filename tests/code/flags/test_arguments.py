@@ -1,4 +1,4 @@
-"""Flags: today's names, older spellings with a note, and help for the misspelt."""
+"""Flags: current names, older spellings with a note, and help for misspelt names."""
 
 from __future__ import annotations
 

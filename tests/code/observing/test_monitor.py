@@ -39,8 +39,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 @pytest.fixture
 def rank(tmp_path):
-    """A process that works as rank 2 of this job; beside it one of another job, and one that
-    belongs to another node (the nodes of the box are in one machine)."""
+    """Start a busy process as rank 2 of this job, one of another job, and one of another node. (The
+    nodes of the box are in one machine.)"""
     started = [
         subprocess.Popen(
             [sys.executable, "-c", BUSY],

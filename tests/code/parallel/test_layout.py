@@ -65,7 +65,8 @@ def test_what_does_not_fit_is_told_with_what_would(flags, devices, told):
 
 
 class Talk:
-    """Calls to torch of one rank while it makes its layout. Its ranks identify a group."""
+    """Record of one rank's calls to torch while it makes its layout. A group is identified by its
+    ranks."""
 
     def __init__(self, monkeypatch, backend, divides):
         self.calls = []
@@ -105,7 +106,7 @@ WORLDS = [
 def test_all_ranks_make_the_same_calls_and_keep_their_own_groups(
     monkeypatch, world, backend, divides
 ):
-    """All ranks or none divide a communicator and count the groups for their names."""
+    """Either all ranks or none split a communicator, and all count the groups for their names."""
     talk = Talk(monkeypatch, backend, divides)
     every = [talk.of(world, rank) for rank in range(world.world_size)]
     assert all(calls == every[0][1] for _, calls in every)
@@ -116,7 +117,7 @@ def test_all_ranks_make_the_same_calls_and_keep_their_own_groups(
 
 
 def test_nccl_divides_once_for_each_axis_and_direction(monkeypatch):
-    """However many groups that makes: here 16 of tensor, and of the others no fewer."""
+    """This holds for any number of groups: here 16 tensor groups, and at least as many others."""
     talk = Talk(monkeypatch, "nccl", True)
     made, calls = talk.of(grid(tp=8, dp=4, pp=4), 0)
     assert len(calls) == len(["tp", "dp", "pp", "tp and pp", "ends"]) + len(made.directions)

@@ -5,7 +5,7 @@ The calls are those that the program makes, written down rank by rank. The rules
 - messages of one group run one after the other, in the order of issue, and begin once all that was
   computed before them is done;
 - two ranks that have not sent to each other that way before are joined first, and until both ask
-  for it neither program goes on (on one H200 two stages stayed there for ever).
+  for it neither program goes on (on one H200 two stages stayed there forever).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Rank:
         return self.computed > before
 
     def running(self, way):
-        """What has not arrived yet of the first call that may run now."""
+        """Return the messages of the first runnable call that have not arrived yet."""
         first = next(iter(self.streams[way]), None)
         return first[1] if first and first[2] <= self.computed else set()
 

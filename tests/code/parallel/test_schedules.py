@@ -48,7 +48,7 @@ def test_messages_are_sent_in_the_order_in_which_they_are_awaited(
 
 
 def kept(name, stages, rank, micro_batches):
-    """The most micro-batches whose activations a rank keeps at once."""
+    """Return the largest number of micro-batches whose activations a rank keeps at once."""
     alive = most = 0
     for step in steps_of(name, stages, rank, micro_batches, 1):
         alive += isinstance(step, Forward) - isinstance(step, Backward | BackwardWeight)
@@ -71,8 +71,8 @@ PHASES = {
 
 
 def run(name, stages, micro_batches, chunks):
-    """What each rank of the program runs, in the words of the planner. Naive is no schedule of the
-    program, but what it does with one micro-batch at a time, whatever the schedule."""
+    """What each rank of the program runs, in the words of the planner. The program has no schedule
+    "naive". With one micro-batch at a time, every schedule does the same as "naive"."""
     if name == "naive":
         once = [steps_of("1f1b", stages, rank, 1, 1) for rank in range(stages)]
         ordered = [[(step, m) for m in range(micro_batches) for step in order] for order in once]

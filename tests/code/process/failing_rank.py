@@ -1,4 +1,4 @@
-"""A rank that fails in the way that its first argument names; the others go on as they would."""
+"""Rank that fails as its first argument says. The other ranks continue normally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whichever rank fails is heard, once, and no other rank waits for it."""
+"""Any failing rank is reported once, and no other rank waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of a learner's own, as ranks of a job run it."""
+"""A learner's own program, as the ranks of a job run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slot's stretch of computing lasts as long as its processor time asks for, and never less."""
+"""A slot's interval of computing lasts as long as its processor time requires, and never less."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ for step in range(3):
 
 
 def test_a_program_that_says_nothing_keeps_its_pace_by_one_call():
-    """In forward, before DDP sends its last bucket, and in the whole step."""
+    """The slot keeps its pace in forward, before the last bucket is sent, and in the whole step."""
     done = subprocess.run(
         [sys.executable, "-c", DDP],
         cwd=ROOT / "code",

@@ -13,7 +13,7 @@ from process.peers import FAREWELL, Hub
 
 @pytest.fixture
 def lost(monkeypatch):
-    """Names that a hub has missed, and its address and token."""
+    """Return the ranks that a hub reported as lost, and the hub's address and token."""
     monkeypatch.setenv("MASTER_ADDR", "localhost")
     found = queue.Queue()
     hub = Hub(found.put)

@@ -73,7 +73,7 @@ STUCK = "--fp16 --initial-loss-scale 1e15 --min-loss-scale 2.5e14 --hysteresis 1
 
 
 def test_a_scale_that_cannot_fall_any_further_ends_the_run(worlds):
-    """Two steps halve the scale, and ten more overflow with the smallest scale."""
+    """Two steps halve the scale, and ten more steps overflow with the smallest scale."""
     flags = [*PLAIN, *STUCK.split(), "--train-iters", "20"]
     [(told, text)] = worlds(1).run(attempt, flags)
     assert told.startswith("DivergedError: iteration 12: loss scale already at minimum (2.5e+14)")

@@ -45,13 +45,15 @@ def test_the_learning_rate_of_the_original_lab():
     ],
 )
 def test_every_shape_of_the_schedule(flags, expected):
-    """After so many steps; warm-up of 10, decay until 100 from 100 to 20."""
+    """Rate after a number of steps, with a warm-up of 10 steps and a decay until step 100 from 100
+    to 20."""
     shared = "--lr 100 --min-lr 20 --lr-warmup-iters 10 --lr-decay-iters 100"
     assert rates(f"{shared} {flags}", expected) == pytest.approx(list(expected.values()))
 
 
 def test_the_first_step_of_a_warm_up_changes_nothing(worlds):
-    """Its rate is 0, as in Megatron-LM; the line after it shows the rate of the next step."""
+    """The rate of the first step is 0, as in Megatron-LM. The line after it shows the rate of the
+    next step."""
     flags = "--lr-warmup-iters 2 --lr-decay-iters 10 --train-iters 3 --log-interval 1 --fp64"
     flags += " --lr-decay-style constant --weight-decay 0.1"
     got = worlds(1).run(one_run.weights_after_each_step, [*one_run.MODEL, *flags.split()], 2)[0]

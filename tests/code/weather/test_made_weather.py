@@ -1,4 +1,4 @@
-"""make_weather.py makes weather that moves, has scales, and is the same every time."""
+"""make_weather.py makes weather that moves, has structure, and is the same every time."""
 
 from __future__ import annotations
 

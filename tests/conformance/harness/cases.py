@@ -26,7 +26,7 @@ class Case:
 
     @property
     def long(self) -> bool:
-        """Better begun before the others than after them."""
+        """Tell whether a case takes long, so that it should begin before the others."""
         return self.slow or MANY_JOBS in self.name
 
     @property

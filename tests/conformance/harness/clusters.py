@@ -89,7 +89,7 @@ class RealSlurm(Cluster):
         self._deploy("stop.sh")
 
     def _choose_instance(self) -> None:
-        """One that no other test run holds; never 0, which is the user's own."""
+        """Choose a number that no other test run holds; never 0, which belongs to the user."""
         for instance in range(1, 100):
             lock = (LOCKS / f"course-slurm-{instance}.lock").open("w")
             try:

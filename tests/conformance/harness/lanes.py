@@ -93,7 +93,7 @@ class Lanes:
 
 
 def _start(cluster: Cluster) -> None:
-    """A machine that is busy with other things may need more than one try."""
+    """A busy machine may need more than one attempt."""
     try:
         cluster.start()
     except Exception:
@@ -102,7 +102,7 @@ def _start(cluster: Cluster) -> None:
 
 
 def run_case(cluster: Cluster, case: Case) -> str:
-    """The masked transcript; what the case leaves in the queue is cancelled afterwards."""
+    """Return the masked transcript. Jobs that the case leaves in the queue are cancelled."""
     top = Path(tempfile.mkdtemp(prefix="conformance-"))
     here, aux, home = top / "here", top / "aux", top / "home"
     for folder in (here, aux, home):

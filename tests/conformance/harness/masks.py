@@ -66,7 +66,7 @@ def mask(text: str, paths: dict[str, str]) -> str:
 
 
 def mask_id(text: str, job_id: str, word: str) -> str:
-    """Keeps columns: what an id loses in length, the blanks beside it gain."""
+    """Keep the columns: if an id becomes shorter, the blanks beside it become longer."""
     text = re.sub(
         rf"(  +){job_id}\b", lambda found: word.rjust(len(found[0])), text, flags=re.ASCII
     )

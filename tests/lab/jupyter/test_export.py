@@ -13,7 +13,7 @@ from course_lib.lab.jupyter.export import WIDGET, with_drawn_formulas
 
 
 class Loads(HTMLParser):
-    """Everything that a browser would fetch by itself when it shows the page."""
+    """Return everything that a browser would fetch to show the page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

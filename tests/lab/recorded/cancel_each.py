@@ -43,7 +43,7 @@ ITERATION = re.compile(r"^ iteration .*\n", re.MULTILINE)
 
 
 class Cancelling:
-    """Takes the place of the recordings while `is_on`."""
+    """Stand-in for the recordings while `is_on` is set."""
 
     def __init__(self, folder: Path, kills: bool):
         on_the_box = {**os.environ, "PATH": f"{box_bin()}{os.pathsep}{os.environ['PATH']}"}

@@ -88,7 +88,7 @@ class Made:
 
     @staticmethod
     def forged(file, manifest, files):
-        """The recording with another content."""
+        """Return the recording with different content."""
         file.write_bytes(packing.archive({MANIFEST: json.dumps(manifest).encode()} | files))
         return file
 

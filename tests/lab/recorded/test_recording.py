@@ -1,4 +1,4 @@
-"""Files of recorded runs: what goes in, and what of a hostile one is refused before it is used."""
+"""Files of recorded runs: their content, and the refusal of hostile files before use."""
 
 from __future__ import annotations
 

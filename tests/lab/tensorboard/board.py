@@ -20,7 +20,7 @@ PATIENCE_S = 240.0
 
 
 def wait_until(what, limit_s: float = PATIENCE_S):
-    """The first true answer of `what`; fails at the limit, which no working run comes near."""
+    """Return the first true answer of `what`; fail at a generous time limit."""
     until_s = time.monotonic() + limit_s
     while time.monotonic() < until_s:
         if found := what():
@@ -48,8 +48,8 @@ class Server:
 
 @contextlib.contextmanager
 def jupyter(folder: Path, *more: str) -> Iterator[Server]:
-    """Under a base URL as JupyterHub gives one, with its runtime files kept apart; `more` options
-    for it."""
+    """Start a server under a base URL, as JupyterHub does, with separate runtime files and `more`
+    options."""
     log = folder / "jupyter.log"
     environment = {
         **{

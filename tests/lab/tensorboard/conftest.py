@@ -51,7 +51,7 @@ class Visit:
 
 @pytest.fixture
 def visit(browser, server) -> Iterator[Visit]:
-    """A page 1280 pixels wide. Whatever asks for another server is stopped and fails the test."""
+    """A page 1280 pixels wide. A request to a different server is stopped and fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(1000 * PATIENCE_S)
     page = context.new_page()

@@ -64,7 +64,7 @@ def shown(page, kind: str, points: int) -> bool:
 
 
 def keep_picture(page, name: str) -> None:
-    """For people to look at: COURSE_SCREENS names a folder."""
+    """Save a screenshot for people to look at, if COURSE_SCREENS names a folder."""
     if folder := os.environ.get("COURSE_SCREENS"):
         page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 

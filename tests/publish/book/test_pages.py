@@ -48,7 +48,7 @@ def lesson(tmp_path):
 
 
 def ran(lesson, **shown):
-    """As a run leaves it: cells by id, with what each printed."""
+    """The notebook as a run leaves it: cells by id, with their output."""
     notebook = nbformat.reads(build_text(lesson, with_answers=True), as_version=4)
     for cell in notebook.cells:
         if text := shown.get(cell.id):

@@ -25,7 +25,7 @@ WIDEST = 95
 
 
 def decks(repository, language):
-    """Without any results: the slides of each lesson, by its name."""
+    """Return the slides of each lesson by its name, without results."""
     text = text_in(language, repository)
     lessons = {lesson.name: lesson for lesson in text.lessons}
     told = site.read_sentences(repository / "lessons" / site.SENTENCES, lessons)
@@ -112,7 +112,7 @@ def test_a_claim_is_read_from_what_it_printed_in_korean():
 
 @pytest.fixture(scope="module")
 def folder(repository, tmp_path_factory):
-    """All decks, with something in the place of reveal.js."""
+    """Write all decks, with a stand-in for reveal.js."""
     reveal = tmp_path_factory.mktemp("reveal")
     for name in site.OF_REVEAL:
         (reveal / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A log that ends within a traceback tells of a failure, though not of which."""
+"""A log that ends within a traceback shows a failure, but not which failure."""
 
 from __future__ import annotations
 

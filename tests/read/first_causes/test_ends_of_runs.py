@@ -166,7 +166,7 @@ def test_a_missing_variable_is_named(write):
     ("code", "cause"), [("5", "process_failed"), ("-6", "aborted"), ("-15", "terminated")]
 )
 def test_torchruns_own_signals_are_no_cause(write, code, cause):
-    """It tells of them before it tells of the process that it ends the others for."""
+    """torchrun first reports the processes that it ends, and then the process that failed."""
     text = (
         "W1124 03:56:13.541 18652 torch/distributed/elastic/multiprocessing/api.py:1028] Sending "
         "process 18712 closing signal SIGTERM\n"

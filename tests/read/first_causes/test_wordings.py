@@ -1,4 +1,4 @@
-"""First causes in logs that were written for a wording, one each, and in no words at all."""
+"""First causes in short logs, each written for one wording, and in logs without any words."""
 
 from __future__ import annotations
 

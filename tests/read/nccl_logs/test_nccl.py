@@ -1,4 +1,4 @@
-"""NCCL's log of every vintage, as ranks, links and rings."""
+"""NCCL's log of every version, as ranks, links and rings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces of real machines: beside torch_tb_profiler, and what is known of them."""
+"""Traces of real machines, compared with torch_tb_profiler and with known facts."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_whole_numbers(write, text):
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_the_beginning_of_something_else_is_no_number(write, text):
-    """Behind a line of the same form too, whose numbers are read together with it."""
+    """This also holds after a line of the same form, whose numbers are read together with it."""
     log = read.training_log(write("a.log", loss_line(1, "9.0") + loss_line(2, text)))
     assert log.iterations["iteration"].tolist() == [1, 2]
     assert log.iterations["lm_loss"].isna().tolist() == [False, True]

@@ -89,7 +89,7 @@ def test_an_iteration_called_infinite_is_no_place_for_other_lines(tmp_path):
 
 
 def test_a_line_of_another_form_at_the_end_of_a_block_is_read_too(tmp_path):
-    """Its bars stand at the places of names in a longer line of the same form."""
+    """The separators of this line are at the places of names in a longer line of the same form."""
     long = "a name of a field that is longer than any that a program would print to anybody"
     line = " iteration {n}/ 9 | elapsed time per iteration (ms): 5.0 | {name}: 2.0 |\n"
     path = tmp_path / "a.log"

@@ -61,7 +61,7 @@ def judged(task, monkeypatch):
 
 @pytest.fixture
 def finish(task):
-    """A run of the workspace that went well; `of` may bend its recipe before it is recorded."""
+    """A successful run of the workspace. `of` may change its recipe before it is recorded."""
 
     def make(name="mine", *, seconds=22, log=None, job_id=12, of=lambda recipe: recipe, **how):
         given = {"micro_batch": BATCH, "iterations": STEPS, "log_interval": 1} | how

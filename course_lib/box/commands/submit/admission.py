@@ -270,7 +270,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 2.0
 
 
 def wait_for_end(job_id: int) -> int:
-    """Return the exit code of the job, the highest one of an array, or 1 after a signal."""
+    """Return the job's exit code, the highest exit code of an array, or 1 after a signal."""
     store.stay_with_folder()
     wait_s = FIRST_WAIT_S
     while True:

@@ -176,7 +176,7 @@ WORDS = {
 
 
 def cpu_bind(text: str, option: str) -> str:
-    """Check a binding. The box ignores it in the words of a Slurm without a plugin for it."""
+    """Check a binding. The box ignores it, with the message of a Slurm without the plugin."""
     print("srun: cluster configuration lacks support for cpu binding", file=sys.stderr)
     if said := _misread(text, "cpu"):
         print(f"srun: error: {said}", file=sys.stderr)
@@ -208,7 +208,7 @@ def _misread(text: str, what: str) -> str:
 
 
 def words(text: str, option: str) -> str:
-    """Fail if no word is one that this option without effect takes."""
+    """Fail if no word is a valid value of this option, which has no effect."""
     if {*text.lower().split(",")} & {*WORDS[option].split()}:
         return text
     if option == "hint":

@@ -110,10 +110,11 @@ def meeting_point(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
             )  # fmt: skip
         if host != f"{network}1":
             yield _(
-                "as job {job} on a cluster whose fast network has the names node1{suffix} and "
-                "node2{suffix}, torchrun is told {host}; the first node's address there is "
-                "{wanted}. Write $SUFFIX behind the first node's name, and take the address by "
-                "getent hosts.", job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
+                "as job {job}, torchrun gets {host}, but the first node's address on the fast "
+                "network is {wanted}. On this network the nodes are called node1{suffix} and "
+                "node2{suffix}. Append $SUFFIX to the first node's name, and look up the address "
+                "with getent hosts.",
+                job=job.job, suffix=job.suffix, host=host, wanted=f"{network}1",
             )  # fmt: skip
     if places and jobs[0].launches:
         yield from (_not_come(job) for job in jobs if not job.launches)
@@ -146,8 +147,8 @@ def _ports(found: Sequence[tuple[int, str, str]]) -> Iterator[str]:
             )  # fmt: skip
         elif not LEAST_PORT <= int(port) <= MOST_PORT or taken[job] != port:
             yield _(
-                "the port of job {job} would be {port}, or another one by chance. Ports of "
-                "programs lie between {least} and {most}. {how}",
+                "the port of job {job} would be {port}, or a random one. Use a port between "
+                "{least} and {most}. {how}",
                 job=job, port=port, least=LEAST_PORT, most=MOST_PORT, how=_(FROM_JOB),
             )  # fmt: skip
     for (one, port), (other, same) in combinations(sorted(taken.items()), 2):
@@ -186,7 +187,7 @@ def launchers(run: Any, jobs: Sequence[Rehearsed]) -> Iterator[str]:
 
 def _not_come(job: Rehearsed) -> str:
     return _(
-        "as job {job}, the commands did not come to torchrun, or did not end:\n{said}",
+        "as job {job}, the commands did not reach torchrun, or did not end:\n{said}",
         job=job.job, said=job.said,
     )  # fmt: skip
 
@@ -206,7 +207,7 @@ def _not_on_each_node(job: Rehearsed) -> Iterator[str]:
 def _wrong_launch(launch: Launch, wanted: list[str]) -> Iterator[str]:
     if launch.error or not launch.option("training-script").strip():
         yield _(
-            "torchrun does not take what it is given on {node}: {error}. A backslash has to be "
+            "torchrun refuses its arguments on {node}: {error}. A backslash has to be "
             "the last character of its line.",
             node=launch.node, error=launch.error or _("the program is empty"),
         )  # fmt: skip
@@ -240,7 +241,7 @@ def times_told(text: str) -> int:
 EDITS = {
     13: ScriptEdit(N_("two devices on each of two nodes, and a process for each"), devices),
     14: ScriptEdit(
-        N_("one meeting point: the first node's address, a port of the job's own"), meeting_point
+        N_("one meeting point: the first node's address, a port of this job alone"), meeting_point
     ),
-    15: ScriptEdit(N_("a launcher on each node, which meet there"), launchers),
+    15: ScriptEdit(N_("a launcher on each node, and all launchers meet there"), launchers),
 }

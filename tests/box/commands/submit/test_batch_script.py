@@ -1,4 +1,4 @@
-"""Batch scripts and their directives, read as Slurm 22.05.8 was seen to read them."""
+"""Batch scripts and their directives, read as Slurm 22.05.8 reads them."""
 
 from __future__ import annotations
 
