@@ -43,7 +43,7 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
     for item in map(Path, given):
         if item.is_dir():
             found += [Source(path, _rank_of(path, item)) for path in _files_of(item)]
-        elif item.exists():
+        elif item.is_file():  # a pipe may never end
             found.append(Source(item, _rank_of(item, item.parent) if len(given) > 1 else None))
         else:
             raise NoSuchFileError(
@@ -110,7 +110,7 @@ def found_files(
             inside = [file.relative_to(folder) for file in folder.rglob("*") if file.is_file()]
             wanted = sorted(filter(is_wanted, inside), key=lambda file: natural(str(file)))
             found += [folder / file for file in wanted]
-        elif item.exists():
+        elif item.is_file():  # a pipe may never end
             found.append(item)
         else:
             raise NoSuchFileError(_(missing, path=item))
