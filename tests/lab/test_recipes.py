@@ -72,6 +72,8 @@ def test_flags_of_the_model_change_the_model_and_those_of_the_layout_are_refused
     assert recipe.flags["--max-position-embeddings"] == "256"
     with pytest.raises(RecipeError, match="does not divide layers 5"):
         gpt.recipe("x", gpus_per_node=2, pipeline=2, num_layers=5)
+    with pytest.raises(RecipeError, match=r"num_experts belongs to the model; give model=plan"):
+        gpt.recipe("x", num_experts=4, disable_bias_linear=True)
     with pytest.raises(RecipeError, match=r"bf16 belongs to the layout; give it as precision="):
         gpt.recipe("x", bf16=True)
 
