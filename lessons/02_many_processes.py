@@ -629,6 +629,7 @@ missing = lab.submit(shell.script("one-too-few", script))
 missing.watch()
 
 # %% id="meet-see"
+print(missing.cause)
 waited = "RendezvousTimeoutError" in missing.text
 meeting.compare(
     "they wait, then fail"
@@ -637,7 +638,6 @@ meeting.compare(
     if missing.ok
     else "an error at once"
 )
-print(missing.failure)
 
 # %% id="meet-claim" tags=["claim"]
 seconds = missing.elapsed_s if waited and not missing.ok else 0

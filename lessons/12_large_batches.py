@@ -260,10 +260,10 @@ claim(
 # %% id="only-sgd"
 diverged = lab.submit(constant("sgd", optimizer="sgd", lr=64))
 diverged.wait()
-print(diverged.tail(1) if diverged.ok else diverged.failure)
+print(diverged.tail(1) if diverged.ok else diverged.cause)
+completed = diverged.log.iterations["iteration"].max() / (SAMPLES / BATCH)
 
 # %% id="only-sgd-claim" tags=["claim"]
-completed = diverged.log.iterations["iteration"].max() / (SAMPLES / BATCH)
 claim("steps that SGD completes before it diverges", 100 * completed, most=50, unit="%")
 
 # %% [markdown] id="only-end"

@@ -85,6 +85,8 @@ def read_folder(folder: Path, unread: list[str]) -> list[MeasuredRun]:
     for path in files:
         found: list[MeasuredRun] = []
         try:
+            if not path.is_file():
+                raise PlanError("is not a plain file")
             found.extend(read_file(path))
         except (PlanError, ValueError, OSError) as error:
             unread.append(f"{path}: {error}")

@@ -18,6 +18,9 @@ LIBRARY = "course_lib"
 GIVEN = ("summary", "train_summary", "train_summary.py")
 # Modules of PyTorch that already are the answer to an exercise: ring attention, and pipelines.
 FINISHED = ("torch.distributed.tensor.experimental", "torch.distributed.pipelining")
+# Events of Python's audit by which a program reads a file.
+WITH_WORDS = ("os.exec", "os.posix_spawn", "subprocess.Popen")
+OPENING = ("open", "os.system", *WITH_WORDS)
 # Beginnings of the names of files of Python's own library, and of text for exec.
 PYTHONS_OWN = ("<", str(Path(os.__file__).parent))
 
@@ -51,12 +54,21 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
 
 
 def _refuse_reading(folder: str, event: str, arguments: tuple[Any, ...]) -> None:
-    """Raise an error if a file in the folder opens a program of the course, also by a library."""
-    if event != "open" or isinstance(arguments[0], int) or not _asks(sys._getframe(1), folder):
+    """Raise an error if a file in the folder opens a program of the course, also by a library or by
+    another program."""
+    if event not in OPENING or not _asks(sys._getframe(1), folder):
         return
-    path = Path(os.path.realpath(os.fsdecode(arguments[0])))  # also by a link to it
-    if CODE in path.parents and path.parts[len(CODE.parts)] not in GIVEN:
-        raise CourseImport(str(path.relative_to(CODE)))
+    given = arguments[int(event in WITH_WORDS)]
+    place = arguments[2] if event == "subprocess.Popen" else None
+    for text in given if isinstance(given, list | tuple) else [given]:
+        name = "" if isinstance(text, int) else os.fsdecode(text)
+        for word in [name] if event == "open" else name.split():
+            path = Path(
+                os.path.realpath(Path(os.fsdecode(place or ""), word))
+            )  # also by a link to it
+            is_given = CODE not in path.parents or path.parts[len(CODE.parts)] in GIVEN
+            if not is_given and path.is_file():
+                raise CourseImport(str(path.relative_to(CODE)))
 
 
 def _is_of_the_course(module: Any) -> bool:

@@ -66,7 +66,7 @@ def share_progress(agree: bool | None = None, details: bool = False) -> None:
         _refresh(workspace, place, details)
     print(_standing(workspace, place))
     if place is not None and (agreed := agreement(workspace, place)):
-        seen = snapshot.of(workspace.folder, details=agreed.details)
+        seen = snapshot.of(workspace.folder, lesson_here(), details=agreed.details)
         print(f"{_('what they see')}:", *_sentences(seen), sep="\n  ")
 
 

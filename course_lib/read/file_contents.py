@@ -84,7 +84,7 @@ class Contents:
 def contents(path: PathLike) -> Contents:
     """Read a file of any kind, or a folder, with every reader that may understand it."""
     path = Path(path)
-    if not path.exists():
+    if not path.is_file() and not path.is_dir():  # a pipe or a device may never end
         raise NoSuchFileError(_("{path} does not exist", path=path))
     parts: list[Part] = []
     not_read: list[str] = []

@@ -54,10 +54,11 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
 
 
 def _given(paths: PathLike | Iterable[PathLike], missing: str) -> list[Path]:
-    """Return the paths as a list. `missing` is the error text for one that does not exist."""
+    """Return the paths as a list. `missing` is the error text for one that does not exist. A pipe
+    is refused, too, because it may never end."""
     given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for path in given:
-        if not path.exists():
+        if not path.is_dir() and not path.is_file():
             raise NoSuchFileError(_(missing, path=path))
     return given
 

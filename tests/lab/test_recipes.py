@@ -72,6 +72,8 @@ def test_flags_of_the_model_change_the_model_and_those_of_the_layout_are_refused
     assert recipe.flags["--max-position-embeddings"] == "256"
     with pytest.raises(RecipeError, match="does not divide layers 5"):
         gpt.recipe("x", gpus_per_node=2, pipeline=2, num_layers=5)
+    with pytest.raises(RecipeError, match=r"num_experts belongs to the model; give model=plan"):
+        gpt.recipe("x", num_experts=4, disable_bias_linear=True)
     with pytest.raises(RecipeError, match=r"bf16 belongs to the layout; give it as precision="):
         gpt.recipe("x", bf16=True)
 
@@ -122,6 +124,40 @@ def test_what_is_no_whole_number_is_refused_in_every_form(wrong):
         gpt.recipe("x", nodes=wrong)
     with pytest.raises(RecipeError, match="nodes"):
         shell.recipe("x", "true", nodes=wrong)
+
+
+def test_truth_values_of_a_notebook_s_arithmetic_make_the_same_recipe():
+    usual = {"profile": True, "save": True, "swiglu": True, "log_throughput": False}
+    theirs = {
+        "profile": np.True_,
+        "save": np.True_,
+        "swiglu": np.True_,
+        "log_throughput": np.False_,
+    }
+    recipe = gpt.recipe("x", **theirs)
+    assert recipe == gpt.recipe("x", **usual)
+    assert tomli_w.dumps(recipe.to_dict()) == tomli_w.dumps(gpt.recipe("x", **usual).to_dict())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"save_interval": [6]}, {"lr": (1e-3,)}, {"seed": range(3)}, {"eval_iters": True},
+     {"swiglu": 1}, {"untie_embeddings_and_output_weights": "yes"}, {"lr": np.True_},
+     {"data_path": ["a", "b"]}],
+)  # fmt: skip
+def test_a_flag_refuses_a_list_or_a_truth_value_that_its_program_refuses(wrong, arguments):
+    (name,) = wrong
+    with pytest.raises(RecipeError, match=f"{name} = .* is not "):
+        gpt.recipe("x", **wrong)
+    with pytest.raises(arguments.ArgumentsError):
+        arguments.parse_arguments([f"--{name.replace('_', '-')}", "1", "2"])
+
+
+@pytest.mark.parametrize(
+    "right", [{"profile_ranks": [0, 1]}, {"swiglu": False}, {"save_interval": None}]
+)
+def test_a_flag_takes_the_list_or_truth_value_that_its_program_takes(right):
+    assert gpt.recipe("x", **right)
 
 
 @pytest.mark.parametrize("given", LAYOUTS)

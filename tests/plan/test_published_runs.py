@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,19 @@ def benchmark(folder):
     command = [sys.executable, str(BENCHMARK), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(120)
+def test_the_benchmark_names_what_is_no_plain_file_and_does_not_wait_for_it(tmp_path):
+    write(tmp_path / "runs.csv", RUN)
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "endless.csv").symlink_to("/dev/zero")
+    (tmp_path / "lost.csv").symlink_to(tmp_path / "nowhere")
+    code, text = benchmark(tmp_path)
+    assert code == 1
+    for name in ("pipe", "folder", "endless", "lost"):
+        assert f"not read: {tmp_path / name}.csv: is not a plain file" in text
 
 
 def test_the_benchmark_exits_with_1_if_a_goal_is_missed(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import os
 import pickle
 import random
 import re
@@ -195,3 +196,17 @@ def test_damaged_files_do_not_raise(tmp_path, reader):
         path.write_bytes(changed(random_, gzip.compress(data, 1)) if packed else data)
         use(path)
         path.unlink()
+
+
+READERS = (read.attempts, read.contents, read.diary, read.failure, read.failures, read.flight,
+           read.links, read.memory, read.monitor, read.nccl, read.profile,
+           read.training_log)  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+def test_a_pipe_and_a_device_are_no_files_and_are_not_waited_for(reader, tmp_path):
+    os.mkfifo(tmp_path / "out.log")
+    for path in (tmp_path / "out.log", Path("/dev/zero")):
+        with pytest.raises(FileNotFoundError):
+            reader(path)

@@ -21,6 +21,11 @@ def comma_list(text: str) -> set[str]:
     return {word for word in text.split(",") if word}
 
 
+def listed(options: dict[str, str], name: str) -> set[str] | None:
+    """Return the words of a filter, or None without it. A filter without words passes nothing."""
+    return comma_list(options[name]) if name in options else None
+
+
 class UsageError(Exception):
     """Error: the command line cannot be read. The text is one line, as getopt prints it."""
 
@@ -53,8 +58,8 @@ class Syntax:
             kind = {"=": REQUIRED, "?": OPTIONAL}.get(word[-1], NONE)
             names, _, letter = word.rstrip("=?").partition(",")
             long, *aliases = names.split("|")
-            self.kind |= dict.fromkeys([long, *aliases], kind)
-            self.alias |= dict.fromkeys(aliases, long)
+            self.kind |= dict.fromkeys([*aliases, long], kind)
+            self.alias |= dict.fromkeys([*aliases, long], long)
             if word != marked:
                 self.refused.add(long)
             if letter:
@@ -89,7 +94,6 @@ class Syntax:
     def _long(self, word: str, rest: list[str]) -> tuple[str, str | None]:
         written, equals, value = word[2:].partition("=")
         name = self._resolve(word, written)
-        name = self.alias.get(name, name)
         kind = self.kind[name]
         if kind == NONE and equals:
             raise UsageError(f"{self.command}: option '--{name}' doesn't allow an argument")
@@ -100,14 +104,14 @@ class Syntax:
         return name, value if equals else None
 
     def _resolve(self, word: str, written: str) -> str:
-        if written in self.kind:
-            return written
         near = [name for name in self.kind if name.startswith(written)]
-        if len(near) == 1:
-            return near[0]
         if not near:
             raise UsageError(f"{self.command}: unrecognized option '{word}'")
-        listed = " ".join(f"'--{name}'" for name in near)
+        first = self.alias.get(written, self.alias[near[0]])
+        others = [name for name in near[1:] if self.alias[name] != first]
+        if written in self.kind or not others:
+            return first
+        listed = " ".join(f"'--{name}'" for name in [near[0], *others])
         raise UsageError(f"{self.command}: option '{word}' is ambiguous; possibilities: {listed}")
 
     def _letters(self, letters: str, rest: list[str]) -> list[tuple[str, str | None]]:

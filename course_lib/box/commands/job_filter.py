@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from course_lib.box import settings
-from course_lib.box.commands.command_line import Failure, Unsupported, comma_list
+from course_lib.box.commands.command_line import Failure, Unsupported, comma_list, listed
 from course_lib.box.commands.job_view import COMPACT, JobView
 from course_lib.box.queue import arrays, store
 from course_lib.box.queue.records import PENDING, Allocation, Job
@@ -80,14 +80,14 @@ ALL_STATES = list(COMPACT)
 
 
 class JobFilter:
-    """A filter from the options that squeue and scancel share. Empty sets let every job pass."""
+    """A filter from the options that squeue and scancel share. None lets every job pass."""
 
     def __init__(self, options: dict[str, str]) -> None:
-        self.ids: list[JobWord] = []
-        self.states: set[str] = set(SHOWN_STATES)
-        self.users: set[str] = set()
-        self.names: set[str] = set()
-        self.partitions = comma_list(options.get("partition", ""))
+        self.ids: list[JobWord] | None = None
+        self.states: set[str] | None = set(SHOWN_STATES)
+        self.users = listed(options, "user")
+        self.names = listed(options, "name")
+        self.partitions = listed(options, "partition")
         self.sort = "P,t,-p"
         # A job of `ids` was found, whether it is shown or not.
         self.known = False
@@ -103,7 +103,7 @@ class JobFilter:
         held: dict[int, list[Allocation]] = {}
         for job_id, part in parts:
             held.setdefault(job_id, []).append(part)
-        numbers = {word.job_id for word in self.ids}
+        numbers = {word.job_id for word in self.ids or ()}
         self.known = any({job.id, job.array_job_id} & numbers for job in jobs)
         if self.ids:
             jobs = [narrowed(job, self.ids) for job in jobs]
@@ -117,11 +117,11 @@ class JobFilter:
     def passes(self, view: JobView) -> bool:
         job = view.job
         return (
-            (not self.ids or any(word.means(job) for word in self.ids))
-            and (not self.states or view.state in self.states)
-            and (not self.users or bool({job.user, str(job.uid)} & self.users))
-            and (not self.names or job.name in self.names)
-            and (not self.partitions or job.partition in self.partitions)
+            (self.ids is None or any(word.means(job) for word in self.ids))
+            and (self.states is None or view.state in self.states)
+            and (self.users is None or bool({job.user, str(job.uid)} & self.users))
+            and (self.names is None or job.name in self.names)
+            and (self.partitions is None or job.partition in self.partitions)
         )
 
 
@@ -154,15 +154,13 @@ def ordered(views: list[JobView], sort: str) -> list[JobView]:
 
 def of_squeue(options: dict[str, str]) -> JobFilter:
     choice = JobFilter(options)
-    choice.ids = ids(options.get("jobs", ""))
+    choice.ids = ids(options["jobs"]) if "jobs" in options else None
     if "states" in options:
         choice.states = states(options["states"])
-    choice.users = comma_list(options.get("user", ""))
     for user in unknown_users(choice.users):  # an unknown user has no jobs
         print(f"squeue: error: Invalid user: {user}\n", file=sys.stderr)
     if "me" in options:
         choice.users = {str(os.getuid())}
-    choice.names = comma_list(options.get("name", ""))
     choice.sort = options.get("sort") or choice.sort
     for field in choice.sort.split(","):
         if field.lstrip("+-") not in SORT_KEYS:
@@ -170,16 +168,15 @@ def of_squeue(options: dict[str, str]) -> JobFilter:
     return choice
 
 
-def unknown_users(users: set[str]) -> list[str]:
-    """Return the names that are not users of this machine. Any user number is accepted."""
+def unknown_users(users: set[str] | None) -> list[str]:
+    """Return the names and numbers that are no users of this machine."""
     import pwd
 
     found = []
-    for user in users:
+    for user in sorted((users or set()) - {str(os.getuid())}):  # a container may not name its user
         try:
-            if not user.isdigit():
-                pwd.getpwnam(user)
-        except KeyError:
+            pwd.getpwuid(int(user)) if user.isdecimal() else pwd.getpwnam(user)
+        except (KeyError, OverflowError):
             found.append(user)
     return found
 
@@ -194,14 +191,14 @@ def ids(text: str) -> list[JobWord]:
     return found
 
 
-def states(text: str) -> set[str]:
-    """Read full or compact state names in any case. The result is empty for `all`."""
+def states(text: str) -> set[str] | None:
+    """Read full or compact state names in any case. The result is None for `all`."""
     names = {compact: state for state, compact in COMPACT.items()}
     found = set()
     for word in comma_list(text):
         upper = word.upper()
         if upper == "ALL":
-            return set()
+            return None
         state = upper if upper in COMPACT else names.get(upper)
         if state is None:
             listed = ",".join(ALL_STATES)

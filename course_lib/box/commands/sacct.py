@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from course_lib.box import settings
 from course_lib.box.commands import dates, job_filter, listing
-from course_lib.box.commands.command_line import Failure, Syntax, comma_list
+from course_lib.box.commands.command_line import Failure, Syntax, listed
 from course_lib.box.commands.job_view import JobView, code_and_signal, units
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import store
@@ -176,13 +176,13 @@ WIDTH = {name: width for name, (width, _) in FIELDS.items()}
 USAGE = "sacct [options]"
 SYNTAX = Syntax(
     "sacct",
-    "accounts,A=! allocations,X allclusters,L! allusers,a batch-script,B! brief,b cluster,M=!"
-    " clusters=! completion,c! constraints,C=! delimiter= duplicates,D! endtime,E= env-vars!"
-    " federation! format,o= group=! gid=! uid=! helpformat,e! help,h jobs,j= json! local! long,l!"
-    " ncpus,I=! name= nnodes,i=! nodelist,N=! noconvert! noheader,n parsable,p parsable2,P"
-    " partition,r=! qos,q=! reason,R=! starttime,S= state,s= timelimit-max,K=! timelimit-min,k=!"
-    " truncate,T! units=! usage,U user,u= use-local-uid! verbose,v version,V wckeys,W=!"
-    " whole-hetjob?! associations,x=! flags,F=! yaml!",
+    "accounts,A=! allocations,X allclusters,L! allusers,a batch-script,B! brief,b"
+    " clusters|cluster,M=! completion,c! constraints,C=! delimiter= duplicates,D! endtime,E="
+    " env-vars! federation! file,f=! flags,F=! format|fields,o= gid|group=! uid=! helpformat,e!"
+    " help,h jobs,j= json! local! long,l! ncpus,I=! name= nnodes,i=! nodelist,N=! noconvert!"
+    " noheader,n parsable,p parsable2,P partition,r=! qos,q=! reason,R=! starttime,S= state,s="
+    " timelimit-max,K=! timelimit-min,k=! truncate,T! units=! usage,U user,u= use-local-uid!"
+    " verbose,v version,V wckeys,W=! whole-hetjob?! associations,x=! yaml!",
 )
 DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 BRIEF = "JobID,State,ExitCode"
@@ -214,22 +214,22 @@ class AccountingSelection:
 
     def __init__(self, options: dict[str, str]) -> None:
         self.ids = ids(options.get("jobs", ""))
-        self.users = comma_list(options.get("user", ""))
+        self.users = listed(options, "user")
         for user in job_filter.unknown_users(self.users):
             raise Failure(f"Invalid user id: {user}")
         self.states = _states(options.get("state", ""))
         self.start_s, self.end_s = _window(options, bool(self.ids), bool(self.states))
-        self.names = comma_list(options.get("name", ""))
+        self.names = listed(options, "name")
         self.everyone = "allusers" in options or os.getuid() == 0 or bool(self.users)
         self.with_steps = "allocations" not in options
 
     def passes(self, job: Job) -> bool:
         return (
             (not self.ids or bool(self._named(job)))
-            and (not self.users or bool({job.user, str(job.uid)} & self.users))
+            and (self.users is None or bool({job.user, str(job.uid)} & self.users))
             and (self.everyone or job.uid == os.getuid())
             and (not self.states or self._was_in_a_state(job))
-            and (not self.names or job.name in self.names)
+            and (self.names is None or job.name in self.names)
             and (job.end_s == 0 or job.end_s >= self.start_s)
             and min(job.submit_s, time.time()) <= self.end_s  # the clock may have been set back
         )
@@ -305,7 +305,7 @@ def ids(text: str) -> list[NamedJob]:
 
 def _states(text: str) -> set[str]:
     try:
-        return job_filter.states(text)
+        return job_filter.states(text) or set()
     except Failure:
         print(f"sacct: fatal: unrecognized job state value '{text}'", file=sys.stderr)
         raise Failure(code=1) from None

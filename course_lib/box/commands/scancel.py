@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from course_lib.box.commands import job_filter
-from course_lib.box.commands.command_line import Failure, Syntax, comma_list
+from course_lib.box.commands.command_line import Failure, Syntax
 from course_lib.box.commands.submit.options import signal_number
 from course_lib.box.dispatch import upkeep
 from course_lib.box.processes import control
@@ -18,7 +18,7 @@ from course_lib.box.queue.store import StateError
 USAGE = "scancel [options] [job id[.step id]...]"
 SYNTAX = Syntax(
     "scancel",
-    "account,A=! batch,b clusters,M=! ctld! cron! full,f help hurry,H! interactive,i! me name,n="
+    "account,A=! batch,b clusters|cluster,M=! ctld! full,f help hurry,H! interactive,i! me name,n="
     " nodelist,w=! partition,p= quiet,Q qos,q=! reservation,R=! sibling=! signal,s= state,t= usage"
     " user,u= verbose,v! version,V wckey=! jobname=!",
 )
@@ -82,10 +82,10 @@ def _signal(options: dict[str, str]) -> int:
 
 def _chosen(options: dict[str, str], targets: list[Target]) -> list[Target]:
     choice = job_filter.JobFilter(options)
-    choice.states = _states(options.get("state", ""))
-    choice.ids = [job_filter.JobWord(target.job_id, target.tasks) for target in targets]
+    choice.states = _states(options.get("state", "PENDING,RUNNING,SUSPENDED"))
+    choice.ids = [job_filter.JobWord(target.job_id, target.tasks) for target in targets] or None
     choice.users = _users(options)
-    choice.names = {options["name"]} if options.get("name") else set()
+    choice.names = {options["name"]} if "name" in options else None
     choice.sort = "i"
     steps = [target for target in targets if target.step]
     return steps or [Target(_word(view.job)) for view in choice.views()]
@@ -98,8 +98,6 @@ def _word(job: Job) -> str:
 
 
 def _states(text: str) -> set[str]:
-    if not text:
-        return {PENDING, RUNNING, "SUSPENDED"}
     try:
         found = job_filter.states(text)
     except Failure:
@@ -114,10 +112,10 @@ def _states(text: str) -> set[str]:
     return found
 
 
-def _users(options: dict[str, str]) -> set[str]:
+def _users(options: dict[str, str]) -> set[str] | None:
     if "me" in options:
         return {str(os.getuid())}
-    users = comma_list(options.get("user", ""))
+    users = {options["user"]} if "user" in options else None
     for user in job_filter.unknown_users(users):
         raise Failure(f"Invalid user name: {user}")
     return users

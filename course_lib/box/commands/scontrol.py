@@ -41,16 +41,35 @@ def each_job(words: list[str], act: Callable[[Job], str]) -> int:
         return complain(f"too few arguments for keyword:{words[0]}")
     upkeep.bring_up_to_date()
     code = 0
-    for given in job_filter.split_words(",".join(words[1:])):
-        key, equals, value = given.partition("=")
-        word = value if equals and key.lower() in ("jobid", "job") else given
-        jobs = _named(word)
-        several = "_" in word or len(jobs) > 1
-        for trouble in filter(None, map(act, jobs) if jobs else [UNKNOWN_JOB]):
-            complain(f"{word}: {trouble}" if several else f"{trouble} for job {word}")
-            code = 1
+    suspends = words[0].lower() != "requeue"
+    for given in words[1:]:
+        failed, last = False, ""
+        for word in _listed(given, by_name=suspends):
+            jobs = _named(word)
+            several = "_" in word or len(jobs) > 1
+            for trouble in list(map(act, jobs)) if jobs else [UNKNOWN_JOB]:
+                last = trouble or "No error"
+                if trouble:
+                    code = complain(
+                        f"{word}: {trouble}" if several else f"{trouble} for job {word}"
+                    )
+                    failed |= not several
+        if failed and suspends:
+            complain(f"slurm_suspend error: {last}")
     upkeep.run_pass()
     return code
+
+
+def _listed(given: str, by_name: bool) -> list[str]:
+    """Return the numbers in `12,13` or `jobid=12,13`, or the numbers of the jobs of a name."""
+    key, equals, value = given.partition("=")
+    kind = key.lower() if equals else ""
+    if kind in ("name", "jobname") and by_name:
+        with store.snapshot() as db:
+            jobs = store.jobs(db, "name = ?", (value,))
+        shown_s = time.time() - settings.load().job_shown_s
+        return [str(job.id) for job in jobs if not job.end_s or job.end_s > shown_s]
+    return job_filter.split_words(value if kind in ("jobid", "job") else given)
 
 
 def _named(word: str) -> list[Job]:

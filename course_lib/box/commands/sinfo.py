@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from course_lib.box import hostlist, settings
 from course_lib.box.commands import command_line, listing
-from course_lib.box.commands.command_line import Failure, Syntax, comma_list
+from course_lib.box.commands.command_line import Failure, Syntax, comma_list, listed
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import store
 from course_lib.box.queue.records import Allocation
@@ -191,10 +191,10 @@ PER_STATE = {"statecompact", "statelong"}
 USAGE = "sinfo [options]"
 SYNTAX = Syntax(
     "sinfo",
-    "all,a clusters,M=! dead,d! exact,e federation! Format,O=! format,o= help hide! iterate,i=!"
-    " json! list-reasons,R local! long,l Node,N nodes,n= noconvert! noheader,h partition,p="
-    " reservation,T! responding,r! sort,S=! states,t= summarize,s usage verbose,v version,V yaml!"
-    " future,F!",
+    "all,a clusters|cluster,M=! dead,d! exact,e federation! Format,O=! format,o= help hide!"
+    " iterate,i=! json! list-reasons,R local! long,l Node,N nodes,n= noconvert! noheader,h"
+    " partition,p= reservation,T! responding,r! sort,S=! states,t= summarize,s usage verbose,v"
+    " version,V yaml!",
 )
 VARIABLES = {"SINFO_FORMAT": "default", "SINFO_PARTITION": "partition"}
 DEFAULT = "%9P %.5a %.10l %.6D %.6t %N"
@@ -231,16 +231,17 @@ def _show(options: dict[str, str]) -> None:
     if "long" in options and "noheader" not in options:
         print(listing.now_line())
     box = settings.load()
-    wanted = set(hostlist.expand(options.get("nodes", "")))
-    states = _states(options.get("states", ""))
+    states = _states(options["states"]) if "states" in options else None
     with store.snapshot() as db:
         nodes = views(db, box)
-    nodes = [node for node in nodes if not wanted or node.name in wanted]
-    nodes = [node for node in nodes if not states or {node.state, node.load_state} & states]
+    if "nodes" in options:
+        wanted = set(hostlist.expand(options["nodes"]))
+        nodes = [node for node in nodes if node.name in wanted]
+    nodes = [node for node in nodes if states is None or {node.state, node.load_state} & states]
     if "list-reasons" in options:
         nodes = []  # no node of the box is ever down
-    partitions = comma_list(options.get("partition", ""))
-    chosen = [name for name in box.partition_names if not partitions or name in partitions]
+    partitions = listed(options, "partition")
+    chosen = [name for name in box.partition_names if partitions is None or name in partitions]
     layout = _layout(options)
     shown = {column.name for column in layout[0]}
     groups = _groups(
@@ -274,7 +275,7 @@ def _states(text: str) -> set[str]:
     long = {short: name for name, short in SHORT.items()}
     found = {long.get(word.lower(), word.lower()) for word in comma_list(text)}
     if "all" in found:
-        return set()
+        return {*SHORT}
     if unknown := found - {*SHORT, "down", "drain", "drained", "draining", "fail", "maint"}:
         raise Failure(f'Bad state string: "{min(unknown)}"', f"valid states: {','.join(SHORT)}")
     return found | ({"mixed"} if "allocated" in found else set())

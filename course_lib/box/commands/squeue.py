@@ -88,10 +88,11 @@ def _with(view: JobView, task: int) -> JobView:
 USAGE = "squeue [options]"
 SYNTAX = Syntax(
     "squeue",
-    "account,A=! all,a array,r array-unique! clusters,M=! federation! Format,O=! format,o= help"
-    " hide! iterate,i=! jobs,j? json! licenses,L=! local! long,l me name,n= noconvert!"
-    " nodelist,w=! noheader,h partition,p= priority,P! qos,q=! reservation,R=! sibling! sort,S="
-    " start! states,t= steps,s?! usage user,u= verbose,v version,V yaml!",
+    "account|accounts,A=! all,a array,r array-unique! clusters|cluster,M=! federation! Format,O=!"
+    " format,o= help hide! iterate,i=! jobs,j? json! licenses,L=! local! long,l me name,n="
+    " noconvert! nodelist|node|nodes,w=! noheader,h partition|partitions,p= priority,P! qos,q=!"
+    " reservation,R=! sibling|sib! sort,S= start! states,t= steps,s?! usage user|users,u= verbose,v"
+    " version,V yaml!",
 )
 VARIABLES = {
     "SQUEUE_FORMAT": "format",
@@ -108,8 +109,9 @@ def run(arguments: list[str]) -> int:
     pairs, words = SYNTAX.parse(arguments)
     options = command_line.from_environment(VARIABLES)
     options |= {name: value or "" for name, value in pairs}
-    if words and options.get("jobs") == "":  # `-j 1` means `-j1`: the value is optional
-        options["jobs"] = words.pop(0)
+    if ("jobs", None) in pairs:  # `-j 1` means `-j1`: the value is optional
+        del options["jobs"]
+        options |= {"jobs": words.pop(0)} if words else {}
     if words:
         print(f"Usage: {USAGE}")
         raise Failure(f"Unrecognized option: {words[0]}")
@@ -121,7 +123,7 @@ def _show(options: dict[str, str]) -> int:
     choice = job_filter.of_squeue(options)
     layout = _layout(options)
     jobs = choice.views()
-    if len(choice.ids) == 1 and not choice.known:
+    if len(choice.ids or ()) == 1 and not choice.known:
         print("slurm_load_jobs error: Invalid job id specified", file=sys.stderr)
         return 1
     if "long" in options and "noheader" not in options:

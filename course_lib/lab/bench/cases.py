@@ -9,6 +9,7 @@ from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, PlanError, preset
+from course_lib.plan.checks import positive
 from course_lib.plan.numbers import whole
 from course_lib.words import _
 
@@ -138,7 +139,7 @@ def case(tag: str | Case) -> Case:
 @explained("bench.time_to_report_s", whatever=True)
 def time_to_report_s(tokens_per_s: float) -> float:
     """Return the seconds that 20 million tokens would take at this rate."""
-    return TOKENS_TO_REPORT / tokens_per_s
+    return TOKENS_TO_REPORT / positive("tokens_per_s", tokens_per_s)
 
 
 FIXED_NAMES = ("layers", "hidden", "heads", "sequence", "tokens to report", "accepted (s)")

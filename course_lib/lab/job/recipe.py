@@ -19,7 +19,7 @@ from course_lib.mistakes.arguments import explained_methods
 from course_lib.mistakes.kinds import is_truth_value, shown
 from course_lib.mistakes.names import answers_misspelt
 from course_lib.plan import Layout, Model
-from course_lib.plan.numbers import real, whole
+from course_lib.plan.numbers import real, unboxed, whole
 from course_lib.words import N_, _
 
 RUN_FOLDER = "{run}"
@@ -164,11 +164,13 @@ class Recipe:
 
 
 def own_number(value: Any) -> Any:
-    """Convert any kind of number (numpy's, a fraction, a Series of one) to Python's own. Return
-    other values unchanged. Keys, files and scripts then do not depend on the number's type."""
+    """Convert any kind of number or truth value (numpy's, a fraction, a Series of one) to Python's
+    own. Return other values unchanged. Keys, files and scripts then do not depend on its type."""
     number: float | None = whole(value)
     if number is None:
         number = real(value)
+    if number is None and isinstance(found := unboxed(value), bool):
+        return found
     return value if number is None else number
 
 

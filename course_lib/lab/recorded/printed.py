@@ -20,17 +20,19 @@ WORD = re.compile(r"\w+")
 
 
 def printed_in(notebook: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each command line of an executed notebook with its output. Only a cell with a single
-    command shows which output is the command's."""
+    """Yield each command line of an executed notebook with its output. A cell with several
+    commands shows which output is whose only if all of them printed nothing."""
     commands = {path.name for path in BIN.iterdir()}
     for cell in notebook.get("cells", ()):
         is_code = cell["cell_type"] == "code"
         lines = "".join(cell["source"]).splitlines() if is_code else []
         called = [line[1:] for line in lines if line.startswith("!")]
-        if len(called) == 1 and commands & {*WORD.findall(called[0])}:
-            outputs = cell.get("outputs", ())
-            texts = [one["text"] for one in outputs if one.get("name") == "stdout"]
-            yield called[0], "".join("".join(text) for text in texts)
+        outputs = cell.get("outputs", ())
+        texts = [one["text"] for one in outputs if one.get("name") == "stdout"]
+        text = "".join("".join(text) for text in texts)
+        for line in called if len(called) == 1 or not text else ():
+            if commands & {*WORD.findall(line)}:
+                yield line, text
 
 
 def answer(printed: Callable[[], Mapping[str, str]]) -> None:

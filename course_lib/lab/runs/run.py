@@ -17,7 +17,7 @@ from course_lib.lab.job.recipe import Recipe, parse_toml, read_text
 from course_lib.lab.job.script import Script
 from course_lib.lab.queue.jobs import Jobs
 from course_lib.lab.queue.records import Record
-from course_lib.lab.queue.slurm import ENDED_BADLY, ENDED_WELL, UNKNOWN, Status
+from course_lib.lab.queue.slurm import ENDED_BADLY, ENDED_FROM_OUTSIDE, ENDED_WELL, UNKNOWN, Status
 from course_lib.lab.recorded.machine import recorded_words
 from course_lib.lab.watching import progress, watch
 from course_lib.lab.workspace import RunPaths, plain
@@ -272,8 +272,9 @@ class Run:
 
     @property
     def cause(self) -> Any:
-        """Return the first cause, or raise the error of a run whose log names none."""
-        if self.failure is None:
+        """Return the first cause. Raise the error of a run whose log names none, or that was ended
+        from outside, since its log breaks off."""
+        if self.failure is None or self.state in ENDED_FROM_OUTSIDE:
             raise RunFailedError(self.error or self.reason)
         return self.failure
 

@@ -150,7 +150,7 @@ def links(path: PathLike) -> Links:
     """Read links.json from `path`: the file, or a run folder that holds it."""
     file = Path(path)
     file = file / "links.json" if file.is_dir() else file
-    if not file.exists():
+    if not file.is_file():
         raise NoSuchFileError(
             _("{file} does not exist; run measure_links.py as a job to write it", file=file)
         )

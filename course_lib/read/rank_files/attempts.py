@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
-from course_lib.read.files import PathLike
+from course_lib.read.files import PathLike, sources
 
 LARGEST_BYTES = 64 << 20
 _ATTEMPT = re.compile(r"^attempt (\d{1,6}) (begins|ends|has done the work) at (\d{1,12}\.\d{1,12})")
@@ -38,7 +37,7 @@ class Attempts:
 
 def attempts(path: PathLike) -> Attempts:
     """Read the log of a job that prints when each attempt begins and ends (fault.restarts)."""
-    with Path(path).open("rb") as file:
+    with sources([path])[0].path.open("rb") as file:
         text = file.read(LARGEST_BYTES).decode("utf-8", "replace")
     begins: list[float] = []
     ends: list[float] = []

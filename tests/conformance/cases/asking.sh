@@ -36,3 +36,28 @@ t scancel ${ids[0]}.0
 t scancel ${ids[0]}_1
 t scancel "${ids[0]},${ids[1]}"
 states
+
+#: filters that name nothing, or somebody who does not exist
+t sbatch --hold -J kept -o /dev/null --wrap true
+for filter in --name= --user= --partition= --states= --jobs= --user=99999 --users=root --user=99999999999 --name=kept,; do
+    t squeue -h -o %j "$filter"
+done
+t squeue -h -o %j -j
+t squeue -h -o %j -j ''
+t sacct -n -X -o jobname --name=
+t sacct -n -X -o jobname --user=99999
+for filter in --name= --name=, --partition= --user= --user=99999 --state=; do t scancel "$filter"; done
+reason
+
+#: hold and release by name
+for name in one one two; do t sbatch --hold -J $name -o /dev/null --wrap true; done
+for words in name=one jobname=none name= NAME=two,one jobid= job= name; do t scontrol hold $words; done
+reason
+t scontrol release name=one
+because None "${ids[@]:0:2}" || true
+ended "${ids[@]:0:2}"
+t scontrol release Name=one
+t scontrol hold "${ids[0]}" name=two
+t scontrol release "${ids[0]},700999"
+t scontrol release "${ids[2]}" 700999
+t scontrol requeue name=one

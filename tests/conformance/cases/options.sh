@@ -174,3 +174,22 @@ show TimeLimit
 t sbatch --hold -t 10 --wrap true
 t sbatch --hold -t UNLIMITED --wrap true
 t sbatch --hold -t 1-1 --wrap true
+
+#: names of all options
+for command in sbatch srun salloc squeue sinfo sacct scancel; do
+    echo "$command:"
+    for letter in {a..z} F N; do
+        # getopt lists every name that begins like this one, if there are several
+        timeout 20 "$command" --$letter </dev/null 2>&1 | grep -o "'--[A-Za-z_-]*'" |
+            sed "s/clusters/cluster/; s/'//g" | sort -u | paste -sd ' '
+    done
+done
+
+#: a step of whole nodes
+job -n2 -c2 <<'E'
+srun -n1 --whole echo whole
+srun -n1 --whole --exact true || echo $?
+srun -n1 --whole --exclusive true || echo $?
+srun -n1 --whole -c2 echo given
+E
+tell

@@ -273,6 +273,7 @@ CELLS = [
     {"cell_type": "code", "source": ["!sinfo"], "outputs": [STDOUT]},
     {"cell_type": "code", "source": ["n = 1\n", "!sleep 1; squeue --me"], "outputs": []},
     {"cell_type": "code", "source": ["!sacct\n", "!scontrol"], "outputs": [STDOUT]},
+    {"cell_type": "code", "source": ["!scancel 1\n", "!scancel 2"], "outputs": []},
     {"cell_type": "code", "source": ["!ls"], "outputs": [STDOUT]},
     {"cell_type": "markdown", "source": ["!sbatch"]},
 ]
@@ -291,7 +292,8 @@ def test_the_command_packs_a_file_for_each_lesson_that_was_run(made, capsys):
     assert [file.name for file in files] == ["03_x.runs", "04_y.runs"]
     found = Recording(files[1]).manifest
     assert [run.folder for run in found.runs] == ["mine-18"]
-    assert found.printed == {"sinfo": "idle\n", "sleep 1; squeue --me": ""}
+    silent = dict.fromkeys(("sleep 1; squeue --me", "scancel 1", "scancel 2"), "")
+    assert found.printed == {"sinfo": "idle\n", **silent}
     assert command.main(["--check", str(files[0])]) == 0
     assert "1 runs, whole" in capsys.readouterr().out
 

@@ -316,19 +316,21 @@ def _is_on(value: str) -> bool:
 # Options that are refused by name. Each line begins with the commands (salloc a, sbatch b, srun r).
 # A variable such as SBATCH_GPU_BIND that sets one is ignored with a note.
 REFUSED = """
-abr acctg-freq= bb= bbf= cluster-constraint= clusters,M= container= core-spec,S= cores-per-socket=
-abr cpu-freq= cpus-per-gpu= deadline= delay-boot= extra-node-info,B= gid= gpu-bind= gpu-freq=
-abr gpus-per-socket= licenses,L= mcs-label= mem-per-gpu= mincpus= network= nice? nodefile,F=
-abr ntasks-per-core= ntasks-per-gpu= ntasks-per-socket= overcommit,O power= prefer= priority=
-abr profile= reboot sockets-per-node= thread-spec= time-min= tmp= uid= wckey=
-ab wait-all-nodes=
+abr acctg-freq= bb= bbf= cluster-constraint= clusters|cluster,M= container= context= core-spec,S=
+abr cores-per-socket= cpu-freq= cpus-per-gpu= deadline= delay-boot= extra-node-info,B= gid=
+abr gpu-bind= gpu-freq= gpus-per-socket= licenses,L= mcs-label= mem-per-gpu= mincpus= network= nice?
+abr nodefile,F= ntasks-per-core= ntasks-per-gpu= ntasks-per-socket= ntasks-per-tres= overcommit,O
+abr power= prefer= priority= profile= reboot sockets-per-node= thread-spec= time-min= tmp= uid=
+abr wckey=
+ab get-user-env? wait-all-nodes=
 ar immediate,I? x11?
 br propagate?
 a bell kill-command,K? no-bell no-shell
-b batch= export-file= get-user-env? ignore-pbs kill-on-invalid-dep=
-r accel-bind= bcast-exclude= bcast? compress? disable-status,X epilog= het-group= msg-timeout=
-r multi-prog no-allocate,Z preserve-env,E prolog= quit-on-interrupt relative,r= resv-ports?
-r send-libs? slurmd-debug= task-epilog= task-prolog= test-only threads,T= wait,W=
+b batch= export-file= ignore-pbs kill-on-invalid-dep=
+r accel-bind= bcast-exclude= bcast? compress? debugger-test disable-status,X epilog=
+r het-group|pack-group= interactive msg-timeout= multi-prog no-allocate,Z preserve-env,E prolog=
+r quit-on-interrupt relative,r= resv-ports? send-libs? slurmd-debug= task-epilog= task-prolog=
+r test-only threads,T= wait,W=
 """
 # Columns: spelling, commands, fate, variable, job field, kind of value. The field `*` means several
 # fields; `-` means that the command handles the option itself.
@@ -400,6 +402,7 @@ use-min-nodes abr note USE_MIN_NODES - -
 verbose,v abr do DEBUG - -
 version,V abr do - - -
 wait,W b do WAIT - -
+whole r do - - -
 wrap= b do - - -
 """
 

@@ -52,6 +52,8 @@ def run(arguments: list[str]) -> int:
         raise Unsupported("several components of one step (:)", advice)
     if not command:
         raise Failure("No command given to execute.", fatal=True)
+    if "whole" in given and {"exact", "exclusive"} & given.keys():
+        raise Failure("--exact and --whole are mutually exclusive.")
     _check_mpi(gathered)
     _check_names(gathered)
     gathered.say_notes()

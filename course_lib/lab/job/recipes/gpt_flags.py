@@ -27,6 +27,11 @@ BY_FLAG = {
 }  # fmt: skip
 # The planner's names of sizes, by the program's flags with different names.
 FLAG_OF_MODEL = {name: flag for flag, name in BY_FLAG.items()}
+# Flags of a mixture, whose sizes depend on each other. Only a model says what they make together.
+OF_EXPERTS = (
+    "num_experts", "moe_router_topk", "moe_ffn_hidden_size", "moe_layer_freq",
+    "moe_shared_expert_intermediate_size",
+)  # fmt: skip
 POSITIONS = {"learned": "learned_absolute", "rotary": "rope"}
 NORMS = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 
@@ -104,6 +109,14 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
                 "{positions} positions, and heads that divide the hidden size",
                 name=shape.name,
                 positions=" or ".join(POSITIONS),
+            )
+        )
+    if given := [flag for flag in OF_EXPERTS if flags.get(flag) is not None]:
+        raise RecipeError(
+            _(
+                "{flag} belongs to the model; give "
+                "model=plan.preset(…).but(experts=plan.Experts(…))",
+                flag=given[0],
             )
         )
     asked: dict[str, Any] = {

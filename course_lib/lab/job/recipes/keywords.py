@@ -51,7 +51,7 @@ def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
     """Convert flags to words: `True` gives the flag alone, `None` and `False` give nothing, a list
     or a range gives several words."""
     words: list[str] = []
-    for name, value in flags.items():
+    for name, value in ((name, own_number(value)) for name, value in flags.items()):
         if value is None or value is False:
             continue
         words.append(flag_of(name))
@@ -111,8 +111,25 @@ def check_known(
                 ending=ending,
             )
         )
-    if problems:
+    if problems := problems or _wrong_values(flags):
         raise RecipeError(listed(problems))
+
+
+def _wrong_values(flags: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each flag that gets a list, or a truth value, and takes none."""
+    text = (programs_folder() / "flags" / "tables.py").read_text(encoding="utf-8")
+    ranges = dict(re.findall(r'^    \("(--[\w-]+)", (\w+)', text, re.MULTILINE))
+    found = []
+    for name, value in ((name, own_number(value)) for name, value in flags.items()):
+        takes = ranges.get(flag_of(name), "")
+        is_switch = value is True or value is False
+        if not takes or value is None or (is_switch if takes == "ON" else value is False):
+            continue
+        kind = _("True or False") if takes == "ON" else _("a single value")
+        is_list = isinstance(value, list | tuple | range | set) and takes != "Several"
+        if takes == "ON" or is_switch or is_list:
+            found.append(_("{name} = {value} is not {kind}", name=name, value=value, kind=kind))
+    return found
 
 
 @cache
