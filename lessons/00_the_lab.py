@@ -367,7 +367,7 @@ else:
 #
 # The cell below an exercise checks your answer. A wrong answer gets a hint, and each further hint says more: first
 # where to look, then what kind of mistake it is, then what to do. `check.solution("00.1")` shows the solution at any
-# time. In a class, only after your instructor has opened it.
+# time. In a class, your instructor opens it first.
 #
 # > **Exercise 00.1** — Write a job that starts **three** tasks on each of two nodes. Every task prints its number
 # > *within its node* as a line `local 0`, `local 1` or `local 2`. Fill in the gaps. Also replace the variable
