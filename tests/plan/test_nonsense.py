@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ ARGUMENTS = {
     "num_layers": "2", "hidden_size": "64", "num_attention_heads": "4", "seq_length": "64",
     "padded_vocab_size": "512", "micro_batch_size": "1", "world_size": "1",
 }  # fmt: skip
-LOG = dataclasses.replace(read.training_log("/dev/null"), arguments=ARGUMENTS)
+with tempfile.NamedTemporaryFile(suffix=".log") as empty:
+    LOG = dataclasses.replace(read.training_log(empty.name), arguments=ARGUMENTS)
 RUN = plan.Observation(MODEL, LAYOUT, 0.1)
 CALLS: list[tuple[Any, dict[str, Any]]] = [
     (plan.Model, {"name": "m", "layers": 2, "hidden": 64, "heads": 4, "sequence": 64}),
