@@ -47,7 +47,7 @@ def test_the_wide_run_that_was_asked_for_passes(finished, capsys):
 @pytest.mark.parametrize(
     ("recipe", "printed", "exit_code", "words"),
     [
-        (wide(nodes=1), log(data=2, micro_batches=2), 0, "It had 1 × 2"),
+        (wide(nodes=1), log(data=2, micro_batches=2), 0, "The run had 1 × 2"),
         (wide(global_batch=64), log(batch=64, micro_batches=2), 0, "lines say 64."),
         (
             wide(global_batch=128),

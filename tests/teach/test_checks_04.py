@@ -77,7 +77,7 @@ def test_the_right_timing_is_solved(timed, ring, capsys):
         ({"algorithm": "ring"}, "The algorithm was 'ring'"),
         ({"size": GRADIENT_BYTES // 4}, "the ring reduced 7,433,216"),
         ({"repeat": 1}, "The all-reduce was timed 1 times, too few"),
-        ({"nodes": 1, "gpus_per_node": 4}, "It had 1 × 4"),
+        ({"nodes": 1, "gpus_per_node": 4}, "The run had 1 × 4"),
     ],
 )
 def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):

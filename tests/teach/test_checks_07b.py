@@ -80,7 +80,7 @@ def test_a_layout_that_runs_but_is_another_one_is_told_from_the_log(finished, ch
 
 def test_another_run_than_that_of_the_exercise_is_told_so(finished):
     recipe = shell.recipe("hybrid", "srun torchrun", nodes=1, gpus_per_node=4)
-    assert "It had 1 × " in hint_of(lesson07b.ex07b_hybrid, finished(log(), recipe))
+    assert "The run had 1 × " in hint_of(lesson07b.ex07b_hybrid, finished(log(), recipe))
     lessons_own = gpt.recipe("tensor-inside", nodes=2, gpus_per_node=2, tensor=2, pipeline=2)
     said = hint_of(lesson07b.ex07b_hybrid, finished(log(), lessons_own))
     assert "This is the run 'tensor-inside'; the recipe of the exercise is called 'hybrid'." in said

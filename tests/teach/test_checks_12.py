@@ -74,7 +74,7 @@ def test_any_way_to_the_same_training_passes(finished, base, recipe, capsys):
 @pytest.mark.parametrize(
     ("recipe", "printed", "words"),
     [
-        (sixteen(nodes=1), log(ranks=2), "It had 1 × 2"),
+        (sixteen(nodes=1), log(ranks=2), "The run had 1 × 2"),
         (sixteen(batch_size=1024), log(batch=1024), "nor multiplied by the number of devices"),
         (sixteen(batch_size=16), log(batch=16), "The iteration lines say 16"),
         (sixteen(lr_scaling="none"), log(grew=1), "The rate did not change"),
