@@ -14,7 +14,8 @@
 PYTHON ?= python3
 TORCH_WHEELS ?=
 FILES ?= tests notebooks solutions
-WORKERS ?= 2
+# Tests often wait for jobs and browsers, so three workers keep two cores busy.
+WORKERS ?= 3
 ALL ?=
 RUN ?=
 SITE ?=
