@@ -57,7 +57,7 @@ def arguments(values: Iterable[object]) -> Quoted:
 
 
 def number(value: object) -> Quoted:
-    """Format a number that the course computed. A text here would be the course's error."""
+    """Format a number that the course computed. A text here is an error of the course."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
         raise TypeError(_("{value!r} is not a number", value=value))
@@ -86,7 +86,7 @@ def comment(value: object) -> Quoted:
 
 
 def verbatim(value: str) -> Quoted:
-    """Return shell lines unchanged that the author of a recipe wrote."""
+    """Return the shell lines of a recipe's author unchanged."""
     return Quoted(value.rstrip("\n"))
 
 
