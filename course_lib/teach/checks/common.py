@@ -142,10 +142,6 @@ def batch_is(check: Checklist, run: Any, wanted: int, devices: int) -> None:
     )
 
 
-def recorded_steps(run: Any) -> int:
-    return max(int(run.profile.overlap["step"].nunique()), 1)
-
-
 def memory_of_rank_0(check: Checklist, run: Any, what: str, how: str) -> Any:
     memory = check.left(run, "memory", what, how=how)
     check.needs(
