@@ -41,7 +41,7 @@ def read_texts(path: Path, key: str) -> Iterator[str]:
             if not line.strip():
                 continue
             try:
-                text = json.loads(line)[key]
+                text = json.loads(line.decode("utf-8-sig"))[key]
                 text.encode()  # JSON can write half of a surrogate pair, which UTF-8 cannot
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
                 raise DataError(

@@ -112,20 +112,21 @@ class IndexedText:
         check_present(prefix)
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
         raw = index.read_bytes()
-        try:
-            version, code, sequences, documents = struct.unpack_from("<QBQQ", raw, 9)
-            lengths = np.frombuffer(raw, np.int32, sequences, 34)
-            starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
-            ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
-            token_bytes = np.dtype(TYPES[code]).itemsize
-            known = raw[:9] == MAGIC and version == 1
-        except (ValueError, LookupError, struct.error):
-            known = False
-        if not known or not _is_sound(lengths, starts, ends, token_bytes):
-            raise DataError(
-                f"{index} is not an index of Megatron's format (MMIDIDX), or is damaged; convert "
-                "the text again"
-            )
+        unknown = DataError(
+            f"{index} is not an index of Megatron's format (MMIDIDX), or is damaged; convert the "
+            "text again"
+        )
+        version, code, sequences, documents = struct.unpack_from("<QBQQ", raw.ljust(34, b"\0"), 9)
+        # A count is compared before numpy gets it: numpy cannot take every number.
+        is_whole = len(raw) >= 34 + 12 * sequences + 8 * documents
+        if raw[:9] != MAGIC or version != 1 or code not in TYPES or not is_whole:
+            raise unknown
+        lengths = np.frombuffer(raw, np.int32, sequences, 34)
+        starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
+        ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
+        token_bytes = np.dtype(TYPES[code]).itemsize
+        if not _is_sound(lengths, starts, ends, token_bytes):
+            raise unknown
         # An incomplete copy would train without an error, on less text.
         wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
         if there != wanted * token_bytes or not wanted:

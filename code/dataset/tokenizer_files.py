@@ -29,15 +29,19 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     if not path.is_file():
         raise DataError(f"no vocabulary at {path}; `python code/sample_text.py` makes one in data/")
     try:
-        found = {token: int(n) for token, n in json.loads(path.read_text("utf-8")).items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):  # also if not UTF-8
-        found = {}
-    if not found:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):  # also if not UTF-8
+        found = None
+    if not isinstance(found, dict) or not found or not all(map(_is_token, found.values())):
         raise DataError(
             f"{path} is not a vocabulary (a JSON object of tokens and numbers, often called "
             "vocab.json). Did you swap --vocab-file and --merge-file?"
         )
     return found
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
 def padded(size: int, divisible_by: int, tensor: int) -> int:

@@ -7,7 +7,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -58,17 +58,21 @@ def _refuse_reading(folder: str, event: str, arguments: tuple[Any, ...]) -> None
     another program."""
     if event not in OPENING or not _asks(sys._getframe(1), folder):
         return
+    for path in _named(event, arguments):
+        is_ours = CODE in path.parents and path.parts[len(CODE.parts)] not in GIVEN
+        if is_ours and path.is_file():
+            raise CourseImport(str(path.relative_to(CODE)))
+
+
+def _named(event: str, arguments: tuple[Any, ...]) -> Iterator[Path]:
+    """Yield what an event may read: the opened file, or each word of a started program. A link
+    leads to its file."""
     given = arguments[int(event in WITH_WORDS)]
-    place = arguments[2] if event == "subprocess.Popen" else None
-    for text in given if isinstance(given, list | tuple) else [given]:
-        name = "" if isinstance(text, int) else os.fsdecode(text)
-        for word in [name] if event == "open" else name.split():
-            path = Path(
-                os.path.realpath(Path(os.fsdecode(place or ""), word))
-            )  # also by a link to it
-            is_given = CODE not in path.parents or path.parts[len(CODE.parts)] in GIVEN
-            if not is_given and path.is_file():
-                raise CourseImport(str(path.relative_to(CODE)))
+    place = os.fsdecode((arguments[2] if event == "subprocess.Popen" else None) or "")
+    texts = given if isinstance(given, list | tuple) else [given]
+    for text in map(os.fsdecode, (text for text in texts if not isinstance(text, int))):
+        for word in [text] if event == "open" else text.split():
+            yield Path(os.path.realpath(Path(place, word)))
 
 
 def _is_of_the_course(module: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib import read
 from course_lib.read import lines
-from course_lib.read.files import PathLike
+from course_lib.read.files import PathLike, may_be_read
 from course_lib.read.messages import N_, NoSuchFileError, _
 from course_lib.read.prefix import visible
 
@@ -84,7 +84,7 @@ class Contents:
 def contents(path: PathLike) -> Contents:
     """Read a file of any kind, or a folder, with every reader that may understand it."""
     path = Path(path)
-    if not path.is_file() and not path.is_dir():  # a pipe or a device may never end
+    if not may_be_read(path):
         raise NoSuchFileError(_("{path} does not exist", path=path))
     parts: list[Part] = []
     not_read: list[str] = []

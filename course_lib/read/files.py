@@ -53,12 +53,16 @@ def sources(paths: PathLike | Iterable[PathLike]) -> list[Source]:
     return found
 
 
+def may_be_read(path: Path) -> bool:
+    """Tell whether the path is a file or a folder. A pipe or a device may never end."""
+    return path.is_file() or path.is_dir()
+
+
 def _given(paths: PathLike | Iterable[PathLike], missing: str) -> list[Path]:
-    """Return the paths as a list. `missing` is the error text for one that does not exist. A pipe
-    is refused, too, because it may never end."""
+    """Return the paths as a list. `missing` is the error text for one that cannot be read."""
     given = [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for path in given:
-        if not path.is_dir() and not path.is_file():
+        if not may_be_read(path):
             raise NoSuchFileError(_(missing, path=path))
     return given
 

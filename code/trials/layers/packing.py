@@ -1,8 +1,10 @@
 """Test 14b.2: `Packed(documents, length)` puts whole documents into rows of `length` places.
 
-own = Packed(documents, length) tokens, targets, positions, owners: [rows, length] own.visible()
-[rows, queries, keys]: True if a query may look at a key own.loss(scores) this rank's part of the
-mean over the targets of all ranks Gradients have to equal those of each document alone."""
+own = Packed(documents, length)     tokens, targets, positions, owners: [rows, length]
+own.visible()                       [rows, queries, keys]: True if a query may look at a key
+own.loss(scores)                    this rank's part of the mean over the targets of all ranks
+
+Gradients have to equal those of each document alone."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _existing(paths: PathLike | Iterable[PathLike]) -> PathLike | list[Path]:
     if isinstance(paths, str | Path):
         return paths
     given = [Path(path) for path in paths]
-    return [path for path in given if path.is_file() or path.is_dir()] or given
+    return [path for path in given if files.may_be_read(path)] or given
 
 
 def failure(paths: PathLike | Iterable[PathLike]) -> Failure | None:

@@ -39,7 +39,15 @@ def test_shares_are_of_documents(tmp_path):
     assert (set(train), set(valid), set(test)) == (set(range(8)), {8}, {9})
 
 
-@pytest.mark.parametrize("change", [lambda raw: raw[:40], lambda raw: b"something else" * 9])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw[:40],
+        lambda raw: b"something else" * 9,
+        lambda raw: raw[:18] + b"\xff" * 16 + raw[34:],  # more sequences than numpy can count
+    ],
+    ids=["cut off", "foreign", "huge"],
+)
 def test_a_damaged_file_is_told(tmp_path, change):
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
     index = tmp_path / "t.idx"

@@ -62,7 +62,10 @@ def test_swapped_or_foreign_tokenizer_files_are_told(tmp_path, files, capsys):
     vocabulary, merges = files
     foreign = tmp_path / "foreign.txt"
     foreign.write_text("#version: 0.2\nquite unknown\n")
+    halves = tmp_path / "halves.json"
+    halves.write_text('{"a": 0.5, "b": -1}')
     for first, second, told in (
+        (str(halves), merges, "is not a vocabulary"),
         (merges, vocabulary, "Did you swap --vocab-file and --merge-file?"),
         (vocabulary, vocabulary, "does not belong to"),
         (vocabulary, str(foreign), "does not belong to"),

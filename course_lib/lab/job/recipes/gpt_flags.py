@@ -119,9 +119,7 @@ def trained_model(shape: Model, flags: Mapping[str, Any]) -> Model:
                 flag=given[0],
             )
         )
-    asked: dict[str, Any] = {
-        name: own_number(flags[flag]) for flag, name in BY_FLAG.items() if flag in flags
-    }
+    asked: dict[str, Any] = {name: flags[flag] for flag, name in BY_FLAG.items() if flag in flags}
     asked["tied"] = not flags.get("untie_embeddings_and_output_weights", not shape.tied)
     asked["bias"] = not flags.get("disable_bias_linear", not shape.bias)
     asked["activation"] = "swiglu" if flags.get("swiglu", shape.activation != "gelu") else "gelu"

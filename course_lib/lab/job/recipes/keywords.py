@@ -51,7 +51,7 @@ def command_line(flags: Mapping[str, Any]) -> tuple[str, ...]:
     """Convert flags to words: `True` gives the flag alone, `None` and `False` give nothing, a list
     or a range gives several words."""
     words: list[str] = []
-    for name, value in ((name, own_number(value)) for name, value in flags.items()):
+    for name, value in flags.items():
         if value is None or value is False:
             continue
         words.append(flag_of(name))
@@ -66,9 +66,9 @@ def flag_of(name: str) -> str:
 
 
 def split_keywords(more: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split keywords into fields of Recipe and flags of the program."""
+    """Split keywords into fields of Recipe and flags of the program, with Python's own numbers."""
     fields = {name: value for name, value in more.items() if name in RECIPE_FIELDS}
-    return fields, {name: value for name, value in more.items() if name not in RECIPE_FIELDS}
+    return fields, {name: own_number(more[name]) for name in more if name not in RECIPE_FIELDS}
 
 
 def memory_limit(device_memory_gib: Any) -> dict[str, str]:
@@ -117,11 +117,9 @@ def check_known(
 
 def _wrong_values(flags: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each flag that gets a list, or a truth value, and takes none."""
-    text = (programs_folder() / "flags" / "tables.py").read_text(encoding="utf-8")
-    ranges = dict(re.findall(r'^    \("(--[\w-]+)", (\w+)', text, re.MULTILINE))
     found = []
-    for name, value in ((name, own_number(value)) for name, value in flags.items()):
-        takes = ranges.get(flag_of(name), "")
+    for name, value in flags.items():
+        takes = _ranges().get(flag_of(name), "")
         is_switch = value is True or value is False
         if not takes or value is None or (is_switch if takes == "ON" else value is False):
             continue
@@ -133,14 +131,22 @@ def _wrong_values(flags: Mapping[str, Any]) -> list[str]:
 
 
 @cache
+def _table(name: str) -> str:
+    """Return a table of the program as text, because importing it would import torch."""
+    return (programs_folder() / "flags" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _ranges() -> dict[str, str]:
+    """Return the name of the range of each flag's values."""
+    return dict(re.findall(r'^    \("(--[\w-]+)", (\w+)', _table("tables.py"), re.MULTILINE))
+
+
+@cache
 def known_flags() -> dict[str, list[str]]:
     """Read the flags from the tables of the program: `shared` with Megatron-LM, `ours` alone and
-    `older` spellings. The tables are read as text, because importing them would import torch."""
-    folder = programs_folder() / "flags"
-    tables, older = (
-        (folder / name).read_text(encoding="utf-8") for name in ("tables.py", "other_names.py")
-    )
-    shared, _unused, ours = tables.partition("\nOURS = [")
-    texts = {"shared": shared, "ours": ours, "older": older}
+    `older` spellings."""
+    shared, _unused, ours = _table("tables.py").partition("\nOURS = [")
+    texts = {"shared": shared, "ours": ours, "older": _table("other_names.py")}
     first_of_a_row = re.compile(r'^    \(?"(--[\w-]+)"[,:]', re.MULTILINE)
     return {name: first_of_a_row.findall(text) for name, text in texts.items()}
