@@ -148,7 +148,7 @@ def main() -> int:
         elif len(ranks) > 1:
             print_sweep(rows, len(ranks))
         else:
-            print("one rank has nobody to talk to; start two or more to measure links")
+            print("one rank has no link; start two or more ranks to measure links")
         print(f"written to {write(ranks, rows, repeated)}", flush=True)
     dist.barrier()
     return 0

@@ -232,7 +232,7 @@ FLAGS = [
     ("--no-broadcast", ON, False, "start with different weights on each rank"),
     ("--width", SIZE, 64, "width of the layers"),
     ("--seed", Whole(0, 2**31), 1, "seed of weights and samples"),
-    ("--seeds", COUNT, 1, "models to train at once, from --seed on"),
+    ("--seeds", COUNT, 1, "models to train at once, with seeds from --seed on"),
     ("--lines", COUNT, 32, "number of evaluations"),
     *DISTRIBUTED,
 ]

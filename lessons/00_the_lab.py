@@ -178,7 +178,7 @@ sleepers = [
 # | `(None)` | Slurm has not looked at the job yet |
 #
 # A small later job may start first if its **time limit** shows that it will end before the next job in line can
-# start. This is called **backfill**. A short, honest time limit therefore often gets you devices sooner.
+# start. This is called **backfill**. With a short but sufficient time limit you therefore often get devices sooner.
 #
 # Jobs belong to the queue and not to your notebook. They continue if you close the notebook, so you can come back
 # tomorrow.

@@ -161,8 +161,8 @@ add("as written", first, 8.8)
 # %% [markdown] id="workers-idea"
 # ## How many loading processes do you need?
 #
-# The processor could read the next batch while the device computes. Threads help little, because Python and HDF5
-# admit only one at a time (lesson 02). So PyTorch's `DataLoader` starts processes, the **workers**. With
+# The processor could read the next batch while the device computes. Threads help little, because Python and HDF5 run
+# only one thread at a time (lesson 02). So PyTorch's `DataLoader` starts processes, the **workers**. With
 # `num_workers=2`, two workers read, each a whole batch.
 #
 # Reading a batch takes a time *R*, and computing with it takes *C*. Without workers a step takes *R* + *C*.
@@ -502,7 +502,7 @@ claim(
 # caches, which hold these small tensors.
 
 # %% [markdown] id="half-idea"
-# ## How much do fewer bits gain?
+# ## How much faster is training with fewer bits?
 #
 # A number has an **exponent** for its range and a **mantissa** for its digits. With fewer bits, the peak is higher
 # and fewer bytes are moved.
@@ -569,9 +569,9 @@ claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 # **Explain.** Processors with units for `bfloat16` (AMX, AVX-512 with bf16) gain in large matmuls. On other
 # processors the conversion only costs time, so a factor below 1 is no error.
 #
-# On the A100 the factor is *four*, but the higher peak explains only a factor of two. The rest comes from memory-bound
-# operations, which now move half as many bytes. FlashAttention, the fastest attention kernel, also needs 16-bit
-# numbers.
+# On the A100 the factor is *four*, but the higher peak explains only a factor of two. The rest comes from
+# memory-bound operations, which now move half as many bytes. FlashAttention, a fast attention kernel, also needs
+# 16-bit numbers.
 #
 # The published run reached 53.4 with fp16 and its scaler, and 53.2–54.0 with bf16. With TF32 switched off, the 32-bit
 # program fell from about 13 to **10.1**.
@@ -579,10 +579,10 @@ claim("the losses of bf16 and fp32 differ by", 100 * apart, most=0.2, unit="%")
 # %% [markdown] id="kernels-idea"
 # ## Do fewer kernels make a step faster?
 #
-# Python starts each operator, and on a GPU each operator starts one or more **kernels**. A start takes some
-# microseconds, however small the tensor is. For each parameter tensor, Adam computes running means, corrections, a
-# square root, a quotient and a step with separate operators. A **fused** optimizer (`fused=True`) does all of this in
-# one operator.
+# Python starts each operator, and on a GPU each operator starts one or more **kernels**. A start takes a few
+# microseconds, even for a small tensor. For each parameter tensor, Adam computes running means, corrections, a square
+# root, a quotient and a step with separate operators. A **fused** optimizer (`fused=True`) does all of this in one
+# operator.
 #
 # **Predict.** This model has 31 parameter tensors. How many operators does a fused Adam save in a step? Operators
 # that another operator calls count as well.
@@ -682,8 +682,8 @@ if compiled.ok:
 # %% [markdown] id="graph-idea"
 # ## Can a step run without Python?
 #
-# A **CUDA graph** records all kernels of a step once. Then one call repeats them without Python, with the same
-# addresses and with every number that Python passed to them.
+# A **CUDA graph** records all kernels of a step once. Then one call repeats them without Python. The kernels use the
+# recorded addresses and the recorded numbers.
 
 # %% id="graph-code"
 lab.code("weather/recorded_step.py", "RecordedStep.__call__", "RecordedStep._record")
@@ -736,7 +736,7 @@ show.gains(pd.DataFrame(results, dtype=float).T)
 # The largest gain differs between your machine and the A100, so measure before you choose. Some gains appear only on
 # some machines:
 #
-# - **Everywhere**: reading ahead, files that fit, and fewer operators.
+# - **Everywhere**: reading ahead, chunks that suit the reader, and fewer operators.
 # - **On some processors**: bf16.
 # - **Only on a GPU**: TF32, pinned memory, DALI, faster attention with 16 bits, and CUDA graphs.
 #
@@ -758,8 +758,8 @@ check.ex01_balance(without_workers, workers_needed)
 
 # %% [markdown] id="ex3-why" tags=["solution"]
 # A sample took 114 ms: 79 ms of computing and 34 ms of reading. bf16 reduces the 79 ms to 19 ms and leaves the 34 ms.
-# Computing becomes four times as fast, the training only twice. The part that you do not speed up limits the total.
-# This is **Amdahl's law**.
+# Computing becomes four times as fast, but the training only twice as fast. The part that you do not speed up limits
+# the total. This is **Amdahl's law**.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Submit `training("crops", str(weather), crop_width=16, num_workers=2)`, and the same run with
@@ -770,7 +770,7 @@ check.ex01_balance(without_workers, workers_needed)
 # ## To take home
 #
 # - Measure samples per second in a later epoch, find the largest gap in a profile, close it, and repeat.
-# - Workers hide reading until *R*/*n* falls below *C*. Reading less is better than reading with more workers.
+# - More workers help until *R*/*n* falls below *C*. Reading less is better than reading with more workers.
 # - Attainable speed is the smaller of peak and intensity × bandwidth. Element-wise operations are memory-bound.
 # - TF32 is a switch, bf16 is one `with`, and fp16 also needs a scaler. All need suitable hardware.
 # - Fused optimizers, compiling and CUDA graphs start fewer kernels. This helps if kernels are short.

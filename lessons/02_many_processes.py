@@ -115,7 +115,7 @@ show.loss(steps(four))
 claim("models that four processes train without communication", different, least=4, most=4)
 
 # %% [markdown] id="copies-explain"
-# **Explain.** Each process drew its own first weights and its own samples, and no process knows of the others. You
+# **Explain.** Each process drew its own first weights and its own samples, and the processes exchange nothing. You
 # pay for four devices and get four models, each no better than a model from one device. With a fixed seed, all four
 # draw the same weights and samples. Their curves are equal, and the mistake is harder to see.
 #
@@ -416,8 +416,8 @@ claim(
 # %% [markdown] id="ddp-idea"
 # ## Data parallelism, in fifteen lines
 #
-# The gradients are what the ranks have to send. In **data parallelism**, every rank trains on its own samples. Before
-# the optimizer changes the weights, all ranks average their gradients. If the weights are equal at the start, they
+# The ranks have to send their gradients. In **data parallelism**, every rank trains on its own samples. Before the
+# optimizer changes the weights, all ranks average their gradients. If the weights are equal at the start, they
 # therefore stay equal.
 
 # %% id="ddp-moves"
@@ -602,8 +602,8 @@ claim(
 # ## How do the processes find each other?
 #
 # Each node runs one launcher. A launcher knows only the address of the first node and the number of launchers
-# (`--nnodes=2`). The launchers meet at this address, count themselves, and assign the ranks. The meeting is called
-# the **rendezvous**.
+# (`--nnodes=2`). At this address, the **rendezvous**, the launchers wait until all have joined. Then they assign the
+# ranks.
 #
 # What happens if a launcher is missing? The next cell changes the script of `talk` so that it expects three
 # launchers, but only two start. The rendezvous has a **time-out**, ten minutes by default and five seconds here.
@@ -654,7 +654,7 @@ claim("two launchers wait for the third before they fail", seconds, least=4, uni
 # ## How much communication can a backward pass hide?
 #
 # Your class sends gradients after backward has finished. But the gradients of the last layer are ready long before
-# the gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of some MB. It starts an
+# the gradients of the first layer. PyTorch's DDP collects gradients in **buckets** of several MB. It starts an
 # all-reduce for each full bucket while backward continues, so the communication is hidden behind the computation.
 #
 # One device on each of two nodes trains a wider model with 13.5 MB of gradients. From the last layer to the first, the

@@ -171,9 +171,9 @@ claim("with set_epoch, samples of rank 0 at the same position", same[3], most=2)
 # | 12 | save on rank 0, the others wait | a damaged file |
 #
 # > **Exercise 02b.1** — Make the edits, one after the other. The trial runs your program on four ranks. It records
-# > which samples each rank takes, what each rank prints and saves, and when the ranks meet. Then it runs the first
-# > epoch again on two ranks. The check names the first edit that is missing or wrong, and its consequence. Submit as
-# > often as you like.
+# > which samples each rank takes, what each rank prints and saves, and where the ranks wait for each other. Then it
+# > runs the first epoch again on two ranks. The check names the first edit that is missing or wrong, and its
+# > consequence. Submit as often as you like.
 #
 # Three hints may help. The `32` is the batch of a *step*, over all ranks. Do not give `shuffle` to a loader that has
 # a sampler. The wrapped model contains the plain model as `model.module`; save the plain model, so that it can be
@@ -331,18 +331,18 @@ check.ex02b_program(edited)
 #
 # ![Two launchers have arrived at the meeting point on node1, which counts 2 of 3. A third launcher was never started.](../images/rendezvous.svg)
 #
-# *The figure from lesson 02: launchers meet at one address and port, and count themselves.*
+# *The figure from lesson 02: launchers meet at one address and port, and wait until all have joined.*
 #
 # 13. **Devices.** The job asks for nodes, and for devices on each node. torchrun starts a process for each
 #     device.
-# 14. **Meeting point.** The launchers meet at an address and a port of the first node. A node has several networks,
-#     and at some sites its name on the fast network has a suffix. At the Jülich Supercomputing Centre the suffix is
-#     `i`, as in `jwb0001i`. Take the first node name of the job, add the suffix, and look up its *address*, which is
-#     the same on every node. Compute the port from the job's number, so that two jobs on one node use different ports.
-#     A busy cluster starts thousands of jobs a day, and each may run for days. So two jobs whose numbers differ by at
-#     most 10,000 must never share a port.
-# 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` the launchers count
-#     themselves, `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher on the
+# 14. **Rendezvous.** The launchers meet at an address and a port of the first node, the meeting point. A node has
+#     several networks, and at some sites its name on the fast network has a suffix. At the Jülich Supercomputing
+#     Centre the suffix is `i`, as in `jwb0001i`. Take the first node name of the job, add the suffix, and look up its
+#     *address*, which is the same on every node. Compute the port from the job's number, so that two jobs on one node
+#     use different ports. A busy cluster starts thousands of jobs a day, and each may run for days. So two jobs whose
+#     numbers differ by at most 10,000 must never share a port.
+# 15. **Launchers.** `srun` starts one launcher on each node. With `--rdzv-backend=c10d` the launchers wait until all
+#     have joined. `--rdzv-id` keeps two jobs apart, and `--rdzv-endpoint` is the meeting point. The launcher on the
 #     first node, whose `SLURM_NODEID` is 0, opens the meeting point and gets `--rdzv-conf=is_host=1`. The others get
 #     `is_host=0`. Without `is_host`, each launcher compares the address with the names of its node. If the names on
 #     the fast network are different, no launcher opens the meeting point.

@@ -119,7 +119,7 @@ lab.script(dp4)
 # | `MASTER_PORT` | Two jobs on one node need different ports, so the port is computed from the job's number. |
 # | `srun … torchrun` | `srun` starts the launcher on both nodes. Otherwise the second node would be idle. |
 # | `--kill-on-bad-exit=1` | If one launcher fails, the others end too, instead of waiting until the time limit. |
-# | `--rdzv-backend=c10d --rdzv-endpoint` | The **rendezvous**: launchers meet at this address, count themselves and assign the ranks. |
+# | `--rdzv-backend=c10d --rdzv-endpoint` | The **rendezvous**: launchers meet at this address, wait until all have joined, and assign the ranks. |
 # | `--max-restarts=0` | The first error ends the job. Restarts by `torchrun` help only programs that continue from a checkpoint. |
 # | the rest | Arguments of the program, named as in Megatron-LM, a widely used program for large models. |
 #

@@ -2,8 +2,8 @@
 # # 04 Topology: the links between the devices
 #
 # In lesson 03 averaging the gradients took time, and two nodes were not twice as fast as one. In this lesson you
-# measure the links that carry the gradients, and predict from them how long an all-reduce takes. Then you make
-# the link between the nodes slower, and see what training loses.
+# measure the links that carry the gradients, and predict from them how long an all-reduce takes. Then you slow the
+# link between the nodes, and measure how much slower training becomes.
 #
 # | | |
 # |---|---|
@@ -34,9 +34,9 @@ show.node(plan.CLUSTERS["selene"])
 # RDMA** (remote direct memory access), the adapter reads the GPU's memory directly. Otherwise all data is copied
 # into main memory first.
 #
-# Adapters with the same number, on some dozens of nodes, connect to the same **leaf** switch and form a *rail*. So
-# GPU 1 of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an NVL72 rack,
-# NVLink also joins nodes, 72 GPUs in 18 nodes.
+# Adapters with the same number, on a few dozen nodes, connect to the same **leaf** switch and form a *rail*. So GPU 1
+# of a node reaches GPU 1 of these nodes through one switch. A **spine** joins the leaves. In an NVL72 rack, NVLink
+# also joins nodes, 72 GPUs in 18 nodes.
 #
 # On NVIDIA's GPUs, `nvidia-smi topo -m` prints the links as a table. `NV12` is twelve NVLinks, `PIX` one PCIe switch,
 # `NODE` a detour through one processor, and `SYS` a detour through two.
@@ -136,9 +136,8 @@ lines.compare(len(crossing))
 # to 0, and the tree joins 0 with 2. If you guessed 4, you counted all pairs. If each device has its own adapter,
 # every channel gets its own ring and tree, and all four pairs may be linked.
 #
-# Some switches can add up the data of all ranks. NCCL calls this NVLS inside a node and CollNet between nodes.
-#
-# In the log, `Channel 00/02 :` gives the ring in order, and the `Trees` lines give `children->rank->parent`:
+# A log may also name NVLS inside a node or CollNet between nodes. With these, a switch adds up the data of all ranks.
+# `Channel 00/02 :` gives the ring in order, and the `Trees` lines give `children->rank->parent`:
 
 # %% id="rings"
 rings = nccl.rings[nccl.rings["communicator"] == nccl.largest()]
@@ -242,8 +241,8 @@ show.link_heat(link_run.links.bandwidth_gb_s)
 show.link_curve(link_run.links, pairs={"inside a node": (0, 1), "between the nodes": (1, 2)})
 
 # %% [markdown] id="curve-explain"
-# *Time of one message against its size. A point is the median of the messages that waited least for a processor,
-# and a vertical line reaches from it to the fastest message of its size.*
+# *Time of one message against its size. A point is the median of the messages that waited least for a processor. The
+# vertical line below it ends at the fastest message of this size.*
 #
 # Both axes are logarithmic. Small messages all take about the same time, the **latency** α (alpha). For large
 # messages the time is proportional to the size, and the bytes per second are the **bandwidth** *B*. The simplest
@@ -508,10 +507,10 @@ print(fast_run.log.losses_beside(slow_run.log))
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 04.1** — The first half of the ring is a **reduce-scatter**: at its end, rank *r* holds the sum of piece
-# > *r* over all ranks. The ring knows nothing of nodes. Write `reduce_scatter(tensor, node_of)` for a given topology,
-# > with only sends and receives. `node_of[r]` is the node of rank *r*, and the pieces are `tensor.chunk(size)`. Rank
-# > *r* returns the sum of piece *r*.
+# > **Exercise 04.1** — The first half of the ring is a **reduce-scatter**: at its end, rank *r* holds the sum of
+# > piece *r* over all ranks. The ring ignores the nodes of the ranks. Write `reduce_scatter(tensor, node_of)` for a
+# > given topology, with only sends and receives. `node_of[r]` is the node of rank *r*, and the pieces are
+# > `tensor.chunk(size)`. Rank *r* returns the sum of piece *r*.
 # >
 # > There is a **budget** for the slow link. A node sends each piece for a rank on another node only once, as the sum
 # > over its own ranks. The trial runs on 1, 2, 3 and 4 ranks, on nodes of different sizes. It counts the numbers that

@@ -68,7 +68,7 @@ show.throughput(healthy, ill, unit="ms")
 lab.tensorboard("scalars")
 
 # %% [markdown] id="board-explain"
-# Only you can open this page on your notebook server. It shows the same as the figure above: the second run is
+# Only you can open this page on your notebook server. Its curves agree with the figure above: the second run is
 # slower from the start. In both runs the first one or two steps are long because they warm up. Iteration 10 is long
 # because it includes writing the record.
 #
@@ -123,8 +123,8 @@ share_guess.compare(share)
 # sleeps to keep its pace (lesson 00). This time is hatched and named "the box waits".*
 #
 # **Explain.** On the box the gradients take roughly 7.4 MB × 1.5 / 0.12 GB/s ≈ 90 ms per step. The share depends on
-# the bandwidth of the link and on the arithmetic between two exchanges. The gradients have the same size however few
-# samples they were computed from. If you guessed a small share, you assumed that a training program mostly computes.
+# the bandwidth of the link and on the arithmetic between two exchanges. The gradients have the same size for any
+# number of samples. If you guessed a small share, you assumed that a training program mostly computes.
 #
 # TensorBoard's profiler tab computes the same sums for one rank at a time. Open it, choose the run `healthy` and the
 # views *Overview* and *Trace*. PyTorch no longer develops this plug-in, and most people open trace files in
@@ -242,8 +242,8 @@ show.step_time({"healthy": healthy.profile.overlap, "ill": ill.profile.overlap})
 # the two parts, but four records can. The last rank did not wait, so *its* time is the transfer. The additional time
 # of the other ranks is waiting.
 #
-# The table adds up all exchanges of a step. In a small exchange a different rank may come last, so every rank shows
-# some milliseconds of waiting:
+# The table adds up all exchanges of a step. In a small exchange a different rank may come last, so every rank shows a
+# few milliseconds of waiting:
 
 
 # %% id="waiting"
@@ -276,8 +276,8 @@ claim("the straggler is rank 2", suspect, least=2, most=2)
 
 # %% [markdown] id="suspect-caption"
 # *The first recorded step of the slow run, rank by rank. A range inside another range is drawn one row lower, and
-# grey time belongs to no range of the legend. At the left each rank adds up the previous step's loss for the log.
-# The sum of the gradients is the first part of `optimizer`. What does the suspect do while the others already
+# grey time belongs to no range of the legend. At the left edge, the ranks add up the previous step's loss for the
+# log. The sum of the gradients is the first part of `optimizer`. What does the suspect do while the others already
 # compute?*
 #
 # The same ranges as numbers:
@@ -293,7 +293,8 @@ ranges = ranges[ranges["name"].isin(["data", "forward 0", "backward 0", "optimiz
 # the rank reads. The sleep is in `code/faults/bottlenecks.py`.
 #
 # A rank that makes the others wait is called a **straggler**. The cause may be a disk, a device that lowered its
-# clock because of heat, or another user's process. With a thousand ranks, the slowest rank sets the pace.
+# clock because of heat, or another user's process. With a thousand ranks, every step still takes as long as the
+# slowest rank.
 #
 # The library also reads the records and prints evidence:
 
@@ -315,8 +316,8 @@ for each in ill.profile.recommendations:
 # other, so something else may have slowed one of them. In the run `proof`, the disk is slow in every second step
 # only, so a disturbance affects slow and cured steps alike. Five steps of each kind are recorded.
 #
-# The prediction uses the slow steps. Subtract the time that the other ranks wait from the length of a slow step, and
-# add the waiting that a cured step has as well. The result should be the length of a cured step.
+# The prediction uses the slow steps. Subtract the waiting of the other ranks from the length of a slow step, and add
+# the waiting of a cured step. The result should be the length of a cured step.
 
 # %% id="cure"
 proof_recipe = gpt.recipe(

@@ -588,7 +588,7 @@ claim(
 
 # %% [markdown] id="speed-explain"
 # **Explain.** If you guessed the factor of the batch, you assumed that a step always takes the same time. Only a part
-# of the step takes a constant time: sending the gradients, the optimizer, and starting every operation. A larger
+# of the step takes a constant time: the all-reduce, the optimizer step, and the start of every operation. A larger
 # batch spreads this part over more samples. When arithmetic takes most of the step, a larger batch hardly raises the
 # speed. A GPU needs a large batch to reach this point, because a small batch leaves most of it idle.
 #
@@ -774,7 +774,7 @@ check.ex06_published(published_micro_batch)
 # > **Going further** — `wall("…", micro_batch, zero=1)` shards the optimizer state over the two devices. By how many
 # > MiB does the floor shrink, and how many more samples fit? Compute both numbers, then check them with runs.
 # >
-# > On a GPU, three things take memory that belongs to no tensor. The **CUDA context** takes some hundred MiB per
+# > On a GPU, three things take memory that belongs to no tensor. The **CUDA context** takes a few hundred MiB per
 # > process, and **NCCL's buffers** take a few MiB per channel and communicator. PyTorch counts neither, so
 # > `nvidia-smi` shows more than "reserved". The third is **fragmentation**, which
 # > `PYTORCH_ALLOC_CONF=expandable_segments:True` in a recipe's `environment=` often cures. Before PyTorch 2.9 the

@@ -323,16 +323,16 @@ pd.Series(real_ms, name="ms per layer and sample").round(2).to_frame()
 # ([Bekman](https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md)). A layer has 12 ·
 # width² parameters.*
 #
-# You can measure the first of these numbers on your own cluster. NVIDIA's
-# [**nccl-tests**](https://github.com/NVIDIA/nccl-tests) time one collective each.
-# `all_reduce_perf -b 1K -e 4G -f 2 -g 8` all-reduces 1 KB to 4 GB among eight GPUs, and each row doubles the size.
-# Small sizes show the latency. At large sizes the column `busbw` should approach the bandwidth of the link (lesson
-# 04). Run it before you blame your program.
+# You can measure the first of these numbers on your own cluster. Each program of NVIDIA's
+# [**nccl-tests**](https://github.com/NVIDIA/nccl-tests) times one collective. `all_reduce_perf -b 1K -e 4G -f 2 -g 8`
+# all-reduces 1 KB to 4 GB among eight GPUs, and each row doubles the size. Small sizes show the latency. At large
+# sizes the column `busbw` should approach the bandwidth of the link (lesson 04). Run it before you blame your
+# program.
 #
 # **Explain.** In a large model latency hardly matters, because the messages are hundreds of times larger than in this
 # lesson. The time of the messages is bytes divided by bandwidth. On NVLink it is a fraction of the time of the
-# arithmetic, and between nodes it is longer. So the large cost of small messages belongs to the small model of this
-# lesson, but the role of bandwidth carries over. The next section shows it on your machine.
+# arithmetic, and between nodes it is longer. So small messages are costly only in the small model of this lesson, but
+# bandwidth matters in both. The next section shows it on your machine.
 
 # %% [markdown] id="between-idea"
 # ## Between nodes, bandwidth decides
@@ -529,10 +529,10 @@ if lab.site.box:
 # transfer takes longer than the computing. On the box the first 128 KiB of each message cross the link without delay,
 # so larger messages are somewhat slower per byte.
 #
-# **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. On NVLink with 370 GB/s, the rule
-# asks for a width of 2,100. On 50 GB/s between nodes it asks for 15,400. GPT-3 has a width of 12,288 and Llama 3 with
-# 405 billion parameters has 16,384. So inside a node, the messages of Llama 3 take about 13 % of the computing time.
-# Between nodes, they take about as long as the computing.
+# **On real hardware.** Take H100s that do half of 989 TFLOP/s, *n* = 8 and *b* = 2. With 370 GB/s on NVLink, the rule
+# requires a width of 2,100. With 50 GB/s between nodes, it requires 15,400. GPT-3 has a width of 12,288 and Llama 3
+# with 405 billion parameters has 16,384. So inside a node, the messages of Llama 3 take about 13 % of the computing
+# time. Between nodes, they take about as long as the computing.
 
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
@@ -667,8 +667,8 @@ check.ex07_loss(vocabulary_trial)
 # %% [markdown] id="ex3-why" tags=["solution"]
 # Each `all_reduce` has one number for each token, so the ranks exchange three numbers in place of a row of the
 # vocabulary. The backward pass exchanges nothing, because the gradient of a logit needs only *m* and *s*, which all
-# ranks have. Without *m*, e^logit overflows. With each rank's *own* largest logit, the sums of two ranks have
-# different units and cannot be added. Megatron-LM computes its loss in the same way.
+# ranks have. Without *m*, e^logit overflows. With each rank's *own* largest logit, the sums of two ranks are scaled
+# differently and cannot be added. Megatron-LM computes its loss in the same way.
 
 # %% [markdown] id="challenge" tags=["exercise"]
 # > **Going further** — Run `two_devices("sp", tensor=2, micro_batch=4, sequence_parallel=True)` and compare it with

@@ -488,7 +488,7 @@ show.throughput(*runs.values(), unit="ms")
 claim("step with tensor between nodes, relative to tensor inside", times, least=1.2, unit="times")
 
 # %% [markdown] id="link-explain"
-# *Time of each iteration of the three layouts. The first iteration also sets things up.*
+# *Time of each iteration of the three layouts. The first iteration also includes the set-up.*
 #
 # The printed time of the link alone leaves out arithmetic, latency and bubble. On the box it is therefore a **lower
 # bound**, except in flat mode, which cannot slow the link. After a pause, the link of the box also sends the first

@@ -173,8 +173,8 @@ claim("the losses of the two runs differ at most by", apart, most=1e-4)
 # ## Which divisor makes every token count equally?
 #
 # Real samples differ in length. A dialogue of eight tokens is filled up to the length of a long document, and this
-# **padding** has no loss. In instructions the question is **masked**, so only the answer has a loss. The summed loss
-# of a micro-batch can then be divided in three ways. All of them count only tokens with a loss:
+# **padding** has no loss. In instruction data the question is **masked**, so only the answer has a loss. The summed
+# loss of a micro-batch can then be divided in three ways. All of them count only tokens with a loss:
 #
 # | divisor | name |
 # |---|---|
@@ -557,8 +557,8 @@ claim("with no_sync around all micro-batches, the copies differ by", parted["nev
 # %% [markdown] id="ex1" tags=["exercise"]
 # ## Exercises
 #
-# > **Exercise 10.1** — Write `accumulate(model, micro_batches)`. The gradients must equal those of one device that
-# > sees the whole global batch at once, and be sent once. Return the loss per token of the global batch.
+# > **Exercise 10.1** — Write `accumulate(model, micro_batches)`. The gradients must equal the gradients of one device
+# > that sees the whole global batch at once. They must be sent once. Return the loss per token of the global batch.
 #
 # - `model` is in `DistributedDataParallel`. It takes tokens [samples, positions] and gives scores [samples,
 #   positions, vocabulary].

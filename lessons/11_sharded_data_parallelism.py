@@ -8,7 +8,7 @@
 #
 # | | |
 # |---|---|
-# | You will be able to | follow a parameter through a step of FSDP; shard an optimizer's state, and a layer, by hand; clip gradients of which each rank has a part; predict the memory of ZeRO-1, 2 and 3; say what each of them sends, with and without accumulation; choose between sharding, tensor and pipeline parallelism |
+# | You will be able to | follow a parameter through a step of FSDP; shard an optimizer's state, and a layer, by hand; clip sharded gradients; predict the memory of ZeRO-1, 2 and 3; say what each of them sends, with and without accumulation; choose between sharding, tensor and pipeline parallelism |
 # | Minutes | 80 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 06 |
@@ -644,7 +644,7 @@ check.ex11_tokens(tokens_needed, given)
 # needs 8000 tokens, one sequence of 8192 or four of 2048. Backward needs about as many tokens, because twice the
 # arithmetic hides both a gather and a reduce-scatter. If gradients are summed in float32, backward needs 1.5 times as
 # many. With a tenth of the network, a device needs 80,000 tokens at once, and no large model has room for so many
-# activations. In this case, shard inside a node and copy between nodes ("hybrid sharding").
+# activations. In this case, use **hybrid sharding**: shard inside a node and replicate between nodes.
 
 # %% [markdown] id="hold-idea"
 # ## Are the gathers exposed on this machine?

@@ -364,8 +364,8 @@ claim("largest difference from the serial model, also of a gradient", off, most=
 # The input of the attention is then *one* DTensor. Its three gradients stay `Partial`, autograd adds them, and one
 # all-reduce follows. The results are right in both cases, so only a count shows the difference.
 #
-# The sharded model calls five all-gathers: three in forward, and two in backward for the blocks. If you guessed 6, you
-# gathered the rest of the model twice. The gradients take three reduce-scatters.
+# The sharded model calls five all-gathers: three in forward, and two in backward for the blocks. If you guessed 6,
+# you counted the gather of the other parameters twice. The gradients take three reduce-scatters.
 #
 # ## How do both tools share one mesh?
 #
@@ -534,9 +534,9 @@ claim(
 )
 
 # %% [markdown] id="stages-explain"
-# **Explain.** The gradients equal those of the serial model. With GPipe, every stage holds all eight micro-batches.
-# With 1F1B, stage *s* of four holds 4 − *s*, as in lesson 07b. To change the schedule you change one name. PyTorch
-# also has interleaved and zero-bubble schedules.
+# **Explain.** The gradients equal the gradients of the serial model. With GPipe, every stage holds all eight
+# micro-batches. With 1F1B, stage *s* of four holds 4 − *s*, as in lesson 07b. To change the schedule you change one
+# name. PyTorch also has interleaved and zero-bubble schedules.
 
 # %% [markdown] id="saved-idea"
 # ## Which layouts can read a checkpoint?
@@ -623,10 +623,11 @@ layouts.compare("both" if exact[1:] else [*exact, "neither"][0])
 claim("number of the two layouts that get every saved bit", len(exact), least=2, most=2)
 
 # %% [markdown] id="saved-explain"
-# **Explain.** Both layouts get every bit. If you guessed neither, you assumed that each file belongs to one rank of
-# one layout. But the files contain parts of whole tensors, with names and positions. A rank looks up the parts that
-# overlap its own part, and copies them. In both layouts of four ranks, a rank has 24 of the 96 rows of `mlp.up`, but
-# not the same rows. On 2 × 2, rank 1 has rows 48 to 71, half of the second half. On 4 × 1, it has rows 24 to 47.
+# **Explain.** Both layouts get exactly the saved weights. If you guessed neither, you assumed that each file
+# belongs to one rank of one layout. But the files contain parts of whole tensors, with names and positions. A rank
+# looks up the parts that overlap its own part, and copies them. In both layouts of four ranks, a rank has 24 of the
+# 96 rows of `mlp.up`, but not the same rows. On 2 × 2, rank 1 has rows 48 to 71, half of the second half. On 4 × 1,
+# it has rows 24 to 47.
 #
 # The course's own checkpoints (`code/checkpoints/slices.py`) work in the same way. You need this when the number of
 # devices changes, for example after a node is lost (lesson 16b).

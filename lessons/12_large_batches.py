@@ -272,8 +272,9 @@ claim("steps that SGD completes before it diverges", 100 * completed, most=50, u
 # %% [markdown] id="same-idea"
 # ## How many samples does a larger batch need for the same loss?
 #
-# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the square root of the batch. The loss to reach
-# is the loss of batches of 16 after half of their samples. The run with 1,024 takes twice as many samples to reach it.
+# You compare batches of 16, 64, 256 and 1,024, with rates that grow as the square root of the batch. The target is
+# the loss that batches of 16 reach after half of their samples. The run with 1,024 takes twice as many samples to
+# reach it.
 #
 # **Predict.** By what factor does the batch of 1,024 need more **samples** than the batch of 16? The factor is 1 if
 # each sample is worth the same in both.

@@ -498,10 +498,10 @@ claim("activations between the layers are smaller by a factor of", whole / own, 
 # > ```
 # >
 # > `ParallelAttention(scale, shift, qkv, out)` gets the whole weights. It keeps `self.scale` and `self.shift` whole,
-# > and only this rank's heads in `self.qkv` and `self.out`. All four are parameters. `own(x)` takes this rank's tokens
-# > and returns this rank's tokens of *y*. `own.finish()` is called after backward. Then all gradients have to equal
-# > those of one device. Use `all_gather_single(whole, mine)` and `reduce_scatter_single(mine, whole)` from lesson 11,
-# > which write into their first argument.
+# > and only this rank's heads in `self.qkv` and `self.out`. All four are parameters. `own(x)` takes this rank's
+# > tokens and returns this rank's tokens of *y*. `own.finish()` is called after backward. Then all gradients have to
+# > equal the gradients on one device. Use `all_gather_single(whole, mine)` and `reduce_scatter_single(mine, whole)`
+# > from lesson 11, which write into their first argument.
 
 # %% id="tokens-own" tags=["exercise"]
 # %%writefile "{lab.work}/my_attention.py"
@@ -755,7 +755,7 @@ check.ex13_pipeline(pipeline_trial)
 # forward passes during this time would keep more activations, and the step would not end sooner.
 #
 # Autograd's graph ends at each stage. What `recv` writes is the beginning of this stage's graph, so it needs
-# `requires_grad_()`. Its `.grad` is sent back, and the stage before begins its backward pass with it. Each waiting
+# `requires_grad_()`. Its `.grad` is sent back, and the previous stage begins its backward pass with it. Each waiting
 # micro-batch needs its own buffer, because the backward pass reads *x* again.
 
 # %% [markdown] id="challenge" tags=["exercise"]

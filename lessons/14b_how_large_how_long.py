@@ -2,14 +2,14 @@
 # # 14b How large, how long
 #
 # Lesson 14 computes how long a training run takes if you know the model and the number of tokens. But how do you
-# choose the two? A run of a month cannot be tried out, so the choice rests on experiments of a day. In this lesson you
-# find a learning rate on a narrow model and use it for a wide model. You fit a **scaling law** to five small budgets
-# and predict the loss of a sixth. Then you learn what to do if there are too few tokens, and how to pack short
-# documents into rows.
+# choose the two? You cannot try out a run of a month, so experiments of a day must guide the choice. In this lesson
+# you find a learning rate on a narrow model and use it for a wide model. You fit a **scaling law** to five small
+# budgets and predict the loss of a sixth. Then you learn what to do if there are too few tokens, and how to pack
+# short documents into rows.
 #
 # | | |
 # |---|---|
-# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss, and the error of the prediction, from smaller runs; carry a learning rate over to a wider model; say how often a run sees each token; pack documents with the right positions, mask and loss |
+# | You will be able to | choose size and tokens for a budget of FLOPs; predict a loss, and the error of the prediction, from smaller runs; transfer a learning rate to a wider model; say how often a run sees each token; pack documents with the right positions, mask and loss |
 # | Minutes | 55 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 12 and 14 |
@@ -397,8 +397,9 @@ claim(
 
 # %% [markdown] id="day-explain"
 # All these fits match the measured points, and they nearly agree about the sixth budget. For larger budgets they
-# disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine. Large
-# projects extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
+# disagree more, because the loss then depends mostly on the floor *E*, which the five points hardly determine.
+#
+# Large projects extrapolate far, too. For Llama 3, Meta trained models with budgets up to 10<sup>22</sup> FLOPs and
 # extrapolated to 3.8 × 10<sup>25</sup>, 3,800 times as far. The law proposed 402 billion parameters and 16.55 trillion
 # tokens ([2024, section 3.2](https://arxiv.org/abs/2407.21783)). To reduce the error, use budgets that are far apart,
 # several seeds, the same tokenizer, and the best rate at every width. If two recipes differ by less than two seeds of
@@ -510,8 +511,8 @@ pd.Series(padding, name="padding (%)").round(1).to_frame()
 # **Packing** puts several documents into one row. But with only a causal mask, a query sees *all* earlier keys of the
 # row, and many of these keys belong to other documents.
 #
-# **Predict.** Four documents of equal length fill a row. In what percentage of the pairs that the causal mask permits
-# do query and key belong to different documents?
+# **Predict.** Four documents of equal length fill a row. The causal mask permits some pairs of query and key. In what
+# percentage of these pairs are the two from different documents?
 
 # %% id="pack-guess"
 ### BEGIN SOLUTION

@@ -248,7 +248,7 @@ table.round(3)
 # %% [markdown] id="search-idea"
 # ## Is there a better layout?
 #
-# The free parameters allow some hundreds of layouts. For 13 B on 8 nodes, the planner tries them all. About half of
+# The free parameters allow several hundred layouts. For 13 B on 8 nodes, the planner tries them all. About half of
 # them would be faster than a layout chosen at random, and none would be faster than the best layout.
 #
 # **Predict.** How many layouts does the planner rate faster than the published one?

@@ -140,7 +140,7 @@ claim("the rank that caused the hang", short.cause.rank, least=2, most=2)
 # ![Four ranks over time. All make step 3. In step 4 ranks 0, 1 and 3 wait in all_reduce, and at the time-out each says "timed out"; rank 2 waits for its data reader and prints no message.](../images/hang.svg)
 #
 # **Explain.** Only ranks that waited report `Timed out`, and `srun` may end some of them before they can. A line with
-# `note:` lists further ranks with the same error, or the place of a rank outside the collective. The verdict of
+# `note:` lists other ranks with the same error, or says where the rank outside the collective is. The verdict of
 # `run.failure` uses the whole log and lists the other errors as consequences. **The rank that reports an error is
 # rarely the rank that failed.**
 #
@@ -260,7 +260,7 @@ claim("DETAIL names two sizes, and the larger is", max(sizes) / min(sizes),
 # result is a matter of chance. If the sizes do not match, a process with gloo fails in the middle of the transfer, and
 # NCCL usually hangs. If two *different* collectives have equal sizes, they may even succeed and add unrelated numbers.
 #
-# `DETAIL` adds a small message to each collective, which takes some milliseconds here. A step of this run has two
+# `DETAIL` adds a small message to each collective, which takes a few milliseconds here. A step of this run has two
 # collectives, and the first table shows how long a step is.
 #
 # **Predict.** By what factor does `DETAIL` lengthen a step of a healthy run?
@@ -464,9 +464,9 @@ claim(
 )
 
 # %% [markdown] id="leak-explain"
-# **Explain.** The **slope** of the memory curve shows the rank and what it keeps in each step, one copy of its weights
-# and gradients. The error message names only the tensor that did not fit, which can be any tensor. If you divided the
-# free memory by 5 MB, you came within a few steps.
+# **Explain.** The **slope** of the memory curve shows which rank leaks and how much it keeps in each step: one copy
+# of its weights and gradients. The error message names only the tensor that did not fit, which can be any tensor. If
+# you divided the free memory by 5 MB, you came within a few steps.
 #
 # A curve that stays level and then jumps shows the other cause, a long sample or an uneven pipeline stage as in
 # lesson 06. The most common leak in PyTorch is `total += loss`. It keeps the loss *with its whole graph*, while

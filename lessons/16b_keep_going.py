@@ -336,7 +336,7 @@ table.columns = [name.replace("_percent", " (%)").replace("_", " ") for name in 
 table.style.hide(axis="index").format(precision=1)
 
 # %% [markdown] id="scale-explain"
-# **Explain.** One node fails once in some thousand hours, at any scale. With 2 nodes, four months pass between two
+# **Explain.** One node fails once in several thousand hours, at any scale. With 2 nodes, four months pass between two
 # failures of the job. With 2048 nodes, three hours pass. The table assumes 60 s to save and ten minutes to restart.
 # The authors of the first run report more than 90 % training time, so their times must have been shorter.
 #
@@ -390,10 +390,10 @@ claim("waiting that is left with asynchronous saving", 100 * share, most=70, uni
 claim("largest difference between the losses of the two runs", differ, most=0, unit="nats")
 
 # %% [markdown] id="behind-explain"
-# **Explain.** Training still waits for the copy, which needs additional host memory, and ranks with shards must also
-# gather them. The writing uses CPUs and links that training may need too, so the step after a checkpoint may become
-# longer. The folder is called *unfinished* until all ranks have finished writing. The next save and the end of the
-# run wait for the writing.
+# **Explain.** Training still waits for the copy, which needs additional host memory. In the course's program, ranks
+# with shards also gather them first. The writing uses CPUs and links that training may need too, so the step after a
+# checkpoint may become longer. The folder is called *unfinished* until all ranks have finished writing. The next save
+# and the end of the run wait for the writing.
 #
 # If a failure comes during the writing, the run returns to the previous checkpoint. The next cell computes the gain
 # for 2048 nodes, if copying takes 3 s and writing takes 60 s:

@@ -31,9 +31,9 @@ task = challenge.task(lab)
 task.rules()
 
 # %% [markdown] id="task-idea"
-# The **held-out loss** is the loss on a tenth of the text that the run did not see. It is measured after the run, with
-# the saved weights and on samples that are drawn only then. An untrained model has a loss of ln 1024 = 6.93, and a
-# model that knows only how frequent each token is about 6.
+# The **held-out loss** is the loss on a tenth of the text that the run did not see. It is measured after the run,
+# with the saved weights and on samples that are drawn only then. An untrained model has a loss of ln 1024 = 6.93. A
+# model that knows only the frequencies of the tokens has a loss of about 6.
 #
 # The budget covers every job that you submit, including mistakes. The lab reserves the time limit of a job on all its
 # devices, so do not ask for ten minutes if two are enough.

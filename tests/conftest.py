@@ -91,7 +91,8 @@ def environment_at_the_start() -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_in_the_environment(environment_at_the_start):
-    """Otherwise every later test and notebook of this process would run with it."""
+    """Fail if a test changes the environment, because every later test and notebook would see
+    it."""
     yield
     assert of_the_course() == environment_at_the_start, "left in the environment by a fixture"
 
@@ -189,7 +190,7 @@ def browser(need):
 
 @pytest.fixture(scope="session")
 def private_mounts() -> list[str]:
-    """Words before a command that let it mount small disks unseen by other processes."""
+    """Words before a command, with which it mounts small disks that other processes do not see."""
     maps = [] if os.getuid() == 0 else ["--user", "--map-root-user"]
     words = ["unshare", *maps, "--mount"]
     try:

@@ -221,6 +221,6 @@ def outcome(folder: Path, iteration: int, problem: OSError | None) -> str:
         return f"  successfully saved checkpoint from iteration {iteration:7d} to {folder}"
     cure = (FULL if problem.errno in (errno.ENOSPC, errno.EDQUOT) else FAILED).format(folder)
     return (
-        f"ERROR: no checkpoint of iteration {iteration}: {by_rank(problem)}. Training goes on; the "
-        f"last good checkpoint is {newest(folder) or 'none'}. {cure}"
+        f"ERROR: no checkpoint of iteration {iteration}: {by_rank(problem)}. Training continues; "
+        f"the last good checkpoint is {newest(folder) or 'none'}. {cure}"
     )

@@ -42,8 +42,8 @@ def small_file(path: Path, most_bytes: int) -> bytes:
 
 
 def check(value: Any, form: Any, where: str) -> None:
-    """Raise a ValueError if a value does not have a form: a type, a list of forms (a single one for
-    any length), or a dictionary of forms by name, with `str` for any other name."""
+    """Raise a ValueError if a value does not have this form. A form is a type, a list of forms (one
+    form for any length), or a dictionary of forms by name, with `str` for any other name."""
     if isinstance(form, dict):
         if not isinstance(value, dict):
             raise ValueError(f"{where} has no values")

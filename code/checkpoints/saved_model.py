@@ -106,7 +106,7 @@ def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
         )
     if not changed:
         return rows, ""
-    return rows, f"{_flags(was, changed)}; it goes on with {_flags(now, changed)}"
+    return rows, f"{_flags(was, changed)}; it continues with {_flags(now, changed)}"
 
 
 def _flags(values: dict[str, Any], names: list[str]) -> str:

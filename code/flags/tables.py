@@ -71,7 +71,7 @@ LAYOUT = [
     ("--context-parallel-size", SIZE, 1, "ranks that share every sequence"),
     ("--cp-comm-type", CONTEXTS, "allgather", "gather all keys at once, or p2p: in a ring"),
     ("--expert-model-parallel-size", SIZE, 1, "ranks with different experts"),
-    ("--expert-tensor-parallel-size", SIZE, None, "ranks per expert (default: as tensor)"),
+    ("--expert-tensor-parallel-size", SIZE, None, "ranks per expert (default: tensor size)"),
     ("--sequence-parallel", ON, False, "split norms and residuals over the tensor ranks too"),
     ("--num-layers-per-virtual-pipeline-stage", SIZE, None, "interleaved: layers per chunk"),
     ("--use-distributed-optimizer", ON, False, "ZeRO-1: optimizer state split over data ranks"),

@@ -17,7 +17,7 @@ GROUPS: dict[tuple[int, ...], Any] = {}  # creating a group is a collective of a
 
 
 def ring(tensor: torch.Tensor, ranks: Sequence[int]) -> None:
-    """Add up by a ring: every rank sends only to the next rank. After n - 1 steps each rank has the
+    """Sum by a ring: every rank sends only to the next rank. After n - 1 steps each rank has the
     whole sum of one piece; n - 1 more steps distribute the sums: 2 (n - 1) steps of 1/n of the
     data."""
     if len(ranks) < 2:

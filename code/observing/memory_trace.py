@@ -75,9 +75,9 @@ def lives(allocations: list[tuple[int, int, int]], standing: list[Block]) -> lis
 
 
 def end_unseen(blocks: list[Block], ranges: list[Range], owners: dict[int, int]) -> None:
-    """End blocks whose last release, by a thread of the communication library, is not recorded:
-    with the collective during which they were allocated, or else with the next. (The program itself
-    releases what a pipeline stage sends, after it has arrived.)"""
+    """End blocks whose release by a thread of the communication library is not recorded. They end
+    with the collective during which they were allocated, or else with the next one. (The program
+    itself releases what a pipeline stage sends, after it has arrived.)"""
     sending = [r for r in ranges if r.phase == "communication"]
     last = {r.step: r.end_ns for r in ranges if r.phase in ("forward", "backward")}
     ends = sorted([*last.values(), *[r.end_ns for r in sending]])

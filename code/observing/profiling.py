@@ -60,7 +60,7 @@ class Profiler:
             return None
         return (
             f"WARNING: no step is recorded: --profile-step-start {first} lies before iteration "
-            f"{iteration}, from which this run goes on"
+            f"{iteration}, from which this run continues"
         )
 
     def before_step(self, iteration: int) -> None:

@@ -1,4 +1,4 @@
-"""Experts of a mixture, distributed over ranks: rows are sent to their chosen experts and back.
+"""Experts of a mixture on several ranks: rows are sent to their chosen experts and back.
 
 A layer has many MLPs, the experts, and each row uses a few of them (training/router.py chooses).
 Expert parallelism gives every rank some of the experts. One layer, forward:

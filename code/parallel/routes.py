@@ -25,7 +25,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Route:
-    """Peers of a rank's messages: the next piece for activations, the previous for gradients."""
+    """Ranks to which a rank sends: activations to the next piece, gradients to the previous one."""
 
     ranks: Sequence[int]  # the pipeline's ranks, in order
     index: int

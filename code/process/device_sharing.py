@@ -107,7 +107,7 @@ def sharing_line(seats: list[Seat]) -> str:
     more = f", and {len(shared) - TOLD} more are shared" if len(shared) > TOLD else ""
     return (
         f"note: {len(seats)} ranks on {len(on)} {'GPU' if len(on) == 1 else 'GPUs'}: "
-        f"{'; '.join(groups)}{more}. Who shares has a part of its memory and of its time"
+        f"{'; '.join(groups)}{more}. Ranks that share a GPU divide its memory and time"
     )
 
 

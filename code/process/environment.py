@@ -26,7 +26,7 @@ def environment_of_rank() -> tuple[int, int, int]:
         said = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
         raise SurroundingsError(
             f"{said}, and {' and '.join(there)} {'is' if len(there) == 1 else 'are'}; export all "
-            "three in each task (torchrun does it), or none where there is one rank"
+            "three in each task (torchrun does it), or none for a single rank"
         )
     return 0, 1, 0
 

@@ -76,8 +76,8 @@ class MissingRankError(AskedError):
     def __init__(self, ranks: Sequence[int], where: str) -> None:
         who = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
         super().__init__(
-            f"{who} did not come to the meeting point {where}: told another MASTER_ADDR or "
-            "MASTER_PORT, unable to resolve or reach it, or ended before; their own lines say which"
+            f"{who} did not come to the meeting point {where}: a different MASTER_ADDR or "
+            "MASTER_PORT, a name or network that does not work, or an earlier end; see their lines"
         )
 
 
@@ -86,9 +86,9 @@ class LostRankError(AskedError):
 
     def __init__(self, lost: Sequence[str]) -> None:
         super().__init__(
-            f"lost {', then '.join(lost)}: ended without a word, such as a process that was "
-            "killed, for memory or by a signal, or a node that is gone; `sacct -j <job>` and the "
-            "node's own log may say why, and --load continues from the last checkpoint"
+            f"lost {', then '.join(lost)}: ended without a word. The process was killed (out of "
+            "memory, or by a signal), or its node failed; `sacct -j <job>` and the node's log may "
+            "say why. --load continues from the last checkpoint"
         )
 
 

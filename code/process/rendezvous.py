@@ -46,8 +46,8 @@ def check_address() -> None:
     missing = [name for name in ADDRESS if not os.environ.get(name)]
     if missing:
         raise SurroundingsError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set, where "
-            f"{environment_or_alone()[1]} ranks are to meet; export MASTER_ADDR, the first node, "
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set, but "
+            f"{environment_or_alone()[1]} ranks must meet; export MASTER_ADDR, the first node, "
             "and MASTER_PORT, a free port, in each task (torchrun does it)"
         )
     whole_number("MASTER_PORT", 0, LAST_PORT)
@@ -65,8 +65,8 @@ def check_name(within_s: float) -> None:
         if time.monotonic() - began > min(within_s, RESOLVED_WITHIN_S):
             raise RendezvousError(
                 f"MASTER_ADDR={name[:100]} is no name or address that this node knows ({told}); "
-                "export that of the first node, without a port, as `scontrol show hostnames | "
-                "head -n 1` prints it in a job; `getent hosts <name>` says whether a node knows it"
+                "export the first node's name, without a port, as `scontrol show hostnames | "
+                "head -n 1` prints it in a job; `getent hosts <name>` tests a name on a node"
             )
         time.sleep(0.5)
 
@@ -90,12 +90,12 @@ def _told(error: Exception, rank: int) -> Exception:
     said = str(error).partition("\n")[0][:200]
     if "EADDRINUSE" in said:
         return RendezvousError(
-            f"port {os.environ['MASTER_PORT']} is in use on this node, by another job or another "
-            f"process that was told to be rank 0 too; export another MASTER_PORT ({said})"
+            f"port {os.environ['MASTER_PORT']} is in use on this node, by another job, or by "
+            f"another process with rank 0; export another MASTER_PORT ({said})"
         )
     if rank == 0:
         return error
     return RendezvousError(
-        f"rank 0 does not answer at {place()}: it was not started, has ended, or was told another "
-        f"MASTER_ADDR or MASTER_PORT, or a wall lies between; its own lines may say which ({said})"
+        f"rank 0 does not answer at {place()}: it was not started, has ended, or has another "
+        f"MASTER_ADDR or MASTER_PORT, or a firewall blocks it; see its own lines ({said})"
     )

@@ -49,9 +49,9 @@ class FiniteCheck:
             steps = "step was" if self.stuck == 1 else f"{self.stuck} steps were"
             raise DivergedError(
                 f"iteration {iteration}: loss scale already at minimum ({self.least:g}), and the "
-                f"last {steps} skipped because gradients overflowed all the same. Lower --lr or "
-                "warm up longer (--lr-warmup-fraction), train with --bf16; go on from the last "
-                "checkpoint with --load"
+                f"last {steps} skipped because gradients still overflowed. Lower --lr or "
+                "warm up longer (--lr-warmup-fraction), or train with --bf16; continue from the "
+                "last checkpoint with --load"
             )
 
     def look(self, iteration: int) -> None:
@@ -65,7 +65,7 @@ class FiniteCheck:
             within = f" or up to {self.every - 1} before" if self.every > 1 else ""
             raise DivergedError(
                 f"iteration {iteration}{within}: {what}. Lower --lr or warm up longer "
-                "(--lr-warmup-fraction), clip (--clip-grad 1), lower a fixed --loss-scale; go on "
-                "from the last checkpoint with --load. --no-check-for-nan-in-loss-and-grad trains "
-                "on"
+                "(--lr-warmup-fraction), clip (--clip-grad 1), or lower a fixed --loss-scale; "
+                "continue from the last checkpoint with --load. "
+                "--no-check-for-nan-in-loss-and-grad ignores this"
             )

@@ -18,7 +18,7 @@ from trials.ranks import Ranks
 SAMPLES, STEPS, RATE, MOMENTUM = 3, 3, 0.1, 0.9
 CASES = {  # inputs and outputs of the layers, and the numbers of one more parameter
     "a model of 84 numbers": ((5, 4, 12), 0),
-    "a model of 47 numbers, which no number of ranks divides": ((4, 6, 2), 3),
+    "a model of 47 numbers, not a multiple of 2, 3 or 4": ((4, 6, 2), 3),
     "a model of 3 numbers, fewer than there may be ranks": ((2, 1), 0),
 }
 # Tolerance for a vector slightly longer than the shard, or for a summed norm.

@@ -41,7 +41,7 @@ CONFIGURED: dict[str, list[Row]] = {
         ("--crop-width", NUMBER, None, "columns of a piece (0: all)"),
         ("--train-samples", NUMBER, None, "training pairs (0: all)"),
         ("--valid-samples", NUMBER, None, "validation pairs (0: all)"),
-        ("--loader", OneOf(("torch", "dali")), "torch", "dali: on the GPU, where installed"),
+        ("--loader", OneOf(("torch", "dali")), "torch", "dali: on the GPU, if installed"),
         ("--num-workers", Whole(0, 256), 0, "processes that read ahead, per rank (0: none)"),
         ("--prefetch", Whole(1, 100), 2, "batches that each process reads ahead"),
         ("--pin-memory", TRUTH, True, "let a GPU copy batches while it computes"),

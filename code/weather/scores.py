@@ -16,8 +16,8 @@ def relative_l2(forecast: Tensor, truth: Tensor) -> Tensor:
 
 
 def row_weights(latitudes: Tensor) -> Tensor:
-    """Return weights of rows: a row near a pole has as many points as the equator, for less area.
-    Their mean is 1 over the given rows."""
+    """Return weights of rows. A row near a pole has as many points as the equator, but less area.
+    The mean weight is 1."""
     weights = torch.cos(torch.deg2rad(latitudes)).clamp(min=0)
     return weights / weights.mean()
 

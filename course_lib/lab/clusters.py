@@ -59,7 +59,7 @@ def choose(workspace: Workspace, site: Site | str | None = None) -> Choice:
 
 
 def is_recorded(site: str | None) -> bool:
-    """Return True if a lab with this site (or the default site) would hand out recorded runs."""
+    """Return True if a lab with this site (or the default site) would return recorded runs."""
     return (site or _named()) == RECORDED
 
 

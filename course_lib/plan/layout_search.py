@@ -1,4 +1,4 @@
-"""Search for the best layouts of a model on a cluster, with the reasons against the others."""
+"""Search for the best layouts of a model on a cluster, with the reasons why others fail."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def machine(name: str, devices: int) -> Cluster:
 
 
 def usual_batch(model: Model, devices: int) -> int:
-    """Return the power of two next to the usual tokens of a batch, or more for many devices."""
+    """Return the power of two nearest to the usual tokens of a batch, or more for many devices."""
     sequences = 1
     while sequences * model.sequence < USUAL_BATCH_TOKENS or sequences < devices / 8:
         sequences *= 2

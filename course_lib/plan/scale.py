@@ -88,7 +88,7 @@ def campaign(
 
 def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.DataFrame:
     """Return the fastest layouts of a search as a table of whole trainings on so many tokens.
-    `costs` are arguments of `campaign`; a column that nothing fills is left out."""
+    `costs` are arguments of `campaign`; an empty column is left out."""
     import pandas as pd
 
     rows = []

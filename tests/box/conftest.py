@@ -31,7 +31,7 @@ device_pace = 1
 
 
 def until(what: str, condition, patience_s: float = PATIENCE_S):
-    """Waits for something that happens in other processes; returns what the condition gave."""
+    """Wait until a condition on other processes is true, and return its value."""
     deadline = time.monotonic() + patience_s
     while not (result := condition()):
         if time.monotonic() > deadline:
@@ -77,7 +77,7 @@ class Box:
         return done
 
     def submit(self, script: str, *options: str) -> str:
-        """Job number of a bash script given without its first line."""
+        """Submit a bash script, given without its first line, and return the job number."""
         text = f"#!/bin/bash\n{script}\n"
         done = self.run("sbatch", "--parsable", "--output=out-%j", *options, input=text)
         return done.stdout.strip().partition(";")[0]
@@ -98,7 +98,7 @@ class Box:
         until("the warm process listens", lambda: list(self.home.glob("warm-*.sock")))
 
     def until_exists(self, name: str) -> None:
-        """Waits for a file that a job makes, and takes it away."""
+        """Wait for a file that a job makes, and delete it."""
         path = self.work / name
         until(f"{name} is made", path.exists)
         path.unlink()
@@ -121,8 +121,8 @@ class Box:
         asked = None
 
         def over() -> str:
-            """Ask the commands if the state file has changed, and once a second, because only a
-            command notices that a supervisor was killed."""
+            """Ask the commands when the state file has changed, and once a second, because only a
+            command notices a killed supervisor."""
             nonlocal asked
             if asked == (now := (self._state_files(), int(time.monotonic()))):
                 return ""
@@ -134,7 +134,7 @@ class Box:
         return until(f"end of job {job}: {self.output(job)}", over)
 
     def result(self, script: str, *options: str) -> str:
-        """Output of a job that must succeed."""
+        """Run a job that must succeed, and return its output."""
         job = self.submit(script, *options)
         state = self.wait(job)
         log = self.home / "jobs" / job / "supervisor.log"

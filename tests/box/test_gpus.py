@@ -9,7 +9,7 @@ from course_lib.box.devices import AMD, NVIDIA, Gpus
 
 
 def machine(folder, nvidia=0, amd=0):
-    """The files by which a machine with so many GPUs is known."""
+    """Make the files from which the box counts the GPUs of a machine."""
     (folder / "dev").mkdir()
     for name in ("null", "nvidiactl", "nvidia-uvm", *(f"nvidia{n}" for n in range(nvidia))):
         (folder / "dev" / name).touch()
@@ -87,7 +87,8 @@ def test_every_library_of_nvidia_s_machine_is_told_the_same_names():
 
 
 def test_hip_counts_in_what_rocr_leaves_it():
-    """If both lists were 5 and 6, the second would select none of the two GPUs of the first."""
+    """HIP counts only the GPUs that ROCR leaves. If both lists were 5 and 6, HIP would find
+    none."""
     assert devices.visible(AMD, ["5", "6"]) == {
         "ROCR_VISIBLE_DEVICES": "5,6",
         "HIP_VISIBLE_DEVICES": "0,1",

@@ -1,4 +1,4 @@
-"""The whole book and the slides of all lessons, none of which was run: made once for all tests."""
+"""The whole book and the slides of all lessons without results, made once for all tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reveal(lacking):
 
 @pytest.fixture(scope="session")
 def whole_book(sphinx, once) -> Path:
-    """Folder with the book and, in a file, what its builder said."""
+    """The folder with the book, and a file with the messages of its builder."""
 
     def make(folder: Path) -> None:
         (folder / "made").mkdir()

@@ -34,7 +34,7 @@ def pictures(otherwise: Path) -> Path:
 
 
 class LabPage:
-    """`file` is the notebook on the disk, from which the ids of the cells come."""
+    """A notebook in JupyterLab. `file` is the notebook on disk, which has the ids of the cells."""
 
     def __init__(self, page: Any, file: Path) -> None:
         self.page, self.file = page, file
@@ -133,7 +133,7 @@ class LabPage:
         return str(self.cell(name).locator(".jp-Cell-outputArea").inner_text())
 
     def failures(self) -> dict[str, str]:
-        """Output of the cells that ended with an error."""
+        """Return the output of the cells that ended with an error."""
         error = "[data-mime-type='application/vnd.jupyter.error'], [data-mime-type*=stderr]"
         return {
             name: self.output(name)
@@ -142,7 +142,7 @@ class LabPage:
         }
 
     def count(self, name: str) -> int | None:
-        """The number beside the cell: how many cells had run before."""
+        """Return the number beside the cell, which counts the cells that have run."""
         prompt = self.cell(name).locator(".jp-InputPrompt").first.inner_text()
         found = re.search(r"\[(\d+)\]", prompt)
         return int(found[1]) if found else None
@@ -159,7 +159,7 @@ class LabPage:
         return found
 
     def picture(self, file: Path) -> None:
-        """The whole notebook, however long it is."""
+        """Save a screenshot of the whole notebook, however long it is."""
         height = self.page.evaluate(
             "() => document.querySelector('.jp-Notebook .jp-WindowedPanel-outer').scrollHeight"
         )

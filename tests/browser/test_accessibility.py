@@ -1,6 +1,6 @@
 """axe-core finds nothing critical or serious in the book, the slides, the class page and outputs.
 
-With COURSE_TEST_ALL=1 all pages of the book instead of ten, and every slide instead of one of each
+COURSE_TEST_ALL=1 tests all pages of the book instead of ten, and all slides instead of one of each
 kind.
 """
 

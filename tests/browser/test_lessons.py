@@ -243,7 +243,7 @@ def test_in_a_narrow_window_a_lesson_gets_the_room(recorded, open_lesson, width)
 
 
 def test_the_links_of_the_profiling_lesson_open_tensorboard_on_its_runs(recorded, open_lesson):
-    """Uses recorded runs, as the runs of the lesson take minutes."""
+    """Use recorded runs, because the runs of this lesson take minutes."""
     learner = open_lesson("05_profiling")
     page = learner.page
     learner.guess()

@@ -1,4 +1,4 @@
-"""The slides, shown as in a room: from files, without network, in both shapes, by keys; printed."""
+"""The slides open from files without a network, in both shapes, by keys, and in print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of code/ are run and imported as a job would: with code/ on the path."""
+"""Run and import the programs of code/ as a job does, with code/ on the path."""
 
 from __future__ import annotations
 

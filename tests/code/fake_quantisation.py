@@ -22,7 +22,7 @@ class Eight:
 
 
 def rounded(x: Tensor, recipe: str, largest: float = 448.0, weight: bool = False) -> Tensor:
-    """[m, k], for a product that sums over k."""
+    """Round a matrix [m, k] for a product that sums over k."""
     tile = {
         "tensorwise": (x.shape[0], x.shape[1]),
         "rowwise": (1, x.shape[1]),
@@ -56,7 +56,8 @@ class FakeQuantised(nn.Linear):
     eight: Eight
 
     def forward(self, x: Tensor) -> Tensor:
-        """[samples, positions, inputs], by micro-batch; rows by position, then by sample."""
+        """Apply the layer to [samples, positions, inputs], by micro-batch. Rows are sorted by
+        position, then by sample."""
         done = []
         for piece in x.split(self.eight.samples):
             y = _Product.apply(piece.transpose(0, 1).flatten(0, 1), self.weight, self.eight)

@@ -1,4 +1,4 @@
-"""Programs of code/ as forks of a server that has imported torch: a cold start takes seconds."""
+"""Start programs of code/ as forks of a server with torch, because a cold start takes seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Forked:
-    """`python WORDS` with this environment. Standard output and error go into one file."""
+    """A running `python WORDS` with this environment. Its output and errors go into one file."""
 
     def __init__(self, *words: object, environment: dict[str, str] | None = None) -> None:
         context = multiprocessing.get_context("forkserver")

@@ -1,4 +1,4 @@
-"""Work of a rank in the tests of the weather model."""
+"""Work of one rank in the tests of the weather model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 
 def program(argv: list[str], environment: dict[str, str] | None = None) -> str:
-    """Output of the whole program."""
+    """Run the whole program, and return its output."""
     import train_vit
 
     printed = io.StringIO()
@@ -38,8 +38,8 @@ def in_kind(batches: Any, kind: torch.dtype) -> Any:
 
 
 def steps(argv: list[str], count: int, kind: torch.dtype = torch.float64) -> dict[str, Any]:
-    """Losses of some steps, how the model is judged after half of them, and the gradients of the
-    first and of the last one: of each parameter the slice that this rank has."""
+    """Return the losses of some steps, the scores after half of them, and this rank's slice of each
+    gradient in the first and the last step."""
     from parallel.tensor_parallel import slice_of
     from train_vit import build, judge, train_step
     from weather.configuration import parse

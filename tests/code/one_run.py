@@ -1,4 +1,5 @@
-"""Work of a rank in the tests: build the program's training, compute gradients, train a little."""
+"""Work of one rank in the tests: build the program's training, compute gradients, train a
+little."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ MODEL = FLAGS.split()
 
 
 def make(argv: list[str]) -> Any:
-    """The program's own steps from flags to a training."""
+    """Make a training from flags, with the program's own steps."""
     from flags.arguments import parse_arguments
     from parallel.layout import make_layout
     from parallel.layout_checks import grid_from
@@ -45,7 +46,7 @@ def device_of_rank() -> torch.device:
 
 
 def whole_gradients(training: Any) -> dict[str, np.ndarray]:
-    """This rank's gradients after all sums, in the shapes of the parameters."""
+    """Return this rank's gradients after all sums, in the shapes of the parameters."""
     from parallel.fully_sharded import FullySharded
 
     holder = training.holder
@@ -100,7 +101,7 @@ class Noted:
 
 
 def run(argv: list[str], steps: int, folder: str) -> dict[str, Any]:
-    """Gradients of the first step with the place of each in the whole, then some steps' losses."""
+    """Return the gradients of the first step, each with its place in the whole, and some losses."""
     from checkpoints.checkpoint import Progress
     from observing.reporting import Report
     from pretrain_gpt import train
@@ -168,7 +169,8 @@ def program(argv: list[str], environment: dict[str, str] | None = None) -> tuple
 
 
 def resumed(argv: list[str]) -> dict[str, Any]:
-    """The program's way from --load to --save: losses and norms unrounded, and the padded rows."""
+    """Run the program from --load to --save. Return unrounded losses and norms, and the padded
+    rows."""
     import pretrain_gpt
 
     notes: list[Noted] = []
@@ -187,7 +189,7 @@ def resumed(argv: list[str]) -> dict[str, Any]:
 
 
 def refusal(argv: list[str]) -> str:
-    """Error of a program that does not begin, equal on every rank."""
+    """Return the error with which the program refuses to start. It is equal on every rank."""
     import pretrain_gpt
     from process.errors import AskedError
 

@@ -1,8 +1,8 @@
 """A GPT for one device, written with PyTorch's own layers.
 
-The training program must compute what it computes (test_equality.py) and is measured against it
-(engine.py and gpu.py of benchmarks/). Parameter names and shapes are the program's, so that weights
-can be exchanged.
+The training program must compute the same (test_equality.py) and is measured against this model
+(engine.py and gpu.py of benchmarks/). Parameters have the program's names and shapes, so that
+weights can be exchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Mixture:
-    """Experts in some of the layers, as the flags of the program say it."""
+    """Experts in some of the layers, as the program's flags describe them."""
 
     layers: tuple[int, ...]
     experts: int
@@ -68,8 +68,8 @@ class Shape:
 
 
 def rotated(x: Tensor, base: float, percent: float) -> Tensor:
-    """[samples, heads, positions, width]: component i and i + half are a complex number, which is
-    multiplied by e^(i · position · frequency)."""
+    """Rotate [samples, heads, positions, width]. Components i and i + half form a complex number,
+    which is multiplied by e^(i · position · frequency)."""
     turned = int(x.shape[3] * percent)
     half = turned // 2
     frequencies = 1 / base ** (torch.arange(0, turned, 2, dtype=torch.float64) / turned)
@@ -221,7 +221,7 @@ class PlainGPT(nn.Module):
         return [layer.router for layer in self.layers if layer.router is not None]
 
     def groups(self, weight_decay: float) -> list[dict[str, object]]:
-        """AdamW's: matrices decay, vectors do not."""
+        """Return the groups of AdamW: matrices decay, vectors do not."""
         matrices = [p for p in self.parameters() if p.ndim > 1]
         vectors = [p for p in self.parameters() if p.ndim == 1]
         return [

@@ -22,7 +22,7 @@ def program(sync):
 
 @pytest.fixture(scope="module")
 def told(worlds):
-    """By use of no_sync: the columns of the iteration lines of rank 0."""
+    """The columns of rank 0's iteration lines, for each use of no_sync."""
     found = {}
     for sync in ("last", "every", "backward", "never"):
         lines = worlds(2).run(program, sync)[0]

@@ -86,7 +86,7 @@ def test_layouts_and_recomputation_train_the_same_model(worlds, alone, ranks, fl
 
 
 def drawn(argv):
-    """Dropped rows and heads of a rank, by micro-batch."""
+    """Return the dropped rows and heads of a rank, by micro-batch."""
     made = one_run.make(argv).pipeline.dropout
     found = []
     for number in range(2):

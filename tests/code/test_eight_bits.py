@@ -128,7 +128,7 @@ def test_a_run_in_eight_bits_goes_on_in_another_layout(worlds, tmp_path):
 
 
 def counted(argv, folder):
-    """A run on this rank, and the bytes that FSDP2 gathered in its first forward."""
+    """Run on this rank, and count the bytes that FSDP2 gathers in its first forward pass."""
     import torch.distributed as dist
 
     gather, sent = dist.all_gather_single, []

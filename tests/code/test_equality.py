@@ -263,8 +263,8 @@ def test_a_pipeline_with_a_group_each_way_equals_it(worlds, plain, ranks, flags,
 @pytest.mark.many(6)
 @each_of(LAYOUTS[::3])
 def test_in_float32_a_layout_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
-    """The same code computes in both types. Every third layout shows that rounding also stays
-    small."""
+    """The same code computes in both types, so every third layout is enough to show that rounding
+    stays small."""
     if FSDP in flags:
         worlds.renew(ranks)
     argv = [*one_run.MODEL, *flags.split()]
@@ -279,8 +279,8 @@ def test_the_compiled_model_is_one_graph_and_equals_the_plain_one(worlds, plain,
 
 
 def check(answers, wanted, allowed, later_norms=None):
-    """All ranks have the plain model's losses, and together its gradients. Adam makes rounding
-    errors larger from step to step, most of all in the norms of gradients."""
+    """Check that all ranks have the plain model's losses, and together its gradients. Adam enlarges
+    rounding errors from step to step, most of all in the norms of gradients."""
     seen = set()
     for answer in answers:
         assert difference(answer["losses"], wanted["losses"]) <= allowed

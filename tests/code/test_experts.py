@@ -1,4 +1,4 @@
-"""A mixture of experts equals the plain one, wherever its experts are."""
+"""A mixture of experts computes the same as the plain one, whichever ranks hold its experts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ ODD = (2, f"{MIXTRAL} --moe-ffn-hidden-size 36 {sizes(tensor=2)} {SP} {experts(1
 
 @each_of([*MIXTURES[4::5], ODD])
 def test_in_float32_it_equals_it_to_rounding(worlds, plain, ranks, flags, tmp_path):
-    """In later steps, rounding may change the choice of a token with nearly equal best scores."""
+    """In later steps, rounding may change the expert of a token whose best scores are nearly
+    equal."""
     argv = [*one_run.MODEL, *flags.split()]
     check(worlds(ranks).run(one_run.run, argv, STEPS, str(tmp_path)), plain(argv), 1e-5, 1e-3)
 

@@ -20,7 +20,7 @@ TINY = (
 
 @pytest.fixture(scope="module")
 def data(repository, tmp_path_factory):
-    """Sample text of the workspace, if it is prepared."""
+    """The sample text of the workspace, if it is prepared."""
     prepared = repository / "data"
     folder = prepared if (prepared / "vocab.json").exists() else tmp_path_factory.mktemp("data")
     sample_text.main(["--out", str(folder)])

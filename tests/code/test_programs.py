@@ -77,8 +77,7 @@ TINY = (
 
 
 def test_a_rank_starts_without_the_compiler(repository, tmp_path):
-    """Their imports take more than a second of every rank's start, and most runs need none of
-    them."""
+    """Its imports would take more than a second of every start, and most runs do not need them."""
     text = NO_COMPILER.format(folder=str(repository / "code"), flags=TINY)
     done = subprocess.run(
         [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -24,7 +24,7 @@ def printed(*argv):
 
 
 def told(worlds, ranks, *more):
-    """Columns of the lines of rank 0."""
+    """The columns of rank 0's lines."""
     lines = worlds(ranks).run(printed, *SMALL, *more)[0]
     names = ("consumed samples", "learning rate", "lm loss", "validation loss",
              "small gradient squared", "large gradient squared", "copies differ by")  # fmt: skip
@@ -69,7 +69,7 @@ def test_seeds_at_once_learn_as_each_of_them_alone(worlds):
 
 
 def lengths_off():
-    """Differences of a step's lengths and gradient from plain calculations."""
+    """Return how far a step's lengths and gradient are from plain calculations."""
     from scale_batch import gradient_of, step
 
     torch.manual_seed(0)

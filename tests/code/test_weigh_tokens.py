@@ -21,7 +21,7 @@ def program(mean_over, *more):
 
 
 def told(worlds, mean_over, *more):
-    """Columns of the iteration lines of rank 0."""
+    """The columns of rank 0's iteration lines."""
     lines = worlds(2).run(program, mean_over, *more)[0]
     return {
         name: [float(value) for value in re.findall(rf"{name}: +([-+.\dE]+)", lines)]

@@ -119,7 +119,8 @@ class World:
 
 
 class Worlds:
-    """With `keep_groups`, functions leave objects behind that later calls use."""
+    """Groups of ranks by size. With `keep_groups`, functions leave objects behind for later
+    calls."""
 
     def __init__(
         self,
@@ -143,8 +144,9 @@ class Worlds:
         self.folder.cleanup()
 
     def renew(self, size: int) -> None:
-        """New ranks. After several FSDP trainings in one process torch has looked for a group that
-        ended with an earlier one; it probably keeps them by mesh, and the meshes are equal."""
+        """Start new ranks. After several FSDP trainings in one process, torch has looked for a
+        group that ended with an earlier training. It probably keeps groups by mesh, and the meshes
+        are equal."""
         if size in self.made:
             self.made.pop(size).close()
 

@@ -34,7 +34,7 @@ def sockets(process: psutil.Process) -> set[Path]:
 
 
 def reached_by(account: str | int, paths: set[Path]) -> list[str]:
-    """Sockets to which the other account can connect."""
+    """Return the sockets to which the other account can connect."""
     python = shutil.which("python3", path=os.defpath + ":/usr/bin:/bin")
     done = subprocess.run(
         [python, "-I", "-c", TRY], input=json.dumps(sorted(map(str, paths))),

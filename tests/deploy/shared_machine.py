@@ -20,13 +20,13 @@ USER_IS_BUSY = 8
 
 
 def closed_ancestor(path: Path) -> Path | None:
-    """The topmost folder on the way to `path` that other users may not enter."""
+    """Return the topmost folder on the way to `path` that other users may not enter."""
     on_the_way = [folder for folder in reversed(path.parents) if folder != Path("/")]
     return next((one for one in on_the_way if not one.stat().st_mode & OTHERS_MAY_ENTER), None)
 
 
 def opened(command: list[str], needed: list[Path]) -> list[str]:
-    """Return the command, run so that all users can reach the needed folders."""
+    """Return a command that runs this one where all users can reach the needed folders."""
     closed = {folder: closed_ancestor(folder) for folder in needed}
     if not any(closed.values()):
         return command
@@ -68,7 +68,7 @@ def accounts(*names: str, password: str) -> Iterator[None]:
 
 
 def _remove(name: str) -> None:
-    """Try repeatedly, because removal is refused until the account's processes have ended."""
+    """Remove an account. Try repeatedly, because its processes must have ended."""
     for _ in range(50):
         subprocess.run(["pkill", "-KILL", "-u", name], check=False)
         done = subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)

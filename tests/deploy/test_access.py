@@ -33,7 +33,7 @@ def system_python(lacking):
 
 @pytest.fixture
 def checkout(shelf, repository, system_python):
-    """The environment is real, and all accounts can run its interpreter."""
+    """A checkout with a real environment, whose interpreter all accounts can run."""
     folder = shelf / "opt/course"
     folder.mkdir(parents=True)
     subprocess.run(["cp", "-R", repository / "deploy", folder], check=True)

@@ -202,7 +202,7 @@ def _secrets(server: psutil.Process) -> list[str]:
 
 
 def _says(account: str, pid: int) -> str:
-    """Environment of a process as far as the account can read it."""
+    """Return the environment of a process, as far as the account can read it."""
     done = subprocess.run(
         ["su", account, "-c", f"cat /proc/{pid}/environ"],
         capture_output=True, text=True, errors="replace", check=False,
@@ -252,7 +252,7 @@ def test_who_is_not_allowed_does_not_come_in(hub, browser):
 
 
 def _runs(process: psutil.Process, word: str) -> bool:
-    """Return False for a process that has ended meanwhile."""
+    """Tell whether a process still runs."""
     with contextlib.suppress(psutil.Error):
         return word in " ".join(process.cmdline())
     return False

@@ -1,4 +1,4 @@
-"""The acceptance run on a GPU: its parts, and that a failed part does not stop the others."""
+"""The acceptance run on a GPU has all its parts, and a failed part does not stop the others."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Served:
     token: str
 
     def ask(self, path: str, method: str = "GET") -> bytes:
-        """The address is printed a moment before the server listens there."""
+        """Ask until the server answers. It prints the address a moment before it listens there."""
         request = urllib.request.Request(
             self.address + path, method=method, headers={"Authorization": f"token {self.token}"}
         )
@@ -58,7 +58,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(repository, tmp_path_factory):
-    """Started as from a script: no terminal anywhere, and a home whose files add to PATH."""
+    """A server started as from a script: without a terminal, in a home whose files add to PATH."""
     folder = tmp_path_factory.mktemp("served")
     home = folder / ("a-home-with-a-long-name-" * 6)
     home.mkdir()
@@ -93,7 +93,7 @@ def served(repository, tmp_path_factory):
 
 
 def test_the_printed_address_opens_jupyterlab_on_lesson_00(served):
-    """On the learner's copy of it, which git ignores."""
+    """It opens the learner's copy of the lesson, which git ignores."""
     assert served.page == "/lab/tree/my_notebooks/00_the_lab.ipynb"
     assert json.loads(served.ask("/api/contents/my_notebooks/00_the_lab.ipynb"))["writable"]
     assert "JupyterLab" in served.ask(served.page).decode()

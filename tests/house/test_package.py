@@ -1,4 +1,4 @@
-"""The package as a whole: light to import, complete when installed, and only itself."""
+"""The package is light to import, complete when installed, and contains only its own files."""
 
 from __future__ import annotations
 

@@ -122,8 +122,8 @@ def test_the_planner_needs_no_torch(repository):
 
 
 def is_a_file_of_its_own(path: Path) -> bool:
-    """The commands of the box are names of one file, as many as Slurm has; a file for each lesson
-    is found by its number, however many there are; and a README tells the story."""
+    """Tell whether a file counts. The commands of the box are links to one file, a lesson's file is
+    found by its number, and a README explains the folder, so these do not count."""
     told = re.match(r"lesson\d\d|README", path.name)
     return path.is_file() and not path.is_symlink() and not told
 
@@ -142,7 +142,8 @@ def test_no_folder_is_too_full_to_tell_its_story(repository):
 
 @pytest.mark.parametrize("room", ["plan", "read", "show"])
 def test_no_folder_of_a_room_bears_the_name_of_what_the_room_exports(repository, room):
-    """`read.memory` would be the function or the folder, by which of them was asked for first."""
+    """Otherwise `read.memory` would be the function or the folder, by which of them is loaded
+    first."""
     house = importlib.import_module(f"course_lib.{room}")
     inside = {path.stem for path in (repository / "course_lib" / room).iterdir()}
     taken = [name for name in inside & set(house.__all__) if not ismodule(getattr(house, name))]
@@ -197,7 +198,7 @@ def test_no_two_classes_of_a_room_bear_one_name(repository, room):
 
 
 def test_no_half_of_a_sentence_stands_alone(repository):
-    """Behind a `return` without brackets the second line of a text is never read."""
+    """After a `return` without brackets, Python ignores the second line of a text."""
     halves = [
         f"{path.relative_to(repository)}:{second.lineno}"
         for top in ("course_lib", "code")

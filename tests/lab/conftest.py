@@ -1,7 +1,7 @@
 """A cluster for the tests of the lab: the box, in a state folder of its own.
 
-With COURSE_TEST_CLUSTER=slurm in the environment the same tests run on the real Slurm that
-SLURM_CONF names, with COURSE_TEST_CLUSTER=flat on a box in flat mode.
+COURSE_TEST_CLUSTER=slurm in the environment runs the same tests on the real Slurm that SLURM_CONF
+names, and COURSE_TEST_CLUSTER=flat runs them on a box in flat mode.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def cluster(box_home, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch):
-    """End a watched run in one line, as in notebooks under test; 0 shows the other views."""
+    """Show a watched run in one line, as in notebooks under test. A test may set 0 for other
+    views."""
     monkeypatch.setenv("COURSE_PLAIN", "1")
 
 
@@ -69,7 +70,8 @@ def done(lab):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """`fake("sbatch", "echo 12")` puts a command of this name, a line of shell, on the PATH."""
+    """`fake("sbatch", "echo 12")` puts a command of this name, which runs a line of shell, on the
+    PATH."""
     folder = tmp_path / "fake-bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")

@@ -38,7 +38,7 @@ def test_published_rates_make_the_published_times_to_report():
 
 
 def test_the_plan_meets_a_published_run_to_which_nothing_was_fitted(shared):
-    """The benchmark's large model on 1024 A100, as the README of Megatron-LM tells it."""
+    """This run is the benchmark's large model on 1024 A100, from the README of Megatron-LM."""
     rows = pd.read_csv(shared / "truth" / "published_training_rows.csv").set_index("model")
     row = rows.loc["GPT-3 175B (README example)"]
     layout = Layout(
@@ -54,7 +54,8 @@ def test_the_plan_meets_a_published_run_to_which_nothing_was_fitted(shared):
 
 @pytest.mark.parametrize("tag", LARGE)
 def test_the_plan_knows_the_published_rate_and_is_on_the_published_nodes(tag):
-    """Its constants know these runs too: a plan that leaves them has changed."""
+    """The planner's constants were fitted to these runs too, so a plan that misses them has
+    changed."""
     planned, published = bench.plan(tag), bench.published(tag)
     assert planned.case.nodes == {"13": 8, "175": 96}[tag]
     assert planned.tokens_per_s == pytest.approx(published.tokens_per_s, rel=0.2)

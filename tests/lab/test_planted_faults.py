@@ -55,7 +55,7 @@ def workspace(tmp_path_factory):
 
 @pytest.fixture
 def broken(cluster, workspace, monkeypatch):
-    """`broken("stuck")` is the run with this fault, when it is over."""
+    """`broken("stuck")` is the finished run with this fault."""
     monkeypatch.setenv("COURSE_BOX_WARM", "1")  # each of them starts torch on four ranks
     lab = Lab(workspace, site=cluster, quiet=True)
 

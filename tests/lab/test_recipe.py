@@ -1,4 +1,4 @@
-"""Recipes: checked when made, complete in their errors, the same after a round trip."""
+"""A recipe is checked when it is made, reports all errors at once, and survives a round trip."""
 
 from __future__ import annotations
 

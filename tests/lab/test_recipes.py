@@ -1,4 +1,4 @@
-"""Recipes of the programs: layouts checked before anything waits in a queue."""
+"""Recipes of the programs check their layout before a job waits in a queue."""
 
 from __future__ import annotations
 

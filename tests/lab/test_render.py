@@ -1,4 +1,4 @@
-"""The script is pure: equal inputs give equal scripts, and no value can break it."""
+"""The script is a pure function: equal inputs give equal scripts, and no value can break it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Megatron-LM says itself: its source, not its programs, so no GPU is needed.
+"""Answers from Megatron-LM's own source. Its programs do not run, so no GPU is needed.
 
 `COURSE_MEGATRON` names a checkout; without one these tests are skipped.
 """
@@ -30,8 +30,8 @@ def megatron() -> Path:
 
 @pytest.fixture(scope="session")
 def asked(megatron):
-    """`asked("validate.py", question)` is what that program, which may import Megatron-LM, answers
-    to a question in JSON."""
+    """`asked("validate.py", question)` is the program's answer to a question, both in JSON. Only
+    the program may import Megatron-LM."""
 
     def ask(program, question):
         done = subprocess.run(

@@ -1,7 +1,7 @@
 """Make Megatron-LM's modules importable without a GPU. No replacement is ever called.
 
-Only its command line and its data sets are asked something; what they import on the way wants a
-device's kernels to be compiled.
+The tests use only its command line and its data sets. Their imports need modules that compile
+kernels for a device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOPPER = types.SimpleNamespace(major=9, minor=0)
 
 
 class StandIn(ModuleType):
-    """Has every attribute, and decorates anything."""
+    """A module's replacement. It has every attribute, and decorates anything."""
 
     __version__ = "3.0.0"
 

@@ -1,6 +1,7 @@
-"""Megatron-LM reads what the course's preprocessing writes, and the course what its builder does.
+"""Megatron-LM reads the course's preprocessed files, and the course reads those of its builder.
 
-The samples that are cut of it are each program's own: Megatron-LM shuffles documents as well.
+The two programs cut different samples from these files, because Megatron-LM also shuffles
+documents.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ SPREAD = [
 
 
 def every_layout():
-    """Ways to cut a model, kinds of data parallelism, precisions; models and the rest by turns."""
+    """Yield every division of a model with each kind of data parallelism and each precision. Models
+    and other options take turns."""
     ways = itertools.cycle(WAYS)
     models = itertools.cycle([MODERN, MODERN, MODERN.but(tied=True), "tiny"])
     kinds = itertools.product(SPREAD, (0, 1, 3), ("fp32", "bf16", "fp16"))
@@ -52,7 +53,7 @@ def every_layout():
 
 
 def made(given):
-    """The recipe, or why the course refuses it."""
+    """Return the recipe, or why the course refuses it."""
     try:
         return gpt.recipe("x", nodes=2, gpus_per_node=2, global_batch=8, program=PROGRAM, **given)
     except RecipeError as error:

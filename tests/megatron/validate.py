@@ -1,5 +1,5 @@
-"""Asks Megatron-LM's own command line about command lines: its parser, its `validate_args`, and
-the configurations that its program makes of them before it starts.
+"""Check command lines with Megatron-LM's own parser, its `validate_args`, and the configurations
+that its program makes before it starts.
 
     python tests/megatron/validate.py CHECKOUT <questions.json >answers.json
 

@@ -1,4 +1,4 @@
-"""Every public function and method with every kind of wrong value, made from their signatures."""
+"""Call every public function and method with every kind of wrong value, by its signature."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from training.model import Stage, piece_of
 
 
 def layout_of(tensor, pipeline, stage):
-    """A rank's view without any process group: enough to build its part of the model."""
+    """Return a rank's view without process groups, which is enough to build its part of the
+    model."""
     alone, both = Group([0], 0), Group(list(range(tensor)), 0)
     line = Group(list(range(pipeline)), stage)
     grid = Grid({"tp": tensor, "cp": 1, "ep": 1, "dp": 1, "pp": pipeline})

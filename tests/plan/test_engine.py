@@ -1,4 +1,4 @@
-"""The training program of the course holds and computes exactly what is predicted."""
+"""The course's training program holds and computes exactly what the planner predicts."""
 
 import json
 import subprocess

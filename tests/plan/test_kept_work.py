@@ -1,4 +1,4 @@
-"""Goodput: the useful part of the time if nodes fail, and how often to save."""
+"""Goodput: the useful share of the time if nodes fail, and how often to save."""
 
 from math import sqrt
 

@@ -141,7 +141,8 @@ def test_a_token_crosses_to_a_node_once_however_many_experts_it_has_there():
 
 
 def test_a_limit_of_the_nodes_of_a_token_shortens_the_exchange():
-    """With 8 of 256 experts on 8 nodes, a token reaches 5.3 nodes by chance, and 3.6 of 4."""
+    """If a token's 8 of 256 experts are on 8 nodes, it reaches 5.3 of them by chance, and 3.6 if
+    only 4 are allowed."""
     where = plan.cluster("dgx-h100", 64).but(across=plan.Link(0, 1), within=plan.Link(0, 1e6))
     free, limited = (exchange_s(where, Group(64, 8), 1e9, 8, share) for share in (1, 0.5))
     assert free == pytest.approx(5.25 * 7 / 8, rel=0.01)

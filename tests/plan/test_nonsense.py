@@ -124,7 +124,7 @@ def refusal_of(call, asked) -> str | None:
 
 
 def numbers_of(call, works) -> list[str]:
-    """Arguments whose value, given or usual, is a number."""
+    """Return the arguments whose given or default value is a number."""
     usual = {name: what.default for name, what in inspect.signature(call).parameters.items()}
     if dataclasses.is_dataclass(call):
         usual |= {field.name: field.default for field in dataclasses.fields(call)}
@@ -164,7 +164,7 @@ def test_what_is_beyond_arithmetic_is_refused_and_all_else_has_finite_answers(ca
 
 
 def answers(made: Any) -> str:
-    """Return the planner's answer if this value is part of a run."""
+    """Return the planner's answer to a run with this value."""
     if isinstance(made, plan.Device):
         made = WHERE.but(device=made)
     elif isinstance(made, plan.Link):

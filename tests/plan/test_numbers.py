@@ -71,7 +71,7 @@ def test_a_whole_number_is_whole_by_type(value):
 
 
 def whole_of(made):
-    """Every number in a dataclass and in the dataclasses inside it."""
+    """Yield every number in a dataclass and in the dataclasses inside it."""
     for name, value in vars(made).items():
         if hasattr(value, "__dataclass_fields__"):
             yield from whole_of(value)

@@ -158,8 +158,9 @@ def test_so_it_is_with_the_parts_that_models_have_had_since_gpt(name):
 
 @pytest.fixture(scope="module", params=["gpipe, last", "last of 2", "interleaved, last"])
 def traced_now(request, repository, tmp_path_factory):
-    """Name in `TRACED`, recipe and memory trace of the program on two pipeline stages: GPipe, 1F1B,
-    whose last stage keeps some of what it sent, and chunks, with messages of all four ways."""
+    """Return the name in `TRACED`, the recipe and the memory trace of a run on two pipeline stages:
+    GPipe, 1F1B whose last stage keeps some messages, and chunks with messages in all four
+    directions."""
     layout = TRACED[request.param][0]
     changes = {"virtual": layout.virtual, "schedule": layout.schedule}
     recipe = gpt.recipe(

@@ -163,7 +163,7 @@ def error(run, where, stack):
     ("told", "judged"), [(("22B", "530B"), ("175B", "1T")), (("175B", "1T"), ("22B", "530B"))]
 )
 def test_published_times_are_met_by_what_other_published_runs_teach(told, judged):
-    """The device's own rate, which was set on these runs, is taken away first."""
+    """The device's own rate, which was fitted to these runs, is removed first."""
     stack = STACKS["megatron-2021"]
     ignorant = cluster("selene").but(device=replace(device("A100-80GB"), lasting_share=0.4))
     found = calibrate(ignorant, stack, [published(name) for name in told])

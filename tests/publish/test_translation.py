@@ -148,7 +148,8 @@ def f(run):
 
 
 def test_sentences_are_marked_as_they_can_be_found(repository):
-    """The first argument is one text, without f: values are filled in after translation."""
+    """The first argument is one text and no f-string, because values are filled in after
+    translation."""
     wrong = []
     for path in sorted((repository / "course_lib").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -81,7 +81,7 @@ def _several(text: str) -> tuple[str, ...]:
 
 
 def faults(wanted: Wanted, said: str, terms: list[Term]) -> Iterator[str]:
-    """Sentences about one translated message."""
+    """Yield a sentence for each fault of one translated message."""
     english = wanted.english
     for what, form in (("code", SPAN), ("code blocks", FENCED)):
         yield from _differing(what, form.findall(english), form.findall(said))

@@ -117,7 +117,7 @@ def pickled(random_: random.Random, data: Any) -> bytes:
 
 
 def ask(thing: object, names: str) -> None:
-    """Many results are worked out when they are asked for."""
+    """Ask for every result, because many are computed only when they are asked for."""
     for name in names.split():
         getattr(thing, name)
 

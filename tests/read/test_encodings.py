@@ -1,4 +1,4 @@
-"""A log reads the same whatever shell has written it."""
+"""A log reads the same, whichever shell wrote it."""
 
 from __future__ import annotations
 

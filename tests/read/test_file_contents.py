@@ -1,4 +1,4 @@
-"""`course read` says what a file holds, and what in it was not read."""
+"""`course read` says what a file holds, and which parts were not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small tables as `read` hands them out, for the figures' tests."""
+"""Small tables as `read` returns them, for the tests of figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def iterations(count: int = 80, skipped: int = 0) -> pd.DataFrame:
 
 
 def diary(broken: bool = False) -> Diary:
-    """Four ranks, ten steps; the loss of rank 2 may end as no number."""
+    """Diary of four ranks and ten steps; the loss of rank 2 may end as NaN."""
     rows = [
         {
             "rank": rank, "iteration": step, "own_ms": 40.0 + 5 * rank,
@@ -42,7 +42,8 @@ def diary(broken: bool = False) -> Diary:
 
 
 def timeline(rank: int = 0, height: float = 1.0, points: int = 500) -> SimpleNamespace:
-    """Two steps: activations rise forward and fall backward; gradients live in the backward."""
+    """Memory over two steps: activations rise in forward and fall in backward, and gradients exist
+    in backward."""
     time_us = np.linspace(0, 1e6, points)
     step = np.linspace(0, 2, points) % 1
     columns = [
@@ -102,7 +103,7 @@ def nccl(world: int, per_node: int, mesh: bool = False, known: int = 1) -> Simpl
 
 
 def load(seconds: int = 90, devices: bool = False) -> SimpleNamespace:
-    """Two nodes with two ranks each, as read.monitor hands them out."""
+    """Load of two nodes with two ranks each, as read.monitor returns it."""
     time_s = np.arange(float(seconds))
     nodes = [
         {
@@ -145,7 +146,8 @@ def load(seconds: int = 90, devices: bool = False) -> SimpleNamespace:
 
 
 def spans() -> pd.DataFrame:
-    """Two ranks, one step: two micro-batches forward and back, with a range inside."""
+    """Ranges of two ranks and one step: two micro-batches, forward and backward, with a range
+    inside."""
     rows = []
     for rank in (0, 1):
         start = 1e6 + 500 * rank

@@ -1,4 +1,5 @@
-"""Colours that colour-blind readers can tell apart, and words that all can read, light and dark."""
+"""Colour-blind readers can tell the colours apart, and words are readable on light and dark
+pages."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ TURNED = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430,
 
 
 def on_a_dark_page(paint):
-    """The colour after DARK_FILTER."""
+    """Return the colour after DARK_FILTER."""
     return TURNED.dot(np.array(to_rgb(paint)) * (1 - 2 * 0.95) + 0.95).clip(0, 1)
 
 
@@ -71,7 +72,7 @@ def lab(paint, sight):
 
 
 def ciede2000(one, other):
-    """The difference of two colours in CIELAB by CIE 142-2001."""
+    """Return the difference of two colours in CIELAB by CIE 142-2001."""
     (l1, a1, b1), (l2, a2, b2) = one, other
     chroma = (np.hypot(a1, b1) + np.hypot(a2, b2)) / 2
     stretch = 1.5 - 0.5 * np.sqrt(chroma**7 / (chroma**7 + 25**7))
@@ -92,7 +93,7 @@ def ciede2000(one, other):
 
 
 def delta_e(one, other):
-    """The smallest difference on both pages, for all kinds of sight."""
+    """Return the smallest difference of two colours on both pages, for all kinds of sight."""
     return min(
         ciede2000(lab(seen(one), sight), lab(seen(other), sight))
         for seen in PAGES.values()

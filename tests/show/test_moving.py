@@ -1,4 +1,4 @@
-"""The moving diagrams: what their simulators claim is true, and every frame can be seen."""
+"""The simulators of the moving diagrams are right, and every frame can be seen."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_in_front_of_a_reader_a_story_carries_all_frames_and_the_strip(monkeypat
 
 
 class Page(HTMLParser):
-    """Names of buttons, and pictures with alternative texts, as a browser finds them."""
+    """Collects names of buttons, and pictures with alternative texts, as a browser finds them."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

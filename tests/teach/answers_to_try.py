@@ -1,4 +1,4 @@
-"""Answers that every check of a number is tried with: right ones, nonsense, likely slips."""
+"""Answers for the tests of every check of a number: right ones, nonsense and likely slips."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def in_itself():
 
 
 def told(check, answer):
-    """Message for a refused answer, or None for an accepted answer. Nothing else may happen."""
+    """Return the message for a refused answer, or None for an accepted one. Nothing else may
+    happen."""
     try:
         check(answer)
     except NotYet as refused:
@@ -66,8 +67,8 @@ def told(check, answer):
 
 
 def hold(gap, check, right, wrong, *, accepted=()):
-    """The check of this gap takes the right number in every form, refuses nonsense with a
-    sentence, and answers each wrong number with the words that `wrong` has for it."""
+    """Assert that the gap's check accepts the right number in every form, refuses nonsense with a
+    sentence, and answers each wrong number with its words in `wrong`."""
     refused = [form for form in (*forms(right), *accepted) if told(check, form) is not None]
     assert not refused, refused
     assert told(check, -right) is not None
@@ -92,7 +93,7 @@ FACTORS = (2, 3, 4, 6, 8, 10, 12, 16, 24, 60, 96, 100, 1000, 1024, 1.024, 2**20 
 
 
 def names_no_slip_that_was_not_made(check, right):
-    """The hint for a wrong number names a mistake only if it leads to exactly this number."""
+    """Assert that a hint names a mistake only if this mistake leads to exactly the wrong number."""
     of_gap = [one for one in amounts_of(check, right) if one.right == pytest.approx(right, 0.02)]
     wanted = of_gap[0] if of_gap else Amount(right=right)
     assert len(wanted.slips) <= 4
@@ -113,7 +114,7 @@ def names_no_slip_that_was_not_made(check, right):
 
 
 def amounts_of(check, right):
-    """Return what a check compares its numbers with."""
+    """Return the amounts with which a check compares its numbers."""
     found, amount = [], Checklist.amount
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

@@ -34,15 +34,15 @@ class Finished:
 
 
 def hint_of(check, *given):
-    """Message of a check for an unsolved exercise."""
+    """Return the message of a check for an unsolved exercise."""
     with pytest.raises(NotYet) as caught:
         check(*given)
     return str(caught.value)
 
 
 def tried_with_swaps(text: str, exercise: str):
-    """A fixture in place of `tried`: the right text of the exercise, with some words swapped, as a
-    trial leaves it behind."""
+    """Make a fixture that replaces `tried`: a trial of the exercise's right text with some words
+    swapped."""
 
     @pytest.fixture
     def tried(tried):

@@ -1,4 +1,4 @@
-"""A learner's file on four real ranks, as a job of `trial.recipe` starts them, but in a second."""
+"""Run a learner's file on four real ranks like a job of `trial.recipe`, but in a second."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FUNCOL = (
 
 
 def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None:
-    """What launchers of two nodes do for one rank; `try_own.py` ends the process itself."""
+    """Run one rank as launchers of two nodes do. `try_own.py` ends the process itself."""
     # What the program starts, such as workers of a loader, starts as under a launcher.
     multiprocessing.set_start_method(multiprocessing.get_all_start_methods()[0], force=True)
     os.environ |= {
@@ -49,7 +49,7 @@ def cell_of(lesson: str, cell: str) -> str:
 
 
 def program_of(lesson: str, cell: str, write: Callable[[str, str], str] = answered) -> str:
-    """The file that a cell writes: the solution's, or with `with_gaps` the learner's."""
+    """Return the file that a cell writes: the solution's, or with `with_gaps` the learner's."""
     return write(cell_of(lesson, cell), "").partition("\n")[2] + "\n"
 
 
@@ -61,7 +61,8 @@ def swapped(text: str, *pairs: tuple[str, str]) -> str:
 
 
 def on_four_ranks(folder: Path, text: str, exercise: str) -> None:
-    """Leave the verdict in the folder. As under a launcher, all ranks end when one fails."""
+    """Run a file and leave the verdict in the folder. As under a launcher, all ranks end when one
+    fails."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "own.py"
     file.write_text(text)

@@ -80,7 +80,7 @@ def test_a_gap_that_is_left_and_a_recipe_that_was_not_submitted_are_told_apart(f
 
 @pytest.fixture
 def sleepers(finished):
-    """Three jobs that held four devices each, and how many seconds sacct says that they did."""
+    """Three jobs that held four devices each, and their seconds according to sacct."""
 
     def make(*elapsed_s, nodes=2):
         runs = []

@@ -33,7 +33,7 @@ def training(data, name="fitted", **more):
 
 @pytest.fixture
 def files(tmp_path):
-    """`files(chunks)` is a folder with a year that is packed so."""
+    """`files(chunks)` is a folder with a year of weather in chunks of this shape."""
 
     def packed(chunks, compression="gzip"):
         folder = tmp_path / f"weather-{chunks}"

@@ -1,5 +1,5 @@
-"""Lesson 05: the bottleneck of a workspace, on real ranks. Another place than the drawn one does
-not count."""
+"""Lesson 05: the bottleneck drawn for a workspace is cured on real ranks. A cure at a different
+place does not count."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = program_of("05_profiling", "ex2-own")  # naive, with the cures beside
 
 
 def function(text, name):
-    """The lines of a function in a program."""
+    """Return the lines of a function in a program."""
     begin = text.index(f"def {name}(")
     return text[begin : text.index("\n\n\n", begin)]
 
@@ -39,7 +39,7 @@ def cured(*places):
 
 @pytest.fixture
 def tried(tmp_path, monkeypatch):
-    """The run that a program leaves behind in a workspace for which this place was drawn."""
+    """The trial of a program in a workspace for which this place was drawn."""
 
     def make(place, pairs):
         for number in itertools.count():

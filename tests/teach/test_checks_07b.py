@@ -111,7 +111,7 @@ def test_a_job_that_still_runs_is_waited_for(lab):
 
 @pytest.fixture
 def data_only(finished):
-    """Gradients of 6.4 MB in a ring of 4 against 131 kB per sample: 73.2 samples, so 76."""
+    """Gradients of 6.4 MB in a ring of 4, against 131 kB per sample, give 73.2 samples, so 76."""
     recipe = gpt.recipe(
         "data-only-fast", nodes=2, gpus_per_node=2, mock_data=True, global_batch=8,
         model=Model("deep", 8, 128, 4, 128, vocabulary=512),

@@ -20,7 +20,7 @@ CHECKS = {
 
 @pytest.fixture
 def tried(tried):
-    """The right text of an exercise, with some words swapped, as a trial leaves it behind."""
+    """The trial of an exercise's right text with some words swapped."""
     return lambda exercise, *pairs: tried(swapped(layers.PROGRAMS[exercise], *pairs), exercise)
 
 

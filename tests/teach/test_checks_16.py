@@ -1,4 +1,4 @@
-"""Lesson 16: right choices solve a blind case, and each wrong one meets its evidence."""
+"""Lesson 16: right choices solve a blind case, and each wrong choice gets its evidence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case(finished):
 
 
 def place_of(kind):
-    """The right rank and node of a case that has rank 2 and node 2 sealed in it."""
+    """Return the right rank and node of a case that hides rank 2 and node 2."""
     place = causes()[kind].place
     if place == "all":
         return None, None

@@ -154,7 +154,7 @@ WRONG = {
         "the start does not change the best interval"),
     "no factor": ([(SEARCH, "    return math.sqrt(save_s * sum(lives) / len(lives))\n")],
                   "2 C M"),
-    "three intervals": ([("range(-12, 16)", "range(-12, 16, 12)")], "Try some twenty intervals"),
+    "three intervals": ([("range(-12, 16)", "range(-12, 16, 12)")], "Try about twenty intervals"),
     "whole and parts": (
         [("if left_s < piece_s + save_s", "piece_s = min(piece_s, max(0, left_s - save_s))\n"
           "            if not piece_s")], "counts whole or not at all"),

@@ -10,7 +10,7 @@ from trials.ranks import Ranks
 
 CASES = {
     "a vector of 24 numbers": (24,),
-    "a vector of 29 numbers, which no number of ranks divides": (29,),
+    "a vector of 29 numbers, not a multiple of 2, 3 or 4": (29,),
     "a matrix of 6 × 10": (6, 10),
     "a vector of 2 numbers, fewer than there may be ranks": (2,),
     "a vector of 2400 numbers": (2400,),

@@ -109,7 +109,7 @@ def pack(
 def _packed(
     clean_runs: list[_CleanRun], last_turn: int, device_pace: float, printed: dict[str, str]
 ) -> tuple[Manifest, bytes]:
-    """Pack the files up to a turn, the same for all runs, so that they can be compared."""
+    """Pack the files up to a turn. All runs have the same turn, so that they can be compared."""
     entries, contents = [], {}
     for one in clean_runs:
         files, left_out = [], []

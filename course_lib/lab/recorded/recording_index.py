@@ -1,4 +1,4 @@
-"""The recordings at hand: find the run of a recipe, and hand it out as if it had run here."""
+"""The available recordings: find the run of a recipe, and return it as if it had run here."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def bits(layout: Layout) -> str:
 
 
 def _program(model: Model, stack: Stack) -> str:
-    """Return the program's name; mixtures of experts are a kind of their own."""
+    """Return the program's name; a mixture of experts has its own name."""
     return f"{stack.program} with experts" if model.experts else stack.program
 
 

@@ -15,7 +15,7 @@ from course_lib.plan.shapes.ranks import devices_of_group_per_node, stride
 @dataclass(frozen=True)
 class Group:
     """Group of `size` ranks, `per_node` of them on each node. Its ranks extend over `reach` nodes
-    (0: only over nodes with members)."""
+    (0: the nodes with members)."""
 
     size: int
     per_node: int

@@ -34,7 +34,7 @@ def prepare(lab: Lab) -> str:
     files = [place / f"{part}{end}" for part in (LEARN, JUDGE) for end in ENDS]
     if not all(file.is_file() for file in files):
         lab.say(
-            _("preparing the text of the challenge in {place} (once, some seconds)", place=place)
+            _("preparing the text of the challenge in {place} (once, a few seconds)", place=place)
         )
         start("challenge/text.py", "--sample", str(_sample(lab)), "--out", str(place))
     total = hashlib.sha256()

@@ -137,7 +137,7 @@ def _another_whole(found: Matrix, given: Gated) -> str:
     }
     why = next((said for said, one in instead.items() if _close(found, one @ given.w2)), "")
     whole_is = _(
-        "With one rank nothing is cut, and the whole must come out: (silu(x w1)·(x w3)) w2"
+        "With one rank nothing is cut, so the result must be the whole MLP: (silu(x w1)·(x w3)) w2"
     )
     return f"{why}\n{whole_is}".strip()
 

@@ -131,7 +131,7 @@ def ex07b_crossing(answer: object, run: Any) -> None:
         data = check.left(run, "log").world.data
         check.that(
             data == run.devices > 1,
-            _("the run handed in is the one with data parallelism only"),
+            _("your run uses data parallelism only"),
             hint=_(
                 "{name} has data-parallel size {data} on {devices} devices.",
                 name=run.name,

@@ -54,7 +54,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                         model.steps * (1 + AFTER / model.critical) / (1 + BEFORE / model.critical),
                         _("B_c / B is upside down: a larger batch needs fewer steps."),
                     ),
-                    (least, _("That is S_min, for an endless batch.")),
+                    (least, _("That is S_min, for an infinitely large batch.")),
                 ),
             ),
             _("the number of steps leads to the same loss"),

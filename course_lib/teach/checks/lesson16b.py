@@ -186,7 +186,7 @@ def _is_best(
         requirement,
         hint=_(
             "An interval of {found:.0f} s keeps {kept:.1f} % of the time, and an interval of "
-            "{best:.0f} s keeps {most:.1f} %. {said} Try some twenty intervals, and return the "
+            "{best:.0f} s keeps {most:.1f} %. {said} Try about twenty intervals, and return the "
             "interval with the smallest time_needed.",
             found=found, kept=kept(found), best=best_s, most=kept(best_s), said=said,
         ),

@@ -114,7 +114,7 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
         "": N_("each batch comes once and in order"),
         "read ahead": N_("batches are read while the loop computes"),
         "not too far": N_("at most `depth` batches are read ahead"),
-        "the error": N_("an error in reading is passed on"),
+        "the error": N_("a read error reaches the loop"),
         "the thread ends": N_("the thread ends with the loop"),
     },
     "cure": {
@@ -581,8 +581,8 @@ HINTS: dict[str, Hints] = {
         ),
         ("the loss", "own sum"): N_("each rank has its own sum. Add up the sums of all ranks."),
         ("the loss", "own largest"): N_(
-            "each rank subtracts its own largest logit, so the sums have different units. Take the "
-            "largest logit of all ranks: ReduceOp.MAX."
+            "each rank subtracts its own largest logit, so the sums are scaled differently. Take "
+            "the largest logit of all ranks: ReduceOp.MAX."
         ),
         ("the loss", "own target"): N_(
             "a target on another rank counts as 0 here. Add up the targets' logits over all ranks."
@@ -721,7 +721,7 @@ HINTS: dict[str, Hints] = {
             "should only set a flag. Finish the step first, and then save."
         ),
         ("last step", ""): N_(
-            "the program ran on after the signal. Ask all ranks after each step."
+            "the program continued after the signal. Ask all ranks after each step."
         ),
         ("random state", ""): N_(
             "the random numbers of step {step} differ, and so does dropout. Let each rank save its "

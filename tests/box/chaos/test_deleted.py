@@ -29,13 +29,13 @@ def copied(make_box, tmp_path):
 
 
 def delete(folder):
-    """Repeat until the folder is gone, as a file may be written into an emptied folder."""
+    """Delete the folder until it is gone, because a process may write a new file into it."""
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def begin(box):
-    """A running job with steps on both nodes, a waiting job, and a dispatcher for both."""
+    """Start a running job with steps on both nodes, a waiting job, and a dispatcher for both."""
     box.submit("srun bash -c 'touch begun.$SLURM_NODEID; sleep 600'", "-N2", "-n2")
     box.submit("true", "--begin=now+1hour")
     for node in (0, 1):

@@ -38,7 +38,7 @@ def _named(box, name: str) -> list[int]:
 
 
 def _noted(box, job: str) -> list[int]:
-    """Guard and first process, as the supervisor noted them."""
+    """Return the guard and the first process, as the supervisor recorded them."""
     lines = (box.home / "jobs" / job / "processes").read_text().splitlines()
     return [int(line.split()[0]) for line in lines]
 
@@ -71,8 +71,8 @@ def _lives(pid: int) -> bool:
 
 
 def _truth(box, job: str, state: str, supervisor: int) -> None:
-    """After the end of the supervisor, the next answer is true, the job has left no processes,
-    and later jobs run."""
+    """Check that the next answer is true, that the job has left no processes, and that later jobs
+    run."""
     box.until("the end of the supervisor", lambda: not _lives(supervisor))
     assert box.state(job) == state
     box.until("nothing of the job is left", lambda: not box.job_processes())

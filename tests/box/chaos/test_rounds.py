@@ -1,7 +1,7 @@
-"""Rounds of jobs in which processes are killed at random; then everything must add up.
+"""Run jobs while processes are killed at random, and check afterwards that everything adds up.
 
-With COURSE_TEST_CHAOS_MINUTES=10 in the environment, for as long as that; COURSE_TEST_CHAOS_SEED=17
-has one round again. `-s` shows what each did.
+COURSE_TEST_CHAOS_MINUTES=10 in the environment repeats the rounds for ten minutes.
+COURSE_TEST_CHAOS_SEED=17 repeats one round. `-s` shows what each round did.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _submit(box, chance: random.Random) -> list[str]:
 
 
 def _kill(box, chance: random.Random) -> list[str]:
-    """Names of the killed processes: one, several, or all processes of the box."""
+    """Kill one, several or all processes of the box, and return their names."""
     living = sorted(box.processes().items())
     count = chance.choice([1, 1, 1, 2, 4, len(living)])
     killed = []
@@ -70,7 +70,7 @@ def _kill(box, chance: random.Random) -> list[str]:
 
 
 def _of_jobs(box) -> dict[str, list[int]]:
-    """Living processes of each job, by what their environment says."""
+    """Return the living processes of each job, found by their environment."""
     found: dict[str, list[int]] = {}
     for pid in box.job_processes():
         try:
@@ -89,7 +89,7 @@ def _queue(box) -> dict[str, str]:
 
 
 def _adds_up(box, jobs: list[str]) -> bool:
-    """Every job is known. A job runs if and only if it has processes."""
+    """Check that every job is known, and that a job runs if and only if it has processes."""
     queue, living = _queue(box), _of_jobs(box)
     busy = {job for job, state in queue.items() if state in ("RUNNING", "COMPLETING")}
     known = {job for job in jobs if box.state(job)}
@@ -97,7 +97,7 @@ def _adds_up(box, jobs: list[str]) -> bool:
 
 
 def _new(box, busy: set[str]) -> set[str]:
-    """Jobs that are just beginning, whose first process does not exist yet."""
+    """Return the jobs that have just begun and do not have a first process yet."""
     return {job for job in busy if not (box.home / "jobs" / job / "processes").exists()}
 
 

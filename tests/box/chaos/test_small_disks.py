@@ -1,5 +1,5 @@
 # ruff: noqa: E501  lines of shell
-"""A disk of 400 KiB, and full, under each folder that a job and its box use, while jobs run."""
+"""Each folder of a job and its box lies on a disk of 400 KiB, which is filled while jobs run."""
 
 from __future__ import annotations
 

@@ -158,8 +158,7 @@ def test_a_command_starts_however_it_is_called(box, tmp_path, how):
 
 
 def test_a_clone_is_not_started_with_a_python_that_lies_six_folders_above_it(box, tmp_path):
-    """Six folders above ~/course is /bin/python3, which has no torch, so no job could start
-    warm."""
+    """Six folders above ~/course lies /bin/python3, which has no torch for a warm start."""
     clone = tmp_path / "home" / "me" / "course"
     shutil.copytree(Path(box_room.bin_dir()).parents[1], clone / "course_lib", symlinks=True)
     wrong = tmp_path / "bin" / "python3"

@@ -1,4 +1,4 @@
-"""The rate of a device slot: chosen once for a box, and handed to what has a device."""
+"""The rate of a device slot is chosen once for a box, and every process with a device gets it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ TOLD = "srun bash -c 'echo ${COURSE_DEVICE_PACE:-none}'; echo ${COURSE_DEVICE_PA
 
 @pytest.fixture
 def paced(box):
-    """The box of all these tests, with a pace for one of them."""
+    """The box of all these tests, with a pace for one test."""
     path = box.home / "box.toml"
     before = path.read_text()
 

@@ -47,7 +47,7 @@ def library():
 
 
 def of_sinfo(box, *prefix, **more):
-    """Standard output, and the one line about flat mode."""
+    """Return the standard output of sinfo, and its one line about flat mode."""
     done = box.run(*prefix, "sinfo", **more)
     (line,) = done.stderr.splitlines()
     return done.stdout, line

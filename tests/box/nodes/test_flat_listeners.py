@@ -72,7 +72,7 @@ JOBS = {
 
 
 def listeners(box) -> list[str]:
-    """Addresses on which processes of the box's jobs listen for TCP."""
+    """Return the addresses on which processes of the box's jobs listen for TCP."""
     found = []
     for pid in box.job_processes():
         try:

@@ -87,8 +87,8 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def inside():
-    """Run a program in its own namespaces. Skip if a process may not enter namespaces at all, but
-    not if only the box's requests fail, as `namespaces` would."""
+    """Run a program in its own namespaces. Skip the test only if no process may enter namespaces;
+    unlike `namespaces`, do not skip it if only the box's requests fail."""
     if sys.platform != "linux":
         pytest.skip("namespaces are Linux")
     if (entered := run("")).returncode:
@@ -104,7 +104,7 @@ def inside():
 
 @pytest.fixture
 def built(inside, need):
-    """Switch and two nodes of a job with a link of this speed: each card by its name."""
+    """The network cards, by name, of a switch and of two nodes whose link has this speed."""
     need("ip", "tc")
     return lambda gbit: inside(BUILD.replace("GBIT", str(gbit)))
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  lines of shell
-"""A user without rights gets the same nodes; run by root, the tests become such a user."""
+"""An ordinary user gets the same nodes. If root runs the tests, they switch to such a user."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def array(queue, tasks: str, **fields) -> int:
 
 
 def shown(job_id: int) -> dict[str, str]:
-    """State by task, or by the tasks that wait together."""
+    """Return the state of each task, or of the tasks that wait together."""
     with store.snapshot() as db:
         jobs = arrays.members(db, job_id)
     return {job.array_waiting or str(job.array_task): job.state for job in jobs}

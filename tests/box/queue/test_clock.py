@@ -15,7 +15,7 @@ HOUR_S = 3600.0
 
 @pytest.fixture
 def started(monkeypatch):
-    """Numbers of the jobs whose supervisor should start; no supervisor really starts."""
+    """Collect the jobs whose supervisor would start, without starting a supervisor."""
     found: list[int] = []
     monkeypatch.setattr(upkeep, "start_supervisor", found.append)
     monkeypatch.setattr(upkeep, "ensure_dispatcher", lambda: None)

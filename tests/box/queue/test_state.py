@@ -1,4 +1,4 @@
-"""One function per event. Each event happens once."""
+"""Events of a job: each has one function and happens once."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ from course_lib.box.steps import streams
 
 @pytest.fixture
 def unheard():
-    """Return a task's end of its pipe, and the object that forwards its lines, without a
-    reader."""
+    """Return the task's end of a pipe and the object that forwards its lines, without a reader."""
     nobody, target = os.pipe()
     os.close(nobody)
     source, task = os.pipe()

@@ -1,4 +1,4 @@
-"""Environment and remains of a batch job, on nodes and in flat mode."""
+"""What a batch job finds in its environment and leaves behind, on nodes and in flat mode."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_what_ignores_sigterm_is_killed_and_nothing_is_left(any_box):
 
 
 def assert_nothing_is_left(box, patience_s=10):
-    """The supervisor reports the end of its job a moment before it ends itself."""
+    """Check that nothing is left, after a moment: the supervisor reports the end of its job before
+    it ends itself."""
     deadline = time.monotonic() + patience_s
     while box.job_processes() and time.monotonic() < deadline:
         time.sleep(0.05)

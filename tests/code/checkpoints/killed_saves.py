@@ -1,4 +1,4 @@
-"""Kills the program at every file operation of a save, each time in a fresh fork, and resumes it.
+"""Kill the program at every file operation of a save, each time in a fresh fork, and resume it.
 
     python tests/code/checkpoints/killed_saves.py FOLDER [FLAGS]
 
@@ -31,7 +31,7 @@ STEP_KILLED = 2
 
 
 def in_fork(argv: list[str], kill_at: int | None, folder: Path) -> tuple[int, str]:
-    """End of the program, and its output."""
+    """Return how the program ended, and its output."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

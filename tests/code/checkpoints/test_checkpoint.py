@@ -119,7 +119,7 @@ def test_a_run_that_goes_on_under_another_schedule_says_so(worlds, tmp_path):
     [(_, text)] = worlds(1).run(one_run.program, [*argv, "--train-iters", "3", "--seed", "7"])
     [line] = [line for line in text.splitlines() if "WARNING: iter_0000002" in line]
     assert line.endswith(
-        "was trained with --lr-decay-iters 2, --seed 1234; it goes on with --lr-decay-iters 3, "
+        "was trained with --lr-decay-iters 2, --seed 1234; it continues with --lr-decay-iters 3, "
         "--seed 7"
     )
 

@@ -1,4 +1,4 @@
-"""A damaged checkpoint is found before training and named; the last good one is taken."""
+"""A damaged checkpoint is found and named before training, and the last good one is loaded."""
 
 from __future__ import annotations
 

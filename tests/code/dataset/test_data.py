@@ -109,7 +109,7 @@ def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):
 
 @pytest.mark.parametrize("token", [250, -1])
 def test_a_token_that_the_vocabulary_does_not_have_is_told(token):
-    """Tensor ranks would look it up as zeros, and train on."""
+    """Otherwise tensor ranks would look the token up as zeros, and continue to train."""
     tokens = np.arange(100, dtype=np.int32)
     tokens[40] = token
     one = loader(Samples(tokens, 8, seed=1, name="train"), Group([0], 0), vocabulary=250)

@@ -1,4 +1,4 @@
-"""A flag without the flag that it needs: refused if its result would never come, else noted."""
+"""A flag without the flag that it needs is refused if its result would never come, else noted."""
 
 from __future__ import annotations
 

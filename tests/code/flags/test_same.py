@@ -14,7 +14,7 @@ from process.errors import ArgumentsError
 
 @pytest.fixture
 def check(monkeypatch):
-    """Command line of rank 0, then of rank 1."""
+    """`check(rank, text)` compares a rank's command line: first of rank 0, then of rank 1."""
     store = dist.HashStore()
 
     def check_rank(rank, text):

@@ -1,4 +1,4 @@
-"""Wrong command lines, made of every flag there is: refused before anything starts, in words."""
+"""Wrong command lines with any flag are refused in words before anything starts."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_an_unknown_flag_is_answered_once_with_what_was_meant(flags, told):
 
 
 def test_what_is_told_of_other_programs_flags_is_true():
-    """None of them is a flag of the course, and the flags that the answers suggest exist."""
+    """None of these flags belongs to the course, and the flags that the answers suggest exist."""
     known = {row[0] for row in ROWS}
     assert not {f"--{name}" for name in CURES} & known
     named = {word for cure in CURES.values() for word in re.findall(r"--[a-z][\w-]*", cure)}

@@ -136,7 +136,8 @@ def test_more_micro_batches_take_no_more_memory(worlds, tmp_path, schedule):
 
 
 def test_what_a_gpu_did_in_a_phase_is_no_second_phase():
-    """A part of a range has its name, begins later and may end after the next range begins."""
+    """On a GPU, a part of a range has the name of the range, begins later and may end after the
+    next range begins."""
     from torch._C._profiler import _EventType
 
     from observing.memory_trace import read

@@ -87,7 +87,7 @@ def test_it_records_the_ranks_of_its_own_job_and_ends_when_told(tmp_path, rank, 
 
 
 def test_a_small_process_that_stands_in_for_a_rank_is_not_taken_for_it(tmp_path, rank, monitor):
-    """The box starts Python programs in this way: `python` only waits for the process that
+    """The box starts Python programs in this way: one `python` only waits for the other, which
     works."""
     waits = subprocess.Popen(["sleep", "100"], env=environment(tmp_path, RANK="2"))
     seen = len(lines(tmp_path))

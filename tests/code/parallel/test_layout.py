@@ -117,7 +117,8 @@ def test_all_ranks_make_the_same_calls_and_keep_their_own_groups(
 
 
 def test_nccl_divides_once_for_each_axis_and_direction(monkeypatch):
-    """This holds for any number of groups: here 16 tensor groups, and at least as many others."""
+    """This holds for any number of groups. Here there are 16 tensor groups and at least as many
+    others."""
     talk = Talk(monkeypatch, "nccl", True)
     made, calls = talk.of(grid(tp=8, dp=4, pp=4), 0)
     assert len(calls) == len(["tp", "dp", "pp", "tp and pp", "ends"]) + len(made.directions)

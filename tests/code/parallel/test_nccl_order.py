@@ -1,11 +1,11 @@
-"""What the pipeline asks of NCCL comes to an end: an account of its rules, since no GPU is here.
+"""The pipeline's NCCL messages all arrive, by a model of NCCL's rules, because no GPU is here.
 
-The calls are those that the program makes, written down rank by rank. The rules:
+The test records the calls that the program makes on each rank. The rules are:
 
-- messages of one group run one after the other, in the order of issue, and begin once all that was
-  computed before them is done;
-- two ranks that have not sent to each other that way before are joined first, and until both ask
-  for it neither program goes on (on one H200 two stages stayed there forever).
+- The messages of a group run one after the other, in the order of issue. Each begins when all that
+  was computed before it is done.
+- Two ranks that have not yet sent to each other in a direction are joined first. Until both ask for
+  it, neither program continues. On one H200, two stages waited there forever.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def calls_of(monkeypatch, rank, case, work, joined):
 
 
 class Rank:
-    """A program that runs ahead of its device, whose streams are one for computing and one each
-    way."""
+    """A program that runs ahead of its device. The device has a stream for computing and one for
+    each direction."""
 
     def __init__(self, calls):
         self.calls, self.at = calls, 0
@@ -97,7 +97,7 @@ class Rank:
         self.done = set()
 
     def asks(self, joined):
-        """The pairs of ranks that the program waits to be joined."""
+        """Return the pairs of ranks that the program waits to be joined."""
         if self.at == len(self.calls) or self.calls[self.at][0] == "wait":
             return set()
         return set(self.calls[self.at][1]) - joined
@@ -135,7 +135,7 @@ class Rank:
 
 
 def deliver(ranks):
-    """Let each message arrive that runs at both ends."""
+    """Deliver each message that runs at both ends."""
     moved = False
     for way in WAYS:
         running = [rank.running(way) for rank in ranks]

@@ -1,4 +1,4 @@
-"""Gradients of finished layers leave while backward computes the others."""
+"""Gradients of finished layers are sent while backward computes the other layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAYER = 12 * 32 * 32  # numbers in the matrices of one layer of one_run.MODEL
 
 
 def sent_by(argv):
-    """(first number, size, was backward running?) of every bucket piece of one step."""
+    """Return (first number, size, is backward running?) of every bucket piece of one step."""
     from checkpoints.checkpoint import Progress
     from parallel.overlap import GradientBuckets
     from pretrain_gpt import train_step

@@ -1,4 +1,4 @@
-"""Rank that fails as its first argument says. The other ranks continue normally."""
+"""A rank that fails as its first argument says. The other ranks continue normally."""
 
 from __future__ import annotations
 

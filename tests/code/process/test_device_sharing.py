@@ -13,7 +13,7 @@ from process.errors import MissingRankError, SurroundingsError
 
 
 def seats(cards):
-    """Two ranks on each of two nodes of the box, which share the GPUs of one machine."""
+    """Two ranks on each of two nodes of the box. They share the GPUs of one machine."""
     return [Seat(f"node{1 + n // 2}", f"node{1 + n // 2}", "machine", "cuda", card)
             for n, card in enumerate(cards)]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A training with numbers out of range ends with an error, and saves no checkpoint of them."""
+"""A training whose numbers leave their range ends with an error, and saves no such checkpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OVERFLOWING = "--fp16 --loss-scale 1e15 --train-iters 2 --log-interval 1"
 
 
 def attempt(argv, broken_step=None):
-    """Error of a rank, and its output before the error. The gradient of one step may be broken."""
+    """Return a rank's error and its output before. The gradient of one step may be broken."""
     import contextlib
     import io
 

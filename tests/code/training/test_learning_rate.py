@@ -45,8 +45,8 @@ def test_the_learning_rate_of_the_original_lab():
     ],
 )
 def test_every_shape_of_the_schedule(flags, expected):
-    """Rate after a number of steps, with a warm-up of 10 steps and a decay until step 100 from 100
-    to 20."""
+    """Compare the rate after a number of steps. The warm-up has 10 steps, and the decay from 100 to
+    20 ends at step 100."""
     shared = "--lr 100 --min-lr 20 --lr-warmup-iters 10 --lr-decay-iters 100"
     assert rates(f"{shared} {flags}", expected) == pytest.approx(list(expected.values()))
 

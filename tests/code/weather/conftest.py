@@ -7,7 +7,7 @@ SMALL = ["--height", "16", "--width", "32"]
 
 @pytest.fixture(scope="session")
 def weather(tmp_path_factory):
-    """Two short years to learn from, one to judge by."""
+    """Two short years for training and one for validation."""
     from make_weather import main
 
     folder = tmp_path_factory.mktemp("weather")

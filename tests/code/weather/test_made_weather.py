@@ -42,7 +42,7 @@ def test_a_field_changes_within_six_hours_but_is_not_lost(scaled):
 
 
 def test_wind_blows_along_the_lines_of_equal_height(scaled, weather):
-    """Geostrophic balance: what no set of independent fields would have."""
+    """This is geostrophic balance, which independent fields would not have."""
     values = fields(weather / "valid" / "2003.h5")
     height, wind = values[:, FIELDS.index("z850")], values[:, FIELDS.index("v850")]
     eastward = np.roll(height, -1, -1) - np.roll(height, 1, -1)
@@ -51,7 +51,7 @@ def test_wind_blows_along_the_lines_of_equal_height(scaled, weather):
 
 @pytest.fixture
 def hasty(monkeypatch):
-    """Make files of the right form, without the development of weather."""
+    """Make files of the right form without simulating the weather."""
     monkeypatch.setattr(make_weather, "SPIN_UP_TIMES", 4)
 
 

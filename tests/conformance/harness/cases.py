@@ -21,7 +21,7 @@ class Case:
 
     @property
     def slow(self) -> bool:
-        """Waits for a time limit, whose smallest unit is a minute."""
+        """Tell whether a case waits for a time limit, which is at least a minute."""
         return self.name.endswith(SLOW_MARK)
 
     @property
@@ -44,7 +44,8 @@ def read_cases() -> list[Case]:
 
 
 def parse(file: Path) -> list[Case]:
-    """A case begins at a line `#: its name` and ends before the next one."""
+    """Split a file into cases. A case begins at a line `#: its name` and ends before the next
+    one."""
     _, *pieces = ("\n" + file.read_text(encoding="utf-8")).split("\n" + MARK)
     return [
         Case(file.stem, name.strip(), body)
@@ -53,7 +54,7 @@ def parse(file: Path) -> list[Case]:
 
 
 def read_recorded(group: str) -> dict[str, str]:
-    """Transcripts of the real Slurm, by name of the case."""
+    """Return the transcripts of the real Slurm, by name of the case."""
     file = RECORDED / f"{group}.txt"
     if not file.exists():
         return {}

@@ -68,7 +68,8 @@ class Cluster(ABC):
 
     @abstractmethod
     def paths(self) -> dict[str, str]:
-        """Folders of this cluster, with the word that stands for each in a transcript."""
+        """Return the folders of this cluster, with the word that stands for each in a
+        transcript."""
 
 
 class RealSlurm(Cluster):
@@ -150,7 +151,7 @@ class Box(Cluster):
             self._warm_up()
 
     def _warm_up(self) -> None:
-        """The first job starts the process from which the following ones are forked."""
+        """Run a first job. It starts the process from which the following jobs are forked."""
         job = [f"{bin_dir()}/sbatch", "--wait", "--output=/dev/null", "--wrap=true"]
         subprocess.run(job, env=self.environment(self.home), check=True, capture_output=True)
         deadline = time.monotonic() + WARM_S

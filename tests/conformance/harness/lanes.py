@@ -93,7 +93,7 @@ class Lanes:
 
 
 def _start(cluster: Cluster) -> None:
-    """A busy machine may need more than one attempt."""
+    """Start a cluster. A busy machine may need more than one attempt."""
     try:
         cluster.start()
     except Exception:

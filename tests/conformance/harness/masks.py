@@ -45,7 +45,7 @@ FIELDS = re.compile(
 
 
 def mask(text: str, paths: dict[str, str]) -> str:
-    """`paths` gives a word for each folder of the run; longer ones go first."""
+    """Mask a transcript. `paths` has a word for each folder of the run; longer folders go first."""
     for path in sorted(paths, key=len, reverse=True):
         text = text.replace(path, paths[path])
     text = PRIVATE_TMP.sub("/tmp", text)
@@ -66,7 +66,7 @@ def mask(text: str, paths: dict[str, str]) -> str:
 
 
 def mask_id(text: str, job_id: str, word: str) -> str:
-    """Keep the columns: if an id becomes shorter, the blanks beside it become longer."""
+    """Mask an id, and keep the columns: if an id becomes shorter, more blanks follow it."""
     text = re.sub(
         rf"(  +){job_id}\b", lambda found: word.rjust(len(found[0])), text, flags=re.ASCII
     )
@@ -80,8 +80,8 @@ def mask_id(text: str, job_id: str, word: str) -> str:
 
 
 def short_times(lines: list[str]) -> list[str]:
-    """Elapsed times as `0:07`, only in the output of these commands: elsewhere `0:15` is an exit
-    code and a signal."""
+    """Mask elapsed times such as `0:07`, only in the output of these commands. Elsewhere `0:15` is
+    an exit code and a signal."""
     masked, inside = [], False
     for line in lines:
         if not line.startswith(("  ", "! ")):

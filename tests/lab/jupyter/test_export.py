@@ -1,4 +1,4 @@
-"""Pages exported with the course's template: whole in themselves."""
+"""A page exported with the course's template needs no other file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_lib.lab.jupyter.export import WIDGET, with_drawn_formulas
 
 
 class Loads(HTMLParser):
-    """Return everything that a browser would fetch to show the page."""
+    """Collects everything that a browser would fetch to show the page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

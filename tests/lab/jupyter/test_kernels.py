@@ -61,7 +61,7 @@ def test_what_a_forked_process_prints_arrives(kernel):
 
 
 def test_an_error_of_the_course_is_the_learners_line_and_one_sentence(kernel):
-    """The kernel imports the course before there is an IPython that could be told."""
+    """The kernel imports the course before IPython exists."""
     _, client = kernel
     asked = client.execute("from course_lib import shell\nshell.recipe('b')")
     answers = iter(lambda: client.get_shell_msg(timeout=PATIENCE_S), None)
@@ -97,7 +97,7 @@ def test_a_kernel_of_another_environment_keeps_its_own_command():
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """`sockets_folder` as a new process calls it."""
+    """Call `sockets_folder` as a new process does."""
     kernels.sockets_folder.cache_clear()
     yield monkeypatch
     kernels.sockets_folder.cache_clear()

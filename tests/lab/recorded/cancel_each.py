@@ -1,9 +1,9 @@
 """`python cancel_each.py NOTEBOOK WORKSPACE [killed]`: print what a lesson says of cancelled runs.
 
-The lesson is run on its recorded runs. Each cell that submits is run once more, with jobs that
-are submitted to the box, held there, and cancelled; after it all later cells that use what it
-made. With `killed`, the supervisor of each job is killed, and the log ends after one iteration.
-Prints what each of these cells said, as JSON.
+The lesson runs on its recorded runs. Then each cell that submits runs once more, with jobs that are
+submitted to the box, held there, and cancelled. After it, all later cells run that use its results.
+With `killed`, the supervisor of each job is killed, and the log ends after one iteration.
+The output of these cells is printed as JSON.
 """
 
 from __future__ import annotations

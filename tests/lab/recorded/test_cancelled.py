@@ -37,7 +37,7 @@ def is_honest(said: dict) -> bool:
 
 @pytest.fixture
 def said_by(cluster, tmp_path, monkeypatch):
-    """What the cells of a lesson say about runs without a result."""
+    """Return what the cells of a lesson say about runs without a result."""
     monkeypatch.setenv("COURSE_SITE", "recorded")
     monkeypatch.setenv("MPLBACKEND", "agg")
 

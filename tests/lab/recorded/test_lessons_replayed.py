@@ -33,8 +33,8 @@ def nowhere_to_run(monkeypatch):
 def test_a_lesson_finds_each_of_its_runs_and_its_claims_hold(
     path, nowhere_to_run, tmp_path, monkeypatch
 ):
-    """In Korean: cells must not depend on what the library says. In English all of them run on
-    real jobs."""
+    """Replay lessons in Korean, because cells must not depend on the library's words. In English,
+    all lessons run with real jobs."""
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     result = run_lesson(path, tmp_path / "Jane Doe")
     assert result.failure == ""
@@ -61,7 +61,7 @@ RECORDINGS = [Recording(path) for path in sorted((SOLUTIONS.parent / "recordings
 
 
 def written_by_the_template(recipe):
-    """The remarks in a script that a lesson took from the lab and submitted as its own."""
+    """Return the comments of a script that a lesson took from the lab and submitted as its own."""
     script = str(recipe.get("script") or "")
     begun = script.startswith("#!/bin/bash\n# What the job asks of the cluster.")
     return {line for line in script.splitlines() if begun and line.startswith("# ")}

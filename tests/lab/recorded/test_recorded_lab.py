@@ -1,4 +1,4 @@
-"""A lab of recorded runs: no Slurm, no box, and every run there as if it had just ended."""
+"""A lab of recorded runs needs no Slurm and no box, and every run looks as if it had just ended."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from course_lib.publish.run import run_lesson
 
 @pytest.fixture
 def no_cluster(tmp_path, monkeypatch):
-    """Neither Slurm's commands nor the box, which could not begin without its folder; and no
-    recordings but a test's own."""
+    """Take away Slurm's commands, the folder without which the box cannot start, and all recordings
+    except a test's own."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("COURSE_BOX_HOME", "/proc/no-box")
     monkeypatch.delenv("COURSE_RECORDINGS", raising=False)
@@ -33,7 +33,7 @@ def no_cluster(tmp_path, monkeypatch):
 
 @pytest.fixture
 def here(made, tmp_path, no_cluster):
-    """Another workspace, to which the recording was handed."""
+    """Another workspace, which has received the recording."""
     folder = tmp_path / "here"
     (folder / "recordings").mkdir(parents=True)
     made.pack().rename(folder / "recordings" / "part.runs")

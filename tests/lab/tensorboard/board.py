@@ -41,7 +41,7 @@ class Server:
         return self.folder / "runs"
 
     def started(self, word: str) -> list[psutil.Process]:
-        """Processes under this server with this word in their command line."""
+        """Return the processes under this server with this word in their command line."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         return [child for child in children if word in " ".join(_command(child))]
 

@@ -1,5 +1,5 @@
-"""A profiler trace of a device with Tensor Cores, for machines that have none: two steps, each a
-product on Tensor Cores, an addition, and an all-reduce."""
+"""A profiler trace of a device with Tensor Cores, for machines without one. Each of its two steps
+has a matmul on Tensor Cores, an addition and an all-reduce."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The server behind the link: private, supervised, and of the folder that was asked for last."""
+"""The server behind the link is private and supervised, and shows the folder of the last
+request."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def tab(visit, server):
 
 
 def choose(page, place: int, name: str = "") -> None:
-    """In the menu at the left: 0 is the run, 1 the view, 2 the worker."""
+    """Choose an entry of a menu on the left: 0 is the run, 1 the view, 2 the worker."""
     page.locator(".MuiSelect-select").nth(place).click()
     options = page.locator("li[role=option]")
     (options.filter(has_text=name) if name else options).first.click()
@@ -45,7 +45,8 @@ def open_view(page, run: str, view: str) -> None:
 
 
 def charts(page, kind: str) -> list[dict]:
-    """Title, labels, length and smallest axis value of the charts of a kind that the page shows."""
+    """Return title, labels, length and smallest axis value of each chart of this kind on the
+    page."""
     return page.evaluate(
         """kind => [...document.querySelectorAll("#app canvas")].map(one => Chart.getChart(one))
         .filter(chart => chart && chart.config.type === kind && chart.width > 0)

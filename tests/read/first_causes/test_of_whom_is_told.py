@@ -1,4 +1,4 @@
-"""A line may report another rank than the rank that prints it. The reported rank is the cause."""
+"""A line may report a rank that did not print it. The reported rank is the cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured links and recorded load, out of files made by hand and by the programs themselves."""
+"""Measured links and recorded load, from files made by hand and by the programs themselves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sample(source, destination, size, time, kind="point_to_point"):
 
 
 def report(**more):
-    """Inside a node 10 us + 1 GB/s, between the nodes 100 us + 0.1 GB/s."""
+    """A report of links with 10 us + 1 GB/s inside a node and 100 us + 0.1 GB/s between nodes."""
     node = ["n1", "n1", "n2"]
     samples = [
         sample(a, b, size, (10 + size / 1e3) if node[a] == node[b] else (100 + size / 1e2))
@@ -129,7 +129,8 @@ def free_port() -> int:
 
 
 def measure(repository, folder, *arguments, ranks=3):
-    """Three ranks, of which the last is on another node, as far as the program can tell."""
+    """Run measure_links.py on three ranks. To the program, the last rank seems to be on another
+    node."""
     shared = os.environ | {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(free_port()),

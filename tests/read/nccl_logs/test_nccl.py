@@ -1,4 +1,4 @@
-"""NCCL's log of every version, as ranks, links and rings."""
+"""Logs of every version of NCCL become ranks, links and rings."""
 
 from __future__ import annotations
 

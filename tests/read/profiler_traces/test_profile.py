@@ -151,8 +151,8 @@ def test_cpu_trace_worked_out_by_hand(write):
 
 
 def test_an_operator_that_waits_for_its_collective_hides_nothing(write):
-    """`SumOut` 10-60 adds 10-15, hands its sum over at 20 and waits for it until 55; on the thread
-    of the backward pass the same collective would have hidden behind `aten::mm` 20-50."""
+    """`SumOut` runs 10-60. It adds 10-15, hands its sum over at 20 and waits for it until 55. On
+    the thread of the backward pass, the same collective would be hidden behind `aten::mm` 20-50."""
     waiting = (
         event("user_annotation", "ProfilerStep#0", 0.0, 100.0),
         event("cpu_op", "SumOut", 10.0, 50.0),

@@ -1,4 +1,4 @@
-"""Use of the time of a job that was started several times."""
+"""How a job that was started several times used its time."""
 
 from __future__ import annotations
 

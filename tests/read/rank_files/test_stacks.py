@@ -1,4 +1,4 @@
-"""Stacks of ranks: one rank is at another place than the others."""
+"""Stacks of ranks: one rank is at a different place than the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each rule for a trainer's line takes its example, and not the line with similar words."""
+"""Each rule for a trainer's line matches its example, but not a line with similar words."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def judged(task, monkeypatch):
 
 @pytest.fixture
 def finish(task):
-    """A successful run of the workspace. `of` may change its recipe before it is recorded."""
+    """Return a successful run of the workspace. `of` may change its recipe before it is
+    recorded."""
 
     def make(name="mine", *, seconds=22, log=None, job_id=12, of=lambda recipe: recipe, **how):
         given = {"micro_batch": BATCH, "iterations": STEPS, "log_interval": 1} | how

@@ -1,4 +1,4 @@
-"""The command of salloc, with the other end of its allocation in the test's hands."""
+"""The command of salloc. The test controls the other end of its allocation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course_lib.box.queue import state
 
 @pytest.fixture
 def allocation(home):
-    """A connection to the nodes of a job: our end, the command's end, and the job."""
+    """Both ends of a connection to the nodes of a job (ours and the command's), and the job."""
     kept = {number: signal.getsignal(number) for number in range(1, signal.NSIG) if number < 32}
     job_id = state.submit({"kind": "salloc"})
     job = state.read_job(job_id)
