@@ -30,6 +30,7 @@ def compare(run: MeasuredRun) -> dict[str, object]:
         "source": run.source,
         "model": run.model.name[:24],
         "devices": layout.devices,
+        "sequence": run.model.sequence,
         "t": layout.tensor,
         "p": layout.pipeline,
         "d": layout.data,

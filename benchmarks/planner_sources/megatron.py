@@ -101,6 +101,7 @@ def megatron_2021(row: Row) -> MeasuredRun | None:
 
 
 def vtrain(row: Row) -> MeasuredRun | None:
+    """Convert runs. Times on one node are sums of profiled parts (docs/evidence.md)."""
     if row.n_gpus != row.tp * row.pp * row.dp:
         return None
     layout = run_of(row, recompute="full", precision="fp16", flash=False)

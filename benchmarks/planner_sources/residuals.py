@@ -52,6 +52,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "ratio": 1 / (1 + rows[error]),
                 "error": rows[error].abs(),
                 "devices": rows.devices,
+                "sequence": rows.sequence,
                 "bits": rows.bits,
                 "model": rows.model,
                 # Every family has the same weight, however many runs it has.
@@ -74,6 +75,7 @@ def residuals(table: pd.DataFrame) -> Bounds:
                 "runs": len(group),
                 "median": round(float(group.error.median()), 3),
                 "devices": int(group.devices.max()),
+                "sequence": int(group.sequence.max()),
                 "slow": round(float((group.ratio > SLOW).mean()), 3),
                 "precisions": sorted(group.bits.unique()),
             }

@@ -12,7 +12,7 @@ from typing import Any
 
 from course_lib.words import N_, _
 
-SHOWN = 50
+SHOWN, LONG = 50, 500
 
 
 def is_truth_value(value: Any) -> bool:
@@ -130,9 +130,9 @@ def what_it_is(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return the value as code; a description if that would show a memory address."""
+    """Return the value as code; a description if that would be long or show a memory address."""
     text = _written(value)
-    return what_it_is(value) if text.startswith("<") else text
+    return what_it_is(value) if text.startswith("<") or len(text) > LONG else text
 
 
 def _written(value: Any) -> str:

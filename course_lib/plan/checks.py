@@ -128,7 +128,8 @@ def expect_each(
     kind: type[T], what: str, values: object, such_as: str, least: int = 1
 ) -> tuple[T, ...]:
     """Return the values as a tuple if each has this type; a str, bytes or dict does not count."""
-    if isinstance(values, str | bytes | dict) or not isinstance(values, Iterable):
+    single = isinstance(values, str | bytes | dict) or getattr(values, "shape", None) == ()
+    if single or not isinstance(values, Iterable):
         text = _("{what} = {values} is not a list; use a list such as [{such_as}]", what=what,
                  values=shown(values), such_as=such_as)  # fmt: skip
         raise PlanError(text)
@@ -138,6 +139,11 @@ def expect_each(
             _("{what} is empty; use a list such as [{such_as}]", what=what, such_as=such_as)
         )
     return found
+
+
+def keep_texts(holder: object, *names: str) -> None:
+    for name in names:
+        expect(str, name, getattr(holder, name), '"H100"')
 
 
 def one_of(what: str, value: object, allowed: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from course_lib.plan.checks import expect, keep_flags, keep_numbers, letters, named, one_of
+from course_lib.plan.checks import keep_flags, keep_numbers, keep_texts, letters, named, one_of
 from course_lib.plan.shapes.model import Model
 from course_lib.words import _
 
@@ -95,8 +95,7 @@ class Stack:
     reserve_share: float = 0.05
 
     def __post_init__(self) -> None:
-        expect(str, "name", self.name, '"megatron-core"')
-        expect(str, "program", self.program, '"megatron-core"')
+        keep_texts(self, "name", "program")
         object.__setattr__(self, "program", self.program or self.name)
         kinds = {entry.name: type(entry.default) for entry in fields(self)}
         keep_flags(self, *(name for name, kind in kinds.items() if kind is bool))

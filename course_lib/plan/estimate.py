@@ -222,17 +222,16 @@ def predict(
     """Predict a run of this model with this layout on this cluster, by this code base."""
     estimate = Estimate(model, layout, cluster, stack_named(stack))
     if layout.devices > cluster.devices:
-        raise PlanError(
-            _(
-                "the layout needs {devices} devices and {name} has {nodes} nodes × "
-                "{devices_per_node} = {devices2}; use cluster.but(nodes={value})",
-                devices=layout.devices,
-                name=cluster.name,
-                nodes=cluster.nodes,
-                devices_per_node=cluster.devices_per_node,
-                devices2=cluster.devices,
-                value=-(-layout.devices // cluster.devices_per_node),
-            )
+        text = _(
+            "the layout needs {devices} devices and {name} has {nodes} nodes × "
+            "{devices_per_node} = {devices2}; use cluster.but(nodes={value})",
+            devices=layout.devices,
+            name=cluster.name,
+            nodes=cluster.nodes,
+            devices_per_node=cluster.devices_per_node,
+            devices2=cluster.devices,
+            value=-(-layout.devices // cluster.devices_per_node),
         )
+        raise PlanError(text)
     layout.check(model)
     return estimate

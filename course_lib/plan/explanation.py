@@ -63,9 +63,8 @@ class Explanation:
             rate = sustained_flops_per_s(device, precision, stack.libraries)
             peak = device.peak_tflops(precision)
             return _(
-                "{work:.3g} TFLOP at {rate:.0f} TFLOP/s, {share:.0%} of the peak of {peak:.0f} "
-                "({source}), less where matmuls are small",
-                work=seconds * rate / 1e12,
+                "at most {rate:.0f} TFLOP/s, {share:.0%} of the peak of {peak:.0f} ({source}), and "
+                "less if matmuls are small",
                 rate=rate / 1e12,
                 share=rate / 1e12 / peak,
                 peak=peak,

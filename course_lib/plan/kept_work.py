@@ -12,6 +12,7 @@ from course_lib.plan.checks import (
     expect_each,
     flag,
     keep_numbers,
+    keep_texts,
     named,
     number,
     positive,
@@ -40,6 +41,7 @@ class Failures:
     source: str = ""
 
     def __post_init__(self) -> None:
+        keep_texts(self, "source")
         keep_numbers(self, "node_mtbf_hours", "checkpoint_s", above=True)
         keep_numbers(self, "restart_s", "written_behind_s")
 

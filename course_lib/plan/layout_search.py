@@ -202,18 +202,18 @@ def _layouts(
     model: Model, devices: int, batch: int, choice: Choice, refused: Refused
 ) -> Iterator[Layout]:
     for tensor, context in product(choice.tensor, choice.context or _contexts(model)):
+        pieces = 2 * context if context > 1 and model.causal else context
         if model.heads % tensor or model.kv_groups % tensor or model.dense_ffn % tensor:
-            _refuse(
-                refused, N_("tensor {tensor} does not divide heads, groups or ffn"), tensor=tensor
-            )
+            reason = N_("tensor {tensor} does not divide heads, groups or ffn")
+            _refuse(refused, reason, tensor=tensor)
             continue
-        if devices % (tensor * context) or model.sequence % (2 * context * tensor):
-            _refuse(
-                refused,
-                N_("tensor {tensor} × context {context} does not divide the number of devices"),
-                tensor=tensor,
-                context=context,
-            )
+        if devices % (tensor * context):
+            reason = N_("tensor {tensor} × context {context} does not divide the number of devices")
+            _refuse(refused, reason, tensor=tensor, context=context)
+            continue
+        if model.sequence % pieces or model.sequence // context % tensor:
+            reason = N_("tensor {tensor} × context {context} does not divide the sequence")
+            _refuse(refused, reason, tensor=tensor, context=context)
             continue
         for pipeline in divisors(devices // (tensor * context)):
             if pipeline > model.layers:

@@ -58,6 +58,7 @@ def test_costs_follow_from_days_power_and_prices(course):
     costs = ("--tokens", "1e12", "--price", "2", "--pue", "1.2", "--co2", "400")
     code, out, _ = course(*asked(), *costs, "--price-per-kwh", "0.1", "--json")
     row = json.loads(out)[0]
+    assert out.endswith("]\n")
     hours = row["days"] * 24 * 16
     assert code == 0
     assert row["device_hours"] == pytest.approx(hours)
@@ -68,7 +69,7 @@ def test_costs_follow_from_days_power_and_prices(course):
 
 def test_nodes_give_as_many_devices_as_divide_them(course):
     _, out, _ = course(*asked(gpus=512), "--machine", "GB200")
-    assert "8 nodes of 64 devices" in out
+    assert "nodes × devices: 8 × 64" in out
     assert "on 512 × GB200" in out
 
 
@@ -141,6 +142,7 @@ def test_the_script_is_one_that_a_shell_understands(course, tmp_path):
         ((*asked(), "--explain", "999999"), "layout 999999 does not exist"),
         ((*asked(), "--code", "abacus"), "no code base"),
         (asked("/no/such/config.json"), "cannot be read"),
+        (asked(gpus=10**9), "not a whole number from 1 to 999,999,999"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_with_a_sentence(course, words, said):

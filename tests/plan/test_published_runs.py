@@ -206,6 +206,10 @@ def test_an_interval_is_the_wider_the_less_the_run_is_like_a_measured_one():
     huge = Layout(data=2**17, global_batch=2**17)
     far = Estimate(preset("13b"), huge, cluster("dgx-h100", 2**17), STACKS["nemo"])
     assert wider([end / far.seconds for end in far.interval], nemo)
+    novel = preset("13b").but(sequence=2**20)
+    long = Estimate(novel, Layout(context=64), cluster("dgx-h100", 64), STACKS["nemo"])
+    assert wider([end / long.seconds for end in long.interval], nemo)
+    assert "never compared with sequences of 1048576 tokens" in str(long)
     assert shares("selene", "unknown") == pytest.approx(shares("dgx-h100", "unknown"))
 
 

@@ -81,9 +81,24 @@ def test_what_cannot_fit_is_said_with_the_nearest():
         _ = search(preset("1t"), cluster("selene", 8), 8).best
 
 
-def test_what_cannot_divide_is_said_with_the_reasons():
-    with pytest.raises(PlanError, match=r"no layout is possible: .*does not divide the batch"):
-        _ = search(preset("13b"), cluster("selene", 64), 1, Choice(tensor=(1,))).best
+@pytest.mark.parametrize(
+    ("changes", "batch", "choice", "reason"),
+    [
+        ({}, 1, Choice(tensor=(1,)), "micro_batch × data does not divide the batch"),
+        ({"sequence": 1001}, 64, Choice(tensor=(2,)), "tensor 2 × context 1 .* the sequence"),
+        ({"sequence": 1002}, 64, Choice((1,), (2,)), "tensor 1 × context 2 .* the sequence"),
+        ({"sequence": 1001}, 64, Choice((128,)), "tensor 128 does not divide heads"),
+    ],
+)
+def test_what_cannot_divide_is_said_with_the_reasons(changes, batch, choice, reason):
+    model = preset("13b").but(**changes)
+    with pytest.raises(PlanError, match=rf"no layout is possible: .*{reason}"):
+        _ = search(model, cluster("selene", 64), batch, choice).best
+
+
+def test_a_sequence_of_odd_length_needs_one_rank():
+    found = search(preset("13b").but(sequence=1001), cluster("selene", 64), 64)
+    assert {(e.layout.tensor, e.layout.context) for e in found.fitting} == {(1, 1)}
 
 
 def test_a_choice_of_one_value_fixes_it():

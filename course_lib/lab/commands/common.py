@@ -53,5 +53,6 @@ def which(word: str) -> str | int:
 def count(word: str) -> int:
     """Read a count from an option: a whole number from 1."""
     if not word.isdecimal() or len(word) > 9 or int(word) < 1:
-        raise argparse.ArgumentTypeError(_("{word!r} is not a whole number from 1", word=word))
+        text = _("{word!r} is not a whole number from 1 to 999,999,999", word=word)
+        raise argparse.ArgumentTypeError(text)
     return int(word)

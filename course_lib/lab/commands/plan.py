@@ -64,7 +64,7 @@ def _options() -> argparse.ArgumentParser:
     shown.add_argument("--explain", type=count, metavar="N", help=_("explain layout N"))
     shown.add_argument("--flags", type=count, metavar="N", help=_("Megatron-LM flags of layout N"))
     shown.add_argument("--script", type=count, metavar="N", help=_("batch script of layout N"))
-    shown.add_argument("--list", action="store_true", help=_("print models and machines"))
+    shown.add_argument("--list", action="store_true", help=_("print models, machines and programs"))
     add_site(options)
     return options
 
@@ -74,6 +74,7 @@ def _names() -> str:
         _("models"): plan.PRESETS,
         _("machines"): plan.CLUSTERS,
         _("devices"): plan.DEVICES,
+        _("programs"): plan.STACKS,
     }
     return "\n".join(f"{title}: {', '.join(found)}" for title, found in names.items())
 
@@ -89,9 +90,11 @@ def _answer(given: argparse.Namespace) -> int:
     found = plan.search(model, where, batch, choice, given.code)
     best = found.best  # raises an error that names the cure if nothing fits
     costs = {
-        "price_per_device_hour": given.price, "pue": given.pue,
-        "price_per_kwh": given.price_per_kwh, "co2_g_per_kwh": given.co2,
-    }  # fmt: skip
+        "price_per_device_hour": given.price,
+        "pue": given.pue,
+        "price_per_kwh": given.price_per_kwh,
+        "co2_g_per_kwh": given.co2,
+    }
     chosen = given.explain or given.flags or given.script
     if chosen:
         print(_of_one(given, _numbered(found, chosen)))
@@ -99,12 +102,13 @@ def _answer(given: argparse.Namespace) -> int:
     table = plan.campaigns(found, given.tokens, given.top, **costs)
     table.index += 1
     if given.json or given.csv:
-        print(table.to_json(orient="records") if given.json else table.to_csv(index=False), end="")
+        text = table.to_json(orient="records") if given.json else table.to_csv(index=False)
+        print(text.rstrip("\n"))
         return 0
     print(best)
     print(
         _(
-            "{nodes} nodes of {each} devices; batch of {batch} sequences; {tokens:.3g} tokens",
+            "nodes × devices: {nodes} × {each}; batch of {batch} sequences; {tokens:.3g} tokens",
             nodes=where.nodes,
             each=where.devices_per_node,
             batch=batch,

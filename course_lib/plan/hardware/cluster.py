@@ -16,6 +16,7 @@ from course_lib.plan.checks import (
     expect_each,
     keep_flags,
     keep_numbers,
+    keep_texts,
     keep_whole,
     positive,
     whole_number,
@@ -62,18 +63,18 @@ class Device:
     fp4_tflops: float | None = None
 
     def __post_init__(self) -> None:
-        expect(str, "name", self.name, '"A100-40GB"')
+        keep_texts(self, "name", "family", "source")
         keep_numbers(self, *_MAY_BE_UNKNOWN, above=True, unknown=True)
         keep_numbers(self, "matmul_ramp_length")
-        for share in expect_each(tuple, "flash_shares", self.flash_shares, '("bf16", 0.4)', 0):
+        shares = expect_each(tuple, "flash_shares", self.flash_shares, '("bf16", 0.4)', 0)
+        object.__setattr__(self, "flash_shares", shares)
+        for share in shares:
             if len(share) != 2:
                 raise PlanError(
                     _("flash_shares {share} must be a pair, (precision, share)", share=shown(share))
                 )
             positive(_("flash share of {share}", share=share[0]), share[1])
-        if self.flash_shares and {name for name, _unused in self.flash_shares} != set(
-            WHOLE_PRECISIONS
-        ):
+        if shares and {name for name, _unused in shares} != set(WHOLE_PRECISIONS):
             raise PlanError(
                 _(
                     "flash_shares {flash_shares} does not cover every precision; use a pair for "
@@ -140,6 +141,7 @@ class Link:
     source: str = ""
 
     def __post_init__(self) -> None:
+        keep_texts(self, "source")
         keep_numbers(self, "latency_us")
         keep_numbers(self, "gb_per_s", above=True)
 
@@ -186,6 +188,7 @@ class Cluster:
     source: str = ""
 
     def __post_init__(self) -> None:
+        keep_texts(self, "name", "source")
         keep_whole(self, "devices_per_node", "nodes")
         whole_number("nodes × devices_per_node =", self.devices, most=MOST_PARTS)
         keep_whole(self, "processors", least=0)

@@ -1,8 +1,9 @@
 """Errors of predictions for measured runs, from which every interval comes.
 
 For each code base and size of run, `measured_over_predicted.json` holds the tenth and ninetieth
-percentile over published runs, the number of runs, the most devices of one run, the precisions,
-the median error and the share of slow runs. `benchmarks/planner.py --write-residuals` writes it."""
+percentile over published runs, the number of runs, the most devices and tokens of a sequence, the
+precisions, the median error and the share of slow runs. `benchmarks/planner.py --write-residuals`
+writes it."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ RESIDUALS = Path(__file__).with_name("measured_over_predicted.json")
 
 # Factors that widen an interval at both ends for each difference between a run and all measured
 # runs. Each is the error that the benchmark found when it first met such runs: 25 % on B200 and
-# GB300; up to 20 % from bf16 to fp8; 3 % for each doubling of the devices.
-OTHER_DEVICE, OTHER_PRECISION, DOUBLED_DEVICES = 1.25, 1.2, 1.03
+# GB300; up to 20 % from bf16 to fp8; 3 % for each doubling of the devices, and of the sequence
+# (NeMo's runs from 2048 to 8192 tokens).
+OTHER_DEVICE, OTHER_PRECISION, DOUBLED = 1.25, 1.2, 1.03
 
 
 # Share of slow runs that is worth a word.
@@ -136,12 +138,12 @@ def _unlike(
     row = _residuals()[key]
     if bits(layout) not in row["precisions"]:
         found[layout.precision] = OTHER_PRECISION
-    most = row["devices"]
-    if layout.devices > most:
-        found[_("{devices} devices", devices=layout.devices)] = DOUBLED_DEVICES ** log2(
-            layout.devices / most
-        )
-    return found
+    devices, tokens = layout.devices, model.sequence
+    sizes = {
+        _("{devices} devices", devices=devices): devices / row["devices"],
+        _("sequences of {tokens} tokens", tokens=tokens): tokens / row["sequence"],
+    }
+    return found | {text: DOUBLED ** log2(more) for text, more in sizes.items() if more > 1}
 
 
 def _a_device(cluster: Cluster) -> str:
