@@ -11,8 +11,8 @@ from typing import Any
 from flags.ranges import shortened
 
 MOST_BYTES = 2**26
-MEANINGS = {int: "a whole number, not negative", float: "a number", bool: "true or false",
-            str: "a text", object: "a single value"}  # fmt: skip
+MEANINGS = {int: "a whole number, not negative", float: "a number, not negative",
+            bool: "true or false", str: "a text", object: "a single value"}  # fmt: skip
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -69,6 +69,6 @@ def form_of(example: Any) -> Any:
 
 
 def _is_one(value: Any, kind: type) -> bool:
-    if isinstance(value, int) and not 0 <= value < 2**63:
+    if isinstance(value, int | float) and not 0 <= value < 2**63:  # NaN and Infinity neither
         return False
     return type(value) is kind or (kind is float and type(value) is int)

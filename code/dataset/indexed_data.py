@@ -19,8 +19,8 @@ from flags.ranges import shortened
 from process.errors import DataError
 
 MAGIC = b"MMIDIDX\x00\x00"
-TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 6: np.float64,
-         7: np.float32, 8: np.uint16}  # fmt: skip
+# Without the format's float types 6 and 7, because a token is a whole number.
+TYPES = {1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 8: np.uint16}
 
 
 def token_type(vocabulary: int) -> type[np.generic]:

@@ -16,8 +16,8 @@ CODE = Path(__file__).resolve().parents[1]
 LIBRARY = "course_lib"
 # Given to the learner: the program of lesson 02b with its model and data.
 GIVEN = ("summary", "train_summary", "train_summary.py")
-# Modules of PyTorch that already are the answer to an exercise: ring attention, and pipelines.
-FINISHED = ("torch.distributed.tensor.experimental", "torch.distributed.pipelining")
+# PyTorch's ring attention and pipelines, and the folder code/ named like Python's own `code`.
+FINISHED = ("torch.distributed.tensor.experimental", "torch.distributed.pipelining", "code.")
 # Events of Python's audit by which a program reads a file.
 WITH_WORDS = ("os.exec", "os.posix_spawn", "subprocess.Popen")
 OPENING = ("open", "os.system", *WITH_WORDS)
@@ -30,9 +30,8 @@ class CourseImport(ImportError):
 
 
 def refuse_course_imports(folder: Path) -> None:
-    """Refuse imports of finished answers, of the course or of PyTorch, by files in this folder.
-    Also refuse that these files read the course's text, for exec or by runpy. The course's own
-    modules can still import each other."""
+    """Refuse that files in this folder import finished answers, of the course or of PyTorch, or
+    read the course's text, for exec or by runpy. The course's modules still import each other."""
     sys.addaudithook(functools.partial(_refuse_reading, str(folder)))
     for place, name in ((builtins, "__import__"), (importlib, "import_module")):
         setattr(place, name, _refusing(getattr(place, name), str(folder)))
@@ -41,14 +40,15 @@ def refuse_course_imports(folder: Path) -> None:
 def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
     @functools.wraps(load)
     def call(*args: Any, **named: Any) -> Any:
-        module = load(*args, **named)
+        if not _asks(sys._getframe(1), folder):
+            return load(*args, **named)
         name = args[0] if args else named["name"]
         parts = (args[3] if len(args) > 3 else None) or ()  # what __import__ takes `from` it
         names = (name, *(f"{name}.{part}" for part in parts))
-        found = [one for one in names if one.startswith(FINISHED)]
-        if (found or _is_of_the_course(module)) and _asks(sys._getframe(1), folder):
-            raise CourseImport(next(iter(found), name))
-        return module
+        found = next((one for one in names if one.startswith(FINISHED)), "")
+        if found or _is_of_the_course(load(*args, **named)):
+            raise CourseImport(found or name)
+        return load(*args, **named)
 
     return call
 

@@ -49,7 +49,7 @@ def _numbers(inside: str, text: str) -> list[str]:
     numbers: list[str] = []
     for piece in inside.split(","):
         low, dash, high = piece.partition("-")
-        if not low.isdigit() or (dash and not high.isdigit()):
+        if not inside.isascii() or not low.isdigit() or (dash and not high.isdigit()):
             raise HostListError(text)
         if not dash:
             numbers.append(low)

@@ -115,13 +115,18 @@ class Settings(Record):
         return minutes(self.max_time)
 
 
+def is_number(text: str) -> bool:
+    """Return True for ASCII digits. `isdigit` alone accepts characters that int() cannot read."""
+    return text.isascii() and text.isdigit()
+
+
 def minutes(text: str) -> int | None:
     """Convert `30`, `30:00`, `1:30:00`, `2-12` or `2-12:30:00` to minutes. None is unlimited."""
     if text.strip().upper() in ("UNLIMITED", "INFINITE", "-1"):
         return None
     days, dash, rest = text.strip().rpartition("-")
     parts = rest.split(":")
-    if not all(part.isdigit() for part in parts) or (dash and not days.isdigit()) or len(parts) > 3:
+    if not all(map(is_number, parts + [days] * len(dash))) or len(parts) > 3:
         raise SettingsError(f"{text!r} is not a time; use for example 30, 1:30:00 or 2-12:00:00")
     numbers = [int(part) for part in parts]
     if dash:

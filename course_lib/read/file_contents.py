@@ -103,11 +103,9 @@ def contents(path: PathLike) -> Contents:
 
 def _first_byte(path: Path) -> bytes:
     """Return the first byte that is not a blank. It distinguishes JSON and pickles from logs."""
-    with lines.open_any(path) as file:
-        try:
-            return file.read(lines.HEAD_BYTES).lstrip()[:1]
-        except lines.UnreadableError:  # the readers of logs say why
-            return b""
+    with lines.open_any(path) as file, contextlib.suppress(lines.UnreadableError):
+        return file.read(lines.HEAD_BYTES).lstrip()[:1]
+    return b""  # the readers of logs say why
 
 
 def _of_records(path: Path) -> Iterator[Part]:
@@ -173,12 +171,14 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _file_of(given: str) -> Iterator[str]:
-    """Yield the name of a file. The readers need a file, so the standard input is copied."""
-    if given != STANDARD_INPUT:
+    """Yield the name of a file. The readers need a file, so a pipe is copied."""
+    is_pipe = Path(given).is_fifo()
+    if not is_pipe and given != STANDARD_INPUT:
         yield given
         return
     with tempfile.NamedTemporaryFile() as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+        with Path(given).open("rb") if is_pipe else contextlib.nullcontext(sys.stdin.buffer) as it:
+            shutil.copyfileobj(it, copy)
         copy.flush()
         yield copy.name
 

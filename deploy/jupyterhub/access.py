@@ -41,7 +41,9 @@ def problems(class_folder: str) -> list[tuple[str, str]]:
             found += [(f"{refused} cannot be read", cure)]
     start = COURSE / "deploy/jupyterhub/start_user.sh"
     if not os.access(start, os.X_OK):
-        found += [(f"{start} cannot be run", _chmod("o+rx", start))]
+        is_noexec = os.statvfs(start).f_flag & os.ST_NOEXEC
+        cure = "mount its file system without noexec" if is_noexec else _chmod("o+rx", start)
+        found += [(f"{start} cannot be run", cure)]
     if not found and (said := _failure(python)):
         found += [(said, f"if Python itself is the reason, take another: {ANOTHER_PYTHON}")]
     if class_folder and (refused := _unwritable(Path(class_folder))):

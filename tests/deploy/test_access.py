@@ -114,6 +114,20 @@ def test_what_is_closed_in_or_above_the_checkout_is_named_with_its_cure(
     assert len(said.splitlines()) == 2, "one thing is wrong, and one is said"
 
 
+def test_a_course_on_a_file_system_that_runs_no_programs_is_named_with_its_cure(checkout, lacking):
+    """File modes are right there, and chmod cures nothing."""
+    if subprocess.run(["mount", "--bind", checkout, checkout], check=False).returncode:
+        lacking("no mounts here")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,noexec", checkout], check=True)
+        code, said = tried(checkout)
+    finally:
+        subprocess.run(["umount", checkout], check=True)
+    assert code == 1
+    assert "start_user.sh cannot be run\n     → mount its file system without noexec\n" in said
+    assert len(said.splitlines()) == 2
+
+
 def test_a_learner_s_command_that_fails_is_named_with_what_it_says(checkout):
     server = checkout / ".venv/bin/jupyterhub-singleuser"
     server.touch()

@@ -15,6 +15,7 @@ RING = "def ring_all_reduce(tensor):\n    {load}\n    ring(tensor, range(dist.ge
 SOURCE = str(programs_folder() / "links" / "collectives.py")
 IMPORTS = {
     "from": "from links.collectives import ring",
+    "the folder": "from code.links.collectives import ring",
     "import": "import links.collectives as own; ring = own.ring",
     "importlib": "import importlib; ring = importlib.import_module('links.collectives').ring",
     "a text": "names = {}; exec('from links.collectives import ring', names); ring = names['ring']",

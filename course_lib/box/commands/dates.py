@@ -10,11 +10,11 @@ from course_lib.box.commands.command_line import Failure, Unsupported
 
 WORDS = {"midnight": "00:00", "noon": "12:00"}
 UNITS_S = {"": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-RELATIVE = re.compile(r"now(?:\s*([+-])\s*(\d+)\s*(second|minute|hour|day|week|)s?)?")
-DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
-CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
+RELATIVE = re.compile(r"(?a)now(?:\s*([+-])\s*(\d+)\s*(second|minute|hour|day|week|)s?)?")
+DATE = re.compile(r"(?a)(\d{4})-(\d\d)-(\d\d)")
+CLOCK = re.compile(r"(?a)(\d{1,2}):(\d\d)(?::(\d\d))?")
 # 01/20, 01.20.30, 012030, 3:00 pm, teatime
-OTHER_FORMS = re.compile(r"[/.]|^\d{4,}$|\d\s*[ap]m$|^(fika|teatime)$")
+OTHER_FORMS = re.compile(r"\d[/.]\d|^\d{4,}$|:\d\d\s*[ap]m$|^(fika|teatime)$")
 
 
 class TimeError(ValueError):

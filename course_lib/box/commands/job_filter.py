@@ -49,11 +49,11 @@ def split_words(text: str) -> list[str]:
 def read_word(word: str) -> JobWord | None:
     """Read a typed job number. Return None if the word is not a job number."""
     number, array, tasks = word.partition("_")
-    if not arrays.is_number(number):
+    if not settings.is_number(number):
         return None
     if not array or tasks == "*":
         return JobWord(int(number), None)
-    if bool(tasks.startswith("[")) != bool(tasks.endswith("]")):
+    if {*tasks} & {*(":%" if tasks[:1] + tasks[-1:] == "[]" else ":%-[]")}:
         return None
     try:
         listed = arrays.parse(tasks)[0] or "0"  # `12_` is task 0, as in Slurm
@@ -175,7 +175,7 @@ def unknown_users(users: set[str] | None) -> list[str]:
     found = []
     for user in sorted((users or set()) - {str(os.getuid())}):  # a container may not name its user
         try:
-            pwd.getpwuid(int(user)) if user.isdecimal() else pwd.getpwnam(user)
+            pwd.getpwuid(int(user)) if settings.is_number(user) else pwd.getpwnam(user)
         except (KeyError, OverflowError):
             found.append(user)
     return found

@@ -215,6 +215,8 @@ class AccountingSelection:
     def __init__(self, options: dict[str, str]) -> None:
         self.ids = ids(options.get("jobs", ""))
         self.users = listed(options, "user")
+        if self.users == set():  # an empty variable names nobody, and Slurm says nothing
+            raise Failure()
         for user in job_filter.unknown_users(self.users):
             raise Failure(f"Invalid user id: {user}")
         self.states = _states(options.get("state", ""))

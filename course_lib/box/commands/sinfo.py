@@ -11,6 +11,7 @@ from collections.abc import Callable
 from course_lib.box import hostlist, settings
 from course_lib.box.commands import command_line, listing
 from course_lib.box.commands.command_line import Failure, Syntax, comma_list, listed
+from course_lib.box.commands.submit.options import hosts
 from course_lib.box.dispatch import upkeep
 from course_lib.box.queue import store
 from course_lib.box.queue.records import Allocation
@@ -164,7 +165,7 @@ FIELDS = listing.Fields(
         ("oversubscribe", "h", "OVERSUBSCRIBE", always("NO")),
         ("time", "l", "TIMELIMIT", lambda g: g.limit),
         ("memory", "m", "MEMORY", lambda g: str(g.box.memory_per_node_mib)),
-        ("nodehost", "n", "HOSTNAMES", of_first(lambda n: n.name)),
+        ("nodehost", "n", "HOSTNAMES", names),
         ("root", "r", "ROOT", always("no")),
         ("size", "s", "JOB_SIZE", always("1-infinite")),
         ("statecompact", "t", "STATE", of_first(lambda n: SHORT[n.state])),
@@ -235,7 +236,7 @@ def _show(options: dict[str, str]) -> None:
     with store.snapshot() as db:
         nodes = views(db, box)
     if "nodes" in options:
-        wanted = set(hostlist.expand(options["nodes"]))
+        wanted = set(hosts(options["nodes"], "nodes").split(","))
         nodes = [node for node in nodes if node.name in wanted]
     nodes = [node for node in nodes if states is None or {node.state, node.load_state} & states]
     if "list-reasons" in options:
@@ -247,7 +248,7 @@ def _show(options: dict[str, str]) -> None:
     groups = _groups(
         chosen, nodes, box, "Node" in options or "nodehost" in shown, bool(PER_STATE & shown)
     )
-    if {"list-reasons", "Node"} & options.keys() or (states and options.get("format")):
+    if {"list-reasons", "Node"} & options.keys() or not {"partition", "partitionname"} & shown:
         groups = [group for group in groups if group.nodes]
     if "Node" in options:
         groups = sorted(groups, key=lambda group: hostlist.natural(group.nodes[0].name))
@@ -258,16 +259,14 @@ def _groups(
     partitions: list[str], nodes: list[NodeView], box: Settings, by_node: bool, by_state: bool
 ) -> list[Group]:
     """Group the nodes into lines: one node each, nodes of one state, or all together."""
-    found = []
-    for partition in partitions:
-        if by_node:
-            found += [Group(partition, [view], box) for view in nodes]
-        elif by_state and nodes:
-            alike = ([view for view in nodes if view.state == name] for name in ORDER)
-            found += [Group(partition, views, box) for views in alike if views]
-        else:
-            found.append(Group(partition, nodes, box))
-    return found
+    if by_node:
+        alike = [[view] for view in nodes]
+    elif by_state:
+        alike = [[view for view in nodes if view.state == name] for name in ORDER]
+    else:
+        alike = [nodes]
+    shown = list(filter(None, alike)) or [[]]
+    return [Group(partition, views, box) for partition in partitions for views in shown]
 
 
 def _states(text: str) -> set[str]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 
 from course_lib.box.queue import store
 from course_lib.box.queue.records import Job
+from course_lib.box.settings import is_number
 
 # Slurm's default. The highest task number is one less.
 MAX_ARRAY_SIZE = 1001
@@ -34,11 +35,6 @@ def parse(text: str) -> tuple[str, int]:
     if found and max(found) >= MAX_ARRAY_SIZE:
         raise ArrayError(text)
     return written(found), int(digits) if is_number(digits) else 0
-
-
-def is_number(text: str) -> bool:
-    """Return True for ASCII digits. `isdigit` alone accepts characters that int() cannot read."""
-    return text.isascii() and text.isdigit()
 
 
 def _range(piece: str) -> range:

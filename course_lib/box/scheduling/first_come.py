@@ -179,7 +179,7 @@ def _condition(kind: str, text: str) -> Condition:
     """Read `12`, `12_3` or `12_*`."""
     job_id, array, task = text.partition("_")
     one_task = bool(array) and task != "*"
-    if not all(map(arrays.is_number, [job_id, *([task] if one_task else [])])) or int(job_id) == 0:
+    if not all(map(settings.is_number, [job_id, *[task][:one_task]])) or int(job_id) == 0:
         raise DependencyError(PROBLEM)
     return Condition(kind=kind, job_id=int(job_id), task=int(task) if one_task else -1)
 

@@ -29,10 +29,10 @@ RULES: tuple[tuple[str, str], ...] = (
         ),
     ),
     (
-        r"^backward .*takes \d+ positional arguments? but",
+        r"^backward (?!.*backward\(\)).*(\d+ (required )?positional argument|hook .* has changed)",
         N_(
-            "PyTorch calls a hook with one argument, the gradient or the parameter. Write def "
-            "name(self, *_). What must happen in this hook: gather, or free?"
+            "PyTorch calls a hook with one argument, the gradient or the parameter, and a result "
+            "replaces it. Write def name(self, *_) without a return. Must the hook gather, or free?"
         ),
     ),
     (r"initialize the default process group twice", OWN_GROUP),

@@ -204,6 +204,17 @@ def first_slice(name, value):
     return change
 
 
+def scaled(value):
+    """A scale without end would stay so, and no step would ever be taken."""
+
+    def change(file):
+        content = json.loads(file.read_text())
+        content["loss_scale"]["scale"] = value
+        file.write_text(json.dumps(content))
+
+    return change
+
+
 def told(content):
     return lambda file: file.write_bytes(content)
 
@@ -220,6 +231,7 @@ FOREIGN = {
     "a negative size": ("model.json", changed(vocab_size=-5), "vocab_size is -5, not a whole"),
     "progress": ("progress.json", changed(progress=PROGRESS), "progress.json: progress"),
     "steps": ("progress.json", changed(adam_steps=float("nan")), "adam_steps is nan, not a whole"),
+    "a scale": ("progress.json", scaled(float("inf")), "scale is inf, not a number, not negative"),
 }
 
 

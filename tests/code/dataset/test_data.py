@@ -45,8 +45,9 @@ def test_shares_are_of_documents(tmp_path):
         lambda raw: raw[:40],
         lambda raw: b"something else" * 9,
         lambda raw: raw[:18] + b"\xff" * 16 + raw[34:],  # more sequences than numpy can count
+        lambda raw: raw[:17] + b"\x07" + raw[18:],  # float32, which may be NaN
     ],
-    ids=["cut off", "foreign", "huge"],
+    ids=["cut off", "foreign", "huge", "floats"],
 )
 def test_a_damaged_file_is_told(tmp_path, change):
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)

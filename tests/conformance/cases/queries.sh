@@ -240,3 +240,13 @@ SLURM_TIME_FORMAT=year%Y t sacct -X -n -P -j "$id" -o start,end
 SLURM_TIME_FORMAT=standard t sacct -X -n -P -j "$id" -o start
 SLURM_TIME_FORMAT=year%Y squeue -h -t all -o '%S %V' -j "$id"
 SLURM_TIME_FORMAT=year%Y scontrol show job "$id" | grep -oE '(Submit|Start)Time=[^ ]*'
+
+#: sinfo and sacct asked for nobody and nothing
+for format in %N '%N %T' '%P %D' '%R' '%n %P' '%a %l'; do
+    for choice in '-n node9' '-t down' '-p gpu' --nodes= '-n node[1-'; do
+        # shellcheck disable=SC2086
+        t sinfo -h $choice -o "$format"
+    done
+done
+for choice in -N -s -R; do t sinfo -h -n '' $choice; done
+for users in '' ,; do t sacct -n -X -u "$users"; done

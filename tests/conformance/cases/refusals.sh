@@ -169,3 +169,43 @@ for command in sbatch srun squeue scancel sinfo scontrol sacct; do
     t $command --version
     t $command -V
 done
+
+#: a value that was forgotten, so that the script is taken for it
+printf '#!/bin/bash\n#SBATCH -t nonsense\n' >a.sh
+for option in -N -n -t --mem -c -b --signal --mem-per-cpu --ntasks-per-node --mail-type --switches; do
+    t sbatch $option a.sh
+done
+t sbatch -n x a.sh
+t sbatch -t x nothere.sh
+
+#: directives that are almost right
+for line in '--time = 5' '-nodes 2' '--ntasks 2 foo' '--ntasks=2 foo' '--ntasks' '--mem=4 G' $'-n\u00a02' '-n2 \'; do
+    printf '#!/bin/bash\n#SBATCH %s\necho $SLURM_NTASKS\n' "$line" >a.sh
+    t sbatch a.sh
+done
+tell
+
+#: digits of other alphabets are no numbers
+for option in '-N ２' '-N ²' '-n ２' '-t ５' '--mem=２G' '--signal=USR1@²' '-c ２' '-a １-2' '-b now+２hours' '-w node１'; do
+    # shellcheck disable=SC2086
+    t sbatch --hold $option --wrap true
+done
+t scancel -s ² 5
+t squeue -h -u ２
+
+#: ranges of array tasks without brackets
+t sbatch --hold -a 1-5 --wrap true
+for word in 1-2 1:2 3%1; do t scancel "${id}_$word"; done
+t squeue -h -o %i -j "$id"
+t scontrol show job "${id}_1-2"
+
+#: empty variables in file names, and a file named none
+t sbatch -o none --wrap 'echo hi; echo no >&2'
+t sbatch -o NONE -e err.txt --wrap 'echo hi; echo no >&2'
+t sbatch -o out.txt -e none -i none --wrap 'cat; echo hi; echo no >&2'
+t sbatch -o '' --wrap 'echo hi'
+t sbatch -o written.txt -e '' --wrap 'echo hi'
+ended
+states
+ls
+log err.txt out.txt

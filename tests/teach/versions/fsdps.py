@@ -116,6 +116,12 @@ RIGHT = {
     ),
 }  # fmt: skip
 WRONG = {
+    "a hook of two arguments": (
+        [("def gather(self, *_)", "def gather(self, module, grad)"),
+         ("        self.gather()\n", "        self.gather(None, None)\n")],
+        "calls a hook with one argument"),
+    "a hook that returns": ([(GATHER, GATHER + "\n        return self.whole")],
+                            "without a return"),
     "free as a hook": ([(HOOK, HOOK.replace("gather", "free"))], "calls a hook with one argument"),
     "hook on x": ([(HOOK, HOOK.replace("y.", "x."))], "A hook belongs on what the layer returns"),
     "no division": ([("        self.shard.grad /= self.size\n", "")], "Is a sum or a division by"),

@@ -10,7 +10,7 @@ import sys
 import time
 from _sqlite3 import Connection
 
-from course_lib.box import settings
+from course_lib.box import hostlist, settings
 from course_lib.box.commands.command_line import Failure, Unsupported
 from course_lib.box.commands.submit.options import Gathered
 from course_lib.box.dispatch import upkeep
@@ -208,8 +208,6 @@ def test_only(fields: Fields, command: str) -> int:
         parts = job_placement.place(job, first_come.free_nodes(db, box))
         start_s = time.time() if parts else _next_end_s(db)
     parts = parts or job_placement.place(job, job_placement.empty_nodes(box)) or []
-    from course_lib.box import hostlist
-
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(start_s))
     processors = sum(len(part.cpus) for part in parts)
     nodes = hostlist.compress_sorted([part.node for part in parts])

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Callable
 
-from course_lib.box import bin_dir, settings
+from course_lib.box import bin_dir, hostlist, settings
 from course_lib.box.commands.command_line import NONE, Failure, Syntax, Unsupported
 from course_lib.box.queue.records import exported, joined_environment
-from course_lib.box.settings import UNLIMITED
+from course_lib.box.settings import UNLIMITED, is_number
 
 BAD_OPTION_CODE = 255
 SUFFIXES = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
@@ -27,7 +27,7 @@ def layout(text: str, option: str) -> str:
 
 def number(text: str, option: str, least: int = 1) -> int:
     """Return a whole number of at least `least`, or fail with Slurm's message."""
-    value = int(text) if text.strip().lstrip("+-").isdecimal() else least - 1
+    value = int(text) if is_number(text.strip(" ").lstrip("+-")) else least - 1
     if value < least or value >= 2**31:
         raise Failure(f'Invalid numeric value "{text}" for --{option}.')
     return value
@@ -41,14 +41,14 @@ def devices(text: str, option: str) -> int:
         if name not in ("gpu", "none"):
             raise Failure("Invalid generic resource (gres) specification")
         digits = digits or str(int(name == "gpu"))
-    if not digits.isdecimal():
+    if not is_number(digits):
         raise Unsupported(f"--{option}={text}", "Ask for a number of devices, without a type.")
     return int(digits)
 
 
 def time_limit(text: str, option: str = "time") -> int:
     """Return minutes, rounded up. 0 and UNLIMITED mean no limit."""
-    if text.startswith("-") and text[1:].isdigit():
+    if text.startswith("-") and is_number(text[1:]):
         return UNLIMITED
     try:
         found = settings.minutes(text)
@@ -65,7 +65,7 @@ def memory(text: str, option: str) -> str:
     """Return mebibytes as digits. Units other than K, M, G and T are refused."""
     digits = text.rstrip("bBkKmMgGtT")
     unit = text[len(digits) :].upper().removesuffix("B")
-    if not digits.isdigit() or unit not in SUFFIXES:
+    if not is_number(digits) or unit not in SUFFIXES:
         raise invalid(option)
     return str(int(-(-int(digits) * SUFFIXES[unit] // 1)))
 
@@ -76,7 +76,7 @@ def signal_wanted(text: str) -> tuple[int, int, str]:
     name, at, seconds = rest.partition("@")
     number_ = signal_number(name)
     flags_ok = not colon or set(flags.upper()) <= set("BR")
-    seconds_ok = not at or (seconds.isdigit() and int(seconds) < 65536)
+    seconds_ok = not at or (is_number(seconds) and int(seconds) < 65536)
     if not number_ or not flags_ok or not seconds_ok:
         raise invalid("signal")
     return number_, int(seconds) if at else 60, "batch" if "B" in flags.upper() else ""
@@ -86,7 +86,7 @@ def signal_number(text: str) -> int:
     """Return the number of a signal, or 0 if the text names none."""
     import signal
 
-    if text.isdigit():
+    if is_number(text):
         return int(text) if int(text) < 65 else 0
     name = text.upper().removeprefix("SIG")
     found = getattr(signal, f"SIG{name}", None)
@@ -95,8 +95,6 @@ def signal_number(text: str) -> int:
 
 def hosts(text: str, _: str) -> str:
     """Expand a host list into names separated by commas."""
-    from course_lib.box import hostlist
-
     try:
         return ",".join(dict.fromkeys(hostlist.expand(text)))
     except hostlist.HostListError:
@@ -108,9 +106,9 @@ Fields = dict[str, object]
 
 def _nodes(value: str, fields: Fields) -> None:
     least, dash, most = value.partition("-")
-    if dash and least.isdigit() and most.isdigit():
+    if dash and is_number(least) and is_number(most):
         raise Unsupported(f"--nodes={value}", "Ask for one number of nodes.")
-    if not value.isdigit():
+    if not is_number(value):
         raise Failure(f'"{value}" is not a valid node count', code=BAD_OPTION_CODE)
     fields |= {"nodes_min": int(value), "nodes_given": 1}
 
@@ -146,10 +144,8 @@ def begin(text: str, option: str) -> float:
 
     try:
         return dates.parse_or_fail(text)
-    except Unsupported:
-        raise
-    except Failure:
-        raise invalid(option) from None
+    except Failure as error:
+        raise error if error.lines else invalid(option) from None
 
 
 def open_mode(text: str, option: str) -> str:
@@ -225,6 +221,8 @@ READERS: dict[str, Callable[[str, str], object]] = {
     "count": number,
     "cpu-bind": cpu_bind,
     "devices": devices,
+    # Without a name it is the working folder, which cannot be written.
+    "file": lambda text, _: os.fsencode("/dev/null" if text.lower() == "none" else text or "."),
     "hosts": hosts,
     "layout": layout,
     "mem-bind": mem_bind,
@@ -310,7 +308,7 @@ class Gathered:
 
 
 def _is_on(value: str) -> bool:
-    return value in ("", "yes") or (value.lstrip("-").isdigit() and int(value) != 0)
+    return value in ("", "yes") or (is_number(value.lstrip("-")) and int(value) != 0)
 
 
 # Options that are refused by name. Each line begins with the commands (salloc a, sbatch b, srun r).
@@ -348,7 +346,7 @@ cpus-per-task,c= r do CPUS_PER_TASK cpus_per_task count
 dependency,d= ab do - dependency text
 dependency,d= r do DEPENDENCY dependency text
 distribution,m= abr do DISTRIBUTION distribution layout
-error,e= br do ERROR stderr bytes
+error,e= br do ERROR stderr file
 exact r do EXACT - -
 exclude,x= abr do - exclude_nodes hosts
 exclusive? abr do EXCLUSIVE * exclusive
@@ -361,7 +359,7 @@ gres-flags= abr note GRES_FLAGS - words
 help,h abr do - - -
 hint= abr note HINT - words
 hold,H abr do - hold user
-input,i= br do INPUT stdin bytes
+input,i= br do INPUT stdin file
 job-name,J= a do - name text
 job-name,J= br do JOB_NAME name text
 jobid= r do JOB_ID - -
@@ -380,7 +378,7 @@ nodes,N= abr do - * nodes
 ntasks,n= abr do - * ntasks
 ntasks-per-node|tasks-per-node= abr do - tasks_per_node count
 open-mode= br do OPEN_MODE open_mode open-mode
-output,o= br do OUTPUT stdout bytes
+output,o= br do OUTPUT stdout file
 overlap r do OVERLAP - -
 oversubscribe,s abr note - - -
 parsable b do - - -

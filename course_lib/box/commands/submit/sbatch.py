@@ -18,6 +18,7 @@ USAGE = "sbatch [options] script [arguments of the script]"
 def run(arguments: list[str]) -> int:
     gathered = Gathered("sbatch", "b", "SBATCH_")
     pairs, words = gathered.syntax.parse(arguments)
+    Gathered("sbatch", "b", "SBATCH_").apply(pairs, "command line")  # before a script is awaited
     names = [name for name, _ in pairs]
     if ":" in words[:1]:
         raise Unsupported("several components of one job (:)", SEVERAL_PARTS)
@@ -29,9 +30,9 @@ def run(arguments: list[str]) -> int:
         found, rest = gathered.syntax.parse(line)
         if rest and rest[0] in ("hetjob", "packjob"):
             raise Unsupported(rest[0], SEVERAL_PARTS)
+        gathered.apply(found, "script")
         if rest:
             raise Failure(f"Invalid directive found in batch script: {rest[0]}", code=255)
-        gathered.apply(found, "script")
     gathered.apply_environment()
     gathered.apply(pairs, "command line")
     gathered.say_notes()
@@ -132,6 +133,6 @@ def words(text: str, file: str, line_number: int) -> list[str]:
     import shlex
 
     try:
-        return shlex.split(text, comments=True)
+        return shlex.split(text.rstrip("\\"), comments=True)
     except ValueError as error:
         raise Failure(f"{file}: line {line_number}: {error}", fatal=True) from None

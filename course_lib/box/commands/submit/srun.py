@@ -50,11 +50,11 @@ def run(arguments: list[str]) -> int:
     if ":" in command:
         advice = "Start each with an srun of its own."
         raise Unsupported("several components of one step (:)", advice)
+    _check_mpi(gathered)
     if not command:
         raise Failure("No command given to execute.", fatal=True)
     if "whole" in given and {"exact", "exclusive"} & given.keys():
         raise Failure("--exact and --whole are mutually exclusive.")
-    _check_mpi(gathered)
     _check_names(gathered)
     gathered.say_notes()
     if "jobid" in given:
