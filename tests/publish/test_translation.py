@@ -196,6 +196,14 @@ def test_the_compiled_catalog_is_up_to_date(repository):
     assert texts[0] == texts[1], "run `course translate update ko`"
 
 
+def test_a_label_has_one_translation_in_all_lessons(repository):
+    translations: dict[str, set[str]] = {}
+    for name, one, said in everything_said(repository):
+        if name[0].isdigit() and not one.cell:
+            translations.setdefault(one.english, set()).add(said)
+    assert {label: said for label, said in translations.items() if len(said) > 1} == {}
+
+
 NOT_FORMAL = re.compile(r"(?<![니답시])다[.?!](?=\s|$|\))|(?:해|어|아)요[.?!]")
 
 
