@@ -670,7 +670,7 @@ show.memory_kinds(bars, at_peak=False)
 # %% id="zero-claim" tags=["claim"]
 for stage in shared:
     claim(
-        f"planned floor of ZeRO-{stage}, relative to the measured floor",
+        f"ZeRO-{stage}: planned floor, relative to the measured floor",
         sum(bars[f"ZeRO-{stage}, planned"].values())
         / sum(bars[f"ZeRO-{stage}, measured"].values()),
         least=0.95,

@@ -480,7 +480,7 @@ guess_other = "every"
 
 # %% id="sync-run"
 sendings = {
-    sync: predict(f"10: gradients sent per step, {sync}", times, unit="times")
+    sync: predict(f"10: {sync}: gradients sent per step", times, unit="times")
     for sync, times in guess_sent.items()
 }
 NAMES = (*sendings, "none of them")

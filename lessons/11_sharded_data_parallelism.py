@@ -518,7 +518,7 @@ show.predicted(planned, measured, "MiB", what="memory at the peak")
 # %% id="memory-claim" tags=["claim"]
 for name in runs:
     claim(
-        f"planned peak relative to measured peak, {name}",
+        f"{name}: planned peak, relative to the measured peak",
         planned[name] / measured[name],
         least=0.85,
         most=1.1,

@@ -503,7 +503,10 @@ pd.DataFrame({"by the law": law["steps"], "measured": reached["steps"]}).dropna(
 off = law["steps"] / reached["steps"]
 for batch, most in {16: 1.4, 64: 1.4, 1024: 1.65}.items():
     claim(
-        f"steps with batches of {batch}, law relative to measured", off[batch], least=0.6, most=most
+        f"B = {batch}: steps by the law, relative to the measured steps",
+        off[batch],
+        least=0.6,
+        most=most,
     )
 
 # %% [markdown] id="cost-explain"

@@ -234,8 +234,13 @@ last = steps[steps["step"] == steps["step"].max()].set_index("model")
 first = steps.query("model == 'no remedy'").set_index("step")["busiest / mean"]
 growth = first[40] / first[1]
 shares.compare("less equal" if growth > 1.2 else "more equal" if growth < 0.8 else "the same")
-mixtures = {name: steps[steps["model"] == name] for name in ("no remedy", "loss", "bias")}
-show.lines(mixtures, x="step", y="busiest / mean", title="Tokens of the busiest expert", level=1)
+show.lines(
+    {name: steps[steps["model"] == name] for name in ("no remedy", "loss", "bias")},
+    x="step",
+    y="busiest / mean",
+    title="Tokens of the busiest expert",
+    level=1,
+)
 
 # %% id="balance-table"
 last[["loss", "busiest / mean", "idlest / mean"]].round(2)

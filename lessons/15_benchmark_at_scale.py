@@ -376,7 +376,7 @@ newer
 
 # %% id="newer-claim" tags=["claim"]
 for devices, (measured, expected) in zip(newer.index, newer.to_numpy(), strict=True):
-    claim(f"405 B on {devices} devices, planned relative to published", expected / measured,
+    claim(f"405 B, {devices} GPUs: planned rate, relative to the published rate", expected / measured,
           least=0.85, most=1.15, unit="times")  # fmt: skip
 
 # %% [markdown] id="newer-explain"

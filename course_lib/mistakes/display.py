@@ -40,7 +40,7 @@ def install(shell: Any) -> bool:
     ) -> Any:  # fmt: skip
         if isinstance(error, NameError):
             text = left_open.why_missing(error.name or "")
-        elif isinstance(error, CourseError | ReadError):
+        elif isinstance(error, CourseError | ReadError | KeyboardInterrupt):
             text = str(error)
         elif isinstance(error, AttributeError):
             text = _misspelt(error)
@@ -54,7 +54,7 @@ def install(shell: Any) -> bool:
         shell._showtraceback(kind, error, lines)
         return lines
 
-    kinds = (CourseError, ReadError, NameError, AttributeError)
+    kinds = (CourseError, ReadError, NameError, AttributeError, KeyboardInterrupt)
     shell.set_custom_exc((*others, *kinds), handle)
     shell.var_expand = expand
     shell.events.register("pre_run_cell", lambda info: left_open.begin(info, shell.user_ns))

@@ -36,11 +36,10 @@ WORDS = {
     N_("activations"), N_("backward"), N_("bubble"), N_("communication"), N_("compute"),
     N_("consumed samples"), N_("elapsed s"), N_("epoch"), N_("exposed communication"),
     N_("forward"), N_("gradients"), N_("idle"), N_("iteration"), N_("lm loss"), N_("loss"),
-    N_("measured"),
-    N_("noise scale"), N_("optimizer"), N_("overlapped"), N_("parameters"), N_("planned"),
-    N_("predicted"), N_("rank"), N_("step"), N_("steps per second"), N_("temporary"),
-    N_("times as fast"), N_("train loss"), N_("the box waits"), N_("validation loss"),
-    N_("worker"), N_("workers"),
+    N_("measured"), N_("noise scale"), N_("optimizer"), N_("overlapped"), N_("parameters"),
+    N_("planned"), N_("predicted"), N_("rank"), N_("step"), N_("steps per second"), N_("temporary"),
+    N_("times as fast"), N_("train loss"), N_("the box waits"), N_("validation loss"), N_("worker"),
+    N_("workers"), N_("in"), N_("out"),
 }  # fmt: skip
 _WITH_A_NUMBER = re.compile(r"(.+) (\d+)")
 
@@ -88,13 +87,14 @@ class Picture:
 def shown(text: str) -> str:
     """Translate a name from a table or a label of a lesson; other texts stay as they are.
 
-    Of "slow, rank 2" the parts are translated.
+    Of "slow, rank 2" and "communication: gradients" the parts are translated.
     """
     said = _(text) if text in WORDS else label(text)
     if said != text:
         return said
-    if ", " in text:
-        return ", ".join(shown(part) for part in text.split(", "))
+    for between in (", ", ": "):
+        if between in text:
+            return between.join(shown(part) for part in text.split(between))
     numbered = _WITH_A_NUMBER.fullmatch(text)
     return f"{shown(numbered[1])} {numbered[2]}" if numbered else text
 

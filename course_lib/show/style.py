@@ -24,6 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from course_lib.show.picture import CSS_PX_PER_INCH, Picture
+from course_lib.words import _
 
 # 800 CSS pixels fit a cell of a JupyterLab 1280 pixels wide with its file browser open.
 WIDTH_IN = 8.0
@@ -259,10 +260,10 @@ def shorten(text: object, length: int = 28, end: int = 0) -> str:
     return f"{text[: length - end - 1]}…{text[len(text) - end :]}"
 
 
-def listed(names: Iterable[object], last: str = " and ") -> str:
+def listed(names: Iterable[object]) -> str:
     """Join names as "a, b and c", for alternative texts."""
     items = [str(name) for name in names]
-    return last.join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+    return _(" and ").join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def raised(base: int, power: int) -> str:

@@ -29,9 +29,10 @@ def _(message: str, /, **values: object) -> str:
 
 
 def label(text: str) -> str:
-    """Translate a title or claim that a cell passes, if it is a label of a lesson."""
+    """Translate a title or claim of a cell, whole or in parts, as in "GPipe: planned peak"."""
     code = language()
-    return text if code == ENGLISH or not text else _catalog(code).pgettext(LABEL, text)
+    said = text if code == ENGLISH or not text else _catalog(code).pgettext(LABEL, text)
+    return said if said != text or ": " not in text else ": ".join(map(label, text.split(": ")))
 
 
 @cache

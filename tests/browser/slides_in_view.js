@@ -37,6 +37,9 @@
         const size = parseFloat(getComputedStyle(element).fontSize);
         if (size < SMALLEST_PX - 0.01) told(`letters of ${size} px`);
       }
+      for (const unit of body.querySelectorAll(".value small")) {
+        if (!unit.offsetHeight && isShown(unit.closest(".number"))) told("a number without its unit");
+      }
       for (const number of body.querySelectorAll(".number")) {
         const words = number.querySelector(".what")?.innerText.trim().split(/\s+/) ?? [];
         if (number.querySelector(".value") && words.length < 3) told("a number without a sentence");

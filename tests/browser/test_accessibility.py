@@ -142,7 +142,7 @@ def test_outputs_in_jupyterlab(outputs, findings, tmp_path, scheme):
         assert light < 40 if scheme == "dark" else light > 215, (name, light)
 
 
-def test_a_printed_line_breaks_between_its_words(outputs):
+def test_a_line_breaks_between_its_words(outputs):
     words_and_lines = (
         outputs.cell("line")
         .locator("pre")
@@ -164,6 +164,8 @@ def test_a_printed_line_breaks_between_its_words(outputs):
     words, most_pieces, lines = words_and_lines
     assert (words, most_pieces) == (99, 1)
     assert lines > 1
+    listing = outputs.cell("code").locator("pre").last
+    assert listing.evaluate("pre => getComputedStyle(pre).wordBreak") == "normal"
 
 
 def test_style_sheets_turn_pictures_round_as_the_colours_expect(repository):

@@ -30,13 +30,13 @@ MAY_IMPORT = {
 # to the budgets of 47,000 lines in all: box 11,000, lab 7,000, read 7,300, teach 6,000. `code` is
 # the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
-    "words": 198,
+    "words": 199,
     "mistakes": 637,
-    "box": 11_097,
+    "box": 11_096,
     "plan": 6_336,
     "read": 8_402,
     "show": 4_957,
-    "lab": 9_068,
+    "lab": 9_063,
     "teach": 8_551,
     "publish": 3_934,
     "classroom": 1_886,

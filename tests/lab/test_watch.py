@@ -69,6 +69,24 @@ def test_an_interrupt_ends_the_watching_and_not_the_job(lab, capsys, monkeypatch
     run.cancel()
 
 
+def test_an_interrupted_cell_says_that_the_job_continues(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_WORKSPACE", str(tmp_path))
+    cells = [
+        f"from course_lib import Lab, shell\nlab = Lab(site={cluster!r}, quiet=True)",
+        "run = lab.submit(shell.recipe('slow', 'sleep 100'))",
+        "import _thread, threading\n"
+        "threading.Timer(1, _thread.interrupt_main).start()\n"
+        "run.require()",
+        "ended = run.ended\nrun.cancel()\nended",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True).execute()
+    *_, error = notebook.cells[2].outputs
+    assert "no longer watched, but the job continues" in error["traceback"][-1]
+    assert "course_lib/" not in "\n".join(error["traceback"])
+    assert notebook.cells[3].outputs[0]["data"]["text/plain"] == "False"
+
+
 def test_a_notebook_ends_with_plain_text_in_place_of_the_panel(cluster, tmp_path, monkeypatch):
     """There is no front end here, so no program shows the widgets, and the cell still works."""
     monkeypatch.setenv("COURSE_PLAIN", "0")

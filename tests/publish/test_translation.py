@@ -166,10 +166,11 @@ def f():
     """Not a docstring."""
 claim("holds", value, least=1)
 show.lines({"planned": a, f"{b} here": b}, x="lm_loss", title="Two lines")
+claim(f"{name}: after a name", value, least=1)
 lines = {"measured here": a}
 print("not this text"); a["nor that"]; a == "nor this one"
 '''
-    assert labels_in(source) == ["holds", "planned", "Two lines", "measured here"]
+    assert labels_in(source) == ["holds", "planned", "Two lines", "after a name", "measured here"]
 
 
 def everything_said(repository: Path):

@@ -348,6 +348,14 @@ def test_a_sleep_interrupts_its_range_in_the_timeline_and_is_hatched(language, n
     assert name in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
+def test_a_sleep_has_the_same_name_above_the_memory_curve():
+    (axes,) = show.memory(example.timeline()).figure.axes
+    legends = [text for legend in axes.figure.legends for text in legend.get_texts()]
+    names = {text.get_text() for text in (*axes.texts, *legends)}
+    assert [name for name in names if "pace" in name] == []
+    assert [name for name in names if "the box waits" in name]
+
+
 def test_a_sleep_is_no_computing_in_the_bars_of_a_step():
     table = pd.DataFrame(
         {"rank": [0], "step": [1], "compute_us": 70e3, "pace_us": 30e3, "idle_us": 1e3}

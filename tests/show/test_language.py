@@ -8,6 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from course_lib import show
+from course_lib.show.picture import shown
 from course_lib.show.style import fonts_with_korean
 
 
@@ -20,6 +21,20 @@ def test_a_figure_is_korean_if_the_language_is_korean(monkeypatch):
     monkeypatch.setenv("COURSE_LANGUAGE", "ko")
     korean = words_of(show.guess(2, 5.2, unit="ms", what="time"))
     assert {"예측", "시간 (ms)", "5.20 ms"} <= korean
+
+
+@pytest.mark.parametrize(
+    ("name", "korean"),
+    [
+        ("slow, rank 2", "느림, 랭크 2"),
+        ("communication: gradients", "통신: 그래디언트"),
+        ("node1, in", "node1, 수신"),
+        ("mine: yours", "mine: yours"),
+    ],
+)
+def test_the_parts_of_a_name_are_korean(monkeypatch, name, korean):
+    monkeypatch.setenv("COURSE_LANGUAGE", "ko")
+    assert shown(name) == korean
 
 
 def test_frames_of_a_moving_picture_are_korean_as_well(monkeypatch):

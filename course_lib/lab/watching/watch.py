@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.front_end import in_notebook, interactive, is_plain
 from course_lib.lab.errors import StillRunningError
 from course_lib.lab.queue.slurm import UNKNOWN, Status
-from course_lib.lab.watching.progress import (
-    Clock,
-    Follower,
-    Progress,
-    doing,
-    last_line,
-)
+from course_lib.lab.watching.progress import Clock, Follower, Progress, doing, last_line
 from course_lib.words import _
 
 if TYPE_CHECKING:
@@ -48,22 +42,23 @@ def watch(run: Run, timeout_s: float | None = None) -> None:
     elif not is_plain():
         view = OneLine(run, patience_s=0.0)
     try:
-        _follow(run, view, timeout_s)
-    except KeyboardInterrupt:
-        view.close(
-            _(
-                "{name} is no longer watched, but the job continues. run.watch() shows "
-                "it again; run.cancel() ends it",
-                name=run.name,
-            ),
-            run.status,
-            Progress(),
-        )
+        wait(run, timeout_s, view)
+    except KeyboardInterrupt as words:
+        view.close(str(words), run.status, Progress())
 
 
-def wait(run: Run, timeout_s: float | None = None) -> Status:
+def wait(run: Run, timeout_s: float | None = None, view: View | Panel | None = None) -> Status:
     """Wait like `watch`, with one line instead of the panel, or with no line for a short wait."""
-    return _follow(run, View() if is_plain() else OneLine(run, PATIENCE_S), timeout_s)
+    view = view or (View() if is_plain() else OneLine(run, PATIENCE_S))
+    try:
+        return _follow(run, view, timeout_s)
+    except KeyboardInterrupt:
+        words = _(
+            "{name} is no longer watched, but the job continues. run.watch() shows "
+            "it again; run.cancel() ends it",
+            name=run.name,
+        )
+        raise KeyboardInterrupt(words) from None
 
 
 def _follow(run: Run, view: View | Panel, timeout_s: float | None) -> Status:

@@ -181,7 +181,8 @@ class Teller:
             return
         last = self.slides[-1]
         if last.kind in ("figure", "table", "missing") and last.section == self.section:
-            last.body = slide_html.with_strip(last.body, found[:MOST_STRIP])
+            room = MOST_STRIP - last.body.count('<div class="number')
+            last.body = slide_html.with_strip(last.body, found[:room])
             self._say(slide_html.claims_in_words(found))
             return
         title = self.titles.of(cell.id) or prose.as_sentence(found[0].text)

@@ -38,10 +38,13 @@ def labels_in(source: str) -> list[str]:
 
 def _labels(node: ast.AST, *, is_label: bool) -> Iterator[str]:
     if isinstance(node, ast.Constant):
-        text = node.value
-        if isinstance(text, str) and _is_label(text, LETTERS if is_label else WORDS):
+        text, form = str(node.value), LETTERS if is_label else WORDS
+        if _is_text(node) and form.search(text) and not NO_LABEL.search(text):
             yield text
-    elif isinstance(node, ast.Compare | ast.JoinedStr) or _is_docstring(node):
+    elif isinstance(node, ast.JoinedStr):  # a label may follow a name: f"{name}: planned peak"
+        texts = (str(part.value) for part in node.values if isinstance(part, ast.Constant))
+        yield from (text[2:] for text in texts if is_label and text.startswith(": "))
+    elif isinstance(node, ast.Compare) or _is_docstring(node):
         return
     elif isinstance(node, ast.Subscript):  # `runs["on the GPU"] = …` may name a curve
         if isinstance(node.ctx, ast.Store):
@@ -54,10 +57,6 @@ def _labels(node: ast.AST, *, is_label: bool) -> Iterator[str]:
     else:
         for inner in ast.iter_child_nodes(node):
             yield from _labels(inner, is_label=is_label)
-
-
-def _is_label(text: str, form: re.Pattern[str]) -> bool:
-    return bool(form.search(text)) and not NO_LABEL.search(text)
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -12,7 +12,6 @@ from matplotlib.patches import Patch
 
 from course_lib.mistakes.errors import ArgumentError
 from course_lib.mistakes.kinds import what_it_is
-from course_lib.read.profiler_traces.step_times import PACE
 from course_lib.show import tables
 from course_lib.show.picture import Picture, shown
 from course_lib.show.style import (
@@ -236,7 +235,7 @@ def _phases(line: Any) -> pd.DataFrame:
     """Return the phases, with the name that other figures give to the sleep of a device slot."""
     if not isinstance(line.phases, pd.DataFrame):
         return pd.DataFrame()
-    return line.phases.replace({"phase": {PACE: WAITS}})
+    return line.phases.replace({"phase": {"pace": WAITS}})
 
 
 def _without_inner_messages(phases: pd.DataFrame) -> pd.DataFrame:

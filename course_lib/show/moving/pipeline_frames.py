@@ -80,7 +80,7 @@ def _work(state: Moment) -> str:
         for stage, work in enumerate(state.busy)
         if work
     ]
-    return listed(working, _(" and "))
+    return listed(working)
 
 
 def _scene(table: pd.DataFrame, state: Moment) -> Scene:

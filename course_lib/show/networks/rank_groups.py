@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_lib.mistakes.errors import ArgumentError
-from course_lib.show.picture import Picture
+from course_lib.show.picture import Picture, shown
 from course_lib.show.style import HATCHES, PAPER, SERIES, bare, listed, readable_on, sheet
 from course_lib.words import _
 
@@ -73,7 +73,7 @@ def _panel(
     group_of = {rank: number for number, group in enumerate(members) for rank in group}
     sizes = set(map(len, members))
     size = f" ({len(members)} × {max(sizes)})" if len(sizes) == 1 else ""
-    bare(axes).set_title(f"{kind}{size}", pad=4)
+    bare(axes).set_title(f"{shown(kind)}{size}", pad=4)
     for rank in range(world):
         row, column = divmod(rank, columns)
         _square(axes, column, rows - 1 - row, rank, group_of.get(rank))

@@ -50,7 +50,7 @@
     }
     while (isFull()) {
       const bottom = (row) => row.getBoundingClientRect().bottom;
-      const rows = [...body.querySelectorAll("li, tr, .strip small")].filter((row) => row.offsetHeight);
+      const rows = [...body.querySelectorAll("li, tr, .strip .what small")].filter((row) => row.offsetHeight);
       const last = rows.reduce((one, other) => (bottom(other) >= bottom(one) ? other : one), rows[0]);
       if (!last) return;
       last.hidden = true;

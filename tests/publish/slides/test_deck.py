@@ -263,6 +263,20 @@ def test_a_number_without_a_unit_stays_whole_and_claims_of_two_cells_share_a_row
     assert "2<small>배</small>" in row
 
 
+def test_claims_of_several_cells_beside_a_picture_are_at_most_three(lesson):
+    explain = '# %% [markdown] id="road-explain"'
+    more = f'# %% id="more-claim" tags=["claim"]\nclaim("more", 1, least=1)\n\n{explain}'
+    lesson.path.write_text(LESSON.replace(explain, more))
+    lesson = read_lesson(lesson.path)
+    told = [
+        new_output("stream", name="stdout", text="✓ holds here: long (1; claimed: it is)\n" * 2)
+    ]
+    drawn = new_output("display_data", {"image/png": PNG, "text/plain": "a curve"})
+    notebook = ran(lesson, road_see=[drawn], road_claim=told, more_claim=told)
+    made = deck(lesson, notebook)
+    assert made["road-see"].body.count('<div class="number') == 3
+
+
 def test_a_picture_without_other_words_is_told_in_the_notes(lesson):
     drawn = new_output("display_data", {"image/png": PNG, "text/plain": "a curve <b>"})
     made = deck(lesson, ran(lesson, road_see=[drawn, drawn]), road_claim=False)
