@@ -522,10 +522,10 @@ claim(
 )
 
 # %% [markdown] id="ex2" tags=["exercise"]
-# > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak*, with 6 FLOPs per parameter
-# > and token (`plan.parameters(dense).total`). Then choose a machine and plan the training on it. The layout must fit
-# > into memory and finish within 90 days. Each step must have between half a million and 20 million tokens, as in
-# > published runs.
+# > **Exercise 17.2** — Compute by hand how many days 1024 H100 would need *at their peak* for 2 trillion tokens, with 6
+# > FLOPs per parameter and token (`plan.parameters(dense).total`). Then choose a machine and plan the training on at
+# > most 1024 of its devices. The layout must fit into memory and finish within 90 days. Each step must have between
+# > half a million and 20 million tokens, as in published runs.
 
 # %% id="ex2-gap" tags=["exercise"]
 ### BEGIN SOLUTION

@@ -8,19 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from flags.parser import Row
-from flags.ranges import (
-    COUNT,
-    NUMBER,
-    ON,
-    SIZE,
-    TEXT,
-    Layers,
-    OneOf,
-    Real,
-    Several,
-    Shares,
-    Whole,
-)
+from flags.ranges import COUNT, NUMBER, ON, SIZE, TEXT, Layers, OneOf, Real, Several, Shares, Whole
 from training.learning_rate import STYLES, WSD_STYLES
 
 POSITIONS = OneOf(("learned_absolute", "rope"))

@@ -22,6 +22,7 @@ START, WINDOW, HYSTERESIS, STEPS, NAN_AT = 2.0**17, 3, 2, 20, 10
 NUMBERS, SMALL = 6, 2.0**-5
 MISTAKES = (
     "hysteresis", "at once", "refilled", "too late", "still counted", "alone", "nan", "zeros",
+    "restored", "one more", "goes on",
 )  # fmt: skip
 
 
@@ -75,12 +76,13 @@ def search(
         if overflows:
             good = good if mistake == "still counted" else 0
             patience -= 1
-            scale /= 2 if patience <= 0 or mistake == "at once" else 1
+            scale /= 2 if patience <= -(mistake == "one more") or mistake == "at once" else 1
+            patience = HYSTERESIS if patience == 0 and mistake == "restored" else patience
         else:
             good += 1
             patience = HYSTERESIS if mistake == "refilled" else patience
-            if good == WINDOW + (mistake == "too late"):
-                scale, good = scale * 2, 0
+            if good >= WINDOW + (mistake == "too late"):
+                scale, good = scale * 2, good * (mistake == "goes on")
                 patience = patience if mistake == "hysteresis" else HYSTERESIS
         weight.grad = 0 * weight.detach() if overflows else rounded / before
         if not overflows or mistake == "zeros":

@@ -308,9 +308,7 @@ def _another_unit(given: object, wanted: str) -> str:
     if not wanted:
         return _("You wrote {unit}. Write a plain number without a unit.", unit=written)
     return _(
-        "You wrote {unit}, but the exercise asks for {wanted}.",
-        unit=written,
-        wanted=_(wanted),
+        "You wrote {unit}, but the exercise asks for {wanted}.", unit=written, wanted=_(wanted)
     )
 
 

@@ -67,6 +67,11 @@ WRONG = {
          ("= ( / (large_samples - samples)", "= large_squared")], "is biased"),
     "true one biased": ([("trues.mean()", "large_squared.mean()")], "is biased"),
     "of one step": ([(" / len(noises) ** 0.5", "")], "The mean over steps has a smaller error"),
+    "by the steps": ([("len(noises) ** 0.5", "len(noises)")], "Divide by their square root"),
+    "the ratio": ([(RETURNS, "return noises.mean() / trues.mean(), trues.mean(), error")],
+                  "already divided"),
+    "sum of the small": ([("one.div_(ranks)", "one.div_(1 if one.dim() == 1 else ranks)")],
+                         "|g_b|² is a sum"),
     "exchanged": ([(RETURNS, "return trues.mean(), noises.mean(), error")], "results are swapped"),
     "mean first": ([("    ranks = dist", "    gradients = gradients.mean(0).expand_as(gradients)\n"
                      "    ranks = dist")], "Average their squared lengths"),

@@ -79,6 +79,10 @@ def axis_before(order, axis):
     return "-".join(names)
 
 
+def sum_before(order, sizes, axis):
+    return sum(sizes[name] for name in order.partition(axis)[0].split("-") if name) or 1
+
+
 def neighbours(order, sizes, axis):
     world, size = int(np.prod(list(sizes.values()))), sizes[axis]
     return [list(range(start, start + size)) for start in range(0, world, size)]
@@ -98,12 +102,13 @@ def same_place(order, sizes, axis):
         (lambda order, sizes, axis: [["a"]], "is not a whole number"),
         (lambda order, sizes, axis: [], "A group has 4 ranks"),
         (reversed_order, "wrong end"),
-        (neighbours, "Multiply the sizes"),
+        (neighbours, "consecutive ranks on every axis"),
         (lambda order, sizes, axis: by_strides(axis_before(order, axis), sizes, axis), "Multiply"),
+        (lambda *case: apart(case[1], case[2], sum_before(*case)), "a sum of sizes"),
         (lambda order, sizes, axis: by_strides("-".join(sorted(sizes)), sizes, axis), "Multiply"),
-        (lambda order, sizes, axis: apart(sizes, axis, sizes[axis]), "4 ranks apart"),
-        (lambda *case: by_strides(*case)[:2], "in exactly one group"),
-        (same_place, "one for each place on the axis"),
+        (lambda order, sizes, axis: apart(sizes, axis, sizes[axis]), "as the axis is long"),
+        (lambda *case: by_strides(*case)[:2], "Rank 2 is in 0 of your groups"),
+        (same_place, "ranks with the same place on the axis"),
         (lambda order, sizes, axis: by_strides("tp-cp-dp", sizes, axis)
          if "pp" not in sizes else [], "The groups do not depend on `order`"),
         (lesson13.groups, "the function calls groups of the course"),

@@ -51,6 +51,8 @@ WEIGHTED = "(weights[:, :, None] * results"
 WRONG = {
     "not restored": ([(RESTORED, RESTORED.replace("results[order]", "results"))],
                      "Write row n of them to row order[n]"),
+    "restored twice": ([(RESTORED, RESTORED.replace("results[order] = ", "results[:] = ")
+                         + "        results = results[order]\n")], "sorted once more"),
     "no weights": ([(WEIGHTED, "(results")], "added up without their weights"),
     "weights not divided": ([("weights / weights.sum(1, keepdim=True)", "weights * 1")],
                             "Divide the chosen scores by their sum"),

@@ -94,7 +94,8 @@ BY_WRITTEN_TIMES = """    def watch(self):
                 return
 """
 WRONG = {
-    "no thread": ([(".start()", "")], "Does its thread run?"),
+    "no thread": ([(".start()", "")], "Does its thread run,"),
+    "a number": ([("self.accuse(missing)", "self.accuse(missing[0])")], "Give it a list"),
     "waits for a key": ([(CHECK, "")], "store.get fails for a key"),
     "who does not move": ([(MISSING, "[r for r in range(self.size) if r != self.rank]")],
                           "at fewer"),

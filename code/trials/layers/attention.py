@@ -64,7 +64,10 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     slips = {
         "no residual": wanted - x, "residual of all": wanted + (size - 1) * x,
         "own heads": serial(x, *of_rank), "no norm": x + attend(x, qkv, out),
+        "bare norm": x + attend(norm(x, None, None), qkv, out),
+        "normed residual": wanted - x + norm(x, scale, shift),
         "no mask": x + attend(norm(x, scale, shift), qkv, out, is_causal=False),
+        "no root": x + attend(norm(x, scale, shift), qkv, out, scale=1.0),
     }  # fmt: skip
     ranks.same("y", y, wanted.chunk(size)[rank], mistakes={"all tokens": wanted} | {
         name: one.chunk(size)[rank] for name, one in slips.items()
@@ -79,6 +82,8 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     ranks.same("the gradient of x", mine.grad, dx.chunk(size)[rank], mistakes={
         "residual alone": dy.chunk(size)[rank], "own heads": by_heads.chunk(size)[rank],
         "no residual": (dx - dy).chunk(size)[rank],
+        "averaged": (dy + (dx - dy) / size).chunk(size)[rank],
+        "added again": (dy + (dx - dy) * size).chunk(size)[rank],
     })  # fmt: skip
     with ranks.phase("finish"):
         own.finish()
@@ -98,13 +103,13 @@ def step(own: Any, x: Tensor, dy: Tensor, weights: list[Tensor], when: str, rank
     sends("backward", needed, needed, TOKENS * WIDTH, ranks)
 
 
-def norm(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+def norm(x: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
     return nn.functional.layer_norm(x, (WIDTH,), scale, shift)
 
 
-def attend(x: Tensor, qkv: Tensor, out: Tensor, is_causal: bool = True) -> Tensor:
+def attend(x: Tensor, qkv: Tensor, out: Tensor, **more: Any) -> Tensor:
     q, k, v = torch.einsum("tw,khdw->khtd", x, qkv)
-    seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+    seen = nn.functional.scaled_dot_product_attention(q, k, v, **{"is_causal": True} | more)
     return torch.einsum("htd,whd->tw", seen, out)
 
 

@@ -109,7 +109,9 @@ def wrong_results(x: Tensor, weights: list[Tensor], size: int) -> dict[str, Tens
     def together(of_rows: Tensor, by: Tensor) -> Tensor:
         return (by[:, :, None] * of_rows).sum(1)
 
+    again = in_order.flatten(0, 1)[order].view_as(right)
     return {
+        "restored twice": together(again, shares),
         "not restored": together(in_order, shares),
         "no weights": right.sum(1),
         "mean": right.mean(1),

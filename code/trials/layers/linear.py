@@ -78,7 +78,7 @@ def test_row(RowParallel: Any, ranks: Ranks) -> None:
         wanted = nn.functional.linear(x, weight, bias)
         ranks.same("y", y, wanted, summands=[*parts, bias.expand_as(wanted)], mistakes={
             "no bias": wanted - bias, "partial": parts[rank] + bias,
-            "bias everywhere": wanted + (size - 1) * bias,
+            "bias everywhere": wanted + (size - 1) * bias, "averaged": sum_of(parts) / size + bias,
         })  # fmt: skip
         sends("forward", 2 * (size - 1) / size, size - 1, dy.numel(), ranks)
         backward(y, dy, when, ranks)

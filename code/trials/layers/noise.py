@@ -63,8 +63,11 @@ def wrong_estimates(every: Tensor, rank: int) -> dict[str, Tensor]:
     return {
         "own": estimate(every, small=lengths[rank]),
         "sum": estimate(every, mean=every.sum(0)),
+        "sum of the small": estimate(every, small=lengths.sum(0)),
+        "ratio": right / torch.stack([right[1], *torch.ones(2, dtype=right.dtype)]),
         "biased": torch.stack([biased, of_large, right[2]]),
         "of one step": right * torch.tensor([1, 1, STEPS**0.5]),
+        "by the steps": right / torch.tensor([1, 1, STEPS**0.5]),
         "exchanged": right[[1, 0, 2]],
         "of the mean": estimate(every.mean(1, keepdim=True).expand_as(every)),
         "of the mean alone": estimate(every, mean=every.mean((0, 1), keepdim=True)[0]),

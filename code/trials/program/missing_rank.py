@@ -14,7 +14,7 @@ import contextlib
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -68,7 +68,8 @@ def attempt(Watchdog: Any, ranks: Ranks, case: str) -> None:
 
     def accuse(accused: Any) -> None:
         after_s = time.monotonic() - waits_since[0]
-        named.append((sorted({int(one) for one in accused}), after_s, returned[0]))
+        ranks_of = accused if isinstance(accused, Iterable) else ()
+        named.append((sorted({int(one) for one in ranks_of}), after_s, returned[0]))
         told.set(f"{rank}", "")
 
     told = dist.PrefixStore("told", own_connection(store))
@@ -108,8 +109,10 @@ def judge(ranks: Ranks, named: list[tuple[list[int], float, bool]], absent: int,
     """Judge the first name that this rank gave while it waited."""
     accused, after_s, returned = named[0] if named else ([], 0.0, True)
     mistake = ""
-    if not named or not accused:
+    if not named:
         mistake = "nobody"
+    elif not accused:
+        mistake = "no list"
     elif accused != [absent]:
         mistake = "others" if absent in accused else "another"
     elif after_s < EARLY * TIMEOUT_S:

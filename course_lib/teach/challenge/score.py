@@ -187,8 +187,7 @@ def broken_rules(task: Task, run: Any) -> Iterator[str]:
         yield _("it did not run {program}", program=gpt.PROGRAM)
     if chosen := sorted(set(recipe.environment) - {PREDICTION}):
         yield _(
-            "its environment ({names}) may change how fast its devices are",
-            names=", ".join(chosen),
+            "its environment ({names}) may change how fast its devices are", names=", ".join(chosen)
         )
     if flags.get("--data-path") != task.learn or flags.get("--split") != SPLIT:
         yield _("it was trained on a different text (--data-path, --split)")

@@ -181,10 +181,7 @@ def ex01_balance(without: object, workers: object) -> None:
                 unit=N_("workers"),
                 share=EXACT,
                 slips=(
-                    (
-                        exact,
-                        _("Your number is not a whole number. Is the one below it enough?"),
-                    ),
+                    (exact, _("Your number is not a whole number. Is the one below it enough?")),
                     (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
                     (HALVES / ALONE, of_all),
                     (ceil(HALVES / ALONE), of_all),

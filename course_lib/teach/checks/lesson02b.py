@@ -67,11 +67,7 @@ def _on_fewer(trial: verdict.Trial) -> str:
     return (
         ""
         if ended
-        else _(
-            "On {few} ranks the program does not end. {a_number}",
-            few=few,
-            a_number=A_NUMBER,
-        )
+        else _("On {few} ranks the program does not end. {a_number}", few=few, a_number=A_NUMBER)
     )
 
 

@@ -108,10 +108,7 @@ def ex07b_bubble(answer: object, pipeline: Any) -> None:
                     ),
                     (stages / MOST_BUBBLE, all_stages),
                     (stages * (1 - MOST_BUBBLE) / MOST_BUBBLE, all_stages),
-                    (
-                        stages,
-                        _("As many micro-batches as stages leave a bubble of nearly half."),
-                    ),
+                    (stages, _("As many micro-batches as stages leave a bubble of nearly half.")),
                 ),
             ),
             _("with fewer micro-batches, the bubble exceeds 10 %"),

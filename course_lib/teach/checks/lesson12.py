@@ -69,10 +69,7 @@ def ex12_cost(steps: object, tokens: object, model: Any) -> None:
                         times / larger,
                         _("That compares the steps. A step now takes eight times the tokens."),
                     ),
-                    (
-                        larger,
-                        _("That is the factor for one step, but there are fewer steps."),
-                    ),
+                    (larger, _("That is the factor for one step, but there are fewer steps.")),
                     (
                         1 + AFTER / model.critical,
                         _(

@@ -22,15 +22,9 @@ def ex13b_pieces(function: Any) -> None:
     with Checklist("13b.1") as check:
         is_function(check, function, "pieces")
         for size, length in CASES:
+            read = partial(_positions, most=length + 1)
             pieces = [
-                returned(
-                    check,
-                    function,
-                    partial(_positions, most=length + 1),
-                    length=length,
-                    rank=rank,
-                    size=size,
-                )
+                returned(check, function, read, length=length, rank=rank, size=size)
                 for rank in range(size)
             ]
             where = _(
@@ -79,13 +73,13 @@ def _same_work(check: Checklist, pieces: list[list[int]], where: str) -> None:
     work = [sum(position + 1 for position in mine) for mine in pieces]
     length, size = len(pieces) * len(pieces[0]), len(pieces)
     in_order = [list(range(r * length // size, (r + 1) * length // size)) for r in range(size)]
-    why = _(
+    has = _(
         "Rank 0 has {work} pairs to compute, rank {size} has {work2}. ",
         work=work[0],
         size=size - 1,
         work2=work[-1],
     )
-    why += (
+    why = (
         _("Each rank has neighbouring pieces, but late positions look back further.")
         if pieces == in_order
         else _("A rank that gets an early piece must also get a late piece.")
@@ -94,6 +88,7 @@ def _same_work(check: Checklist, pieces: list[list[int]], where: str) -> None:
         max(work) > UNEVEN * min(work),
         _("all ranks have the same work ({where})", where=where),
         hint=why,
+        where=has,
     )
 
 

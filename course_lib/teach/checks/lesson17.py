@@ -147,9 +147,7 @@ def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
         isinstance(given, kind),
         _("the answer is a plan"),
         hint=_(
-            "This is {name}. Give the check what {how} returns.",
-            name=type(given).__name__,
-            how=how,
+            "This is {name}. Give the check what {how} returns.", name=type(given).__name__, how=how
         ),
     )
 
@@ -281,10 +279,7 @@ def _billions(*, active: bool) -> Amount:
                     experts=experts,
                 ),
             ),
-            (
-                right - experts * each / 3,
-                _("An expert with SwiGLU has three matrices, not two."),
-            ),
+            (right - experts * each / 3, _("An expert with SwiGLU has three matrices, not two.")),
             (
                 right + wide_keys,
                 _(

@@ -45,9 +45,7 @@ class Diagnosis:
     def _judge_cause(self, check: Checklist) -> None:
         said, right = causes()[self.cause], causes()[self.case.kind]
         hint = _(
-            "In this case, {looks}. Is that what you see? {look}",
-            looks=said.looks,
-            look=right.look,
+            "In this case, {looks}. Is that what you see? {look}", looks=said.looks, look=right.look
         )
         is_right = self.cause == self.case.kind
         check.that(is_right, _("the cause: {title}", title=said.title), hint=hint)

@@ -132,10 +132,6 @@ REQUIREMENTS: dict[str, dict[str, str]] = {
     },
 }
 
-BY_ZERO = N_(
-    "dist.get_rank() is 0 on rank 0, and size - 1 is 0 on one rank. The number of ranks is "
-    "dist.get_world_size()."
-)
 GATHERED_AGAIN = N_(
     "On {size} ranks each rank sent {sent:.3g} times all numbers. A reduce-scatter and an "
     "all-gather send {needed:.3g} times. all_reduce leaves whole gradients on every rank; "
@@ -166,16 +162,17 @@ ELSEWHERE = N_(
 MESSAGES_ALONE = N_("The program calls {collectives}. Use only sends and receives.")
 # Hints that depend on the mistake alone.
 GENERAL: dict[str, str] = {
-    "none": N_(
-        "the result is None. Is a return missing? all_reduce returns None. Does autograd run?"
-    ),
+    "none": N_("the result is None. Is a return missing? all_reduce returns None. Is autograd on?"),
     "no parameter": N_("this tensor does not learn. Make it a torch.nn.Parameter."),
     "no tensor": N_("the result is {has}, not a tensor."),
     "dtype": N_(
         "the result is {has}. All numbers here are float64: use torch.empty_like for buffers."
     ),
     "shape": N_("the result has the shape {has} and should have {wanted}."),
-    "not finite": N_("some numbers are infinite or NaN. Look for a division by 0. ") + BY_ZERO,
+    "not finite": N_(
+        "some numbers are infinite or NaN. Look for a division by 0. dist.get_rank() is 0 on rank "
+        "0, and size - 1 is 0 on one rank. The number of ranks is dist.get_world_size()."
+    ),
     "rounded": N_(
         "the numbers are right to {digits} digits only, so they went through float32. Make "
         "buffers with torch.empty_like."
@@ -193,6 +190,17 @@ GENERAL: dict[str, str] = {
         "the result is {factor:.3g} times the right one on {size} ranks. Is a sum or a division by "
         "the number of ranks missing, or is one of them done twice?"
     ),
+    "divided": N_(
+        "the result is {factor:.3g} times the right one on {size} ranks. There is a division too "
+        "many, or by a wrong number."
+    ),
+    "no mask": N_("positions look ahead. Look for the causal mask."),
+    "own pieces": N_(
+        "piece r has only the numbers of rank r. Add up the numbers of all ranks first, for "
+        "example with a reduce-scatter."
+    ),
+    "one piece": N_("only piece {rank} has changed here. Gather the pieces of all ranks."),
+    "another piece": N_("this is piece {factor}. Rank {rank} keeps piece {rank}."),
     "values": N_(
         "the numbers are wrong. Rank {rank} calls here: {made}. Does rank r keep, send and take "
         "piece r, in one order everywhere? Print a few numbers on each rank."
@@ -225,9 +233,7 @@ HINTS: dict[str, Hints] = {
     },
     "reduce-scatter": {
         ("messages alone", ""): MESSAGES_ALONE,
-        ("the piece", "whole"): N_(
-            "all pieces are returned. Return only piece {rank} on rank {rank}."
-        ),
+        ("the piece", "whole"): N_("all pieces are returned. Return only piece {rank} here."),
         ("the piece", "of the next rank"): N_("rank r has the next rank's piece. Return piece r."),
         ("budget", "of each rank"): N_(
             "{left:g} pieces leave the node of rank {rank}, because each of its ranks sends its "
@@ -296,6 +302,13 @@ HINTS: dict[str, Hints] = {
             "the parameters have not changed. Did you give make_optimizer the shard itself, or a "
             "copy? After the step, is the row gathered and copied back into the parameters?"
         ),
+        **dict.fromkeys(
+            [("the step", f"{which} shard") for which in ("first", "next", "last")],
+            N_("this rank keeps another rank's shard. Rank {rank} keeps shard {rank}."),
+        ),
+        ("the step", "no offset"): N_("each p takes the first numbers of the row. Add p.numel()."),
+        ("the step", "gradients"): N_("the row of gradients was copied, not the parameters."),
+        ("the step", "added"): N_("the new numbers were added to the old. Replace the old ones."),
         ("the step", "new state"): N_(
             "this step began with empty state. Make the optimizer once, in __init__."
         ),
@@ -363,6 +376,7 @@ HINTS: dict[str, Hints] = {
         ),
         ("y", "partial"): PARTIAL,
         ("y", "own"): PARTIAL,
+        ("y", "averaged"): N_("the sum of the ranks is divided by {size}. Leave it whole."),
         ("y", "bias everywhere"): N_("the bias is added {size} times. Add it after the sum."),
         ("the gradient of x", "times"): N_(
             "the gradient is {factor:.3g} times the right one. dy is the same on every rank, so "
@@ -390,10 +404,25 @@ HINTS: dict[str, Hints] = {
         ("", "no residual"): N_("the residual is missing: y is x plus attention."),
         ("y", "residual of all"): N_("x is added {size} times. Add the residual after the sum."),
         ("y", "no norm"): N_("attention reads x itself. Give it the norm of x."),
-        ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
+        ("y", "bare norm"): N_("the norm lacks scale and shift. Pass both to layer_norm."),
+        ("y", "normed residual"): N_("the residual is the norm of x. Add x itself."),
+        ("y", "no root"): N_("the scores are too large. Divide by the root of the head's width."),
         ("the gradient of x", "own heads"): N_(
             "the gradient comes from the heads of this rank alone. All ranks used these tokens, so "
             "the backward pass of the all-gather is a reduce-scatter, not a cut."
+        ),
+        ("the gradient of x", "averaged"): N_(
+            "the gradient through attention is divided by {size}. Backward needs no division."
+        ),
+        ("the gradient of x", "added again"): N_(
+            "the gradient through attention counts {size} times. Add it up once."
+        ),
+        **dict.fromkeys(
+            [(f"the gradient of the {name}", "times") for name in ("scale", "shift")],
+            N_(
+                "the gradient is {factor:.3g} times the right one. finish adds up the gradients of "
+                "all ranks once, without a division."
+            ),
         ),
         ("the gradient of x", "residual alone"): N_(
             "the gradient comes through the residual alone. dist.all_gather_single and "
@@ -416,7 +445,6 @@ HINTS: dict[str, Hints] = {
             "each position sees only the positions of its own rank. Are the keys and values of all "
             "ranks gathered, and does the mask compare positions in the sequence?"
         ),
-        ("y", "no mask"): N_("positions look ahead. Look for the causal mask."),
         ("y", "inverted mask"): N_("the mask is inverted. Hide the keys of later positions."),
         ("y", "not finite"): N_("some positions see no key. Each position must see its own key."),
         ("y", "in the order of ranks"): POSITIONS,
@@ -484,9 +512,7 @@ HINTS: dict[str, Hints] = {
                 "the pieces of all ranks."
             ),
         ),
-        ("", "no root"): N_(
-            "the gradient is too large. Divide it by the square root of the width."
-        ),
+        ("", "no root"): N_("the gradient is too large. Divide by the square root of the width."),
         ("", "own"): N_(
             "the gradient comes from the queries of this rank alone. The other ranks used these "
             "keys and values too. Send the gradients around with them, and let each rank add its "
@@ -506,6 +532,9 @@ HINTS: dict[str, Hints] = {
         ("y", "not restored"): N_(
             "the results are in the order in which the copies were sent, sorted by expert. Write "
             "row n of them to row order[n]: restored[order] = results."
+        ),
+        ("y", "restored twice"): N_(
+            "the results were sorted once more. Undo the order: restored[order] = results."
         ),
         ("y", "no weights"): N_("the results of a row are added up without their weights."),
         ("y", "mean"): N_(
@@ -552,10 +581,35 @@ HINTS: dict[str, Hints] = {
             "the blocks lie along the other dimension. The sum runs along the rows of both "
             "factors, so the blocks must too."
         ),
+        ("the rounding", "right"): N_(
+            "the scale is right, but {number:.4g} becomes {has:.4g}, and not {wanted:.4g}. Look "
+            "at the cast and the division."
+        ),
+        ("the rounding", "signed"): N_(
+            "the largest number was taken without abs(). The scale must be {right_scale:.3g}, and"
+            " not {scale:.3g}."
+        ),
+        ("the rounding", "row"): N_(
+            "all blocks of a row share the scale {scale:.3g}. Give each block its own, here "
+            "{right_scale:.3g}."
+        ),
+        ("the rounding", "matrix"): N_(
+            "all blocks of the matrix share the scale {scale:.3g}. Give each block its own, here "
+            "{right_scale:.3g}."
+        ),
+        ("the rounding", "up"): N_(
+            "the exponent is rounded up. The scale must be {right_scale:.3g}, and not {scale:.3g}."
+        ),
+        ("the rounding", "inverse"): N_(
+            "the scale is upside down. It must be {right_scale:.3g}, and not {scale:.3g}."
+        ),
+        ("the rounding", "no power of two"): N_(
+            "the scale {scale:.3g} is no power of two. Round its exponent down."
+        ),
         ("the rounding", ""): N_(
-            "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The "
-            "largest number of its block is {largest:.4g}, so the scale is {right_scale:.3g}. Your "
-            "scale is {scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
+            "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The largest "
+            "number of its block is {largest:.4g}, so the scale is {right_scale:.3g}. Your scale is "
+            "{scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
         ),
         ("", "plain"): N_("neither factor is quantised. Quantise both factors of the product."),
         ("", "dy is plain"): N_("grad is not quantised. Quantise both factors of all products."),
@@ -600,9 +654,7 @@ HINTS: dict[str, Hints] = {
         ("the gradient", "no target"): N_(
             "the gradient leaves out the target. Subtract 1 in the target's column."
         ),
-        ("the gradient", "without dy"): N_(
-            "the factor grad is missing. It has one value per token."
-        ),
+        ("the gradient", "without dy"): N_("the factor grad is missing: one value per token."),
         ("the gradient", "own softmax"): N_(
             "the probabilities on each rank add up to 1. Divide by the sum over all ranks."
         ),
@@ -652,6 +704,9 @@ HINTS: dict[str, Hints] = {
             "the estimate is biased. The gradient of the large batch has noise too: |g_B|² is |G|² "
             "+ tr(Σ)/B. B counts the samples of all ranks, and b counts the samples of one rank."
         ),
+        ("", "sum of the small"): N_("|g_b|² is a sum over the ranks. Divide it by their number."),
+        ("", "ratio"): N_("tr(Σ) is already divided by |G|². Return both without the division."),
+        ("", "by the steps"): N_("the error is divided by the steps. Divide by their square root."),
         ("", "in place"): N_(
             "|g_b|² comes from the large batch. all_reduce changes its argument: give it a copy."
         ),
@@ -680,9 +735,10 @@ HINTS: dict[str, Hints] = {
     "watchdog": {
         ("named", "nobody"): N_(
             "rank {absent} was missing, but this rank named no rank within {limit} s. Does its "
-            "thread run? Errors of the thread are in the log. store.get fails for a key that no "
-            "rank has written."
+            "thread run, and does it compare the numbers of collectives? Errors of the thread are "
+            "in the log. store.get fails for a key that no rank has written."
         ),
+        ("named", "no list"): N_("accuse got no list of ranks. Give it a list, even of one rank."),
         ("named", "others"): N_(
             "this rank named {accused}, but only rank {absent} was missing. A rank that waits "
             "takes no step either, but it has arrived. Which ranks have arrived at fewer "
@@ -880,11 +936,16 @@ HINTS: dict[str, Hints] = {
         ("the scale", "hysteresis"): N_(
             "step {step}: after a doubling, the first overflow must not halve the scale again."
         ),
-        ("the scale", "at once"): N_(
-            "step {step}: the scale is halved at the first overflow, which is too early."
-        ),
+        ("the scale", "at once"): N_("step {step}: the first overflow must not halve the scale."),
         ("the scale", "refilled"): N_(
             "step {step}: a good step must not reset the hysteresis. Only a doubling does."
+        ),
+        ("the scale", "restored"): N_(
+            "step {step}: a halving must not reset the hysteresis. Only a doubling does."
+        ),
+        ("the scale", "one more"): N_("step {step}: the scale should be halved at this overflow."),
+        ("the scale", "goes on"): N_(
+            "step {step}: a doubling does not set the count of good steps back to 0."
         ),
         ("the scale", "too late"): N_("step {step}: the scale should double here, but does not."),
         ("the scale", "still counted"): N_(
@@ -939,9 +1000,7 @@ HINTS: dict[str, Hints] = {
     },
     "cure": {
         ("all steps", ""): N_("only {losses} of {steps} steps ran. Is each batch handed over?"),
-        ("each once", "missing"): N_(
-            "{missing} samples are not read. Distribute all samples of a step."
-        ),
+        ("each once", "missing"): N_("{missing} samples are not read. Read all samples of a step."),
         ("each once", ""): N_(
             "{again} samples are read twice or more. One rank reads each sample."
         ),

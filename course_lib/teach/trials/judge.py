@@ -168,6 +168,8 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
     told = HINTS[exercise].get((what, kind)) or _hint(exercise, what, mistake) or GENERAL["values"]
     if told == GENERAL["values"] and size == 1 and "first" in event:
         told = GENERAL["alone"]
+    if told == GENERAL["times"] and 0 < factor < 1:
+        told = GENERAL["divided"]
     shown = ", ".join(map(called, made[rank][:SHOWN_CALLS])) or _("nothing")
     said = _(told, **_values(event, of_ranks), rank=rank, factor=factor, made=shown)
     if counted:
@@ -176,7 +178,7 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
         wrong = ", ".join(event["wrong"])
         said = _("{wrong} of {of}: {said}", wrong=wrong, of=event["of"], said=said)
     right = [r for r, found in enumerate(of_ranks) if found and found[0]["ok"]]
-    if right == [0] and size > 1 and mistake and what != "the weights":
+    if right == [0] and mistake not in ("", "another piece") and what != "the weights":
         for call in {"reduce", "gather"} & {one["call"] for one in calls}:
             said = _(
                 "dist.{call} leaves the result on one rank, and dist.all_{call} leaves it on all "
@@ -193,14 +195,20 @@ def explain(trial: Trial, rank: int, event: Event, exercise: str) -> str:
 def _by_shares(table: Sequence[Row], right: Row, rank: int, size: int) -> tuple[str, float]:
     """Return the mistake that the ranks' shares in a result reveal, and its factor."""
     first = table[0]
+    *of_pieces, wanted = (
+        [r for r, share in enumerate(row[:size]) if abs(share) > NEAR] for row in (*table, right)
+    )
     if any(not _alike(row, first) for row in table):
-        return "values", 0.0
-    there, wanted = ([r for r, share in enumerate(row[:size]) if abs(share) > NEAR]
-                     for row in (first, right))  # fmt: skip
+        is_own = of_pieces == [[piece] for piece in range(size)]
+        is_lone = of_pieces == [wanted * (piece == rank) for piece in range(size)]
+        return "own pieces" if is_own else "one piece" if is_lone else "values", 0.0
+    there = of_pieces[0]
     if not any(abs(share) > NEAR for share in first):
         return "zero", 0.0
     if there == [rank] != wanted:
         return "own", 0.0
+    if len(there) == 1 and wanted == [rank] != there:
+        return "another piece", there[0]
     at = next((n for n, share in enumerate(right) if abs(share) > NEAR), 0)
     factor = first[at] / right[at] if right[at] else 0.0
     is_multiple = factor and _alike(first, [factor * share for share in right])

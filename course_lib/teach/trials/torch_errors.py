@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from course_lib.teach.trials.hints import BY_ZERO
 from course_lib.teach.trials.verdict import Event
 from course_lib.words import N_
 
@@ -19,7 +18,13 @@ OWN_GROUP = N_(
 )
 # Patterns for a text that begins with the phase and kind of the error. The first match wins.
 RULES: tuple[tuple[str, str], ...] = (
-    (r"(division|modulo) by zero", BY_ZERO),
+    (
+        r"(division|modulo) by zero",
+        N_(
+            "dist.get_rank() is 0 on rank 0, and size - 1 is 0 on one rank. The number of ranks is "
+            "dist.get_world_size()."
+        ),
+    ),
     (r"[Ee]llipsis(?! was)", N_("A gap is still open: put your own code in place of the dots.")),
     (
         r"^(forward|backward) Freed",

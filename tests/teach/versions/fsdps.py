@@ -143,7 +143,7 @@ WRONG = {
         [("y.register_hook(self.gather)",
           "y.register_hook(lambda _: (self.whole.untyped_storage().resize_(self.bytes), "
           "self.whole.zero_(), None)[2])")],
-        "because resize_ brings none",
+        "gathered again before backward",
     ),
     "no clone": ([(".clone())", ")")], "A copy by .clone()"),
     "padding forgotten": ([("-len(whole) % self.size", "0")], "as few zeros"),

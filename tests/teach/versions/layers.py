@@ -112,7 +112,7 @@ WRONG_COLUMNS = {
           f"        {APPLIED.replace('self.weight', 'self.first')}")], "right in the first step",
     ),
     "the next slice": ([("chunk(size, 0)[rank]", "chunk(size, 0)[(rank + 1) % size]")],
-                       "in one order everywhere"),
+                       "this is piece 1. Rank 0 keeps piece 0"),
     "no all-reduce in backward": (
         [(REDUCES, "        return grad\n")], "Is the all-reduce in backward missing",
     ),
@@ -153,6 +153,8 @@ WRONG_ROWS = {
         [("chunk(size, 1)", "chunk(size, 0)")],
         "the weight is cut along the wrong dimension",
     ),
+    "mean in forward": ([("return total\n", "return total / dist.get_world_size()\n")],
+                        "the sum of the ranks is divided"),
     "backward returns nothing": ([("return grad\n", "return None\n")], "Is a return missing"),
 }  # fmt: skip
 LEAVES = "return x + ScatterTokens.apply("
@@ -178,6 +180,12 @@ WRONG_ATTENTION = {
     "a residual without gradient": ([(LEAVES, "return x.detach() + ScatterTokens.apply(")],
                                     "the residual is missing"),
     "no norm": ([("GatherTokens.apply(normed)", "GatherTokens.apply(x)")], "Give it the norm of x"),
+    "bare norm": ([(", self.scale, self.shift)", ")")], "Pass both to layer_norm"),
+    "the norm as residual": ([(LEAVES, LEAVES.replace("x +", "normed +"))], "Add x itself"),
+    "no root": ([("is_causal=True", "is_causal=True, scale=1.0")], "the scores are too large"),
+    "averaged in backward": (
+        [("return own_tokens(dy)", "return own_tokens(dy) / dist.get_world_size()")],
+        "Backward needs no division"),
     "no mask": ([("is_causal=True", "is_causal=False")], "positions look ahead"),
     "a sum and a cut": (
         [(SCATTERED, f"dist.all_reduce(whole := whole.clone()); mine.copy_(whole.{CUT})")],
@@ -190,7 +198,7 @@ WRONG_ATTENTION = {
     "all summed": ([("(self.scale, self.shift):", "self.parameters():")],
                    "Each rank has its own heads"),
     "mean": ([(SUMS, SUMS + "\n            parameter.grad /= dist.get_world_size()")],
-             "is 0.5 times"),
+             "once, without a division"),
     "no return": ([(LEAVES, "x + ScatterTokens.apply(")], "Is a return missing"),
 }  # fmt: skip
 WRONG = {

@@ -82,7 +82,7 @@ WRONG = {
     "not gathered": (
         [(GATHERS, "whole = self.row(self.parameters)\n        "
           "whole.chunk(self.size)[self.rank].copy_(self.shard)")],
-        "in one order everywhere",
+        "Gather the pieces of all ranks",
     ),
     "not written back": ([("p.data.copy_(", "p.data.clone().copy_(")], "copied back"),
     "whole state": (
@@ -111,6 +111,12 @@ WRONG = {
     ),
     "another rank's shard": (
         [("chunk(self.size)[self.rank]", "chunk(self.size)[self.rank - 1]")],
-        "Does rank r keep, send and take piece r",
+        "keeps another rank's shard",
     ),
+    "own gradients alone": ([(SCATTERS, SLICE)], "piece r has only the numbers of rank r"),
+    "no offset": ([("            start += p.numel()\n", "")], "takes the first numbers of the row"),
+    "gradients copied": ([(GATHERS, "dist.all_gather_single(whole, self.shard.grad)")],
+                         "the row of gradients was copied"),
+    "added": ([("p.data.copy_(", "p.data.add_(")], "Replace the old ones"),
+    "divided twice": ([("own / self.size", "own / self.size**2")], "There is a division too many"),
 }  # fmt: skip
