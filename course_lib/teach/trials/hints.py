@@ -607,9 +607,9 @@ HINTS: dict[str, Hints] = {
             "the scale {scale:.3g} is no power of two. Round its exponent down."
         ),
         ("the rounding", ""): N_(
-            "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The largest "
-            "number of its block is {largest:.4g}, so the scale is {right_scale:.3g}. Your scale is "
-            "{scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
+            "quantise and dequantise turn {number:.4g} into {has:.4g}, and not {wanted:.4g}. The "
+            "largest number of its block is {largest:.4g}, so the scale is {right_scale:.3g}. Your "
+            "scale is {scale:.3g}, in {dtype}: float8_e4m3fn holds up to 448."
         ),
         ("", "plain"): N_("neither factor is quantised. Quantise both factors of the product."),
         ("", "dy is plain"): N_("grad is not quantised. Quantise both factors of all products."),
