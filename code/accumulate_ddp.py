@@ -86,11 +86,10 @@ def accumulate(
     return total
 
 
-def difference_of_copies(model: nn.Module) -> float:
-    """Return the largest difference of a parameter between two ranks: 0 if the models are equal."""
-    some = torch.cat([p.detach().flatten()[:COMPARED] for p in model.parameters()])
+def difference_of_copies(numbers: Tensor) -> float:
+    """Return the largest difference of a number between two ranks: 0 if all have the same."""
     # Two all-reduces return one vector each; an all-gather would return one per rank.
-    high, low = some.clone(), some.clone()
+    high, low = numbers.clone(), numbers.clone()
     dist.all_reduce(high, dist.ReduceOp.MAX)
     dist.all_reduce(low, dist.ReduceOp.MIN)
     return float((high - low).max())
@@ -119,6 +118,7 @@ def train(args: argparse.Namespace) -> None:
             torch.cuda.synchronize()
         elapsed_ms = 1e3 * (time.perf_counter() - began)
         dist.all_reduce(loss := loss.to(device))
+        some = torch.cat([p.detach().flatten()[:COMPARED] for p in student.parameters()])
         told = {
             "iteration": f"{iteration:8d}/{args.train_iters:8d}",
             "consumed samples:": f"{iteration * samples:12d}",
@@ -127,7 +127,7 @@ def train(args: argparse.Namespace) -> None:
             "lm loss:": f"{loss.item() / size:.6E}",
             "all-reduced (MB):": f"{(sent.size_bytes - before.size_bytes) / 1e6:.3f}",
             "all-reduces:": f"{sent.calls - before.calls}",
-            "copies differ by:": f"{difference_of_copies(student):.3E}",
+            "copies differ by:": f"{difference_of_copies(some):.3E}",
         }
         tell_iteration(told)
 

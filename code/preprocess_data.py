@@ -26,7 +26,7 @@ from dataset.indexed_data import token_type, write_indexed
 from dataset.tokenizer_files import read_vocabulary
 from flags.parser import FlagParser
 from flags.ranges import ON, TEXT, OneOf, Whole
-from process.errors import ArgumentsError, DataError, run_alone
+from process.errors import DataError, run_alone
 
 END_OF_DOCUMENT = "<|endoftext|>"
 DOCUMENTS_AT_ONCE = 256
@@ -116,11 +116,8 @@ FLAGS = [
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
-    args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
-    missing = [f"--{n.replace('_', '-')}" for n in ("input", "output_prefix") if not vars(args)[n]]
-    if missing:
-        raise ArgumentsError([f"give {' and '.join(missing)}"])
-    return args
+    parser = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS})
+    return parser.parse_all(argv, ("--input", "--output-prefix"))
 
 
 def main(argv: list[str] | None = None) -> int:

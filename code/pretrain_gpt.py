@@ -12,18 +12,15 @@ and the optimizer, checkpoints/ saving, dataset/ the samples, observing/ the rep
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-if __name__ == "__main__":  # no traceback during the imports below, which take seconds
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import Tensor
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from checkpoints.agreement import by_rank
 from checkpoints.checkpoint import Checkpoints, Progress

@@ -7,7 +7,6 @@ The program writes sample.jsonl (one document per module), a byte-level BPE trai
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import random
@@ -20,6 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
+from flags.parser import FlagParser
+from flags.ranges import TEXT
 from process.errors import run_alone
 
 LEAST_BYTES = 10_000_000
@@ -27,6 +28,7 @@ MOST_BYTES = 16_000_000
 VOCABULARY = 8192
 FILES = ("sample.jsonl", "vocab.json", "merges.txt", "sample_text_document.bin",
          "sample_text_document.idx")  # fmt: skip
+FLAGS = [("--out", TEXT, "data", "folder (default: data)")]
 
 
 def sources(folder: Path) -> Iterator[tuple[str, str]]:
@@ -84,11 +86,7 @@ def remove_leftovers(out: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", default="data", help="folder (default: data)")
-    out = Path(parser.parse_args(argv).out)
+    out = Path(FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv).out)
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a second call waits for the first, then finds the files

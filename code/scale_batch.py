@@ -30,7 +30,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from accumulate_ddp import tell_iteration, tell_world
+from accumulate_ddp import difference_of_copies, tell_iteration, tell_world
 from flags.parser import DISTRIBUTED, FlagParser
 from flags.ranges import COUNT, NUMBER, ON, SIZE, OneOf, Real, Text, Whole
 from process.device import start
@@ -155,14 +155,6 @@ def first_model(args: argparse.Namespace, device: torch.device) -> nn.Module:
     return model
 
 
-def difference_of_copies(model: nn.Module) -> float:
-    high = nn.utils.parameters_to_vector(model.parameters()).detach()
-    low = high.clone()
-    dist.all_reduce(high, dist.ReduceOp.MAX)
-    dist.all_reduce(low, dist.ReduceOp.MIN)
-    return float((high - low).max())
-
-
 def train(args: argparse.Namespace) -> None:
     # This program measures no times, so a rank without GPU need not keep a device's pace.
     device, size = start(args), dist.get_world_size()
@@ -185,7 +177,8 @@ def train(args: argparse.Namespace) -> None:
         elapsed_ms = 1e3 * (time.perf_counter() - began) / since
         with torch.no_grad():
             losses = losses_of(model, *validation).tolist()
-        report(args, number, elapsed_ms, sums / since, losses, difference_of_copies(model))
+            apart = difference_of_copies(nn.utils.parameters_to_vector(model.parameters()))
+        report(args, number, elapsed_ms, sums / since, losses, apart)
         if not math.isfinite(loss := sum(losses) / len(losses)):
             raise DivergedError(
                 f"iteration {number}: the loss is {loss}. Lower --lr, or warm up longer "

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -30,57 +31,42 @@ from process.exit import run_and_exit
 from process.own_program import keep_groups, limited_output, run_file
 from process.pace import keep_pace
 from process.rendezvous import open_store
-from trials import accumulate, ddp, fsdp, prefetch, scaler, zero1
 from trials.calls import Calls
 from trials.imports import CourseImport, refuse_course_imports
-from trials.layers import (
-    attention,
-    blocks,
-    clipping,
-    context,
-    experts,
-    linear,
-    noise,
-    packing,
-    recomputed,
-    ring_attention,
-    vocabulary,
-)
-from trials.messages import pipeline, ring, topology
-from trials.program import cure, missing_rank, resume
 from trials.program.fewer import fewer_ranks
 from trials.program.watched import Enough, Watched
 from trials.ranks import Failed, Ranks, TorchsOwn, refuse_torchs_own
 from trials.watchdog import LONGEST_S, Notes, Watchdog
 
-# Test of each exercise. Its first parameter has the name of what the learner writes.
-EXERCISES: dict[str, Callable[[Any, Ranks], None]] = {
-    "ring": ring.test,
-    "ddp": ddp.test,
-    "buckets": ddp.test_buckets,
-    "vocabulary": vocabulary.test,
-    "zero1": zero1.test,
-    "fsdp": fsdp.test,
-    "clip": clipping.test,
-    "column": linear.test_column,
-    "row": linear.test_row,
-    "attention": attention.test,
-    "pipeline": pipeline.test,
-    "context": context.test,
-    "ring-attention": ring_attention.test,
-    "experts": experts.test,
-    "blocks": blocks.test,
-    "parallelize": lambda parallelize, ranks: on_a_mesh().test(parallelize, ranks),
-    "resume": resume.test,
-    "watchdog": missing_rank.test,
-    "noise": noise.test,
-    "packing": packing.test,
-    "checkpoint": recomputed.test,
-    "accumulate": accumulate.test,
-    "scaler": scaler.test,
-    "prefetch": prefetch.test,
-    "reduce-scatter": topology.test,
-    "cure": cure.test,
+# Module of each exercise's test, and the function in it if that is not `test`. Its first parameter
+# has the name of what the learner writes.
+EXERCISES = {
+    "ring": "messages.ring",
+    "ddp": "ddp",
+    "buckets": "ddp test_buckets",
+    "vocabulary": "layers.vocabulary",
+    "zero1": "zero1",
+    "fsdp": "fsdp",
+    "clip": "layers.clipping",
+    "column": "layers.linear test_column",
+    "row": "layers.linear test_row",
+    "attention": "layers.attention",
+    "pipeline": "messages.pipeline",
+    "context": "layers.context",
+    "ring-attention": "layers.ring_attention",
+    "experts": "layers.experts",
+    "blocks": "layers.blocks",
+    "parallelize": "mesh.parallelize",
+    "resume": "program.resume",
+    "watchdog": "program.missing_rank",
+    "noise": "layers.noise",
+    "packing": "layers.packing",
+    "checkpoint": "layers.recomputed",
+    "accumulate": "accumulate",
+    "scaler": "scaler",
+    "prefetch": "prefetch",
+    "reduce-scatter": "messages.topology",
+    "cure": "program.cure",
 }
 # What torch has already, and what the learner writes; "" means nothing.
 TORCHS_OWN = dict.fromkeys(EXERCISES, "torch.nn.parallel.DistributedDataParallel") | {
@@ -106,9 +92,12 @@ class OwnGroup(RuntimeError):
     """Error: the learner's file creates a process group."""
 
 
-def on_a_mesh() -> Any:
-    """Import this test only for its exercise, because DTensor takes seconds to load."""
-    return importlib.import_module("trials.mesh.parallelize")
+def test_of(exercise: str) -> Callable[[Any, Ranks], None]:
+    """Import this test alone, because DTensor, which one of them needs, takes seconds to load."""
+    module, _, name = EXERCISES[exercise].partition(" ")
+    test: Callable[[Any, Ranks], None]
+    test = getattr(importlib.import_module(f"trials.{module}"), name or "test")
+    return test
 
 
 def refuse_group(*_: object, **__: object) -> NoReturn:
@@ -248,28 +237,23 @@ class Trial:
 
 def innermost_line(error: BaseException, file: Path) -> int | None:
     """Return the innermost line in the learner's file; functions that it calls are elsewhere."""
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(file):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    calls = traceback.extract_tb(error.__traceback__)
+    return next((call.lineno for call in reversed(calls) if call.filename == str(file)), None)
 
 
 def main() -> int:
     parser = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS})
     parser.add_argument("file", type=Path, help="file with your function")
     asked = parser.parse_all(None)
-    if asked.exercise == "parallelize":
-        on_a_mesh()  # before the watchdog counts
+    # Imported before the watchdog counts.
+    test = None if asked.exercise == WHOLE_PROGRAM else test_of(asked.exercise)
     trial = Trial(asked.file.resolve())
     trial.watchdog.longest_s = LIMITS_S.get(asked.exercise, LONGEST_S)
     torch.set_num_threads(1)
     with limited_output(trial.printed_too_much, MOST_BYTES):
-        if asked.exercise == WHOLE_PROGRAM:
+        if test is None:
             trial.follow()
         else:
-            test = EXERCISES[asked.exercise]
             name = next(iter(inspect.signature(test).parameters))
             trial.attempt(test, trial.find(name, TORCHS_OWN[asked.exercise]))
     return 0

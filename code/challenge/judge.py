@@ -25,7 +25,7 @@ from checkpoints.saved_model import described
 from dataset.indexed_data import IndexedText, check_present
 from dataset.samples import Loader, Samples
 from flags.arguments import parse_arguments
-from flags.parser import FlagParser
+from flags.parser import FlagParser, name_of
 from flags.ranges import SIZE, TEXT, Several, Whole
 from flags.tables import MODEL
 from parallel.layout import make_layout
@@ -49,7 +49,7 @@ def model_flags(model: dict[str, Any]) -> list[str]:
     """Return the flags for the model that a checkpoint's model.json describes."""
     words: list[str] = []
     for name, *_ in MODEL:
-        value = model.get(name.removeprefix("--").replace("-", "_"))
+        value = model.get(name_of(name))
         if value is True:
             words.append(name)
         elif value not in (None, False):
@@ -82,7 +82,7 @@ def judged(training: Training, text: str, count: int, seed: int) -> dict[str, fl
     """Return the mean loss and its standard error, from the spread of the batches' mean losses."""
     args = training.args
     check_present(text)
-    samples = Samples(IndexedText.open(text).stretch(0, 1), args.seq_length, seed, text)
+    samples = Samples(IndexedText.open(text).share(0, 1), args.seq_length, seed, text)
     batches = max(1, min(count, samples.count) // BATCH)
     loader = Loader(samples, args, training.layout, training.device)
     tokens = BATCH * args.seq_length
@@ -95,7 +95,8 @@ def judged(training: Training, text: str, count: int, seed: int) -> dict[str, fl
 
 
 def main(argv: list[str] | None = None) -> int:
-    asked = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
+    parser = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS})
+    asked = parser.parse_all(argv, ("--load", "--text"))
     training, said = loaded(Path(asked.load), asked.text[0])
     texts = {text: judged(training, text, asked.samples, asked.seed) for text in asked.text}
     print(json.dumps({**said, "seed": asked.seed, "texts": texts}))

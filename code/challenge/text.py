@@ -8,7 +8,6 @@ the first part alone. The same sample always gives the same bytes."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -17,6 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
 
+from flags.parser import FlagParser
+from flags.ranges import TEXT
 from process.errors import run_alone
 
 # Characters of each document: short enough that both parts get many documents of every kind.
@@ -27,6 +28,10 @@ JUDGED, OF = 7, 10
 PARTS = ("learn", "judge")
 FILES = ("vocab.json", "merges.txt", *(f"{part}_text_document{end}" for part in PARTS
                                        for end in (".bin", ".idx")))  # fmt: skip
+FLAGS = [
+    ("--sample", TEXT, "data/sample.jsonl", "text from code/sample_text.py"),
+    ("--out", TEXT, "data/challenge", "folder (default: data/challenge)"),
+]
 
 
 def documents(sample: Path) -> Iterator[str]:
@@ -62,12 +67,7 @@ def prepare(sample: Path, out: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--sample", default="data/sample.jsonl", help="from code/sample_text.py")
-    parser.add_argument("--out", default="data/challenge", help="folder (default: data/challenge)")
-    args = parser.parse_args(argv)
+    args = FlagParser(__doc__.splitlines()[0], {"flags": FLAGS}).parse_all(argv)
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     prepare(Path(args.sample), out)

@@ -11,6 +11,7 @@ from checkpoints.files import CheckpointError, last_good, ours
 from checkpoints.json_files import read_json
 from checkpoints.slices import read_tensors
 from dataset.tokenizer_files import padded
+from flags.parser import name_of
 from flags.ranges import shortened
 from flags.tables import MODEL, OPTIMIZER
 
@@ -22,15 +23,14 @@ FREE_TO_FINETUNE = {"seq_length"}
 # Values that may change with a warning, as they determine the training and its samples. The default
 # of --lr-decay-iters is --train-iters: a longer run has other learning rates.
 TRAINED_WITH = [
-    *(name.removeprefix("--").replace("-", "_") for name, *_ in OPTIMIZER),
+    *(name_of(flag) for flag, *_ in OPTIMIZER),
     "seed",
     "split",
     "mock_data",
     "global_batch_size",
 ]
 
-SHAPE = [*(name.removeprefix("--").replace("-", "_") for name, *_ in MODEL), "vocab_size"]
-SHAPE = [name for name in SHAPE if name not in FREE]
+SHAPE = [name for flag, *_ in MODEL if (name := name_of(flag)) not in FREE] + ["vocab_size"]
 FORM = {**dict.fromkeys(SHAPE, object), "vocab_size": int, "trained_with": {str: object}}
 
 

@@ -88,6 +88,9 @@ def read_tensors(folder: Path) -> dict[str, Any]:
                 raise ValueError(f"{TENSORS}: {shortened(name)} has an unknown type, or no file")
             if not len(one["offsets"]) == len(one["sizes"]) == dimensions <= MOST_DIMENSIONS:
                 raise ValueError(f"{TENSORS}: slices of {shortened(name)} have other dimensions")
+            inside = zip(one["offsets"], one["sizes"], tensor["size"], strict=True)
+            if any(at + size > whole for at, size, whole in inside):
+                raise ValueError(f"{TENSORS}: a part of {shortened(name)} lies outside of it")
             here = math.prod(one["sizes"])
             size_bytes = here * BYTES[tensor["type"]]
             if one["start"] + size_bytes > held[one["file"]]:

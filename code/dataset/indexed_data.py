@@ -138,7 +138,7 @@ class IndexedText:
         # ranks of the node.
         return cls(np.memmap(data, TYPES[code], "r"), lengths, ends)
 
-    def stretch(self, first: float, last: float) -> np.ndarray:
+    def share(self, first: float, last: float) -> np.ndarray:
         """Return the tokens of the documents between two fractions of their number."""
         starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
         count = len(self.documents) - 1

@@ -131,6 +131,6 @@ def make_loaders(args: argparse.Namespace, layout: Layout, device: torch.device)
     check_tokens(text.tokens[:CHECKED], args.vocab_size, f"{args.data_path}.bin")
     found = {}
     for name, (first, last) in zip(names, split_shares(args.split), strict=False):
-        share = Samples(text.stretch(first, last), args.seq_length, args.seed, name)
+        share = Samples(text.share(first, last), args.seq_length, args.seed, name)
         found[name] = Loader(share, args, layout, device)
     return found

@@ -11,18 +11,14 @@ SLOW_DISK_S = 0.2
 
 
 def plant_in(training: Any, kind: str) -> None:
-    """Wrap the reading of batches on one rank."""
-    if training.layout.rank == training.layout.everyone.size // 2:
-        training.loaders["train"].batch = _from_slow_disk(training, 1 if kind == "1" else 2)
-
-
-def _from_slow_disk(training: Any, every: int) -> Any:
     """Simulate a slow disk on one rank; the wait uses no processor time."""
-    read = training.loaders["train"].batch
+    if training.layout.rank != training.layout.everyone.size // 2:
+        return
+    every, read = 1 if kind == "1" else 2, training.loaders["train"].batch
 
     def read_slowly(consumed_samples: int, micro_batches: int) -> Any:
         if consumed_samples // training.args.global_batch_size % every == 0:
             time.sleep(SLOW_DISK_S)
         return read(consumed_samples, micro_batches)
 
-    return read_slowly
+    training.loaders["train"].batch = read_slowly

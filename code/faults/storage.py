@@ -9,11 +9,8 @@ from pathlib import Path
 
 import torch.distributed as dist
 
+from checkpoints.files import iteration_of
 from faults.fault import Fault
-
-
-def number_of(folder: Path) -> int:
-    return int(folder.name.split(".")[0].removeprefix("iter_"))
 
 
 class DiskFull(Fault):
@@ -27,7 +24,7 @@ class DiskFull(Fault):
             args.save_interval = self.EVERY
 
     def saving(self, folder: Path) -> None:
-        if number_of(folder) >= self.iteration:
+        if iteration_of(folder) >= self.iteration:
             for rank in range(dist.get_world_size()):
                 (folder / f"rank{rank}.bin").symlink_to("/dev/full")
 
@@ -36,7 +33,7 @@ class KilledSaving(Fault):
     """Fault: the process ends while a checkpoint is half written."""
 
     def sealing(self, folder: Path) -> None:
-        if self.mine and number_of(folder) >= self.iteration:
+        if self.mine and iteration_of(folder) >= self.iteration:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -44,6 +41,6 @@ class Damaged(Fault):
     """Fault: the newest checkpoint's largest file is cut in half, as by a broken file system."""
 
     def saved(self, folder: Path) -> None:
-        if number_of(folder) >= self.iteration:
+        if iteration_of(folder) >= self.iteration:
             largest = max(folder.glob("rank*.bin"), key=lambda file: file.stat().st_size)
             os.truncate(largest, largest.stat().st_size // 2)

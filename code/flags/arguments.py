@@ -68,13 +68,19 @@ def _fill_in(args: argparse.Namespace) -> None:
         args.accumulate_allreduce_grads_in_fp32 = True
     if args.tensor_model_parallel_size == 1:  # there are no tensor ranks to split the rows over
         args.sequence_parallel = False
+    run_folder = fill_in_folders(args)
+    args.memory_dir = str(run_folder / "memory")
+    snapshots = run_folder / "snapshots" / "snapshot.pickle"
+    args.memory_snapshot_path = args.memory_snapshot_path or str(snapshots)
+
+
+def fill_in_folders(args: argparse.Namespace) -> Path:
+    """Set the folders of scalars and profiles; return the run's folder, or this one."""
     if run_folder := os.environ.get("COURSE_RUN_DIR"):
         args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
         args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
     args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
-    args.memory_dir = str(Path(run_folder or ".") / "memory")
-    snapshots = Path(run_folder or ".") / "snapshots" / "snapshot.pickle"
-    args.memory_snapshot_path = args.memory_snapshot_path or str(snapshots)
+    return Path(run_folder or ".")
 
 
 def _fill_in_model(args: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ another run's weights, or a profile. Other flags without effect get a note in th
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 
 from flags.ranges import pattern_of
@@ -163,10 +164,11 @@ def _unfit_attention(args: argparse.Namespace) -> list[str]:
             f"{args.hidden_size}, but rotary positions rotate pairs; give fewer heads"
         )
     elif turned < 2 or turned % 2:
+        even = max(2, turned // 2 * 2)
         found.append(
             f"--rotary-percent {args.rotary_percent:g} rotates {turned} of a head's {width} "
-            "components, but rotary positions rotate pairs; choose an even number from 2 to "
-            f"{width}"
+            "components, but rotary positions rotate pairs; give "
+            f"{math.ceil(1000 * even / width) / 1000:g}, which rotates {even}"
         )
     return found
 

@@ -52,6 +52,7 @@ DROPPED = {
 }
 # Names of flags in other programs → what to write here instead.
 LAUNCHER = "a flag of the launcher: give it before the program's name"
+STEPS = "--train-iters, which counts steps"
 NOT_HERE = "this program has no"
 CURES = {
     "batch-size": "--micro-batch-size for each rank, --global-batch-size for all together",
@@ -60,9 +61,9 @@ CURES = {
     "train-micro-batch-size-per-gpu": "--micro-batch-size",
     "gradient-accumulation-steps": "--global-batch-size: steps × --micro-batch-size × data ranks",
     "learning-rate": "--lr",
-    "epochs": "--train-iters, which counts steps",
-    "num-epochs": "--train-iters, which counts steps",
-    "num-train-epochs": "--train-iters, which counts steps",
+    **dict.fromkeys(
+        ("epochs", "num-epochs", "num-train-epochs"), "--train-iters, which counts steps"
+    ),
     "max-steps": "--train-iters",
     "max-iters": "--train-iters",
     "train-samples": "--train-iters: samples / --global-batch-size",
@@ -95,17 +96,10 @@ CURES = {
     "n-embd": "--hidden-size",
     "device": "CUDA_VISIBLE_DEVICES: each rank uses the device of its number",
     "no-cuda": "CUDA_VISIBLE_DEVICES=-1",
-    "world-size": LAUNCHER,
-    "nproc-per-node": LAUNCHER,
-    "nnodes": LAUNCHER,
-    "node-rank": LAUNCHER,
-    "master-addr": LAUNCHER,
-    "master-port": LAUNCHER,
-    "nodes": LAUNCHER,
-    "ntasks": LAUNCHER,
-    "gres": LAUNCHER,
-    "gpus": LAUNCHER,
-    "num-gpus": LAUNCHER,
+    **dict.fromkeys(
+        ("world-size", "nproc-per-node", "nnodes", "node-rank", "nodes", "gpus"), LAUNCHER
+    ),
+    **dict.fromkeys(("master-addr", "master-port", "ntasks", "gres", "num-gpus"), LAUNCHER),
     "ep": "--expert-model-parallel-size",
     "expert-parallel-size": "--expert-model-parallel-size",
     "fp8": "--fp8-format e4m3 or --fp8-format hybrid",

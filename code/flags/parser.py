@@ -15,7 +15,8 @@ from process.errors import ArgumentsError
 
 # Characters that editors and web pages substitute for a hyphen.
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-BEHIND = "no flag before it takes it"
+BEHIND = "no flag before it takes it, so leave it out"
+UNLIKE_ANY = "this program has no such flag: leave it out; `--help` lists all flags"
 LEAST_ALIKE = 0.7
 # Name, range, default, meaning.
 Row = tuple[str, Takes, Any, str]
@@ -65,12 +66,14 @@ class FlagParser(argparse.ArgumentParser):
         if meant in CURES:
             return f"here it is {CURES[meant]}" if "-" in CURES[meant][:2] else CURES[meant]
         near = difflib.get_close_matches(f"--{meant}", known, n=3, cutoff=LEAST_ALIKE)
-        return f"nearest to {name}: {', '.join(near)}" if near else "`--help` lists all flags"
+        return f"nearest to {name}: {', '.join(near)}" if near else UNLIKE_ANY
 
-    def parse_all(self, argv: list[str] | None) -> argparse.Namespace:
+    def parse_all(self, argv: list[str] | None, needed: Sequence[str] = ()) -> argparse.Namespace:
         """Parse flags that do not depend on each other; raise all problems at once."""
         args, unknown = self.parse_known_args(argv)
-        if found := [*self.take_out_wrong(args).values(), *self.unknown(unknown)]:
+        found = [*self.take_out_wrong(args).values(), *self.unknown(unknown)]
+        found += [f"give {flag}" for flag in needed if vars(args)[name_of(flag)] is None]
+        if found:
             raise ArgumentsError(found)
         return args
 
@@ -84,6 +87,11 @@ class FlagParser(argparse.ArgumentParser):
                     found[flag] = one.sentence(flag)
                     setattr(args, name, self.get_default(name))
         return found
+
+
+def name_of(flag: str) -> str:
+    """Return the name of a flag's value."""
+    return flag.removeprefix("--").replace("-", "_")
 
 
 def _is_flag(word: str) -> bool:

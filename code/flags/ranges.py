@@ -129,7 +129,8 @@ class Layers(Takes):
     rule: str = "a whole number, or 0 and 1 for the layers in order, such as [0]*1+[1]*3"
 
     def __call__(self, word: str) -> str | Wrong:
-        fits = LAYER_LIST.fullmatch(word) or (word.isdecimal() and 0 < int(word) <= MOST)
+        bare = word[1:-1] if word[:1] + word[-1:] == "()" else word
+        fits = LAYER_LIST.fullmatch(bare) or (word.isdecimal() and 0 < int(word) <= MOST)
         return word if fits else Wrong(word, self.rule)
 
 
@@ -144,7 +145,7 @@ def pattern_of(word: str, layers: int) -> list[int]:
 
 
 LAYER_PART = re.compile(r"\[([01](?:,[01])*)\](?:\*(\d{1,5}))?")
-LAYER_LIST = re.compile(rf"\(?{LAYER_PART.pattern}(?:\+{LAYER_PART.pattern})*\)?")
+LAYER_LIST = re.compile(rf"{LAYER_PART.pattern}(?:\+{LAYER_PART.pattern})*")
 
 
 @dataclass(frozen=True)

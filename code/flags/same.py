@@ -10,6 +10,7 @@ import argparse
 import json
 from typing import Any
 
+from flags.parser import name_of
 from flags.ranges import Several, Text
 from flags.tables import GROUPS
 from process.device import PEERS
@@ -18,9 +19,9 @@ from process.errors import ArgumentsError
 KEY = "flags of rank 0"
 # Names of files and folders, which may differ between nodes.
 MAY_DIFFER = {
-    name.removeprefix("--").replace("-", "_")
+    name_of(flag)
     for rows in GROUPS.values()
-    for name, takes, *_ in rows
+    for flag, takes, *_ in rows
     if isinstance(takes.of if isinstance(takes, Several) else takes, Text)
 } - {"rank_order"}
 
@@ -48,11 +49,7 @@ def check_same(args: argparse.Namespace) -> None:
 
 
 def _compared(args: argparse.Namespace) -> dict[str, Any]:
-    names = {name for rows in GROUPS.values() for name in map(_of_flag, rows)} - MAY_DIFFER
+    names = {name_of(flag) for rows in GROUPS.values() for flag, *_ in rows} - MAY_DIFFER
     found = {name: getattr(args, name) for name in sorted(names | {"padded_vocab_size"})}
     # All ranks save or load together, but the folders may differ.
     return {**found, "save": bool(args.save), "load": bool(args.load)}
-
-
-def _of_flag(row: tuple[Any, ...]) -> str:
-    return str(row[0]).removeprefix("--").replace("-", "_")

@@ -138,16 +138,20 @@ CHECKPOINTS = [
     ("--exit-duration-in-mins", Real(above=0, most=1e7), None, "save and stop after this time"),
     ("--exit-signal-handler", ON, False, "save and stop on SIGTERM"),
 ]
+# Also flags of train_vit.py.
+SCALARS_AND_PROFILE: list[Row] = [
+    ("--tensorboard-dir", TEXT, None, "folder of the scalars"),
+    ("--profile", ON, False, "record PyTorch profiler traces"),
+    ("--profile-step-start", COUNT, 10, "first step that is recorded"),
+    ("--profile-step-end", COUNT, 12, "first step after the recording"),
+    ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
+]
 LOOKING = [
     ("--log-interval", COUNT, 100, "steps between lines"),
     ("--log-throughput", ON, False, "TFLOP/s and samples per second in the line"),
     ("--log-memory-interval", COUNT, None, "steps between memory reports (default: once)"),
-    ("--tensorboard-dir", TEXT, None, "folder of the scalars"),
-    ("--profile", ON, False, "record PyTorch profiler traces"),
+    *SCALARS_AND_PROFILE,
     ("--use-pytorch-profiler", ON, False, "implied by --profile"),
-    ("--profile-step-start", COUNT, 10, "first step that is recorded"),
-    ("--profile-step-end", COUNT, 12, "first step after the recording"),
-    ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
     ("--record-memory-history", ON, False, "memory trace of the profiled steps, every rank"),
     ("--memory-snapshot-path", TEXT, None, "PyTorch's own snapshots (on CUDA; one per rank)"),
 ]

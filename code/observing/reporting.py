@@ -81,15 +81,8 @@ class Report:
         self.speaks_first = layout.rank == 0
         self.speaks_last = layout.everyone.last
         self.interval = IntervalSums(layout, device)
-        self.writer = self._writer()
+        self.writer = scalar_writer(args, self.speaks_last)
         self.told_memory = False
-
-    def _writer(self) -> Any:
-        if not (self.args.tensorboard_dir and self.speaks_last):
-            return None
-        from torch.utils.tensorboard import SummaryWriter
-
-        return SummaryWriter(self.args.tensorboard_dir)
 
     def first(self, text: str) -> None:
         if self.speaks_first:
@@ -241,6 +234,15 @@ class Report:
     def close(self) -> None:
         if self.writer is not None:
             self.writer.close()
+
+
+def scalar_writer(args: argparse.Namespace, speaks: bool) -> Any:
+    """Return TensorBoard's writer, on the one rank that speaks, if a folder is given."""
+    if not (args.tensorboard_dir and speaks):
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(args.tensorboard_dir)
 
 
 def world_line(layout: Layout) -> str:

@@ -82,13 +82,13 @@ class Replicated:
         self.shared_word = None if of_experts else _shared_word(stages)
         shards = self.group.size if sharded else 1
         # Offset of each parameter, and range of each kind, in elements.
-        self.offsets, size, self.stretch = {}, 0, {}
+        self.offsets, size, self.spans = {}, 0, {}
         for kind in self.KINDS:
             start = size
             for p in (p for p in self.parameters if kinds[id(p)] == kind):
                 self.offsets[id(p)] = size
                 size += _aligned(p)
-            self.stretch[kind] = slice(start, size)
+            self.spans[kind] = slice(start, size)
         size = -(-size // shards) * shards  # ZeRO-1 cuts the buffer into equal shards
         first = self.parameters[0]
         self.values = torch.zeros(size, dtype=first.dtype, device=first.device)
@@ -151,8 +151,8 @@ class Replicated:
         }
         found: list[tuple[int, int, tuple[bool, bool]]] = []
         for kind in self.KINDS:
-            start = max(self.stretch[kind].start, self.shard.start)
-            stop = min(self.stretch[kind].stop, self.shard.stop)
+            start = max(self.spans[kind].start, self.shard.start)
+            stop = min(self.spans[kind].stop, self.shard.stop)
             if start < stop and found and found[-1][1:] == (start, rules[kind]):
                 found[-1] = (found[-1][0], stop, rules[kind])
             elif start < stop:
@@ -192,14 +192,14 @@ class Replicated:
         """Sum matrices of finished layers during backward from now on: overlap.py."""
         shard = self.reduced.numel() if self.sharded else 0
         self.buckets = GradientBuckets(self.gradients, self.group, bucket_size, shard)
-        matrices = self.stretch["matrices"]
+        matrices = self.spans["matrices"]
         for stage in stages:
             for layer in stage.layers.values():
                 mine = [p for p in layer.parameters() if id(p) in self.offsets]  # no experts
                 ends = [(self.offsets[id(p)], _aligned(p)) for p in mine]
                 inside = [(at, size) for at, size in ends if matrices.start <= at < matrices.stop]
-                stretch = slice(min(inside)[0], sum(max(inside)))
-                stage.when_done[layer] = partial(self.buckets.layer_done, stretch)
+                span = slice(min(inside)[0], sum(max(inside)))
+                stage.when_done[layer] = partial(self.buckets.layer_done, span)
 
     def last_backward(self, last: bool) -> None:
         """Note whether this is the last backward; without buckets, sums start only after it."""
@@ -215,8 +215,8 @@ class Replicated:
             # 1. With sequence parallelism, tensor ranks split a norm's tokens. Each has a part of
             # the gradient although they hold the same values: one all-reduce of the range. Norms of
             # queries and keys always see other heads on each tensor rank.
-            begin = self.stretch["positions" if self.sequence_parallel else "heads"].start
-            alike = slice(begin, self.stretch["heads"].stop)
+            begin = self.spans["positions" if self.sequence_parallel else "heads"].start
+            alike = slice(begin, self.spans["heads"].stop)
             if begin < alike.stop:
                 dist.all_reduce(self.gradients[alike], group=self.layout.tensor.handle)
             # 2. First and last pipeline stage use the same word embeddings as look-up table and as
@@ -254,6 +254,9 @@ class WithExperts:
         self.rest, self.experts, self.both = rest, experts, (rest, experts)
         self.values, self.gradients = rest.values, rest.gradients  # equal on data ranks
         self.norm_group = rest.norm_group
+        # Experts are summed after backward.
+        self.overlap, self.last_backward = rest.overlap, rest.last_backward
+        self.evaluated = rest.evaluated
 
     def parts(self) -> list[Part]:
         return [part for one in self.both for part in one.parts()]
@@ -275,15 +278,6 @@ class WithExperts:
     def zero(self) -> None:
         for one in self.both:
             one.zero()
-
-    def overlap(self, stages: list[Stage], bucket_size: int) -> None:
-        self.rest.overlap(stages, bucket_size)  # experts are summed after backward
-
-    def last_backward(self, last: bool) -> None:
-        self.rest.last_backward(last)
-
-    def evaluated(self) -> None:
-        """Do nothing: parameters are always complete."""
 
     def reduce(self) -> None:
         for one in self.both:

@@ -157,6 +157,9 @@ class Group:
         return self.index == self.size - 1
 
 
+ALONE = Group([0], 0)  # no other rank has a part
+
+
 @dataclass(frozen=True)
 class ExpertGroups:
     """Second division, from the view of one rank."""

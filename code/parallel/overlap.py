@@ -33,18 +33,18 @@ class GradientBuckets:
         self.sent: list[slice] = []
         self.under_way: list[Any] = []
 
-    def layer_done(self, stretch: slice) -> None:
-        """Collect final gradients at `stretch` of the buffer, if this is the last backward.
+    def layer_done(self, span: slice) -> None:
+        """Collect final gradients at `span` of the buffer, if this is the last backward.
 
         All ranks of the group send in the order of the layers, which is the same on all ranks."""
         if not self.open:
             return
         # The first layer is first in the buffer, and backward starts at the last, so the collected
         # range grows towards the beginning. A step's first layer starts a new range.
-        if stretch.stop != self.collected.start:
+        if span.stop != self.collected.start:
             self.flush()
-            self.collected = slice(stretch.stop, stretch.stop)
-        self.collected = slice(stretch.start, self.collected.stop)
+            self.collected = slice(span.stop, span.stop)
+        self.collected = slice(span.start, self.collected.stop)
         if self.collected.stop - self.collected.start >= self.bucket_size:
             self.flush()
 
@@ -55,10 +55,10 @@ class GradientBuckets:
             self.sent.append(slice(begin, end))
         self.collected = slice(begin, begin)
 
-    def send(self, stretch: slice) -> None:
+    def send(self, span: slice) -> None:
         catch_up()  # slot that emulates a device: do not send before its pace allows
-        for at in range(stretch.start, stretch.stop, self.bucket_size):
-            piece = slice(at, min(at + self.bucket_size, stretch.stop))
+        for at in range(span.start, span.stop, self.bucket_size):
+            piece = slice(at, min(at + self.bucket_size, span.stop))
             for part, owner in self.by_owner(piece):
                 values, group = self.gradients[part], self.group.handle
                 if owner is None:
@@ -67,16 +67,16 @@ class GradientBuckets:
                     work = dist.reduce(values, owner, group=group, async_op=True)
                 self.under_way.append(work)
 
-    def by_owner(self, stretch: slice) -> Iterable[tuple[slice, int | None]]:
+    def by_owner(self, span: slice) -> Iterable[tuple[slice, int | None]]:
         """Split a range by shard: with ZeRO-1 one rank needs a sum, and a bucket may cross
         shards."""
         if not self.shard:
-            yield stretch, None
+            yield span, None
             return
-        begin = stretch.start
-        while begin < stretch.stop:
+        begin = span.start
+        while begin < span.stop:
             number = begin // self.shard
-            end = min(stretch.stop, (number + 1) * self.shard)
+            end = min(span.stop, (number + 1) * self.shard)
             yield slice(begin, end), self.group.ranks[number]
             begin = end
 

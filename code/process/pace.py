@@ -36,7 +36,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from process.profile_ranges import is_recording, named
 
 SHORTEST_SLEEP_S = 100e-6  # the kernel's inaccuracy of a sleep has this size
-REMEMBERED_STRETCHES = 25  # three steps of eight micro-batches, and one more
+REMEMBERED_INTERVALS = 25  # three steps of eight micro-batches, and one more
 LARGEST_NOISE = 0.25  # share of the interval's own time; a larger difference means other work
 NUMBER = re.compile(r"\d+")  # the first number in a name distinguishes micro-batches
 
@@ -46,11 +46,11 @@ class Usual:
 
     def __init__(self) -> None:
         self.lately: dict[Hashable, deque[float]] = defaultdict(
-            lambda: deque(maxlen=REMEMBERED_STRETCHES)
+            lambda: deque(maxlen=REMEMBERED_INTERVALS)
         )
 
-    def time_s(self, stretch: Hashable, used_s: float) -> float:
-        lately = self.lately[stretch]
+    def time_s(self, interval: Hashable, used_s: float) -> float:
+        lately = self.lately[interval]
         lately.append(used_s)
         least, most = (1 - LARGEST_NOISE) * used_s, (1 + LARGEST_NOISE) * used_s
         return min(max(median(lately), least), most)
@@ -64,7 +64,7 @@ class Pace:
         self.waited = open_wait_times()
         self.slept_s = 0.0
         self.everywhere = False  # outside of named intervals, too
-        self.in_stretch = True
+        self.in_interval = True
         self.usual, self.name, self.part = Usual(), "", 0
         self.resume()
 
@@ -163,13 +163,13 @@ def computing(name: str) -> AbstractContextManager[object]:
 @contextmanager
 def _paced(pace: Pace, name: str) -> Iterator[None]:
     pace.resume()
-    pace.in_stretch, pace.name, pace.part = True, NUMBER.sub("", name, count=1), 0
+    pace.in_interval, pace.name, pace.part = True, NUMBER.sub("", name, count=1), 0
     with named(name):
         yield
         pace.catch_up()
     # Until the next interval the program communicates and does bookkeeping. A GPU's host does this
     # too, and it does not slow down the GPU.
-    pace.in_stretch, pace.name = pace.everywhere, ""
+    pace.in_interval, pace.name = pace.everywhere, ""
 
 
 def communicating(name: str) -> AbstractContextManager[object]:
@@ -179,7 +179,7 @@ def communicating(name: str) -> AbstractContextManager[object]:
 
 @contextmanager
 def _between(pace: Pace, name: str) -> Iterator[None]:
-    if pace.in_stretch:
+    if pace.in_interval:
         pace.catch_up()
     with named(name):
         yield
@@ -192,7 +192,7 @@ def keep_pace() -> None:
     outside of modules is added to the next sleep."""
     if PACE is None:
         return
-    PACE.everywhere = PACE.in_stretch = True
+    PACE.everywhere = PACE.in_interval = True
     seen: WeakSet[nn.Module] = WeakSet()
 
     def after_forward(module: nn.Module, _inputs: object, _output: object) -> None:

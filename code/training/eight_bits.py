@@ -20,8 +20,9 @@ quantised for each of its products, because each product sums over a different d
 
     Y = X Wᵀ    over inputs            dX = dY W    over outputs           dW = dYᵀ X    over rows
 
-A GPU multiplies in eight bits (`torch._scaled_mm`). Elsewhere this is emulated: cast to 8 bits and
-back, then multiply. Both sum the same products.
+Since Hopper, GPUs multiply `tensorwise` and `rowwise` in eight bits (`torch._scaled_mm`). Other
+recipes and devices are emulated: cast to 8 bits and back, then multiply. Both sum the same
+products.
 
 Every layout computes the same. A block of a whole matrix or row can extend over ranks, which then
 agree on its largest number. Smaller blocks never do: layout_checks.py refuses such sizes. The rows
@@ -45,7 +46,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
 
-from parallel.layout import Group
+from parallel.layout import ALONE, Group
 from parallel.products import WeightWork, product
 from process.pace import communicating
 
@@ -55,8 +56,6 @@ TOP = {E4M3: 9, E5M2: 16}
 BLOCK = {"blockwise": 128, "mxfp8": 32}
 # Scales are float32: a larger exponent would overflow.
 LARGEST_EXPONENT = 126
-# Alone: no other rank has a part of this dimension.
-ALONE = Group([0], 0)
 
 
 @dataclass(frozen=True)

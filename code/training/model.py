@@ -216,7 +216,7 @@ class Stage(nn.Module):
             for layer in layers:
                 if layer in self.when_done and x.requires_grad and not again:
                     # The gradient of a layer's input is computed last in its backward.
-                    x.register_hook(partial(_call, self.when_done[layer]))
+                    x.register_hook(lambda _, done=self.when_done[layer]: done())
                 x = layer(x, self.samples, self.turns, masks)
         return x
 
@@ -236,10 +236,6 @@ class Stage(nn.Module):
         if method == "block":
             return [([layer], number < count) for number, layer in enumerate(layers)]
         return [(layers, False)]
-
-
-def _call(done: Callable[[], None], _: Tensor) -> None:
-    done()
 
 
 def initialise(stage: Stage, args: argparse.Namespace) -> None:

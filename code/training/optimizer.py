@@ -142,7 +142,8 @@ class Optimizer:
 
     def norm(self, parts: list[Part]) -> Tensor:
         """Return the norm of the whole model's gradient, with each parameter counted once."""
-        square = torch.zeros((), dtype=_wide(parts[0]), device=parts[0].gradient.device)
+        wide = torch.promote_types(parts[0].gradient.dtype, torch.float32)
+        square = torch.zeros((), dtype=wide, device=parts[0].gradient.device)
         for part in parts:
             if part.counted:
                 square += torch.linalg.vector_norm(part.gradient, dtype=square.dtype).square()
@@ -203,7 +204,3 @@ class Optimizer:
         for master, mean, square in zip(self.masters, means, squares, strict=True):
             count = torch.tensor(float(self.steps_taken), device=master.device)
             self.adam.moments[master] = Moments(count, mean, square)
-
-
-def _wide(part: Part) -> torch.dtype:
-    return torch.promote_types(part.gradient.dtype, torch.float32)

@@ -6,13 +6,14 @@ one matrix, [experts, hidden], which gives every token a score for every expert:
     scores   = softmax(x Wᵀ), or the sigmoid of each number alone
     chosen   = the --moe-router-topk experts with the highest scores
     weights  = their scores, divided by their sum: the weights of the experts' outputs
+               (--moe-router-pre-softmax does not divide)
 
 By itself, this does not balance the experts: an expert that is chosen often learns more and is
 chosen more often. Two remedies can be used, alone or together:
 
     a loss   (--moe-aux-loss-coeff)  experts · Σ (share of the choices · mean score), over experts.
              It is 1 if all are equal, and more if they are not; its gradient lowers the scores of
-             busy experts. Like Megatron-LM, it is computed per micro-batch, so it depends on the
+             busy experts. As in Megatron-LM, it is computed per micro-batch, so it depends on the
              size of a micro-batch, but not on the ranks that share one.
     a bias   (--moe-router-enable-expert-bias)  is added to the scores only for the choice of
              experts. After each step it is raised for an expert with fewer tokens than the mean,

@@ -111,7 +111,7 @@ def test(Zero1: Any, ranks: Ranks) -> None:
                 pieces=ranks.size,
                 mistakes=mistakes,
             )
-            load(serial, new)
+            nn.utils.vector_to_parameters(new, serial.parameters())
             state, last = MOMENTUM * (state + gradient), gradient
         if case == next(iter(CASES)):
             is_cut(made, model, ranks)
@@ -137,11 +137,4 @@ def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def row(model: nn.Module) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in model.parameters()]).clone()
-
-
-def load(model: nn.Module, numbers: Tensor) -> None:
-    parameters = list(model.parameters())
-    with torch.no_grad():
-        for p, part in zip(parameters, numbers.split([p.numel() for p in parameters]), strict=True):
-            p.copy_(part.view_as(p))
+    return nn.utils.parameters_to_vector(model.parameters()).detach()

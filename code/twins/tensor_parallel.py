@@ -4,7 +4,7 @@
 
 By hand, each layer has this rank's slice of the matrix and calls the necessary collective. With
 DTensor, the model is written for one device. A plan says for each layer how its matrix is split,
-and PyTorch derives the communication. The plan for an MLP has two lines."""
+and PyTorch derives the communication. The plan for an MLP has two entries."""
 
 from __future__ import annotations
 

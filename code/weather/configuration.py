@@ -6,14 +6,15 @@ reported at once, and so are all errors on the command line."""
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from flags.arguments import fill_in_folders
 from flags.parser import DISTRIBUTED, FlagParser, Row
-from flags.ranges import COUNT, NUMBER, ON, SIZE, TEXT, OneOf, Real, Several, Takes, Whole, Wrong
+from flags.ranges import COUNT, NUMBER, SIZE, TEXT, OneOf, Real, Takes, Whole, Wrong
+from flags.tables import SCALARS_AND_PROFILE
 from process.errors import ArgumentsError
 from training.learning_rate import BATCH_SCALING
 from weather.fields import FIELDS
@@ -82,11 +83,7 @@ OTHERS: dict[str, list[Row]] = {
     "run": [
         ("--config", TEXT, "tiny", "name of a configuration"),
         ("--config-file", TEXT, str(FILE), "file with configurations"),
-        ("--tensorboard-dir", TEXT, None, "folder of the scalars"),
-        ("--profile", ON, False, "record PyTorch profiler traces"),
-        ("--profile-step-start", COUNT, 10, "first step that is recorded"),
-        ("--profile-step-end", COUNT, 12, "first step after the recording"),
-        ("--profile-ranks", Several(NUMBER), [0], "ranks that record"),
+        *SCALARS_AND_PROFILE,
         ("--profile-dir", TEXT, None, "folder of the traces"),
         *DISTRIBUTED,
     ]
@@ -106,7 +103,8 @@ def parse(argv: list[str], ranks: int) -> argparse.Namespace:
     for name, row in ROWS.items():
         if getattr(args, name) is None:
             setattr(args, name, configured.get(name, row[2]))
-    _fill_in(args)
+    fill_in_folders(args)
+    args.record_memory_history = False  # pretrain_gpt.py's profiler asks
     if found := _contradictions(args, ranks):
         raise ArgumentsError(found)
     return args
@@ -118,7 +116,7 @@ def read(path: Path, name: str) -> dict[str, Any]:
         known = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentsError([f"--config-file {path} cannot be read: {error}"]) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         where = " ".join(str(error).split())
         raise ArgumentsError([f"--config-file {path} is not valid YAML: {where}"]) from error
     if not isinstance(known, dict) or not all(isinstance(v, dict) for v in known.values()):
@@ -137,15 +135,6 @@ def read(path: Path, name: str) -> dict[str, Any]:
     if wrong:
         raise ArgumentsError(wrong)
     return found
-
-
-def _fill_in(args: argparse.Namespace) -> None:
-    if run_folder := os.environ.get("COURSE_RUN_DIR"):
-        args.tensorboard_dir = args.tensorboard_dir or str(Path(run_folder) / "tensorboard")
-        args.profile_dir = args.profile_dir or str(Path(run_folder) / "profile")
-    args.profile_dir = args.profile_dir or args.tensorboard_dir or "profile"
-    # Further values that pretrain_gpt.py's profiler needs.
-    args.record_memory_history, args.memory_snapshot_path = False, "snapshot.pickle"
 
 
 def _contradictions(args: argparse.Namespace, ranks: int) -> list[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import torch
 
-from observing.reporting import say, world_line
+from observing.reporting import say, scalar_writer, world_line
 from parallel.layout import Layout
 from process.device import MemoryUse
 from weather.configuration import ROWS
@@ -29,14 +28,7 @@ class EpochReport:
     def __init__(self, args: argparse.Namespace, rank: int, device: torch.device) -> None:
         self.args, self.speaks = args, rank == 0
         self.memory = MemoryUse(device)
-        self.writer = self._writer()
-
-    def _writer(self) -> Any:
-        if not (self.args.tensorboard_dir and self.speaks):
-            return None
-        from torch.utils.tensorboard import SummaryWriter
-
-        return SummaryWriter(self.args.tensorboard_dir)
+        self.writer = scalar_writer(args, self.speaks)
 
     def log(self, text: str) -> None:
         """Print a line in the format of Python's `logging`."""

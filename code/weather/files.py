@@ -80,10 +80,10 @@ def statistics_of(folder: Path, fields: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _numbers(path: Path, fields: int) -> np.ndarray:
     try:
-        values = np.load(path, allow_pickle=False)
+        values = np.load(path, allow_pickle=False).astype(np.float32)
     except (OSError, ValueError, EOFError) as error:
         why = "does not exist" if not path.is_file() else "is not a NumPy file, or is incomplete"
         raise DataError(f"{path} {why}; {CURE}") from error
     if values.size < fields or not np.isfinite(values).all():
         raise DataError(f"{path}: {values.size} numbers for {fields} fields, or some that are none")
-    return values.reshape(-1).astype(np.float32)[:fields, None, None]
+    return values.reshape(-1)[:fields, None, None]

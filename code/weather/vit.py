@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from parallel.context_parallel import gather_pieces
-from parallel.layout import Group
+from parallel.layout import ALONE, Group
 from parallel.products import WeightWork
 from parallel.tensor_parallel import ColumnParallel, RowParallel, Slicing, slice_of, whole_shape
-
-ALONE = Group([0], 0)
 
 
 class PatchAttention(nn.Module):

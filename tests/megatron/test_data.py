@@ -53,5 +53,5 @@ def test_the_course_reads_what_megatrons_builder_wrote(asked, tmp_path, vocabula
     text = IndexedText.open(str(tmp_path / "t"))
     assert text.tokens.dtype == kind
     assert text.tokens.tolist() == [1, 2, 3, 4, vocabulary - 1, 7, 8, 9, 10, 11, 12]
-    train, unseen, _ = (text.stretch(*share) for share in split_shares("75,25,0"))
+    train, unseen, _ = (text.share(*share) for share in split_shares("75,25,0"))
     assert (train.tolist(), unseen.tolist()) == (text.tokens[:-1].tolist(), [12])

@@ -102,6 +102,7 @@ def test_who_has_learned_from_the_held_out_part_finds_it_easier_than_the_other(t
 
 def test_a_folder_without_weights_and_damaged_ones_are_told_in_a_line(text, trained, tmp_path):
     part = text / "judge_text_document"
+    assert "error: give --text" in start("challenge/judge.py", "--load", tmp_path, code=2)
     said = start("challenge/judge.py", "--load", tmp_path, "--text", part, code=1)
     assert "no checkpoint in" in said
     assert "Traceback" not in said

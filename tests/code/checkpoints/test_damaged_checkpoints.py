@@ -226,6 +226,7 @@ FOREIGN = {
     "a pickle for numbers": ("rank0.bin", told(pickle.dumps(Hostile())), "is missing in its file"),
     "a file elsewhere": ("tensors.json", first_slice("file", "../rank0.bin"), "or no file"),
     "behind the end": ("tensors.json", first_slice("start", 2**40), "is missing in its file"),
+    "outside of it": ("tensors.json", first_slice("offsets", [2**40, 0]), "lies outside of it"),
     "another type": ("tensors.json", changed(type="object"), "has an unknown type"),
     "nested deeply": ("model.json", told(b"[" * 100_000), "model.json is not readable"),
     "a negative size": ("model.json", changed(vocab_size=-5), "vocab_size is -5, not a whole"),

@@ -35,7 +35,7 @@ def test_shares_are_of_documents(tmp_path):
     documents = [np.full(10, number) for number in range(10)]
     write_indexed(tmp_path / "t", documents, np.int32)
     text = IndexedText.open(str(tmp_path / "t"))
-    train, valid, test = (text.stretch(*share) for share in split_shares("80,10,10"))
+    train, valid, test = (text.share(*share) for share in split_shares("80,10,10"))
     assert (set(train), set(valid), set(test)) == (set(range(8)), {8}, {9})
 
 
@@ -97,6 +97,7 @@ def at(file, place, value, whence=0):
     [
         (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, but its index lists 6 tokens"),
         (lambda t: at(Path(f"{t}.idx"), 34, -3), "or is damaged"),
+        (lambda t: at(Path(f"{t}.idx"), 17, 7 + 2 * 256), "is not an index"),  # of floats
         (lambda t: at(Path(f"{t}.idx"), -8, 10**6, 2), "or is damaged"),
     ],
 )

@@ -44,7 +44,7 @@ def test_older_spellings_mean_what_they_meant_and_are_noted():
         ("--max-position-embeddings 8 --seq-length 16", "less than --seq-length 16"),
         ("--num-query-groups 2", "no effect without --group-query-attention"),
         ("--group-query-attention --num-query-groups 3", "equal groups; use one of 1, 2, 4"),
-        ("--position-embedding-type rope --rotary-percent 0.1", "an even number from 2 to 32"),
+        ("--position-embedding-type rope --rotary-percent 0.1", "give 0.063, which rotates 2"),
         ("--swiglu --hidden-size 16", "gives an MLP of width 0"),
     ],
 )

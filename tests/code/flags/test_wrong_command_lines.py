@@ -115,6 +115,7 @@ def test_zero_is_accepted_if_it_has_a_meaning(flag):
             + "+".join(["[1]*99999"] * 5000),
             "must have a 0 or 1 for each",
         ),
+        ("--moe-layer-freq ([0]*1+[1]*1", "--moe-layer-freq ([0]*1+[1]*1: give"),
         ("--profile-ranks 0 2 7", "--profile-ranks 2 7: give ranks of this run, from 0 to 1"),
         ("--lr-warmup-init 2 --lr 1 --lr-warmup-iters 1", "--lr-warmup-init 2 is above --lr 1"),
         ("--profile-ranks 0,1", "for each, with spaces between them"),
@@ -138,8 +139,8 @@ def test_values_that_do_not_go_together_are_refused(flags, told):
         ("--multi-latent-attention", "--group-query-attention also keeps fewer"),
         ("--ep 8", "here it is --expert-model-parallel-size"),
         ("--hiden-size 64", "nearest to --hiden-size: --hidden-size"),
-        ("--bf16 true", "'true'; no flag before it takes it"),
-        ("--gpus-per-colour 2", "`--help` lists all flags"),
+        ("--bf16 true", "'true'; no flag before it takes it, so leave it out"),
+        ("--gpus-per-colour 2", "this program has no such flag: leave it out"),
     ],
 )
 def test_an_unknown_flag_is_answered_once_with_what_was_meant(flags, told):

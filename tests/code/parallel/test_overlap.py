@@ -18,10 +18,10 @@ def sent_by(argv):
 
     pieces, whole = [], GradientBuckets.send
 
-    def send(self, stretch):
+    def send(self, span):
         running = torch._C._current_graph_task_id() != -1
-        pieces.append((stretch.start, stretch.stop - stretch.start, running))
-        whole(self, stretch)
+        pieces.append((span.start, span.stop - span.start, running))
+        whole(self, span)
 
     GradientBuckets.send = send
     try:

@@ -91,6 +91,7 @@ def test_files_of_the_whole_planet_need_no_latitudes(tmp_path):
     [
         (lambda w: (w / "valid" / "2003.h5").unlink(), r"no yearly files .* make some with"),
         (lambda w: np.save(w / "stats" / "global_stds.npy", np.zeros(20)), "never changes"),
+        (lambda w: np.save(w / "stats" / "global_stds.npy", ["high"] * 20), "is not a NumPy file"),
     ],
 )
 def test_files_that_are_missing_or_damaged_are_told_in_a_sentence(damage, told, weather, tmp_path):
