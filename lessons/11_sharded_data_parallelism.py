@@ -9,7 +9,7 @@
 # | | |
 # |---|---|
 # | You will be able to | follow a parameter through a step of FSDP; shard an optimizer's state, and a layer, by hand; clip sharded gradients; predict the memory of ZeRO-1, 2 and 3; say what each of them sends, with and without accumulation; choose between sharding, tensor and pipeline parallelism |
-# | Minutes | 80 |
+# | Minutes | 80, and 30 more for exercise 11.2 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02 and 06 |
 

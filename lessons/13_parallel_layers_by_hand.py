@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | You will be able to | find the groups of ranks from an order such as `tp-cp-dp`; write column- and row-parallel layers with right gradients; write sequence parallelism; write a pipeline with 1F1B and explain why plain sends make it hang |
-# | Minutes | 100 |
+# | Minutes | 100, and 60 more for exercises 13.4 and 13.5 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 02, 07 and 07b |
 

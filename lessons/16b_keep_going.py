@@ -8,7 +8,7 @@
 # | | |
 # |---|---|
 # | You will be able to | write a job that survives preemption and dead nodes; know which checkpoint is good; choose the interval between checkpoints; say what percentage of a machine's time becomes kept work |
-# | Minutes | 55 |
+# | Minutes | 55, and 25 more for exercise 16b.2 |
 # | Devices | 2 nodes with 2 devices each |
 # | Before | lessons 03 and 16 |
 

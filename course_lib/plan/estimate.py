@@ -129,6 +129,11 @@ class Estimate:
         return "tight" if tight else "fits"
 
     @property
+    def overflow_chance(self) -> float:
+        """Return the chance that a run of this kind needs more memory than the device has."""
+        return self.memory_interval_gib.chance_above(self.capacity_gib)
+
+    @property
     def tokens(self) -> int:
         return self.layout.global_batch * self.model.sequence
 
@@ -198,8 +203,8 @@ class Estimate:
         return _(
             "{name}{size} on {devices} × {name2}: {seconds:.4g} s per iteration (80 % "
             "between {low:.4g} and {high:.4g}), {tokens_per_s:,.0f} tokens/s, MFU "
-            "{mfu:.1%}; {device_gib:.1f} of {capacity_gib:.1f} GiB: {verdict} "
-            "(evidence: {evidence})",
+            "{mfu:.1%}; {device_gib:.1f} of {capacity_gib:.1f} GiB: {verdict}, chance of "
+            "overflow {chance:.0%} (evidence: {evidence})",
             name=model.name,
             size=size,
             devices=self.layout.devices,
@@ -212,6 +217,7 @@ class Estimate:
             device_gib=self.device_gib,
             capacity_gib=self.capacity_gib,
             verdict=self.verdict,
+            chance=self.overflow_chance,
             evidence=self.evidence or _("none"),
         )
 

@@ -102,6 +102,7 @@ def campaigns(found: Found, tokens: float, count: int = 10, **costs: Any) -> pd.
                 "mfu": estimate.mfu,
                 "device_gib": estimate.device_gib,
                 "memory": estimate.verdict,
+                "overflow_chance": estimate.overflow_chance,
                 "days": planned.days,
                 "days_at_most": planned.days * estimate.interval.high / estimate.seconds,
                 "device_hours": planned.device_hours,

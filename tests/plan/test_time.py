@@ -296,6 +296,16 @@ def test_the_verdict_follows_the_interval():
     assert (tight.fits, tight.verdict) == (True, "tight")  # no room for the logits twice
 
 
+def test_the_chance_of_overflow_follows_the_measured_memory():
+    estimate = run({"micro_batch": 104}, name="gpt2")
+    low, high = estimate.memory_interval_gib
+    chances = {low: 0.9, (low * high) ** 0.5: 0.5, high: 0.1}  # 80 % lie between low and high
+    for capacity, chance in chances.items():
+        assert estimate.memory_interval_gib.chance_above(capacity) == pytest.approx(chance)
+    assert f"chance of overflow {estimate.overflow_chance:.0%}" in str(estimate)
+    assert run({"micro_batch": 64}, name="gpt2").overflow_chance < estimate.overflow_chance
+
+
 def test_unknown_values_are_unknown_and_the_error_says_which():
     with pytest.raises(PlanError, match="no bf16 peak of V100-32GB is known; use fp32 or fp16"):
         run({"precision": "bf16"}, name="gpt2", where="dgx-2").mfu  # noqa: B018

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from math import log2, prod
+from math import log, log2, prod
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from course_lib.plan.code_bases import Stack
@@ -34,8 +35,16 @@ LEAST_SLOW = 0.02
 
 
 class Interval(NamedTuple):
+    """Bounds of 80 % of the measured runs."""
+
     low: float
     high: float
+
+    def chance_above(self, value: float) -> float:
+        """Return the chance of a larger measurement. Its logarithm is taken as normal."""
+        low, high = log(self.low), log(self.high)
+        spread = (high - low) / 2 / NormalDist().inv_cdf(0.9)
+        return 1 - NormalDist((low + high) / 2, spread).cdf(log(value))
 
 
 class Evidence(NamedTuple):
