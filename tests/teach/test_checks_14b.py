@@ -59,6 +59,7 @@ WRONG = {
                  "        self.targets[self.owners < 0] = NO_TARGET\n")],
                "the last target belongs to the next document"),
     "itself": ([(TARGETS, "document")], "each token is its own target"),
+    "last": ([(TARGETS, "torch.cat([document[1:], document[-1:]])")], "no next token"),
     "padding": ([("empty + NO_TARGET", "empty.clone()")], "Set them to -100"),
     "own targets": ([OWN], "Divide by the targets of all ranks"),
     "mean of ranks": ([OWN, ("each / count", "each / count / dist.get_world_size()")],
@@ -102,7 +103,7 @@ def test_a_size_near_the_line_passes(workspace, capsys, width):
         (WIDTH, ..., "Replace the ..."),
         (17_888, 1e6, "A model of this width has"),
         (27, 1e6, "the best size for a smaller budget"),
-        (78, 1e6, "All compute went into the size"),
+        (78, 1e6, "in proportion to the compute"),
         (5, 1e6, "Continue the straight line"),
         (WIDTH, SIXTH / count(WIDTH), "6 N D is 6.00 times the budget"),
         (WIDTH, SIXTH / 2 / count(WIDTH), "6 N D is 3.00 times the budget"),
@@ -117,7 +118,7 @@ def test_numbers_are_taken_in_every_form_and_wrong_ones_are_explained():
     budget, width = 16e9, 80
     tokens = budget / 6 / (3 * width**2 + 256 * width)
     widths = {
-        49: "the best size for a smaller budget", 126: "All compute went into the size",
+        49: "the best size for a smaller budget", 126: "in proportion to the compute",
         40_000: "A model of this width has", 10: "Continue the straight line",
     }  # fmt: skip
     spent = {tokens * 3: "6 N D is 3.00 times", tokens / 4: "0.25 times", 20: "6 N D is 0.00"}

@@ -42,7 +42,8 @@ def test(Packed: Any, ranks: Ranks) -> None:
         counted, following = torch.arange(length), torch.tensor([*document[1:].tolist(), NOTHING])
         ranks.same("positions", positions[here], counted, mistakes={"on": counted + place})
         across = targets[here] if torch.equal(targets[here][:-1], following[:-1]) else None
-        mistakes = {"itself": document, "across": across}  # across: only the last one is wrong
+        last = torch.cat([document[1:], document[-1:]])
+        mistakes = {"itself": document, "last": last, "across": across}  # across: last one wrong
         ranks.same("targets", targets[here], following, mistakes=mistakes)
     ranks.holds("padding", bool((targets[owners < 0] == NOTHING).all()))
     ranks.holds("rows", len(tokens) <= ROWS[ranks.rank], has=len(tokens), most=ROWS[ranks.rank])

@@ -30,7 +30,7 @@ def ex14b_budget(width: object, tokens: object, best: Mapping[float, float], bud
             if given > 1000 else
             _("That is the best size for a smaller budget.") if is_near["same"] else
             _(
-                "All compute went into the size. The number of tokens must grow too."
+                "This size grows in proportion to the compute. The number of tokens must grow too."
             ) if is_near["linear"]
             else _("Continue the straight line through the logarithms of the best sizes.")
         )  # fmt: skip
