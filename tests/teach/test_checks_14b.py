@@ -57,9 +57,9 @@ WRONG = {
                  "            self.owners[here] = number\n"
                  "        self.targets[:, :-1] = self.tokens[:, 1:]\n"
                  "        self.targets[self.owners < 0] = NO_TARGET\n")],
-               "the last target belongs to the next document"),
+               "but no next token"),
     "itself": ([(TARGETS, "document")], "each token is its own target"),
-    "last": ([(TARGETS, "torch.cat([document[1:], document[-1:]])")], "no next token"),
+    "last": ([(TARGETS, "torch.cat([document[1:], document[-1:]])")], "but no next token"),
     "padding": ([("empty + NO_TARGET", "empty.clone()")], "Set them to -100"),
     "own targets": ([OWN], "Divide by the targets of all ranks"),
     "mean of ranks": ([OWN, ("each / count", "each / count / dist.get_world_size()")],

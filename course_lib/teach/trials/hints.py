@@ -668,8 +668,9 @@ HINTS: dict[str, Hints] = {
         ("whole documents", ""): N_("document {number} is not whole in one row, with its owner."),
         ("positions", "on"): N_("positions continue across documents. Each document begins at 0."),
         ("targets", "itself"): N_("each token is its own target. Use the next token as target."),
-        ("targets", "last"): N_("a document's last token has no next token. Its target is -100."),
-        ("targets", "across"): N_("the last target belongs to the next document. Set it to -100."),
+        ("targets", "at the end"): N_(
+            "the last token of a document has a target, but no next token. Set this target to -100."
+        ),
         ("padding", ""): N_("padding has targets, so it counts in the loss. Set them to -100."),
         ("rows", ""): N_(
             "the documents take {has} rows, and {most} are enough. Fill a row before you begin the "
