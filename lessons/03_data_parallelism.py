@@ -302,8 +302,11 @@ curves = [
 show.scaling(pd.DataFrame(curves))
 
 # %% id="nodes-claim" tags=["claim"]
-claim("speed-up from two to four devices, weak scaling", weak, least=1.1, most=1.95, unit="times")
-claim("speed-up from two to four devices, strong scaling", strong, most=1.8, unit="times")
+if lab.nodes_are_separate:
+    claim(
+        "speed-up from two to four devices, weak scaling", weak, least=1.1, most=1.95, unit="times"
+    )
+    claim("speed-up from two to four devices, strong scaling", strong, most=1.8, unit="times")
 claim("weak scaling, relative to strong scaling", weak / strong, least=1.02, unit="times")
 
 # %% [markdown] id="nodes-explain"
@@ -375,7 +378,8 @@ share = 100 * exposed_ms(after_backward) / step_ms(after_backward)
 exposed_guess.compare(share)
 
 # %% id="time-claim" tags=["claim"]
-claim("exposed communication is a large part of a step", share, least=8, most=60, unit="%")
+if lab.nodes_are_separate:
+    claim("exposed communication is a large part of a step", share, least=8, most=60, unit="%")
 
 # %% [markdown] id="time-explain"
 # **Explain.** Each bar is one rank. Nearly all communication is exposed, because the program sends
@@ -534,7 +538,7 @@ enough_guess.compare(by_run)
 print(f"by the rule {by_rule:.0f} tokens, by the run after-backward {by_run:.0f}")
 
 # %% id="rule-claim" tags=["claim"]
-if lab.site.box:
+if lab.site.box and lab.nodes_are_separate:
     claim(
         "tokens that hide the all-reduce, by the rule relative to the run",
         by_rule / by_run,

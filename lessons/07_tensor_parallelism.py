@@ -395,12 +395,13 @@ transfers_ms = {
 pd.Series(transfers_ms, name="transfer (ms)").round(1).to_frame()
 
 # %% id="between-claim" tags=["claim"]
-claim(
-    "transfers of tensor parallelism between nodes, relative to inside",
-    transfers_ms["between nodes"] / transfers_ms["inside a node"],
-    least=1.2,
-    unit="times",
-)
+if lab.nodes_are_separate:
+    claim(
+        "transfers of tensor parallelism between nodes, relative to inside",
+        transfers_ms["between nodes"] / transfers_ms["inside a node"],
+        least=1.2,
+        unit="times",
+    )
 claim(
     "step of tensor parallelism between nodes, relative to the time of its bytes",
     between_ms[by_tensor] / links_alone_ms[by_tensor],
@@ -512,7 +513,7 @@ claim(
     most=1.7,
     unit="times",
 )
-if lab.site.box:
+if lab.site.box and lab.nodes_are_separate:
     claim(
         "width that hides the messages, by the rule relative to the run",
         width_by_rule / width_by_run,

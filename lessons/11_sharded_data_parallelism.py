@@ -715,7 +715,7 @@ needed = pd.DataFrame(
 needed.round().astype(int)
 
 # %% id="hold-claim" tags=["claim"]
-if lab.site.box:
+if lab.site.box and lab.nodes_are_separate:
     claim(
         "tokens that hide a gather of two wide layers, by the rule relative to the run",
         needed["by the rule"].iloc[1] / needed["by the run"].iloc[1],

@@ -593,7 +593,7 @@ claim(
     least=2,
     unit="times",
 )
-if lab.site.box:
+if lab.site.box and lab.nodes_are_separate:
     claim(
         "tokens that hide the ring, by the rule relative to the run",
         by_rule / by_run,

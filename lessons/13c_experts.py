@@ -573,7 +573,7 @@ claim(
     least=2.5,
     unit="times",
 )
-if lab.site.box:
+if lab.site.box and lab.nodes_are_separate:
     claim(
         "width that hides the exchange, by the rule relative to the run",
         by_rule / by_run,
@@ -750,12 +750,13 @@ took = {
 # %% id="link-claim" tags=["claim"]
 claim("the router's gradient is off by", off["router"], least=20, unit="%")
 claim("the experts' gradients are off by", off["experts"], most=1e-4, unit="%")
-claim(
-    "exchange across nodes, compared with inside a node",
-    took["across"] / took["inside"],
-    least=2,
-    unit="times",
-)
+if lab.nodes_are_separate:
+    claim(
+        "exchange across nodes, compared with inside a node",
+        took["across"] / took["inside"],
+        least=2,
+        unit="times",
+    )
 
 # %% [markdown] id="link-explain"
 # **Explain.** All copies for an expert are computed on its rank, whichever rank they come from. So its gradient is

@@ -61,9 +61,7 @@ CURES = {
     "train-micro-batch-size-per-gpu": "--micro-batch-size",
     "gradient-accumulation-steps": "--global-batch-size: steps × --micro-batch-size × data ranks",
     "learning-rate": "--lr",
-    **dict.fromkeys(
-        ("epochs", "num-epochs", "num-train-epochs"), "--train-iters, which counts steps"
-    ),
+    **dict.fromkeys(("epochs", "num-epochs", "num-train-epochs"), STEPS),
     "max-steps": "--train-iters",
     "max-iters": "--train-iters",
     "train-samples": "--train-iters: samples / --global-batch-size",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from course_lib.lab.job import site as sites
@@ -97,6 +98,13 @@ def slurm_answers() -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
+
+
+@cache
+def in_flat_mode() -> bool:
+    """Return True if the box's sinfo reports flat mode."""
+    done = subprocess.run(["sinfo"], capture_output=True, text=True, timeout=60, check=False)
+    return "flat mode:" in done.stderr
 
 
 def box_bin() -> Path:

@@ -98,6 +98,11 @@ class Lab:
         return recipe if isinstance(recipe, Unfinished) else render(recipe, self.site)
 
     @property
+    def nodes_are_separate(self) -> bool:
+        """Return False in flat mode of the box, in which all nodes share one network."""
+        return not self.site.box or not clusters.in_flat_mode()
+
+    @property
     def device_pace(self) -> float:
         """Return by what factor a device slot is slower than a core: 1 on GPUs."""
         return RecordingIndex.of(self.workspace).device_pace if self.site.recorded else told_pace()
