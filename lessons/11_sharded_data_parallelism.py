@@ -254,20 +254,21 @@ show.predicted(
 
 # %% id="sent-claim" tags=["claim"]
 off = 0.1 if unit == "MB" else 0.4  # times vary, bytes do not
-claim(
-    "bytes of ZeRO-1, relative to DDP",
-    times["ZeRO-1"],
-    least=1 - off,
-    most=1 + 2 * off,
-    unit="times",
-)
-claim(
-    "bytes of FSDP, relative to ZeRO-1",
-    times["FSDP"] / times["ZeRO-1"],
-    least=1.5 - off,
-    most=1.5 + off,
-    unit="times",
-)
+if lab.nodes_are_separate:
+    claim(
+        "bytes of ZeRO-1, relative to DDP",
+        times["ZeRO-1"],
+        least=1 - off,
+        most=1 + 2 * off,
+        unit="times",
+    )
+    claim(
+        "bytes of FSDP, relative to ZeRO-1",
+        times["FSDP"] / times["ZeRO-1"],
+        least=1.5 - off,
+        most=1.5 + off,
+        unit="times",
+    )
 
 # %% [markdown] id="sent-explain"
 # *Megabytes that left the first node in one step. The prediction is 3/4 of 4 MB for each half of a ring.*
