@@ -46,9 +46,10 @@ def _refusing(load: Callable[..., Any], folder: str) -> Callable[..., Any]:
         parts = (args[3] if len(args) > 3 else None) or ()  # what __import__ takes `from` it
         names = (name, *(f"{name}.{part}" for part in parts))
         found = next((one for one in names if one.startswith(FINISHED)), "")
-        if found or _is_of_the_course(load(*args, **named)):
+        module = None if found else load(*args, **named)
+        if found or _is_of_the_course(module):
             raise CourseImport(found or name)
-        return load(*args, **named)
+        return module
 
     return call
 

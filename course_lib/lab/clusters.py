@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from course_lib.lab.job import site as sites
 from course_lib.lab.job.program_files import data_folder
 from course_lib.lab.job.site import Site
 from course_lib.lab.queue.records import RECORDED
+from course_lib.lab.queue.slurm import TIMEOUT_S
 from course_lib.lab.recorded import printed
 from course_lib.lab.workspace import Workspace, programs_folder
 from course_lib.words import _
 
 BOX_PYTHON = "COURSE_BOX_PYTHON"
+FLAT = re.compile(r"(?P<why>flat mode: .*)\. Cure: (?P<cure>.*)\.")
 
 # Names a preset, or `recorded`, for labs that are created without a site.
 NAMED_BY = "COURSE_SITE"
@@ -100,11 +102,11 @@ def slurm_answers() -> bool:
     return done.returncode == 0
 
 
-@cache
-def in_flat_mode() -> bool:
-    """Return True if the box's sinfo reports flat mode."""
-    done = subprocess.run(["sinfo"], capture_output=True, text=True, timeout=60, check=False)
-    return "flat mode:" in done.stderr
+def sinfo() -> subprocess.CompletedProcess[str]:
+    """Call sinfo. Its errors contain FLAT if the nodes of the box share one network."""
+    return subprocess.run(
+        ["sinfo", "--noheader"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
 
 
 def box_bin() -> Path:

@@ -100,7 +100,7 @@ class Lab:
     @property
     def nodes_are_separate(self) -> bool:
         """Return False in flat mode of the box, in which all nodes share one network."""
-        return not self.site.box or not clusters.in_flat_mode()
+        return not self.site.box or not clusters.FLAT.search(clusters.sinfo().stderr)
 
     @property
     def device_pace(self) -> float:

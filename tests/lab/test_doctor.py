@@ -8,6 +8,7 @@ from course_lib.lab.doctor import checks
 from course_lib.lab.doctor.command import main
 from course_lib.lab.doctor.findings import bad, fair, good, report
 from course_lib.lab.job import site
+from course_lib.lab.lab import Lab
 from course_lib.lab.workspace import Workspace
 
 
@@ -69,6 +70,10 @@ def test_flat_mode_is_told_with_its_reason_and_stops_no_job(doctor, flat_box):
     cure = lines[lines.index(f"! {why} = 'flat'") + 1]
     assert cure.startswith("  → set mode = 'auto' in box.toml; until then all lessons run")
     assert "a job ran on node1, node2, and host names, shared folder and torch work" in text
+
+
+def test_a_lab_knows_flat_mode(tmp_path, flat_box):
+    assert not Lab(tmp_path / "work", site="box", quiet=True).nodes_are_separate
 
 
 def test_names_that_flat_mode_cannot_give_are_told_and_stop_no_job(doctor, flat_box, fake):

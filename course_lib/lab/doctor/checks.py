@@ -6,13 +6,12 @@ If a command gives no answer, the check says so.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
+from course_lib.lab import clusters
 from course_lib.lab.doctor.findings import BAD, Finding, bad, fair, good
 from course_lib.lab.errors import LabError, SlurmError, StillRunningError
 from course_lib.lab.job.recipe import Recipe
@@ -21,7 +20,7 @@ from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
 from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.lab import Lab
-from course_lib.lab.queue.slurm import TIMEOUT_S, Slurm, job_environment, pace_line
+from course_lib.lab.queue.slurm import Slurm, job_environment, pace_line
 from course_lib.lab.runs.run import Run
 from course_lib.lab.workspace import Workspace
 from course_lib.words import N_, _, language
@@ -139,16 +138,13 @@ def commands(site: Site) -> Iterator[Finding]:
 
 def network() -> Iterator[Finding]:
     """Check whether the nodes of the box have their own networks. sinfo prints the reason."""
-    done = subprocess.run(
-        ["sinfo", "--noheader"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    if told := FLAT.search(done.stderr):
+    done = clusters.sinfo()
+    if told := clusters.FLAT.search(done.stderr):
         yield fair(told["why"], f"{told['cure']}; {FLAT_MEANS}")
     elif done.returncode == 0:
         yield good(_("each node of the box has its own network and host name"))
 
 
-FLAT = re.compile(r"(?P<why>flat mode: .*)\. Cure: (?P<cure>.*)\.")
 FLAT_MEANS = N_("until then all lessons run, but the bandwidth of the link cannot be limited")
 
 
