@@ -41,6 +41,7 @@ FAR_OFF, LIKELY = 0.1, 2.0
 UNKNOWN = (
     *("partition_activations", "checkpoint_in_cpu", "distribute_checkpointed_activations"),
     *("distribute_saved_activations", "cpu_offload", "cpu_offloading", "optimizer_cpu_offload"),
+    *("attention_output_gate", "experimental_attention_variant", "reset_attention_mask"),
 )
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
@@ -156,7 +157,7 @@ def from_log(
         if len(own := medians[[bool(re.fullmatch(names, name)) for name in medians.index]])
     }
     median_s, fastest_s = float(settled.median()), float(settled.quantile(0.1))
-    peak_gib, unlike = float(peaks[kind]) / 1024, tuple(filter(given.true, UNKNOWN))
+    peak_gib, unlike = float(peaks[kind]) / 1024, tuple(filter(given.used, UNKNOWN))
     return LoggedRun(estimate, median_s, fastest_s, peak_gib, kind, timers_s, unlike)
 
 
@@ -195,6 +196,9 @@ class _Arguments:
 
     def true(self, *names: str) -> bool:
         return any(self.text(name) == "True" for name in names)
+
+    def used(self, name: str) -> bool:
+        return self.text(name) not in ("", "False")
 
 
 def _model(given: _Arguments) -> Model:
