@@ -245,7 +245,7 @@ claim("first step after a damaged checkpoint of step 9", first, least=7, most=7)
 # %% id="interval-script"
 recipes = [
     fault.restarts(
-        f"restarts-{seed}", mean_s=6, seed=seed, iterations=80, save_interval=10,
+        f"restarts-{seed}", mean_s=4, seed=seed, iterations=80, save_interval=10,
         programs=lab.site.programs,
     )
     for seed in (823, 824, 825)
@@ -253,7 +253,7 @@ recipes = [
 print(*str(lab.script(recipes[0])).splitlines()[-14:], sep="\n")
 
 # %% [markdown] id="interval-predict"
-# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 6 seconds on average. Then
+# A checkpoint is due every 10 steps, which is about a second here. A node fails after about 4 seconds on average. Then
 # Python and torch start again, the ranks meet, and the program loads the checkpoint. On the box this takes about a
 # second.
 #
@@ -262,11 +262,11 @@ print(*str(lab.script(recipes[0])).splitlines()[-14:], sep="\n")
 # %% id="interval-guess"
 ### BEGIN SOLUTION
 ### GAP guess_kept = ...  # in percent
-guess_kept = 70
+guess_kept = 60
 ### END SOLUTION
 
 # %% id="interval-run"
-kept = predict("16b: kept work if a node fails every 6 s", guess_kept, unit="%")
+kept = predict("16b: kept work if a node fails every 4 s", guess_kept, unit="%")
 submitted = [lab.submit(recipe) for recipe in recipes]
 restarts = [run.require() for run in submitted]
 jobs = pd.DataFrame([read.attempts(run.log_file) for run in restarts])
