@@ -98,7 +98,7 @@ def _jobs(recording: Recording) -> list[Job]:
     for run in recording.manifest.runs:
         recipe = Recipe.from_dict(run.recipe)
         shape = Shape(recipe.nodes, recipe.gpus_per_node, recipe.time_limit_minutes)
-        jobs.append(Job(shape, float(run.status.get("elapsed_s") or 0.0)))
+        jobs.append(Job(shape, run.status.elapsed_s or 0.0))
     return jobs
 
 

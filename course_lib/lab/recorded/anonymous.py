@@ -8,7 +8,7 @@ import pwd
 import re
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -114,28 +114,25 @@ def in_bytes(content: bytes, names: Mapping[str, str]) -> bytes:
 
 
 def in_table(value: Any, names: Mapping[str, str]) -> Any:
-    return _in_texts(value, lambda text: without(text, names))
-
-
-def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Change all texts within a JSON value, but not the keys of its tables."""
+    """Replace names in all texts within a JSON value, but not in the keys of its tables."""
     if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_in_texts(item, change) for item in value]
+        return without(value, names)
+    if isinstance(value, list | tuple):
+        return [in_table(item, names) for item in value]
     if isinstance(value, dict):
-        return {name: _in_texts(item, change) for name, item in value.items()}
+        return {name: in_table(item, names) for name, item in value.items()}
     return value
 
 
-def as_on_any_machine(value: Any) -> Any:
+def as_on_any_machine(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Remove further traces of a machine from a batch script after the folders are replaced: the
     location of Python, and quotes that only some folders need."""
-    return _in_texts(value, _script_as_on_any_machine)
-
-
-def _script_as_on_any_machine(text: str) -> str:
-    return OWN_PYTHON.sub("", QUOTED_FOLDER.sub(r"\2", text))
+    scripts = {
+        name: OWN_PYTHON.sub("", QUOTED_FOLDER.sub(r"\2", text))
+        for name, text in recipe.items()
+        if isinstance(text, str)
+    }
+    return {**recipe, **scripts}
 
 
 def hide(notebook: Any, names: Mapping[str, str]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
-import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from course_lib.words import _
@@ -23,8 +24,8 @@ def machine() -> str:
     GiB of memory and no GPU`. The text is stored, so it is in English."""
     import psutil
 
-    cores = len(psutil.Process().cpu_affinity()) if hasattr(psutil.Process, "cpu_affinity") else 0
-    cores = cores or psutil.cpu_count() or 1
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     name = f" ({named})" if (named := processor_name()) else ""
     return (
         f"a machine with {cores} core{'' if cores == 1 else 's'}{name}, "
@@ -55,26 +56,22 @@ def described(machine: str) -> str:
     )
 
 
-def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    named = (line.partition(":")[2] for line in lines if line.startswith("model name"))
-    return " ".join(next(named, "").split())
+def processor_name() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    return ""
 
 
 def gpus() -> str:
     """Return the GPUs of the notebook's machine, which may be a login node without GPUs."""
-    path = shutil.which("nvidia-smi")
-    if path is None:
-        return "no GPU"
-    ask = [path, "--query-gpu=name", "--format=csv,noheader"]
+    ask = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
     try:
-        done = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(ask, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
         return "no GPU"
     names = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    if done.returncode or not names:
+    if not names:
         return "no GPU"
     return f"{len(names)} × {names[0]}" if len(set(names)) == 1 else ", ".join(names)

@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import hashlib
 import io
-import json
 import lzma
 import os
 import re
@@ -14,15 +13,16 @@ import tarfile
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipe import Recipe, parse_toml
 from course_lib.lab.queue.records import Record
+from course_lib.lab.queue.slurm import Status
 from course_lib.lab.recorded import anonymous
 from course_lib.lab.recorded.machine import machine
 from course_lib.lab.recorded.recording import (
@@ -35,7 +35,7 @@ from course_lib.lab.recorded.recording import (
     RecordedRun,
     may_be_recorded,
 )
-from course_lib.lab.workspace import RunPaths, Workspace, folder_name, plain, write_bytes_atomically
+from course_lib.lab.workspace import RunPaths, Workspace, plain, write_bytes_atomically
 from course_lib.words import _
 
 # Size limit of one file of recorded runs, so that all files together are a small download.
@@ -48,6 +48,8 @@ NOT_READ = frozenset(
 )
 PRESET = 6
 RANK = re.compile(r"rank(\d{1,6})")
+# A run without its files, and the content of each file.
+Cleaned = tuple[RecordedRun, dict[str, bytes]]
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,15 @@ def pack(
     """Write these runs to one file and return a summary. With a `site_name`, the runs are stored
     under another cluster name. This separates them from runs of the same site elsewhere, such as
     the box on a machine with GPUs."""
-    clean_runs = [_clean_run(source, anonymous.folders(workspace.folder)) for source in runs]
-    if site_name:
-        clean_runs = [replace(one, site={**one.site, "name": site_name}) for one in clean_runs]
-    turns = {_turn(name) for one in clean_runs for name in one.files}
+    folders = anonymous.folders(workspace.folder)
+    cleaned = [_cleaned(source, folders, site_name) for source in runs]
+    empty = Manifest(
+        machine=machine(), date=time.strftime("%Y-%m-%d"), device_pace=device_pace, runs=[],
+        printed=dict(printed or {}),
+    )  # fmt: skip
+    turns = {_turn(name) for _run, files in cleaned for name in files}
     for last_turn in sorted(turns, reverse=True):
-        manifest, content = _packed(clean_runs, last_turn, device_pace, dict(printed or {}))
+        manifest, content = _packed(cleaned, last_turn, empty)
         if len(content) <= LARGEST_BYTES:
             break
     else:
@@ -95,35 +100,34 @@ def pack(
             )
         )
     write_bytes_atomically(target, content)
-    left_out = sum(len(run.left_out) for run in manifest.runs)
     return _(
         "{path}: {runs} runs, {size_mib:.2f} MiB; {left_out} files were too "
         "large and are not included",
         path=target,
         runs=len(manifest.runs),
         size_mib=len(content) / 2**20,
-        left_out=left_out,
+        left_out=sum(len(run.left_out) for run in manifest.runs),
     )
 
 
-def _packed(
-    clean_runs: list[_CleanRun], last_turn: int, device_pace: float, printed: dict[str, str]
-) -> tuple[Manifest, bytes]:
+def _packed(cleaned: list[Cleaned], last_turn: int, empty: Manifest) -> tuple[Manifest, bytes]:
     """Pack the files up to a turn. All runs have the same turn, so that they can be compared."""
-    entries, contents = [], {}
-    for one in clean_runs:
-        files, left_out = [], []
-        for name, content in one.files.items():
-            if _turn(name) > last_turn or len(content) > LARGEST_PART_BYTES:
-                left_out.append(name)
-                continue
-            files.append(RecordedFile(name, len(content), hashlib.sha256(content).hexdigest()))
-            contents[f"{folder_name(one.record.name, one.record.job_id)}/{name}"] = content
-        entries.append(_entry(one, files, left_out))
-    date = time.strftime("%Y-%m-%d")
-    manifest = Manifest(
-        machine=machine(), date=date, device_pace=device_pace, runs=entries, printed=printed
-    )
+    entries: list[RecordedRun] = []
+    contents: dict[str, bytes] = {}
+    for run, files in cleaned:
+        kept = {
+            name: content
+            for name, content in files.items()
+            if _turn(name) <= last_turn and len(content) <= LARGEST_PART_BYTES
+        }
+        listed = [
+            RecordedFile(name, len(content), hashlib.sha256(content).hexdigest())
+            for name, content in kept.items()
+        ]
+        left_out = [name for name in files if name not in kept]
+        entries.append(replace(run, files=listed, left_out=left_out))
+        contents |= {f"{run.folder}/{name}": content for name, content in kept.items()}
+    manifest = replace(empty, runs=entries)
     return manifest, archive({MANIFEST: msgspec.json.encode(manifest)} | contents)
 
 
@@ -149,32 +153,21 @@ def _turn(name: str) -> int:
     return 1 if large else 0
 
 
-@dataclass(frozen=True)
-class _CleanRun:
-    record: Record
-    recipe: dict[str, Any]
-    site: dict[str, Any]
-    files: dict[str, bytes]
-
-
-def _clean_run(source: Source, folders: dict[str, str]) -> _CleanRun:
+def _cleaned(source: Source, folders: dict[str, str], site_name: str) -> Cleaned:
     """Read a run and remove folders, accounts and secrets of this machine."""
-    asked_in = RunPaths(source.folder).recipe
+    asked_in, record = RunPaths(source.folder).recipe, source.record
     asked = parse_toml(asked_in.read_text(encoding="utf-8"), str(asked_in), LabError)
     recipe, site = Recipe.from_dict(asked.get("recipe", asked)), dict(asked.get("site", {}))
     words = folders | anonymous.folders_of_run(site) | anonymous.private_words(recipe, site)
     here = ("workspace", "programs", "data", "path", "venv", "recorded", *anonymous.PRIVATE)
     site = {name: value for name, value in site.items() if name not in here}
-    files = {name: _clean(name, content, words) for name, content in _files(source.folder)}
-    plainly = recipe.to_dict()
-    plainly.pop("keywords", None)
-    plainly.pop("made_by", None)
-    return _CleanRun(source.record, _without(plainly, words), _without(site, words), files)
-
-
-def _without(table: dict[str, Any], words: dict[str, str]) -> dict[str, Any]:
-    plain_table: dict[str, Any] = json.loads(json.dumps(table))
-    return {name: anonymous.in_table(value, words) for name, value in plain_table.items()}
+    what = {k: v for k, v in recipe.to_dict().items() if k not in ("keywords", "made_by")}
+    run = RecordedRun(
+        name=record.name, job_id=record.job_id, submitted_unix_s=record.submitted_unix_s,
+        status=record.status or Status(), recipe=anonymous.in_table(what, words),
+        site=anonymous.in_table(site, words) | ({"name": site_name} if site_name else {}),
+    )  # fmt: skip
+    return run, {name: _clean(name, content, words) for name, content in _files(source.folder)}
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -212,12 +205,3 @@ def _slim(trace: bytes) -> bytes:
     except (ValueError, KeyError, TypeError, AttributeError):
         return trace
     return bytes(msgspec.json.encode(table))
-
-
-def _entry(one: _CleanRun, files: list[RecordedFile], left_out: list[str]) -> RecordedRun:
-    record = one.record
-    status = asdict(record.status) if record.status else {}
-    return RecordedRun(
-        name=record.name, job_id=record.job_id, submitted_unix_s=record.submitted_unix_s,
-        status=status, recipe=one.recipe, site=one.site, files=files, left_out=left_out,
-    )  # fmt: skip

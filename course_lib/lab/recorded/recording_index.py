@@ -10,12 +10,10 @@ import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipe import Recipe
@@ -124,15 +122,11 @@ class RecordingIndex:
             json.dumps({n: v for n, v in found.run.site.items() if n not in CHOSEN}, sort_keys=True)
             for found in self.runs
         )
-        try:
-            return Site(**{"name": "recorded", **json.loads(texts.most_common(1)[0][0])})
-        except (LabError, TypeError) as error:
-            raise RecordingError(f"the site of most recorded runs is none: {error}") from error
+        return Site(**{"name": "recorded", **json.loads(texts.most_common(1)[0][0])})
 
     @property
     def device_pace(self) -> float:
-        paces = [recording.manifest.device_pace for recording in self.recordings]
-        return paces[0] if paces else 1.0
+        return self.recordings[0].manifest.device_pace if self.recordings else 1.0
 
     def find(self, recipe: Recipe, site: Site, files: Mapping[str, bytes]) -> Found:
         """Return the newest run of this recipe with the same programs and the same site choices. If
@@ -162,16 +156,6 @@ class RecordingIndex:
             fitting, key=lambda f: (f.run.site.get("name") == site.name, f.run.submitted_unix_s)
         )
 
-    def elsewhere(self, recipe: Recipe, site: Site) -> list[Found]:
-        """Return the newest run of this recipe on each other cluster, with any site choices."""
-        wanted = _what(recipe.to_dict(), anonymous.folders(Path(site.workspace)))
-        newest: dict[str, Found] = {}
-        for found in sorted(self.runs, key=lambda found: found.run.submitted_unix_s):
-            name = str(found.run.site.get("name", ""))
-            if name != site.name and _what(found.run.recipe, {}) == wanted:
-                newest[name] = found
-        return list(newest.values())
-
     def _none_of(self, recipe: Recipe) -> str:
         known = sorted({found.run.name for found in self.runs})
         line = _(
@@ -194,26 +178,26 @@ def hand_out(registry: Registry, wanted: Submission) -> tuple[Record, Found]:
         number += 1
         folder = registry.workspace.runs / f"{run.folder}.{number}"
     found.unpack(folder)
-    try:
-        status = msgspec.convert(run.status, Status)
-    except msgspec.ValidationError as error:
-        raise RecordingError(
-            _("{name}: status of a run: {error}", name=found.recording.path.name, error=error)
-        ) from error
     record = Record(
         token=uuid.uuid4().hex[:16], name=run.name, key=wanted.key, job_id=run.job_id,
         program_digest=wanted.program_digest, folder=folder.name, site=wanted.site.name,
         cluster=RECORDED, submitted_unix_s=run.submitted_unix_s, devices=wanted.recipe.devices,
         time_limit_minutes=wanted.recipe.time_limit_minutes, origin=found.words, released=True,
-        final=msgspec.to_builtins(status),
+        final=asdict(run.status),
     )  # fmt: skip
     return registry.save(record), found
 
 
 def runs_elsewhere(workspace: Workspace, recipe: Recipe, site: Site) -> list[Record]:
-    """Return runs of other clusters for reading. They lie beside the runs of this workspace."""
-    records = []
-    for found in RecordingIndex.of(workspace).elsewhere(recipe, site):
+    """Return the newest run of this recipe on each other cluster, with any site choices. These runs
+    are for reading and lie beside the runs of this workspace."""
+    wanted = _what(recipe.to_dict(), anonymous.folders(Path(site.workspace)))
+    index, newest, records = RecordingIndex.of(workspace), {}, []
+    for found in sorted(index.runs, key=lambda found: found.run.submitted_unix_s):
+        name = str(found.run.site.get("name", ""))
+        if name != site.name and _what(found.run.recipe, {}) == wanted:
+            newest[name] = found
+    for found in newest.values():
         folder = workspace.elsewhere / found.recording.path.stem / found.run.folder
         if not folder.is_dir():
             found.unpack(folder)
@@ -241,17 +225,10 @@ class NoSlurm(Slurm):
 
 def _what(recipe: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """Return the part of a recipe that affects the run, independent of the machine."""
-    plain = json.loads(json.dumps(_without_remarks(recipe)))
-    table = anonymous.as_on_any_machine(anonymous.in_table(plain, names))
-    return json.dumps(table, sort_keys=True)
-
-
-def _without_remarks(recipe: Mapping[str, Any]) -> dict[str, Any]:
     table = {name: value for name, value in recipe.items() if name not in NOT_WHAT_IS_RUN}
     said = table.get("environment", {})
-    if isinstance(said, Mapping):
-        table["environment"] = {n: value for n, value in said.items() if n not in SAID_BESIDE}
-    return table
+    table["environment"] = {name: said[name] for name in said if name not in SAID_BESIDE}
+    return json.dumps(anonymous.as_on_any_machine(anonymous.in_table(table, names)), sort_keys=True)
 
 
 def _chosen(site: Mapping[str, Any]) -> dict[str, Any]:
