@@ -99,9 +99,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def tell(command: str, error: BaseException) -> int:
     """Print an error and return the exit code. Re-raise unexpected errors."""
-    from course_lib.lab.errors import LabError
+    from course_lib.mistakes.errors import CourseError
 
-    if isinstance(error, LabError):
+    if isinstance(error, CourseError):
         return refuse(f"course {command}: {error}")
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED

@@ -51,7 +51,7 @@ def right_values(run: Any) -> dict[str, Any]:
         "paths": run.folder, "source": run.log_file,
         "measured": {"a": 1.0}, "predicted": {"a": 1.0},
         "guess": 1.0, "table": pd.DataFrame({"a": [1]}), "matrix": pd.DataFrame([[1.0]]),
-        "groups": [[0]], "bars": {"a": {"b": 1.0}}, "results": [], "tokens_per_s": 1.0,
+        "groups": [[0]], "bars": {"a": {"b": 1.0}}, "results": [],
         "device_hours": 1.0, "tab": "scalars", "run": run, "timeline": run, "memory": run,
         "profile": run, "links": run, "recorded": run, "found": run,
     }  # fmt: skip

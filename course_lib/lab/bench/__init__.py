@@ -6,13 +6,13 @@ bench.script("175", "juwels-booster", partition="booster", account="me")
 bench.run(Lab(), "box")                    # a real run, with a model of the box's size
 """
 
-from course_lib.lab.bench.cases import ACCEPTED_S, CASES, Case, case, rules, time_to_report_s
+from course_lib.lab.bench.cases import ACCEPTED_S, CASES, Case, case, rules
 from course_lib.lab.bench.jobs import jube, recipe, script
 from course_lib.lab.bench.results import Result, plan, published, run, table
 from course_lib.late_names import offering
 
 __all__ = [
     "ACCEPTED_S", "CASES", "Case", "Result", "case", "jube", "plan", "published", "recipe",
-    "rules", "run", "script", "table", "time_to_report_s",
+    "rules", "run", "script", "table",
 ]  # fmt: skip
 __dir__ = offering(__all__)

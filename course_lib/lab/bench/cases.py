@@ -9,7 +9,6 @@ from course_lib.lab.errors import RecipeError
 from course_lib.lab.job.unfinished import Unfinished, gaps
 from course_lib.mistakes.arguments import explained
 from course_lib.plan import Layout, Model, PlanError, preset
-from course_lib.plan.checks import positive
 from course_lib.plan.numbers import whole
 from course_lib.words import _
 
@@ -44,28 +43,9 @@ class Case:
     iterations: int = 50
     log_interval: int = 10
 
-    def __post_init__(self) -> None:
-        if self.layout.devices % self.devices_per_node:
-            raise RecipeError(
-                _(
-                    "{devices} devices do not fill whole nodes of {devices_per_node} devices",
-                    devices=self.layout.devices,
-                    devices_per_node=self.devices_per_node,
-                )
-            )
-
     @property
     def nodes(self) -> int:
         return self.layout.devices // self.devices_per_node
-
-    @property
-    def tokens_per_iteration(self) -> int:
-        return self.layout.global_batch * self.model.sequence
-
-    @property
-    def is_layout_of_reference(self) -> bool:
-        """Return True if only the number of nodes, and with it the batch, was changed."""
-        return bool(self == CASES[self.tag].but(nodes=self.nodes))
 
     def but(self, **changes: Any) -> Any:
         """Return the case with other values of the free parameters (0: unchanged). Data ranks and
@@ -134,12 +114,6 @@ def case(tag: str | Case) -> Case:
             _("no benchmark {tag!r}; use one of {cases}", tag=tag, cases=", ".join(CASES))
         )
     return CASES[tag]
-
-
-@explained("bench.time_to_report_s", whatever=True)
-def time_to_report_s(tokens_per_s: float) -> float:
-    """Return the seconds that 20 million tokens would take at this rate."""
-    return TOKENS_TO_REPORT / positive("tokens_per_s", tokens_per_s)
 
 
 FIXED_NAMES = ("layers", "hidden", "heads", "sequence", "tokens to report", "accepted (s)")

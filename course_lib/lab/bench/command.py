@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 from course_lib.lab import bench
 from course_lib.lab.bench.cases import CASES, FREE, Case, case
-from course_lib.lab.bench.results import Result
 from course_lib.lab.commands.common import add_site, parser
-from course_lib.lab.errors import LabError
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.recipes.keywords import flag_of
 from course_lib.lab.lab import Lab
-from course_lib.plan import CLUSTERS, PlanError
+from course_lib.plan import CLUSTERS
 from course_lib.words import N_, _
 
 EPILOG = N_(
@@ -28,11 +25,14 @@ EPILOG = N_(
 
 def main(argv: list[str]) -> int:
     given = _options().parse_args(argv)
-    try:
-        one = case(given.tag).but(**{name: getattr(given, name) for name in FREE})
-        return _answer(one, given)
-    except PlanError as error:
-        raise LabError(str(error)) from error
+    one = case(given.tag).but(**{name: getattr(given, name) for name in FREE})
+    if given.jube:
+        print(bench.jube(one, given.site or "", given.program), end="")
+    elif one.tag == "box" or given.submit:
+        _run(one, given)
+    else:
+        _plan(one, given.machine)
+    return 0
 
 
 def _options() -> argparse.ArgumentParser:
@@ -55,28 +55,17 @@ def _options() -> argparse.ArgumentParser:
     return options
 
 
-def _answer(one: Case, given: argparse.Namespace) -> int:
-    if given.jube:
-        print(bench.jube(one, given.site or "", given.program), end="")
-    elif one.tag == "box" or given.submit:
-        return _run(one, given)
-    else:
-        _plan(one, given.machine)
-    return 0
-
-
-def _run(one: Case, given: argparse.Namespace) -> int:
+def _run(one: Case, given: argparse.Namespace) -> None:
     lab = Lab(site=given.site, quiet=True)
     result = bench.run(lab, one, program=given.program)
     assert result.run is not None
     print(f"Run on {result.where}: job {result.run.job_id}, {result.run.log_file}\n")
-    _print([result])
+    print(bench.table([result]).to_string())
     # Format for JUBE and other programs that look for a number after its name.
     print(f"\ntokens/s: {result.tokens_per_s:.2f}")
     print(f"time to report (s): {result.time_to_report_s:.2f}")
     if given.log:
         shutil.copyfile(result.run.log_file, given.log)
-    return 0
 
 
 def _plan(one: Case, machine: str) -> None:
@@ -85,7 +74,7 @@ def _plan(one: Case, machine: str) -> None:
     assert estimate is not None
     print(f"Planned, not run: {result.where}, {estimate.cluster.device.name}.\n")
     known = bench.published(one)
-    _print([result] + ([known] if known else []))
+    print(bench.table([result] + ([known] if known else [])).to_string())
     print(f"\n80 % interval of the time to report: {result.low_s:.0f} to {result.high_s:.0f} s")
     print(
         f"memory of the fullest device: {estimate.device_gib:.1f} of {estimate.capacity_gib:.1f} "
@@ -94,7 +83,3 @@ def _plan(one: Case, machine: str) -> None:
     if result.accepted is not None:
         limit_s = bench.ACCEPTED_S[one.tag]
         print(f"accepted (≤ {limit_s:.0f} s): {'yes' if result.accepted else 'no'}")
-
-
-def _print(results: Iterable[Result]) -> None:
-    print(bench.table(results).to_string())

@@ -7,6 +7,7 @@ from typing import Any
 
 from course_lib.lab.bench.cases import CASES, FREE, Case, case
 from course_lib.lab.errors import RecipeError
+from course_lib.lab.job.quote import word
 from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import gpt
 from course_lib.lab.job.recipes.keywords import flag_of
@@ -47,9 +48,12 @@ def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recip
         flags |= MEGATRON | {"before": _build_step(program)}
     if one.tag != "box":
         flags |= {"environment": ENVIRONMENT, "tee": True, "time_limit_minutes": 30}
+    name = f"gpt-{one.tag}"
+    if one != CASES[one.tag]:
+        name += f"-n{one.nodes}-t{layout.tensor}-p{layout.pipeline}"
+        name += f"-mb{layout.micro_batch}-x{layout.micro_batches}"
     made = gpt.recipe(
-        f"gpt-{one.tag}" + ("" if one == CASES[one.tag] else f"-n{one.nodes}-{_digits(one)}"),
-        nodes=one.nodes, gpus_per_node=one.devices_per_node, model=one.model, program=program,
+        name, nodes=one.nodes, gpus_per_node=one.devices_per_node, model=one.model, program=program,
         micro_batch=layout.micro_batch, global_batch=layout.global_batch,
         tensor=layout.tensor, pipeline=layout.pipeline, zero=layout.zero,
         sequence_parallel=layout.sequence_parallel, precision=layout.precision,
@@ -61,16 +65,9 @@ def recipe(tag: str | Case, *, program: str = gpt.PROGRAM, **more: Any) -> Recip
     return made
 
 
-def _digits(one: Case) -> str:
-    layout = one.layout
-    return f"t{layout.tensor}-p{layout.pipeline}-mb{layout.micro_batch}-x{layout.micro_batches}"
-
-
 def _build_step(program: str) -> str:
     """Return a command that compiles Megatron-LM's helpers once. Otherwise every rank of every node
     would compile them into the same folder at first use."""
-    from course_lib.lab.job.quote import word
-
     folder = program.rpartition("/")[0] or "."
     return f'PYTHONPATH={word(folder)} srun --nodes=1 --ntasks=1 python -c "{BUILD}"'
 
@@ -83,11 +80,8 @@ def script(
     """Return the batch script of a case at a site or preset. Presets name the partition for
     lessons, which may be too small; `partition` names a different one."""
     where = preset(site) if isinstance(site, str) else site
-    if partition:
-        where = where.but(partition=partition)
-    if account:
-        where = where.but(account=account)
-    return render(recipe(tag, program=program, **more), where)
+    chosen = {"partition": partition or where.partition, "account": account or where.account}
+    return render(recipe(tag, program=program, **more), where.but(**chosen))
 
 
 @explained("bench.jube", whatever=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.lab.bench.cases import (
     ACCEPTED_S,
+    CASES,
     PUBLISHED_TOKENS_PER_S,
     TOKENS_TO_REPORT,
     Case,
     case,
-    time_to_report_s,
 )
 from course_lib.lab.bench.jobs import recipe
 from course_lib.lab.errors import LabError
@@ -48,11 +48,13 @@ class Result:
 
     @property
     def time_to_report_s(self) -> float:
-        return time_to_report_s(self.tokens_per_s)
+        """Return the seconds that 20 million tokens would take at this rate."""
+        return TOKENS_TO_REPORT / self.tokens_per_s
 
     @property
     def iteration_s(self) -> float:
-        return self.case.tokens_per_iteration / self.tokens_per_s
+        tokens = self.case.layout.global_batch * self.case.model.sequence
+        return tokens / self.tokens_per_s
 
     @property
     def accepted(self) -> bool | None:
@@ -99,8 +101,10 @@ def table(results: Iterable[Result | Unfinished]) -> pd.DataFrame:
 def published(tag: str | Case) -> Result | None:
     """Return the published result for this layout and number of nodes, or None."""
     one = case(tag)
-    rate = PUBLISHED_TOKENS_PER_S.get((one.tag, one.nodes)) if one.is_layout_of_reference else None
-    return None if rate is None else Result(one, "published", one.machine, rate)
+    rate = PUBLISHED_TOKENS_PER_S.get((one.tag, one.nodes))
+    if rate is None or one != CASES[one.tag].but(nodes=one.nodes):
+        return None
+    return Result(one, "published", one.machine, rate)
 
 
 @explained("bench.plan", whatever=True)

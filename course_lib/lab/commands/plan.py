@@ -31,10 +31,7 @@ def main(argv: list[str]) -> int:
         return 0
     if not given.model or not given.gpus:
         options.error(_("--model and --gpus are needed, or --list"))
-    try:
-        return _answer(given)
-    except plan.PlanError as error:
-        raise LabError(str(error)) from error
+    return _answer(given)
 
 
 def number(word: str) -> float:
@@ -97,7 +94,7 @@ def _answer(given: argparse.Namespace) -> int:
     }
     chosen = given.explain or given.flags or given.script
     if chosen:
-        print(_of_one(given, _numbered(found, chosen)))
+        print(_of_one(given, found, chosen))
         return 0
     table = plan.campaigns(found, given.tokens, given.top, **costs)
     table.index += 1
@@ -119,15 +116,12 @@ def _answer(given: argparse.Namespace) -> int:
     return 0
 
 
-def _numbered(found: plan.layout_search.Found, number: int) -> plan.Estimate:
+def _of_one(given: argparse.Namespace, found: plan.layout_search.Found, number: int) -> str:
     if number > len(found.fitting):
         raise LabError(
             _("layout {number} does not exist; {most} fit", number=number, most=len(found.fitting))
         )
-    return found.fitting[number - 1]
-
-
-def _of_one(given: argparse.Namespace, estimate: plan.Estimate) -> str:
+    estimate = found.fitting[number - 1]
     if given.explain:
         return f"{plan.explain(estimate)}\n{estimate.table().round(3).to_string(index=False)}"
     recipe = gpt.of_estimate(re.sub(r"[^\w-]+", "-", estimate.model.name), estimate, MEGATRON)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from argparse import Namespace
-from pathlib import Path
 
 from course_lib.lab.commands.common import parser
 from course_lib.lab.errors import SiteError
@@ -39,7 +38,16 @@ def _list(_: Namespace) -> int:
 
 
 def _show(given: Namespace) -> int:
-    print(read_text(_path(given), SiteError), end="")
+    path = sites.preset_path(given.name) if given.name else find().site_file
+    if not path.exists():
+        raise SiteError(
+            _(
+                "{path} does not exist. `course site use NAME` creates it, and `course "
+                "site list` shows the names",
+                path=path,
+            )
+        )
+    print(read_text(path, SiteError), end="")
     return 0
 
 
@@ -58,18 +66,3 @@ def _use(given: Namespace) -> int:
             )
         )
     return 0
-
-
-def _path(given: Namespace) -> Path:
-    if given.name:
-        return sites.preset_path(given.name)
-    path = find().site_file
-    if not path.exists():
-        raise SiteError(
-            _(
-                "{path} does not exist. `course site use NAME` creates it, and `course "
-                "site list` shows the names",
-                path=path,
-            )
-        )
-    return path
