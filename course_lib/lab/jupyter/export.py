@@ -13,11 +13,8 @@ from typing import Any
 from nbconvert.preprocessors import Preprocessor
 
 from course_lib.shipped import SHIPPED
-from course_lib.words import _
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
-STATE = "application/vnd.jupyter.widget-state+json"
-REFERENCE = "IPY_MODEL_"
 CODE_OR_FORMULA = re.compile(
     r"(?P<code>^(?P<fence>```+|~~~+).*?^(?P=fence)|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
     r"|\$\$(?P<display>.+?)\$\$"
@@ -39,37 +36,21 @@ class SelfContained(Preprocessor):  # type: ignore[misc]
     """A preprocessor of nbconvert that changes a copy of the notebook."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        saved = saved_widgets(nb)
         nb.metadata.pop("widgets", None)
         for cell in nb.cells:
             if cell.cell_type == "markdown":
                 attach_figures(cell)
                 cell.source = with_drawn_formulas(cell.source)
-            say_in_place_of_widgets(cell, saved)
+            without_widgets(cell)
         return nb, resources
 
 
-def saved_widgets(nb: Any) -> Any:
-    """Return the widgets that the notebook was saved with, by model name."""
-    return nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
-
-
-def say_in_place_of_widgets(cell: Any, saved: Any) -> None:
-    """Replace widgets by the last HTML that they showed, or by the other data of their output."""
+def without_widgets(cell: Any) -> None:
+    """Keep the words of an output instead of its widget."""
     for output in cell.get("outputs", []):
         data = output.get("data", {})
-        if WIDGET in data and len(data) > 1:
-            model = data.pop(WIDGET).get("model_id", "")
-            if shown := last_shown(saved, model):
-                data["text/html"] = f"<div>{shown}</div>"
-
-
-def last_shown(saved: Any, model: str) -> str:
-    """Return the HTML of a widget and of the widgets within it, as saved in the notebook."""
-    state = saved.get(model, {}).get("state", {})
-    inner = [last_shown(saved, name.removeprefix(REFERENCE)) for name in state.get("children", [])]
-    value = state.get("value", "")
-    return "".join([value if isinstance(value, str) else "", *inner])
+        if len(data) > 1:
+            data.pop(WIDGET, None)
 
 
 def attach_figures(cell: Any) -> None:
@@ -99,7 +80,7 @@ def _drawn(found: re.Match[str]) -> str:
         return _formula(found["inline"], INLINE_PT, "vertical-align:middle")
     formula = _formula(found["display"], DISPLAY_PT, "max-width:100%;height:auto")
     # Blank lines around the HTML let Markdown continue after it.
-    return _('\n\n<div style="text-align:center">{formula}</div>\n\n', formula=formula)
+    return f'\n\n<div style="text-align:center">{formula}</div>\n\n'
 
 
 def _formula(tex: str, size_pt: int, style: str) -> str:

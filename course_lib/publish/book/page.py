@@ -16,11 +16,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from course_lib.lab.jupyter.export import (
-    saved_widgets,
-    say_in_place_of_widgets,
-    with_drawn_formulas,
-)
+from course_lib.lab.jupyter.export import with_drawn_formulas, without_widgets
 from course_lib.publish.book import origin
 from course_lib.publish.building.build import NOTEBOOK_METADATA, PRINTS
 from course_lib.publish.building.gaps import answered, with_gaps
@@ -91,9 +87,8 @@ class Shown:
         self.is_there = ran is not None
         # Ids of cells whose source has changed since the run.
         self.changed: list[str] = []
-        saved = saved_widgets(ran) if ran else {}
         for cell in self._cells.values():
-            say_in_place_of_widgets(cell, saved)
+            without_widgets(cell)
 
     def outputs(self, identifier: str, source: str) -> list[Any]:
         if not self.is_there:
