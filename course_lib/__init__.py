@@ -45,10 +45,10 @@ def __getattr__(name: str) -> Any:
         from course_lib.mistakes.names import no_such_name
 
         no_such_name("course_lib", name, EXPORTS)
-    from course_lib.late_names import loaded  # the box does not need it
+    from importlib import import_module
 
     module_name, _, attribute = EXPORTS[name].partition(":")
-    module = loaded(f"course_lib.{module_name}")
+    module = import_module(f"course_lib.{module_name}")
     value = getattr(module, attribute) if attribute else module
     globals()[name] = value
     return value

@@ -4,32 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from threading import Timer
 from types import ModuleType
 from typing import Any
 
-from course_lib.front_end import interactive
 from course_lib.mistakes.arguments import offered
 from course_lib.mistakes.names import no_such_name
-from course_lib.words import _
-
-# A shorter import shows nothing.
-PATIENCE_S = 1.5
-
-
-def loaded(name: str) -> ModuleType:
-    """Import a module. In a notebook, a line says so if that takes long, as in a new kernel."""
-    if not interactive():
-        return import_module(name)
-    package = ".".join(name.split(".")[:2])
-    words = _("Loading {name} takes some seconds in a new kernel.", name=package)
-    line = Timer(PATIENCE_S, print, [words])
-    line.daemon = True
-    line.start()
-    try:
-        return import_module(name)
-    finally:
-        line.cancel()
 
 
 def offering(names: list[str]) -> Callable[[], list[str]]:
@@ -50,7 +29,7 @@ def late_names(
     def get(name: str) -> Any:
         if name not in module_of:
             no_such_name(title, name, names)
-        module = loaded(f"{room.__name__}.{module_of[name] or name}")
+        module = import_module(f"{room.__name__}.{module_of[name] or name}")
         value = offered(getattr(module, name), title, **how) if module_of[name] else module
         setattr(room, name, value)
         return value

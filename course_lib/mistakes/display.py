@@ -10,7 +10,7 @@ import linecache
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType, TracebackType
+from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from course_lib.mistakes import left_open
@@ -25,10 +25,9 @@ RED, PLAIN = "\x1b[31m", "\x1b[39m"
 
 
 def install(shell: Any) -> bool:
-    """Install the handler and keep an existing one. Return False if it was already installed."""
+    """Install the handler. Return False if it was already installed."""
     if CourseError in shell.custom_exceptions:
         return False
-    others, their_handler = shell.custom_exceptions, shell.CustomTB
     their_expand = shell.var_expand
 
     def expand(command: str, depth: int = 0, **more: Any) -> Any:
@@ -36,16 +35,14 @@ def install(shell: Any) -> bool:
         return their_expand(command, depth + 1, **more)
 
     def handle(
-        shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: Any = None
+        shell: Any, kind: type, error: Any, trace: TracebackType, tb_offset: Any = None
     ) -> Any:  # fmt: skip
         if isinstance(error, NameError):
             text = left_open.why_missing(error.name or "")
         elif isinstance(error, CourseError | ReadError | KeyboardInterrupt):
             text = str(error)
-        elif isinstance(error, AttributeError):
-            text = _misspelt(error)
         else:
-            return their_handler(kind, error, trace, tb_offset)
+            text = _misspelt(error)
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
         if text:
             lines = message(error, trace, shell, text)
@@ -55,7 +52,7 @@ def install(shell: Any) -> bool:
         return lines
 
     kinds = (CourseError, ReadError, NameError, AttributeError, KeyboardInterrupt)
-    shell.set_custom_exc((*others, *kinds), handle)
+    shell.set_custom_exc(kinds, handle)
     shell.var_expand = expand
     shell.events.register("pre_run_cell", lambda info: left_open.begin(info, shell.user_ns))
     shell.events.register("post_run_cell", lambda result: left_open.end(result, shell.user_ns))
@@ -78,24 +75,17 @@ def message(
 ) -> list[str]:
     """Return the learner's own lines of the traceback, then the message."""
     lines = [line for frame, at in _own(trace) for line in _shown(frame, at, shell)]
-    red, plain = (RED, PLAIN) if _is_coloured(shell) else ("", "")
+    is_coloured = str(getattr(shell, "colors", "")).lower() != "nocolor"
+    red, plain = (RED, PLAIN) if is_coloured else ("", "")
     return [*lines, f"{red}{type(error).__name__}{plain}: {text or error}"]
-
-
-def _is_coloured(shell: Any) -> bool:
-    return str(getattr(shell, "colors", "")).lower() != "nocolor"
 
 
 def _own(trace: TracebackType | None) -> Iterator[tuple[FrameType, tuple[int, int]]]:
     """Yield the frames before the course's first, without IPython's, and their lines."""
-    while trace is not None and not _is_inside(trace.tb_frame.f_code):
+    while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(COURSE):
         if not str(trace.tb_frame.f_globals.get("__name__")).startswith(("IPython.", "ipykernel.")):
             yield trace.tb_frame, _lines(trace)
         trace = trace.tb_next
-
-
-def _is_inside(code: CodeType) -> bool:
-    return code.co_filename.startswith(COURSE)
 
 
 def _lines(trace: TracebackType) -> tuple[int, int]:

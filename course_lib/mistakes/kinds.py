@@ -46,26 +46,16 @@ PLAIN_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Mapping": (N_("a dict {name: value}"), lambda value: isinstance(value, Mapping)),
     "dict": (N_("a dict {name: value}"), lambda value: isinstance(value, dict)),
 }
-# How to get the wanted value from the given type (class name; "" for any type).
-INSTEAD = {
-    ("Recipe", "str"): N_(
-        "shell.recipe(…) or gpt.recipe(…) makes one, lab.run(…) finds a run by name"
-    ),
-    ("Recipe", "Run"): N_("the recipe of a run is run.recipe"),
-    ("Recipe", "Script"): N_("shell.script(…) makes a recipe from a batch script"),
-    ("Run", "Recipe"): N_("lab.submit(recipe) starts a run of a recipe"),
-    ("Run", "str"): N_("lab.run(…) finds a run by its name"),
-    ("Model", "str"): N_("plan.preset(…) finds a model by its name"),
-    ("Model", "Recipe"): N_("gpt.model(recipe) is the model of a recipe"),
-    ("Model", "Run"): N_("gpt.model(run.recipe) is the model of a run"),
-    ("Layout", "Recipe"): N_("gpt.layout(recipe) is the layout of a recipe"),
-    ("Layout", "Run"): N_("gpt.layout(run.recipe) is the layout of a run"),
-    ("Layout", ""): N_("plan.Layout(tensor=2, …) makes one"),
-    ("Cluster", ""): N_("plan.cluster(…) finds a machine by its name"),
-    ("Estimate", ""): N_("plan.predict(model, layout, cluster) makes one"),
-    ("Path", "Run"): N_("a run has its own records: run.log, run.memory, run.profile …"),
-    ("Lab", ""): N_("Lab() makes one"),
-}  # fmt: skip
+# The calls that make or find a value of a type.
+WAYS = {
+    "Recipe": N_("shell.recipe(…) or gpt.recipe(…) makes one; the recipe of a run is run.recipe"),
+    "Run": N_("lab.submit(recipe) starts one; lab.run(…) finds one by name"),
+    "Model": N_("plan.preset(…) finds one by name; gpt.model(run.recipe) is the model of a run"),
+    "Layout": N_("plan.Layout(tensor=2) makes one; gpt.layout(run.recipe) is the layout of a run"),
+    "Cluster": N_("plan.cluster(…) finds one by name"),
+    "Estimate": N_("plan.predict(model, layout, cluster) makes one"),
+    "Lab": N_("Lab() makes one"),
+}
 
 
 def kinds_in(annotation: str, scope: Mapping[str, Any]) -> list[str]:
@@ -149,8 +139,7 @@ def _short(value: Any) -> str:
 
 def way_out(kinds: list[str], value: Any) -> str:
     """Say which call makes a value of these types; empty if none is known."""
-    if value is None and any(kind == known for kind in kinds for known, _unused in INSTEAD):
+    found = next((WAYS[kind] for kind in kinds if kind in WAYS), "")
+    if found and value is None:
         return _("a call that only shows something, such as run.watch(), returns None")
-    given = (type(value).__name__, "")
-    found = (INSTEAD.get((kind, one)) for one in given for kind in kinds)
-    return next(filter(None, found), "")
+    return found

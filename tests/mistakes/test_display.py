@@ -5,14 +5,6 @@ from __future__ import annotations
 import nbformat
 from nbclient import NotebookClient
 
-SLOW = """
-import time
-from course_lib import late_names
-load = late_names.import_module
-late_names.PATIENCE_S = 0.01
-late_names.import_module = lambda name: (time.sleep(0.5), load(name))[1]
-from course_lib import plan
-"""
 CELLS = [
     "from course_lib import gpt, plan",
     "gpt.recipe(\n    'a',\n    micro_batchs=2,\n)",
@@ -97,13 +89,3 @@ def test_a_name_that_a_stopped_cell_would_have_made_leads_back_to_it(tmp_path):
     assert "hang does not exist yet" in "\n".join(of_a_command[0]["traceback"])
     printed = ["".join(one["text"] for one in cell.outputs) for cell in notebook.cells[-2:]]
     assert [text.strip() for text in printed] == ["is 2", "2"]
-
-
-def test_a_notebook_says_that_an_import_takes_long_but_a_compared_one_does_not(monkeypatch):
-    said = {}
-    for plain in ("0", "1"):
-        monkeypatch.setenv("COURSE_PLAIN", plain)
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SLOW)])
-        NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-        said[plain] = "".join(output["text"] for output in notebook.cells[0].outputs)
-    assert said == {"0": "Loading course_lib.plan takes some seconds in a new kernel.\n", "1": ""}
