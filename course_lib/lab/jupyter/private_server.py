@@ -7,6 +7,7 @@ on a Unix socket, because other users could read a TCP port. It ends with the Ju
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -56,18 +57,13 @@ def serve(module: str, build_app: Callable[[], Callable[..., Any]]) -> None:
 
 def open_server(socket_path: str, app: Callable[..., Any]) -> BaseWSGIServer:
     """Open a private socket in the private folder that jupyter-server-proxy has created."""
-    from werkzeug.serving import WSGIRequestHandler, make_server
+    from werkzeug.serving import make_server
 
-    class Quiet(WSGIRequestHandler):
-        """Logs only errors, because pages send requests every few seconds."""
-
-        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            if str(code).startswith("5"):
-                super().log_request(code, size)
-
+    # Only errors, because pages send requests every few seconds.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     os.umask(0o077)
     Path(socket_path).unlink(missing_ok=True)  # our own socket from before a restart
-    return make_server(f"unix://{socket_path}", 0, app, threaded=True, request_handler=Quiet)
+    return make_server(f"unix://{socket_path}", 0, app, threaded=True)
 
 
 def exit_with(parent_pid: int) -> None:

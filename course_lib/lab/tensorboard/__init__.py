@@ -31,26 +31,18 @@ class Link:
     """A link to TensorBoard. `url` is a path on the Jupyter server, or "" without such a server."""
 
     url: str
-    title: str = "TensorBoard"
 
     def __repr__(self) -> str:
         if self.url:
-            return _(
-                "{title}: open {url} at the address of your Jupyter server",
-                title=self.title,
-                url=self.url,
-            )
-        return _(
-            "{title}: open this notebook in JupyterLab, or click the icon in its launcher",
-            title=self.title,
-        )
+            return _("TensorBoard: open {url} at the address of your Jupyter server", url=self.url)
+        return _("TensorBoard: open this notebook in JupyterLab, or click the icon in its launcher")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         if not self.url:
             return {"text/plain": str(self)}
         anchor = (
-            f'<a href="{escape(self.url)}" target="_blank" rel="noopener">'
-            f"{escape(self.title)}</a> opens in a new tab; the first time it takes some seconds."
+            f'<a href="{escape(self.url)}" target="_blank" rel="noopener">TensorBoard</a> opens in '
+            "a new tab; the first time it takes some seconds."
         )
         return {"text/plain": str(self), "text/html": anchor}
 

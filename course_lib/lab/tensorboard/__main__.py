@@ -10,17 +10,13 @@ from course_lib.lab.workspace import find
 
 
 def app() -> Callable[..., Any]:
-    runs = find().runs
-    runs.mkdir(parents=True, exist_ok=True)
-    return build_app(str(runs))
-
-
-def build_app(logdir: str) -> Callable[..., Any]:
     """Return TensorBoard's app without its server, whose TCP port any user could read."""
     from tensorboard import default, program
 
     from course_lib.lab.tensorboard.plugin import OfflineProfilerPlugin
 
+    runs = find().runs
+    runs.mkdir(parents=True, exist_ok=True)
     mended = OfflineProfilerPlugin.__mro__[1]
     plugins = [plugin for plugin in default.get_plugins() if plugin is not mended]
     captured: list[Callable[..., Any]] = []
@@ -36,7 +32,7 @@ def build_app(logdir: str) -> Callable[..., Any]:
             return ""
 
     board = program.TensorBoard(plugins=[*plugins, OfflineProfilerPlugin], server_class=Capture)
-    flags = ["--logdir", logdir, "--load_fast=false", "--reload_interval=5"]
+    flags = ["--logdir", str(runs), "--load_fast=false", "--reload_interval=5"]
     board.configure(["tensorboard", *flags, "--window_title=Runs of the course"])
     board.launch()
     return captured[0]

@@ -59,6 +59,13 @@ STATIC = Path(torch_tb_profiler.__file__).with_name("static")
 OURS = Path(__file__).with_name("web")
 GOOGLE_CHARTS = "https://www.gstatic.com/charts/loader.js"
 WEBCOMPONENTS = "https://cdnjs.cloudflare.com/ajax/libs/webcomponentsjs/0.7.24/webcomponents.min.js"
+# Shown if set-up could not install webcomponents.
+NO_TRACE_VIEW = b"""<body style="font:16px/1.6 sans-serif;max-width:46rem;margin:3rem auto">
+<h2>The Trace view is not installed</h2>
+<p>It needs one package that the set-up of the course takes from npm, and npm was not there when
+it ran. Install Node.js (which brings npm), run <code>make setup</code> again, and reload.</p>
+<p>Meanwhile the notebook draws the same trace: <code>show.timeline(run.profile)</code></p>
+"""
 RESCAN_S = 2.0
 SETTLED_S = 4.0
 # Name, bytes and time of writing of every trace in a folder.
@@ -74,17 +81,16 @@ def webcomponents_file() -> Path | None:
 
 class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
     def get_plugin_apps(self) -> dict[str, Any]:
-        ours = ("/course_charts.js", "/course_trace_help.js", "/course_webcomponents.js")
+        ours = ("/course_charts.js", "/course_webcomponents.js")
         return {**super().get_plugin_apps(), **dict.fromkeys(ours, self.static_file_route)}
 
     def static_file_route(self, environ: Any, start_response: Any) -> Iterable[bytes]:
         name = str(environ.get("PATH_INFO", "")).rsplit("/", 1)[-1]
-        kinds = {".html": "text/html", ".js": "text/javascript"}
         try:
             content = _static(name)
         except FileNotFoundError:
             return NotFound(_("no such file: {name}", name=name))(environ, start_response)
-        kind = kinds.get(Path(name).suffix, "application/octet-stream")
+        kind = "text/javascript" if name.endswith(".js") else "text/html"
         response = werkzeug.Response(content, content_type=kind, headers=self.headers)
         return response(environ, start_response)
 
@@ -124,23 +130,17 @@ class OfflineProfilerPlugin(TorchProfilerPlugin):  # type: ignore[misc]
 
 
 def _static(name: str) -> bytes:
-    if name == "course_webcomponents.js":
-        file = webcomponents_file()
-        if file is None:
-            raise FileNotFoundError(name)
-        return file.read_bytes()
     if name == "course_charts.js":
         parts = (OURS / part for part in ("chart.umd.min.js", "charts.js"))
         return b"\n".join(part.read_bytes() for part in parts)
-    if name.startswith("course_"):
-        return (OURS / name.removeprefix("course_")).read_bytes()
+    webcomponents = webcomponents_file()
+    if name == "course_webcomponents.js" and webcomponents:
+        return webcomponents.read_bytes()
+    if name == "trace_embedding.html" and not webcomponents:
+        return NO_TRACE_VIEW
     content = (STATIC / name).read_bytes()
-    if name == "index.html":
-        return content.replace(GOOGLE_CHARTS.encode(), b"course_charts.js")
-    if name == "trace_embedding.html":
-        script = "course_webcomponents.js" if webcomponents_file() else "course_trace_help.js"
-        return content.replace(WEBCOMPONENTS.encode(), script.encode())
-    return content
+    content = content.replace(GOOGLE_CHARTS.encode(), b"course_charts.js")
+    return content.replace(WEBCOMPONENTS.encode(), b"course_webcomponents.js")
 
 
 def _traces(folder: str) -> Traces:

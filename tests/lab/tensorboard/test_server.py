@@ -72,8 +72,7 @@ def test_without_webcomponents_the_trace_view_explains_itself(monkeypatch, tmp_p
     from course_lib.lab.tensorboard import plugin
 
     monkeypatch.setenv("COURSE_WEBCOMPONENTS", str(tmp_path))
-    assert b"course_trace_help.js" in plugin._static("trace_embedding.html")
-    assert b"show.timeline" in plugin._static("course_trace_help.js")
+    assert b"show.timeline" in plugin._static("trace_embedding.html")
 
 
 @pytest.mark.parametrize("name", ["index.html", "trace_embedding.html"])

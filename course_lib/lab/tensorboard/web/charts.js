@@ -78,18 +78,16 @@ class Drawing {
     this.container.textContent = "";
   }
 
-  tell(event, facts = {}) {
-    (this.listeners[event] || []).forEach((action) => action(facts));
+  tell(event) {
+    (this.listeners[event] || []).forEach((action) => action());
   }
 
   getSelection() {
     return this.selection;
   }
 
-  setSelection(selection) {
-    this.selection = (selection || []).filter(Boolean);
-    this.chart?.update("none");
-  }
+  // The tab marks rows that its tables point at. Chart.js marks what lies under the mouse.
+  setSelection() {}
 
   colour(index) {
     const given = this.options.colors?.length ? this.options.colors : COLOURS;
@@ -139,15 +137,9 @@ class Drawing {
 }
 
 class ColumnChart extends Drawing {
-  config(bars = {}) {
-    const data = { labels: this.table.names(), datasets: this.datasets(() => ({ maxBarThickness: 90, ...bars })) };
-    return { type: "bar", data, options: { scales: { x: { stacked: true }, y: { stacked: true } } } };
-  }
-}
-
-class SteppedAreaChart extends ColumnChart {
   config() {
-    return super.config({ maxBarThickness: undefined, barPercentage: 1, categoryPercentage: 1 });
+    const data = { labels: this.table.names(), datasets: this.datasets(() => ({ maxBarThickness: 90 })) };
+    return { type: "bar", data, options: { scales: { x: { stacked: true }, y: { stacked: true } } } };
   }
 }
 
@@ -166,16 +158,8 @@ class LineChart extends Drawing {
     const xs = this.table.rows.map((row) => numberOf(row[0]));
     const datasets = this.datasets(() => ({ pointRadius: 0, borderWidth: 1.8 }));
     datasets.forEach((one) => { one.data = one.data.map((y, row) => ({ x: xs[row], y })); });
-    const marks = { id: "marks", afterDatasetsDraw: (chart) => this.selection.forEach(({ row, column }) => {
-      const one = datasets.find((each) => each.index === column) || datasets[0];
-      if (!one?.data[row]) return;
-      chart.ctx.strokeStyle = INK;
-      chart.ctx.beginPath();
-      chart.ctx.arc(chart.scales.x.getPixelForValue(xs[row]), chart.scales.y.getPixelForValue(one.data[row].y), 6, 0, 7);
-      chart.ctx.stroke();
-    }) };
     this.zoomByDragging(xs);
-    return { type: "line", data: { datasets }, plugins: [marks], options: {
+    return { type: "line", data: { datasets }, options: {
       parsing: false, normalized: true, interaction: { mode: "nearest", axis: "x", intersect: false },
       scales: { x: { type: "linear", min: xs[0], max: xs[xs.length - 1] }, y: { beginAtZero: true } } } };
   }
@@ -219,28 +203,15 @@ class PieChart extends Drawing {
     const data = this.table.rows.map((row) => Math.max(numberOf(row[1]), 0));
     const tips = this.table.rows.map((row) => (tooltip > 0 ? row[tooltip] : null));
     const backgroundColor = data.map((_, row) => this.colour(row));
-    let over = null;
-    const onHover = (_, [found]) => {
-      if (found?.index === over) return;
-      if (over !== null) this.tell("onmouseout", { row: over });
-      over = found?.index ?? null;
-      if (over !== null) this.tell("onmouseover", { row: over });
-    };
     const cutout = `${100 * (Number(this.options.pieHole) || 0)}%`;
     return { type: "doughnut", data: { labels: this.table.names(), datasets: [{ data, tips, backgroundColor }] },
-      options: { cutout, onHover } };
+      options: { cutout } };
   }
 
   tip(item) {
     const whole = item.dataset.data.reduce((sum, value) => sum + value, 0) || 1;
     return item.dataset.tips[item.dataIndex] ? super.tip(item)
       : `${item.formattedValue} (${((100 * item.raw) / whole).toFixed(1)} %)`;
-  }
-
-  setSelection(selection) {
-    this.selection = (selection || []).filter(Boolean);
-    this.chart?.setActiveElements(this.selection.map(({ row }) => ({ datasetIndex: 0, index: row })));
-    this.chart?.update("none");
   }
 }
 
@@ -265,19 +236,18 @@ class Timeline extends Drawing {
   }
 }
 
-// A table with pages. A click on a column's head sorts it.
+// A click on a column's head sorts the table.
 class Table extends Drawing {
   draw(table, options) {
     this.clearChart();
-    Object.assign(this, { table, options: options || {}, page: 0 });
+    Object.assign(this, { table, options: options || {} });
     this.sorted = { column: this.options.sortColumn ?? -1, ascending: this.options.sortAscending !== false };
-    this.container.style.cssText = "overflow:auto;max-height:100%;font:12px sans-serif";
+    this.container.style.cssText = "overflow:auto;max-height:40rem;font:12px sans-serif";
     this.fill();
     this.tell("ready");
   }
 
   fill() {
-    const size = this.options.page === "enable" ? Number(this.options.pageSize) || 10 : Infinity;
     const rows = this.table.rows.map((_, index) => index);
     const key = (row) => valueOf(this.table.rows[row][this.sorted.column]);
     const sign = this.sorted.ascending ? 1 : -1;
@@ -295,7 +265,7 @@ class Table extends Drawing {
         this.fill();
       });
     });
-    rows.slice(this.page * size, (this.page + 1) * size).forEach((row) => {
+    rows.forEach((row) => {
       const line = table.insertRow();
       shown.forEach(({ column, index }) => {
         const facts = this.table.properties.get(`${row},${index}`) || {};
@@ -306,19 +276,11 @@ class Table extends Drawing {
       });
     });
     this.container.replaceChildren(table);
-    const pages = Math.ceil(rows.length / size);
-    [["‹", -1], ["›", 1]].forEach(([sign, step]) => {
-      if (pages < 2) return;
-      const button = this.container.appendChild(document.createElement("button"));
-      button.textContent = sign;
-      button.disabled = this.page + step < 0 || this.page + step >= pages;
-      button.addEventListener("click", () => { this.page += step; this.fill(); });
-    });
   }
 }
 
 window.google = { charts: { load: () => Promise.resolve(), setOnLoadCallback: (action) => action() }, visualization: {
-  DataTable, arrayToDataTable, ColumnChart, SteppedAreaChart, ComboChart, LineChart, PieChart, Table, Timeline,
+  DataTable, arrayToDataTable, ColumnChart, SteppedAreaChart: ColumnChart, ComboChart, LineChart, PieChart, Table, Timeline,
   events: { addListener: (chart, event, action) => (chart.listeners[event] ||= []).push(action) },
 } };
 
