@@ -85,7 +85,7 @@ def rehearse(lessons: Lessons, place: Workspace, site: Site, users: int) -> list
         return [*findings, bad("no jobs were sent", "cure the faults above, then rehearse again")]
     _say("one job looks at the nodes from inside …")
     nodes = max(shape.nodes for shape in distinct(lessons))
-    findings += run_checks(lambda: checks.job(site, min(nodes, 2), leave_it=False))
+    findings += run_checks(lambda: checks.job(site, min(nodes, 2)))
     try:
         with stage(place, site) as lab:
             for shape in distinct(lessons):

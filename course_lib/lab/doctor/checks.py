@@ -18,7 +18,6 @@ from course_lib.lab.job.recipe import Recipe
 from course_lib.lab.job.recipes import shell
 from course_lib.lab.job.script import render
 from course_lib.lab.job.site import Site
-from course_lib.lab.job.unfinished import Unfinished
 from course_lib.lab.lab import Lab
 from course_lib.lab.queue.slurm import Slurm, job_environment, pace_line
 from course_lib.lab.runs.run import Run
@@ -26,7 +25,7 @@ from course_lib.lab.workspace import Workspace
 from course_lib.words import N_, _, language
 
 GIB = 1 << 30
-SPACE_NEEDED_GIB, SPACE_WISHED_GIB = 0.2, 2.0
+SPACE_WISHED_GIB = 2.0
 
 
 def packages() -> Iterator[Finding]:
@@ -61,9 +60,7 @@ def folder(place: Workspace) -> Iterator[Finding]:
         return
     free_gib = shutil.disk_usage(target).free / GIB
     text = _("workspace {target}, {free_gib:.1f} GiB free", target=target, free_gib=free_gib)
-    if free_gib < SPACE_NEEDED_GIB:
-        yield bad(text, _("`course clean` shows how much space old runs use"))
-    elif free_gib < SPACE_WISHED_GIB:
+    if free_gib < SPACE_WISHED_GIB:
         yield fair(
             text, _("checkpoints may not fit; `course clean` lists runs that you can delete")
         )
@@ -77,9 +74,7 @@ def fonts() -> Iterator[Finding]:
         return
     from course_lib.show.style import fonts_with_korean
 
-    if found := fonts_with_korean():
-        yield good(_("figures use the Korean font {found}", found=found[0]))
-    else:
+    if not fonts_with_korean():
         yield fair(
             _("no Korean font is installed, so figures show boxes instead of letters"),
             _("install a font, such as the package fonts-noto-cjk or fonts-nanum"),
@@ -99,21 +94,13 @@ NODES_ASKED = 2
 
 def site_file(site: Site, place: Workspace) -> Iterator[Finding]:
     if site.missing:
-        cure = _("write it into {site_file}", site_file=place.site_file)
-        if not place.site_file.exists():
-            cure = _(
-                "`course site use {name}` creates {site_file}; write it there",
-                name=site.name,
-                site_file=place.site_file,
-            )
-        yield bad(
-            _(
-                "site {name} still needs {missing}",
-                name=site.name,
-                missing=", ".join(site.missing),
-            ),
-            cure,
+        names = ", ".join(site.missing)
+        cure = _(
+            "write it into {site_file}; `course site use {name}` creates this file",
+            site_file=place.site_file,
+            name=site.name,
         )
+        yield bad(_("site {name} still needs {missing}", name=site.name, missing=names), cure)
     elif not site.box:
         yield good(_("site {name} is complete", name=site.name))
 
@@ -163,10 +150,8 @@ def pace() -> Iterator[Finding]:
 
 def would_run(site: Site) -> Iterator[Finding]:
     """Check that Slurm would accept a typical job of the lessons."""
-    devices = 1 if site.ask != "none" else 0
-    recipe = shell.recipe("doctor", "true", nodes=NODES_ASKED, gpus_per_node=devices)
-    assert not isinstance(recipe, Unfinished)
-    yield accepted(recipe, site, _("a job on {wanted} nodes", wanted=NODES_ASKED))
+    what = _("a job on {wanted} nodes", wanted=NODES_ASKED)
+    yield accepted(_test_job(site, NODES_ASKED), site, what)
 
 
 def accepted(recipe: Recipe, site: Site, what: str) -> Finding:
@@ -184,9 +169,8 @@ srun bash -c '
     for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
         getent hosts "$host@SUFFIX@" >/dev/null || echo "FAULT name $host@SUFFIX@ on $(hostname)"
     done
-    touch "$COURSE_RUN_DIR/seen-by-$SLURM_NODEID" || echo "FAULT folder on $(hostname)"
-    python -c "import torch" || echo "FAULT torch on $(hostname)"
-    echo "HERE $(hostname)"'
+    hostname >"$COURSE_RUN_DIR/host-$SLURM_NODEID" || echo "FAULT folder on $(hostname)"
+    python -c "import torch" || echo "FAULT torch on $(hostname)"'
 """
 CURES = {
     "name": N_(
@@ -205,26 +189,30 @@ CURE_OF_THE_BOX = N_(
 )
 
 
-def job(site: Site, nodes: int = 2, *, leave_it: bool = True) -> Iterator[Finding]:
-    """Run the test job. With `leave_it`, a job that waits for too long stays in the queue."""
-    devices = 1 if site.ask != "none" else 0
-    recipe = shell.recipe(
-        "doctor", LOOK.replace("@SUFFIX@", site.host_suffix), nodes=nodes, gpus_per_node=devices
-    )
+def _test_job(site: Site, nodes: int) -> Recipe:
+    look, devices = LOOK.replace("@SUFFIX@", site.host_suffix), 1 if site.ask != "none" else 0
+    recipe = shell.recipe("doctor", look, nodes=nodes, gpus_per_node=devices)
+    assert isinstance(recipe, Recipe)
+    return recipe
+
+
+def job(site: Site, nodes: int = NODES_ASKED) -> Iterator[Finding]:
+    """Run the test job. A job that waits for too long is cancelled."""
     lab = Lab(site=site, quiet=True)
-    run = lab.submit(recipe, again=True)
+    run = lab.submit(_test_job(site, nodes), again=True)
     assert isinstance(run, Run)
     try:
         run.wait(PATIENCE_S)
-    except StillRunningError as error:
-        if not leave_it:
-            lab.cancel(run)
+    except StillRunningError:
+        words = run.status.words
+        lab.cancel(run)
         yield bad(
-            str(error),
             _(
-                "`course log {job_id} -f` follows the job, and `course runs` shows why it waits",
-                job_id=run.job_id,
+                "the test job did not end within {seconds:g} s and was cancelled; it was {words}",
+                seconds=PATIENCE_S,
+                words=words,
             ),
+            _("`sinfo` shows which nodes are free; try again later"),
         )
         return
     yield from _judge(run, nodes, site.box)
@@ -236,12 +224,11 @@ def _judge(run: Run, nodes: int, box: bool) -> Iterator[Finding]:
     told = [_fault(line, box) for line in faults]
     yield from told
     stopped = any(finding.level == BAD for finding in told)
-    here = [line for line in run.text.splitlines() if line.startswith("HERE")]
-    seen = [run.folder / f"seen-by-{number}" for number in range(nodes)]
-    if not all(path.exists() for path in seen) and not stopped:
-        there = sum(path.exists() for path in seen)
+    hosts = sorted(path.read_text().strip() for path in run.folder.glob("host-*"))
+    if len(hosts) < nodes and not stopped:
         yield bad(
-            _("this machine sees the files of only {value} nodes", value=there), CURES["folder"]
+            _("this machine sees the files of only {value} nodes", value=len(hosts)),
+            CURES["folder"],
         )
     elif not run.ok:
         yield bad(
@@ -249,9 +236,8 @@ def _judge(run: Run, nodes: int, box: bool) -> Iterator[Finding]:
             _("read the log lines above"),
         )
     elif not stopped:
-        hosts = ", ".join(sorted(line.split()[1] for line in here))
         what = _("shared folder and torch") if told else _("host names, shared folder and torch")
-        yield good(_("a job ran on {hosts}, and {what} work", hosts=hosts, what=what))
+        yield good(_("a job ran on {hosts}, and {what} work", hosts=", ".join(hosts), what=what))
 
 
 def _fault(line: str, box: bool) -> Finding:

@@ -25,11 +25,7 @@ def main(argv: list[str]) -> int:
     add_site(options)
     given = options.parse_args(argv)
 
-    try:
-        findings = examine(given.site, run_a_job=given.run)
-    except LabError as error:
-        print(f"✗ {error}")
-        return 1
+    findings = examine(given.site, run_a_job=given.run)
     well = (
         _("Recorded runs can be read.")
         if clusters.is_recorded(given.site)
