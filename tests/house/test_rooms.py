@@ -31,12 +31,12 @@ MAY_IMPORT = {
 # the folder of the programs that jobs run; its budget is 14,000.
 MOST_LINES = {
     "words": 199,
-    "mistakes": 637,
+    "mistakes": 616,
     "box": 11_096,
     "plan": 6_356,
     "read": 8_402,
     "show": 4_957,
-    "lab": 9_074,
+    "lab": 8_861,
     "teach": 8_636,
     "publish": 3_934,
     "classroom": 1_886,
