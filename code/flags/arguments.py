@@ -28,7 +28,7 @@ def parse_arguments(argv: list[str], world_size: int = 0) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     wrong = parser.take_out_wrong(args)
     _fill_in(args)
-    args.notes = [*notes, *contradictions.notes(args, argv)]
+    args.notes = [*notes, *contradictions.notes(argv)]
     # A message about a flag with a wrong value would be about the default.
     found = [*wrong.values(), *parser.unknown(unknown)]
     others = contradictions.problems_of(args)

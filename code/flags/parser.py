@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from flags.other_names import CURES
-from flags.ranges import OneOf, Several, Switch, Takes, Whole, Wrong, shortened
+from flags.ranges import OneOf, Several, Switch, Takes, Whole, Wrong
 from process.errors import ArgumentsError
 
 # Characters that editors and web pages substitute for a hyphen.
@@ -52,10 +52,10 @@ class FlagParser(argparse.ArgumentParser):
         """Return a message for each unknown flag, with the intended or the most similar flags."""
         found: list[str] = []
         for word in words:
-            if found and not _is_flag(word) and not found[-1].endswith(BEHIND):
-                continue  # the value of the previous flag
-            cure = self._cure(shortened(word.split("=")[0])) if _is_flag(word) else BEHIND
-            found.append(f"unrecognized argument {shortened(word)!r}; {cure}")
+            if word and word[0] in DASHES and not word[1:2].isdigit():
+                found.append(f"unrecognized argument {word!r}; {self._cure(word.split('=')[0])}")
+            elif not found:  # otherwise the value of the previous flag
+                found.append(f"unrecognized argument {word!r}; {BEHIND}")
         return found
 
     def _cure(self, name: str) -> str:
@@ -92,8 +92,3 @@ class FlagParser(argparse.ArgumentParser):
 def name_of(flag: str) -> str:
     """Return the name of a flag's value."""
     return flag.removeprefix("--").replace("-", "_")
-
-
-def _is_flag(word: str) -> bool:
-    """Tell whether a word is a flag, also with a wrong dash; a negative number is not."""
-    return word != "" and word[0] in DASHES and not re.fullmatch(r".[\d.]*(?:[eE].?\d+)?", word)

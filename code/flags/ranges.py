@@ -6,10 +6,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
-
-LONGEST_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -21,13 +18,7 @@ class Wrong:
 
     def sentence(self, flag: str) -> str:
         plain = self.word.strip() and self.word.isprintable()
-        word = self.word if plain else repr(self.word)
-        return f"{flag} {shortened(word)}: give {self.rule}"
-
-
-def shortened(word: str) -> str:
-    """Return the word, cut if it is long, so that the message fits on the screen."""
-    return word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}… ({len(word)} letters)"
+        return f"{flag} {self.word if plain else repr(self.word)}: give {self.rule}"
 
 
 class Takes:
@@ -140,8 +131,7 @@ def pattern_of(word: str, layers: int) -> list[int]:
         return [int(number % int(word) == 0) for number in range(layers)]
     parts = LAYER_PART.findall(word)
     each = (numbers.split(",") * int(times or 1) for numbers, times in parts)
-    digits = (int(digit) for some in each for digit in some)
-    return list(islice(digits, layers + 1))  # one more shows that the list is too long
+    return [int(digit) for some in each for digit in some]
 
 
 LAYER_PART = re.compile(r"\[([01](?:,[01])*)\](?:\*(\d{1,5}))?")

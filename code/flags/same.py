@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from flags.parser import name_of
-from flags.ranges import Several, Text
+from flags.ranges import Text
 from flags.tables import GROUPS
 from process.device import PEERS
 from process.errors import ArgumentsError
@@ -19,30 +19,25 @@ from process.errors import ArgumentsError
 KEY = "flags of rank 0"
 # Names of files and folders, which may differ between nodes.
 MAY_DIFFER = {
-    name_of(flag)
-    for rows in GROUPS.values()
-    for flag, takes, *_ in rows
-    if isinstance(takes.of if isinstance(takes, Several) else takes, Text)
+    name_of(flag) for rows in GROUPS.values() for flag, takes, *_ in rows if isinstance(takes, Text)
 } - {"rank_order"}
 
 
 def check_same(args: argparse.Namespace) -> None:
     """Compare flags through the ranks' store, before any collective depends on equal flags."""
-    if not PEERS or PEERS[-1].size == 1:
+    if not PEERS:
         return
-    peers, mine = PEERS[-1], _compared(args)
-    if peers.rank == 0:
-        peers.shared.set(KEY, json.dumps(mine))
+    store, mine = PEERS[-1].shared, json.dumps(_compared(args))
+    if PEERS[-1].rank == 0:
+        store.set(KEY, mine)
         return
-    first = json.loads(peers.shared.get(KEY))
-    # The result of a JSON round trip, so that equal values compare as equal.
-    here = json.loads(json.dumps(mine))
-    differ = [name for name in mine if here[name] != first.get(name)]
+    here, first = json.loads(mine), json.loads(store.get(KEY))
+    differ = [name for name in here if here[name] != first[name]]
     if differ:
         raise ArgumentsError(
             [
-                f"--{name.replace('_', '-')} is {here[name]} here, and {first.get(name)} on rank "
-                "0; start all ranks with the same command line"
+                f"--{name.replace('_', '-')} is {here[name]} here, and {first[name]} on rank 0; "
+                "start all ranks with the same command line"
                 for name in differ
             ]
         )

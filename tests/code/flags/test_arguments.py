@@ -37,14 +37,17 @@ def test_older_spellings_mean_what_they_meant_and_are_noted():
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ("--torch-compile --hidden-dropout 0.1", "dropout sets a seed for every mask"),
+        ("--torch-compile --hidden-dropout 0.1", "compiles neither dropout nor"),
         ("--hidden-size 100 --num-attention-heads 3", "cannot be split"),
         ("--profile --profile-step-start 5 --profile-step-end 5", "must lie before"),
         ("--cuda-graphs", "--cuda-graphs needs --torch-compile"),
         ("--max-position-embeddings 8 --seq-length 16", "less than --seq-length 16"),
         ("--num-query-groups 2", "no effect without --group-query-attention"),
-        ("--group-query-attention --num-query-groups 3", "equal groups; use one of 1, 2, 4"),
-        ("--position-embedding-type rope --rotary-percent 0.1", "give 0.063, which rotates 2"),
+        ("--group-query-attention --num-query-groups 3", "equal groups; use a divisor of 4"),
+        (
+            "--position-embedding-type rope --rotary-percent 0.1",
+            "rotates 3 of a head's 32 components",
+        ),
         ("--swiglu --hidden-size 16", "gives an MLP of width 0"),
     ],
 )

