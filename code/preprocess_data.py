@@ -12,15 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from dataset.indexed_data import token_type, write_indexed
 from dataset.tokenizer_files import read_vocabulary
@@ -134,15 +131,13 @@ def run(args: argparse.Namespace) -> tuple[int, int]:
     if args.workers:  # the tokenizer's own threads, which start at its first work
         os.environ["RAYON_NUM_THREADS"] = str(args.workers)
     source, prefix = Path(args.input), Path(args.output_prefix)
-    if args.train_vocab_size and (args.vocab_file or args.merge_file):
-        raise DataError("give --train-vocab-size or the tokenizer's two files, not both")
-    if args.train_vocab_size:
+    if args.train_vocab_size and not (args.vocab_file or args.merge_file):
         texts = read_texts(source, args.json_keys)
         tokenizer = train_tokenizer(texts, args.train_vocab_size, prefix.parent)
-    elif args.vocab_file and args.merge_file:
+    elif args.vocab_file and args.merge_file and not args.train_vocab_size:
         tokenizer = load_tokenizer(args.vocab_file, args.merge_file)
     else:
-        raise DataError("give --vocab-file and --merge-file, or --train-vocab-size")
+        raise DataError("give either --vocab-file and --merge-file, or --train-vocab-size")
     prefix.parent.mkdir(parents=True, exist_ok=True)
     count = 0
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from flags.ranges import shortened
 from process.errors import DataError
 
 MAGIC = b"MMIDIDX\x00\x00"
@@ -72,33 +71,13 @@ def _write_index(path: Path, sizes: np.ndarray, dtype: type[np.generic]) -> None
 
 
 def check_present(prefix: str) -> None:
-    missing = [end for end in (".bin", ".idx") if not _is_file(f"{prefix}{end}")]
+    missing = [end for end in (".bin", ".idx") if not Path(f"{prefix}{end}").is_file()]
     if missing:
-        name = shortened(prefix)
         raise DataError(
-            f"no data at {name}.bin and {name}.idx ({' and '.join(missing)} missing); give "
+            f"no data at {prefix}.bin and {prefix}.idx ({' and '.join(missing)} missing); give "
             "--data-path without the ending. Prepare a text with `python code/sample_text.py` "
             "or `python code/preprocess_data.py`, or use --mock-data"
         )
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:  # the name is too long for a file
-        return False
-
-
-def _is_sound(
-    lengths: np.ndarray, starts: np.ndarray, documents: np.ndarray, token_bytes: int
-) -> bool:
-    """Check that each sequence begins where the previous one ends, and so does each document."""
-    if not len(lengths) or len(documents) < 2 or lengths.min() < 0:
-        return False
-    ends = np.cumsum(lengths, dtype=np.int64) * token_bytes
-    follow = starts[0] == 0 and (starts[1:] == ends[:-1]).all()
-    ascend = documents[0] == 0 and (np.diff(documents) >= 0).all()
-    return bool(follow and ascend and documents[-1] == len(lengths))
 
 
 @dataclass(frozen=True)
@@ -112,21 +91,17 @@ class IndexedText:
         check_present(prefix)
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
         raw = index.read_bytes()
-        unknown = DataError(
-            f"{index} is not an index of Megatron's format (MMIDIDX), or is damaged; convert the "
-            "text again"
-        )
         version, code, sequences, documents = struct.unpack_from("<QBQQ", raw.ljust(34, b"\0"), 9)
         # A count is compared before numpy gets it: numpy cannot take every number.
         is_whole = len(raw) >= 34 + 12 * sequences + 8 * documents
         if raw[:9] != MAGIC or version != 1 or code not in TYPES or not is_whole:
-            raise unknown
+            raise DataError(
+                f"{index} is not an index of Megatron's format (MMIDIDX), or is damaged; convert "
+                "the text again"
+            )
         lengths = np.frombuffer(raw, np.int32, sequences, 34)
-        starts = np.frombuffer(raw, np.int64, sequences, 34 + 4 * sequences)
         ends = np.frombuffer(raw, np.int64, documents, 34 + 12 * sequences)
         token_bytes = np.dtype(TYPES[code]).itemsize
-        if not _is_sound(lengths, starts, ends, token_bytes):
-            raise unknown
         # An incomplete copy would train without an error, on less text.
         wanted, there = int(lengths.sum(dtype=np.int64)), data.stat().st_size
         if there != wanted * token_bytes or not wanted:

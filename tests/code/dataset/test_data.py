@@ -62,14 +62,12 @@ def test_a_damaged_file_is_told(tmp_path, change):
     [
         ("t.bin", "without the ending"),
         ("nowhere", "sample_text.py"),
-        ("x" * 5000, r"no data at .*x… \(.* letters\)\.bin .*sample_text.py"),
     ],
 )
 def test_a_wrong_name_of_data_is_answered_with_the_right_one(tmp_path, name, told):
     write_indexed(tmp_path / "t", [np.array([1, 2, 3])], np.int32)
-    with pytest.raises(DataError, match=told) as error:
+    with pytest.raises(DataError, match=told):
         check_present(str(tmp_path / name))
-    assert len(str(error.value)) < 900
 
 
 def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
@@ -86,19 +84,17 @@ def test_sizes_of_vocabularies_follow_from_the_largest_number(tmp_path):
         size("none.json")
 
 
-def at(file, place, value, whence=0):
+def at(file, place, value):
     with file.open("r+b") as changed:
-        changed.seek(place, whence)
-        changed.write(value.to_bytes(8 if whence else 4, "little", signed=True))
+        changed.seek(place)
+        changed.write(value.to_bytes(4, "little"))
 
 
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (lambda t: os.truncate(f"{t}.bin", 10), "has 10 bytes, but its index lists 6 tokens"),
-        (lambda t: at(Path(f"{t}.idx"), 34, -3), "or is damaged"),
         (lambda t: at(Path(f"{t}.idx"), 17, 7 + 2 * 256), "is not an index"),  # of floats
-        (lambda t: at(Path(f"{t}.idx"), -8, 10**6, 2), "or is damaged"),
     ],
 )
 def test_data_that_does_not_fit_its_index_is_told(tmp_path, damage, told):
