@@ -5,7 +5,6 @@ a GPU."""
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +14,6 @@ from process.errors import ArgumentsError
 
 if TYPE_CHECKING:
     from weather.samples import Batches, ForecastPairs, GlobalBatches, Sample
-
-
-def check_possible(device: torch.device) -> None:
-    if device.type != "cuda":
-        raise ArgumentsError(
-            [f"--loader dali needs a GPU, and this rank has {device}; use --loader torch"]
-        )
-    try:
-        importlib.import_module("nvidia.dali")
-    except ImportError as error:
-        raise ArgumentsError(
-            ["--loader dali needs NVIDIA DALI: `pip install nvidia-dali-cuda120`, or use "
-             "--loader torch"]
-        ) from error  # fmt: skip
 
 
 class BatchSource:
@@ -53,9 +38,17 @@ class BatchSource:
 def dali_batches(
     pairs: ForecastPairs, batches: GlobalBatches, args: argparse.Namespace, device: torch.device
 ) -> Batches:
-    check_possible(device)
-    from nvidia.dali import fn, pipeline_def, types
-    from nvidia.dali.plugin.pytorch import DALIGenericIterator
+    refusal = ArgumentsError(
+        ["--loader dali needs a GPU and NVIDIA DALI (`pip install nvidia-dali-cuda120`); use "
+         "--loader torch"]
+    )  # fmt: skip
+    if device.type != "cuda":
+        raise refusal
+    try:
+        from nvidia.dali import fn, pipeline_def, types
+        from nvidia.dali.plugin.pytorch import DALIGenericIterator
+    except ImportError as error:
+        raise refusal from error
 
     def graph() -> Any:
         outputs = fn.external_source(

@@ -34,26 +34,16 @@ def years_in(folder: Path) -> list[Path]:
 def shape_of(path: Path) -> tuple[int, int, int, int]:
     """Return times, fields, height and width."""
     with opened(path) as file:
-        shape: tuple[int, ...] = file["fields"].shape
-    if len(shape) != 4 or shape[0] < 2:
-        raise DataError(
-            f"{path}: `fields` has the shape {shape} instead of [times, fields, height, width] "
-            "with at least two times"
-        )
-    return shape[0], shape[1], shape[2], shape[3]
+        times, fields, height, width = file["fields"].shape
+    return times, fields, height, width
 
 
 def opened(path: Path) -> h5py.File:
     try:
-        file = h5py.File(path, "r")
+        return h5py.File(path, "r")
     except OSError as error:
         why = "is not an HDF5 file, or is incomplete" if path.is_file() else "does not exist"
         raise DataError(f"{path} {why} ({error}); {CURE}") from error
-    if not isinstance(file.get("fields"), h5py.Dataset):
-        names = ", ".join(file) or "nothing"
-        file.close()
-        raise DataError(f"{path} has no dataset `fields` for the weather, only {names}")
-    return file
 
 
 def latitudes_of(path: Path) -> np.ndarray:
@@ -84,6 +74,4 @@ def _numbers(path: Path, fields: int) -> np.ndarray:
     except (OSError, ValueError, EOFError) as error:
         why = "does not exist" if not path.is_file() else "is not a NumPy file, or is incomplete"
         raise DataError(f"{path} {why}; {CURE}") from error
-    if values.size < fields or not np.isfinite(values).all():
-        raise DataError(f"{path}: {values.size} numbers for {fields} fields, or some that are none")
     return values.reshape(-1)[:fields, None, None]

@@ -65,10 +65,7 @@ class ForecastPairs(Dataset[Sample]):
         row, column = self._corner(epoch if self.part == "train" else 0, number)
         if year not in self.files:
             self.files[year] = opened(self.years[year])
-        try:
-            now, later = (self._piece(year, time + step, row, column) for step in (0, 1))
-        except OSError as error:
-            raise DataError(f"{self.years[year]} cannot be read at time {time}: {error}") from error
+        now, later = (self._piece(year, time + step, row, column) for step in (0, 1))
         return now, later, torch.tensor([row, column])
 
     def _corner(self, epoch: int, number: int) -> tuple[int, int]:
