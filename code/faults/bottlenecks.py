@@ -7,18 +7,23 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from faults.fault import Fault
+
 SLOW_DISK_S = 0.2
 
 
-def plant_in(training: Any, kind: str) -> None:
-    """Simulate a slow disk on one rank; the wait uses no processor time."""
-    if training.layout.rank != training.layout.everyone.size // 2:
-        return
-    every, read = 1 if kind == "1" else 2, training.loaders["train"].batch
+class SlowDisk(Fault):
+    """Fault: one rank reads from a slow disk in every n-th step; the wait uses no processor
+    time."""
 
-    def read_slowly(consumed_samples: int, micro_batches: int) -> Any:
-        if consumed_samples // training.args.global_batch_size % every == 0:
-            time.sleep(SLOW_DISK_S)
-        return read(consumed_samples, micro_batches)
+    def built(self, training: Any) -> None:
+        if not self.mine:
+            return
+        read = training.loaders["train"].batch
 
-    training.loaders["train"].batch = read_slowly
+        def read_slowly(consumed_samples: int, micro_batches: int) -> Any:
+            if consumed_samples // training.args.global_batch_size % self.iteration == 0:
+                time.sleep(SLOW_DISK_S)
+            return read(consumed_samples, micro_batches)
+
+        training.loaders["train"].batch = read_slowly

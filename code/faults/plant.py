@@ -21,6 +21,7 @@ import checkpoints.checkpoint
 from faults import bottlenecks, collectives, machines, numbers, silent, start, storage
 from faults.fault import Fault
 from observing.diary import Diary
+from process.environment import environment_of_rank
 from process.errors import ArgumentsError
 
 FAULTS: dict[str, type[Fault]] = {
@@ -83,7 +84,8 @@ def unsealed(text: str) -> str:
 def plant(program: ModuleType | Any, args: argparse.Namespace) -> None:
     """Wrap the functions of `program` in bottleneck, fault and diary."""
     if args.planted_bottleneck:
-        _slow_down(program, args.planted_bottleneck)
+        rank, every = environment_of_rank()[1] // 2, 1 if args.planted_bottleneck == "1" else 2
+        _plant(program, args, bottlenecks.SlowDisk(rank, every))
     if args.planted_fault:
         _plant(program, args, fault_of(args.planted_fault))
     if args.diary:
@@ -94,18 +96,6 @@ def plant(program: ModuleType | Any, args: argparse.Namespace) -> None:
         if get_debug_level() == DebugLevel.DETAIL:
             args.distributed_timeout_minutes = min(args.distributed_timeout_minutes, DETAIL_MINUTES)
         _limit_waiting(program, timedelta(seconds=args.distributed_timeout_seconds_after_init))
-
-
-def _slow_down(program: Any, kind: str) -> None:
-    build = program.build
-
-    @wraps(build)
-    def build_slow(*given: Any) -> Any:
-        training = build(*given)
-        bottlenecks.plant_in(training, kind)
-        return training
-
-    program.build = build_slow
 
 
 # With DETAIL, all ranks meet before each collective in a group of its own. That group keeps its

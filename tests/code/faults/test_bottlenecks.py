@@ -26,14 +26,15 @@ def test_the_losses_stay_the_same(worlds):
     assert len(losses("".join(text for _, text in slow))) == 3
 
 
-@pytest.mark.parametrize(("case", "rank", "steps"), [("1", 2, 4), ("3", 2, 2), ("1", 1, 0)])
-def test_one_rank_waits_for_its_data_in_every_step_or_every_second(monkeypatch, case, rank, steps):
+@pytest.mark.parametrize(("every", "rank", "steps"), [(1, 2, 4), (2, 2, 2), (1, 1, 0)])
+def test_one_rank_waits_for_its_data_in_every_step_or_every_second(monkeypatch, every, rank, steps):
     slept = []
     monkeypatch.setattr(bottlenecks.time, "sleep", slept.append)
-    layout = SimpleNamespace(rank=rank, everyone=SimpleNamespace(size=4))
+    for name, value in (("RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_RANK", rank)):
+        monkeypatch.setenv(name, str(value))
     loader = SimpleNamespace(batch=lambda consumed, count: (consumed, count))
     args = SimpleNamespace(global_batch_size=8)
-    training = SimpleNamespace(args=args, layout=layout, loaders={"train": loader})
-    bottlenecks.plant_in(training, case)
+    training = SimpleNamespace(args=args, loaders={"train": loader})
+    bottlenecks.SlowDisk(2, every).built(training)
     assert [loader.batch(8 * n, 2) for n in range(4)] == [(8 * n, 2) for n in range(4)]
     assert slept == [bottlenecks.SLOW_DISK_S] * steps
