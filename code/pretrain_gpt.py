@@ -16,9 +16,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import Tensor
 
@@ -26,7 +23,7 @@ from checkpoints.agreement import by_rank
 from checkpoints.checkpoint import Checkpoints, Progress
 from checkpoints.files import CheckpointError, outcome
 from checkpoints.saved_model import find
-from checkpoints.saving_lock import SavingLock
+from checkpoints.saving_lock import lock_on_first, unlock
 from dataset.samples import Loaders, make_loaders, prepare
 from faults.plant import plant
 from flags.arguments import parse_arguments
@@ -174,8 +171,6 @@ def train(training: Training, report: Report, progress: Progress) -> None:
     ends = Ending(args, layout, training.device)
     profiler = Profiler(args, layout.rank, MemoryRecorder(training))
     finite = FiniteCheck(args, training.device)
-    if missed := profiler.missed(progress.iteration):
-        report.first(missed)
     saved = progress.iteration
     report.interval.begin()
     while progress.iteration < args.train_iters:
@@ -237,7 +232,7 @@ def main(argv: list[str] | None = None) -> int:
     layout = make_layout(grid, rank)
     # Before anything large is built, so that a refusal comes early.
     loaders = make_loaders(args, layout, device)
-    locks = SavingLock.of_first_rank(Path(args.save)) if args.save else []
+    locks = lock_on_first(Path(args.save)) if args.save else []
     source, warnings = find(args, grid.sizes["tp"])
     limit_memory(device)
     report = Report(args, layout, device)
@@ -251,7 +246,7 @@ def main(argv: list[str] | None = None) -> int:
         report.evaluation(title, evaluate(training, name), progress.iteration)
     report.close()
     for lock in locks:
-        lock.release()
+        unlock(lock)
     if (unsaved := training.checkpoints.unsaved) and rank == 0:
         raise CheckpointError(f"the last checkpoint could not be written: {by_rank(unsaved)}")
     return 0

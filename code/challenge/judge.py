@@ -16,7 +16,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # `python -P` leaves it out
 
-import process.interrupt  # noqa: F401  # isort: skip
 import numpy as np
 import torch
 

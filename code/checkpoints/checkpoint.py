@@ -23,8 +23,16 @@ import torch.distributed as dist
 from torch import Tensor
 
 from checkpoints.agreement import Group, from_all, from_first
-from checkpoints.files import CheckpointError, fresh, iteration_of, ours, publish, seal
-from checkpoints.json_files import form_of, read_json, write_json
+from checkpoints.files import (
+    CheckpointError,
+    fresh,
+    iteration_of,
+    ours,
+    publish,
+    read_json,
+    seal,
+    write_json,
+)
 from checkpoints.saved_model import description
 from checkpoints.slices import Slice, read, read_tensors, write
 from training.optimizer import Optimizer
@@ -156,8 +164,7 @@ class Checkpoints:
 
     def load(self, source: Path, weights_only: bool) -> Progress:
         """Load a checkpoint that `last_good` has checked."""
-        form = form_of(self._told(Progress()))
-        saved = from_first(lambda: ours(source, lambda: read_json(source / PROGRESS, form)))
+        saved = from_first(lambda: ours(source, lambda: read_json(source / PROGRESS)))
         tensors = from_first(lambda: ours(source, lambda: read_tensors(source)))
         kinds = self.optimizer.by_name(with_moments=not weights_only)
         for values in kinds.values():
@@ -166,7 +173,7 @@ class Checkpoints:
                     values[name] = torch.zeros_like(values[name])
         parts = self._parts({**kinds, "router": self.biases})
         from_all(lambda: ours(source, lambda: read(parts, source, tensors)))
-        progress = Progress(**saved["progress"])
+        progress = ours(source, lambda: Progress(**saved["progress"]))
         if progress.iteration != iteration_of(source):
             raise CheckpointError(
                 f"{source} holds iteration {progress.iteration}, so somebody renamed the folder; "

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import errno
 import functools
+import json
+import os
 import re
 import shutil
 import zlib
@@ -21,15 +23,14 @@ from typing import Any, TypeVar
 import torch.distributed as dist
 
 from checkpoints.agreement import Group, by_rank, from_all, from_first
-from checkpoints.json_files import read_json, small_file, write_json
-from flags.ranges import shortened
 from process.errors import AskedError
 
 TRACKER = "latest_checkpointed_iteration.txt"
 CHECKSUMS = "checksums.json"
 BLOCK_BYTES = 2**22
 OURS = ("tensors.json", "model.json", "progress.json")
-LISTED: dict[Any, Any] = {name: [int, int] for name in (*OURS, str)}
+# Errors of reading a file that another program wrote.
+FOREIGN = (ValueError, LookupError, TypeError, AttributeError)
 FULL = "Make room there: `df -h {0}`, `df -i {0}` and `quota -s` say how much is left"
 FAILED = (
     "`ls -ld {0}`, `mount` and `ulimit -f` say what may be written there, `dmesg` if a disk failed"
@@ -42,14 +43,28 @@ class CheckpointError(AskedError):
     """Error: a checkpoint is damaged or of another model, or another job writes to its folder."""
 
 
+def write_json(path: Path, content: Any) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path.name} is not readable") from error
+
+
 def ours(source: Path, reading: Callable[[], T]) -> T:
     """Return the result of reading a checkpoint whose checksums are right."""
     try:
         return reading()
-    except ValueError as error:
+    except FOREIGN as error:
         raise CheckpointError(
-            f"{source} cannot be read, though its checksums are right ({error}): it mixes several "
-            "checkpoints, or another program wrote it; move it away to load the one before"
+            f"{source} cannot be read, though its checksums are right ({error}): another version "
+            "of this program wrote it, or another program; move it away to load the one before"
         ) from error
 
 
@@ -70,12 +85,9 @@ def candidates(folder: Path) -> list[Path]:
 
     Newer ones are left over from an earlier run in the same folder, or from a run that was killed
     just before it wrote the tracker."""
-    # The longest name last, as it is this program's: a copy may be called iter_20.
-    named_so = sorted(folder.glob("iter_*"), key=lambda path: len(path.name))
-    found = {iteration_of(p): p for p in named_so if re.fullmatch(r"iter_\d+", p.name)}
-    for path in folder.glob("iter_*.replaced"):  # a save was killed between its two renames
-        if re.fullmatch(r"iter_\d+\.replaced", path.name):
-            found.setdefault(iteration_of(path), path)
+    # The longest name first: iter_N.replaced counts only if a save was killed between its renames.
+    paths = sorted(folder.glob("iter_*"), reverse=True)
+    found = {iteration_of(p): p for p in paths if re.fullmatch(r"iter_\d+(\.replaced)?", p.name)}
     named = _named(folder)
     if named not in found:
         return [found[number] for number in sorted(found, reverse=True)]
@@ -85,10 +97,9 @@ def candidates(folder: Path) -> list[Path]:
 def _named(folder: Path) -> int | None:
     """Return the iteration in the tracker; None if the tracker is missing or names none."""
     try:
-        text = small_file(folder / TRACKER, 64).strip()
-    except OSError:
+        return int((folder / TRACKER).read_text())
+    except (OSError, ValueError):
         return None
-    return int(text) if re.fullmatch(rb"\d{1,18}", text) else None
 
 
 def last_good(folder: Path) -> tuple[Path | None, list[str]]:
@@ -146,21 +157,19 @@ def checksums(folder: Path, names: Iterable[str]) -> dict[str, list[int]]:
 def _listed(path: Path) -> dict[str, list[int]] | str:
     """Return the files that should exist, or a text about the first that is missing or damaged."""
     try:
-        listed: dict[str, list[int]] = read_json(path / CHECKSUMS, LISTED)
+        listed: dict[str, list[int]] = read_json(path / CHECKSUMS)
         return _differing_in_name_or_size(path, listed) or listed
     except OSError as error:
         return f"{CHECKSUMS}: {error.strerror}"
-    except ValueError as error:
-        return str(error)
+    except FOREIGN:
+        return f"{CHECKSUMS} is not readable"
 
 
 def _differing_in_name_or_size(path: Path, listed: dict[str, list[int]]) -> str | None:
-    others = {file.name for file in path.glob("rank*.bin")} - listed.keys()
-    if others:  # an entry's name was changed into another entry's
+    others = {*OURS, *(file.name for file in path.glob("rank*.bin"))} - listed.keys()
+    if others:  # an entry's name was changed
         return f"{CHECKSUMS} does not list {min(others)}"
     for name, (size, _) in listed.items():
-        if name not in OURS and not re.fullmatch(r"rank\d+\.bin", name):
-            return f"{CHECKSUMS} lists {shortened(name)}, which is not a file of a checkpoint"
         if not (path / name).is_file():
             return f"{name} is missing"
         if (there := (path / name).stat().st_size) != size:

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from checkpoints.agreement import from_first
-from checkpoints.files import CheckpointError, last_good, ours
-from checkpoints.json_files import read_json
+from checkpoints.files import CheckpointError, last_good, ours, read_json
 from checkpoints.slices import read_tensors
 from dataset.tokenizer_files import padded
 from flags.parser import name_of
-from flags.ranges import shortened
 from flags.tables import MODEL, OPTIMIZER
 
 # Model flags that may change: they concern initialization, padding and training.
@@ -31,7 +29,6 @@ TRAINED_WITH = [
 ]
 
 SHAPE = [name for flag, *_ in MODEL if (name := name_of(flag)) not in FREE] + ["vocab_size"]
-FORM = {**dict.fromkeys(SHAPE, object), "vocab_size": int, "trained_with": {str: object}}
 
 
 def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]:
@@ -56,20 +53,15 @@ def find(args: argparse.Namespace, tensor: int) -> tuple[Path | None, list[str]]
 
 
 def _refuse_nothing(args: argparse.Namespace) -> None:
-    """Refuse a --load folder without checkpoints, unless it is empty or missing or the run saves
-    there too: random weights would train without any sign of the mistake."""
+    """Refuse a --load folder without checkpoints: random weights would train without any sign of
+    the mistake. A first run may load from the folder to which it saves, or that is still empty."""
     folder = Path(args.load)
-    cure = "give --load the folder to which --save of that run wrote"
-    if args.finetune or args.no_load_optim:
-        flag = "--finetune" if args.finetune else "--no-load-optim"
-        raise CheckpointError(f"{flag} needs saved weights, and {folder} has no checkpoint; {cure}")
-    if not folder.exists() or (args.save and Path(args.save).resolve() == folder.resolve()):
-        return
-    others = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else ["a file"]
-    if others:
+    saves_there = args.save and Path(args.save).resolve() == folder.resolve()
+    is_new = saves_there or not folder.exists() or not any(folder.iterdir())
+    if args.finetune or args.no_load_optim or not is_new:
         raise CheckpointError(
-            f"{folder} has no checkpoint of this program, only {shortened(', '.join(others))}; "
-            f"{cure}, or leave out --load to start from random weights"
+            f"{folder} has no checkpoint of this program; give --load the folder to which --save "
+            "of that run wrote, or leave out --load to start from random weights"
         )
 
 
@@ -81,14 +73,19 @@ def description(args: argparse.Namespace) -> dict[str, Any]:
 
 def described(source: Path) -> tuple[dict[str, Any], int]:
     """Return a checkpoint's description, and the number of vocabulary rows in its softmax."""
-    saved = ours(source, lambda: read_json(source / "model.json", FORM))
-    rows = ours(source, lambda: read_tensors(source))["weight.word.weight"]["size"][0]
+    saved = ours(source, lambda: _saved(source))
+    rows = ours(source, lambda: read_tensors(source)["weight.word.weight"]["size"][0])
     if rows < saved["vocab_size"]:
         raise CheckpointError(
             f"another program wrote {source}: it has {rows} words of a vocabulary of "
             f"{saved['vocab_size']}; give another --load"
         )
     return saved, rows
+
+
+def _saved(source: Path) -> dict[str, Any]:
+    saved = read_json(source / "model.json")
+    return {name: saved[name] for name in (*SHAPE, "trained_with")}
 
 
 def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
@@ -110,4 +107,4 @@ def _same_model(args: argparse.Namespace, source: Path) -> tuple[int, str]:
 
 
 def _flags(values: dict[str, Any], names: list[str]) -> str:
-    return ", ".join(f"--{n.replace('_', '-')} {shortened(str(values[n]))}" for n in names)
+    return ", ".join(f"--{n.replace('_', '-')} {values[n]}" for n in names)

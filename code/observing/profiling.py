@@ -53,16 +53,6 @@ class Profiler:
         self.snapshots = args.record_memory_history and torch.cuda.is_available()
         self.while_recording = ExitStack()
 
-    def missed(self, iteration: int) -> str | None:
-        """Return a warning if the run starts after the steps that it was to record."""
-        first = self.args.profile_step_start
-        if not self.wanted or iteration < first:
-            return None
-        return (
-            f"WARNING: no step is recorded: --profile-step-start {first} lies before iteration "
-            f"{iteration}, from which this run continues"
-        )
-
     def before_step(self, iteration: int) -> None:
         """Start recording one step early: a warm-up that keeps start-up costs out of the record."""
         if self.wanted and iteration == self.args.profile_step_start - 1:
