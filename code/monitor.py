@@ -13,15 +13,12 @@ import json
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-from observing.node_load import Devices, Node
+from observing import node_load
 
 LOOKS_PER_SEARCH = 5  # a search through all processes is most of the work
 
@@ -31,27 +28,25 @@ class Monitor:
 
     def __init__(self, node: str) -> None:
         self.node = node
-        self.source = Node()
-        self.devices = Devices()
-        self.cpu_s = self.source.cpu_seconds()
+        self.devices = node_load.Devices()
+        self.cpu_s = node_load.cpu_seconds()
         self.looked_s = time.monotonic()
         self.spent_s: dict[int, float] = {}
         self.homes: dict[int, int] = {}
         self.looks = 0
-        pace = os.environ.get("COURSE_DEVICE_PACE", "")  # see process/pace.py
-        self.pace = float(pace) if pace.replace(".", "", 1).isdigit() else 1.0
+        self.pace = float(os.environ.get("COURSE_DEVICE_PACE") or 1)  # see process/pace.py
 
     def look(self) -> dict[str, Any]:
         # The share is of processor seconds, which count the elapsed time themselves, so it is
         # correct even if a sample is late.
-        busy_s, all_s = self.source.cpu_seconds()
+        busy_s, all_s = node_load.cpu_seconds()
         passed_s = max(all_s - self.cpu_s[1], 1e-9)
         share = (busy_s - self.cpu_s[0]) / passed_s
         now_s = time.monotonic()
         ranks = self._ranks(max(now_s - self.looked_s, 1e-9))
         self.cpu_s, self.looked_s = (busy_s, all_s), now_s
-        used, total = self.source.memory()
-        interfaces = self.source.network()
+        used, total = node_load.memory_bytes()
+        interfaces = node_load.network_bytes()
         outside = [counts for name, counts in interfaces.items() if not name.startswith("lo")]
         return {
             "unix_s": round(time.time(), 3),
@@ -71,10 +66,10 @@ class Monitor:
         gone = len(self.spent_s) < len(self.homes)  # a rank ended; torchrun may restart it
         begins = self.looks < LOOKS_PER_SEARCH  # a rank's process may replace a temporary one
         if begins or gone or self.looks % LOOKS_PER_SEARCH == 0:
-            self.homes = self.source.ranks()
+            self.homes = node_load.rank_processes()
         self.looks += 1
         for rank, number in sorted(self.homes.items()):
-            if (found := self.source.process(number)) is None:
+            if (found := node_load.process_load(number)) is None:
                 continue
             spent_s, size = found
             since = spent_s - self.spent_s[number] if number in self.spent_s else None

@@ -10,51 +10,52 @@ from typing import Any
 import psutil
 
 
-class Node:
-    """Counters since the node started, and the processes of its ranks."""
+def cpu_seconds() -> tuple[float, float]:
+    """Return busy and total seconds, summed over the processors."""
+    times = psutil.cpu_times()._asdict()
+    # "user" and "nice" already include guest time; waiting for a disk counts as idle.
+    total = sum(spent for name, spent in times.items() if not name.startswith("guest"))
+    return total - times["idle"] - times.get("iowait", 0.0), total
 
-    def cpu_seconds(self) -> tuple[float, float]:
-        """Return busy and total seconds, summed over the processors."""
-        times = psutil.cpu_times()._asdict()
-        # "user" and "nice" already include guest time; waiting for a disk counts as idle.
-        total = sum(spent for name, spent in times.items() if not name.startswith("guest"))
-        return total - times["idle"] - times.get("iowait", 0.0), total
 
-    def memory(self) -> tuple[int, int]:
-        """Return used and total bytes; the page cache counts as free."""
-        memory = psutil.virtual_memory()
-        return memory.total - memory.available, memory.total
+def memory_bytes() -> tuple[int, int]:
+    """Return used and total bytes; the page cache counts as free."""
+    memory = psutil.virtual_memory()
+    return memory.total - memory.available, memory.total
 
-    def network(self) -> dict[str, tuple[int, int]]:
-        """Return the bytes received and sent by each interface."""
-        counters = psutil.net_io_counters(pernic=True)
-        return {name: (c.bytes_recv, c.bytes_sent) for name, c in counters.items()}
 
-    def ranks(self) -> dict[int, int]:
-        """Return the process of every rank on this node: the topmost process with its RANK. If two
-        process trees have the same rank, one is a small placeholder, and the larger one counts."""
-        homes: dict[int, tuple[int, int, int]] = {}
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):  # it has ended, or belongs to another user
-                rank = _rank(process.environ())
-                if rank is not None:
-                    homes[process.pid] = (rank, process.ppid(), process.memory_info().rss)
-        heads = [
-            (size, rank, process)
-            for process, (rank, parent, size) in homes.items()
-            if homes.get(parent, (None,))[0] != rank
-        ]
-        # Sorted by size, so that the largest process of a rank comes last and stays.
-        return {rank: process for _, rank, process in sorted(heads)}
+def network_bytes() -> dict[str, tuple[int, int]]:
+    """Return the bytes received and sent by each interface."""
+    counters = psutil.net_io_counters(pernic=True)
+    return {name: (c.bytes_recv, c.bytes_sent) for name, c in counters.items()}
 
-    def process(self, number: int) -> tuple[float, int] | None:
-        """Return processor seconds and resident bytes; None if the process has ended."""
-        try:
-            process = psutil.Process(number)
-            times, size_bytes = process.cpu_times(), process.memory_info().rss
-        except psutil.Error:
-            return None
-        return (times.user + times.system, size_bytes) if size_bytes else None
+
+def rank_processes() -> dict[int, int]:
+    """Return the process of every rank on this node: the topmost process with its RANK. If two
+    process trees have the same rank, one is a small placeholder, and the larger one counts."""
+    homes: dict[int, tuple[int, int, int]] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # it has ended, or belongs to another user
+            rank = _rank(process.environ())
+            if rank is not None:
+                homes[process.pid] = (rank, process.ppid(), process.memory_info().rss)
+    heads = [
+        (size, rank, process)
+        for process, (rank, parent, size) in homes.items()
+        if homes.get(parent, (None,))[0] != rank
+    ]
+    # Sorted by size, so that the largest process of a rank comes last and stays.
+    return {rank: process for _, rank, process in sorted(heads)}
+
+
+def process_load(number: int) -> tuple[float, int] | None:
+    """Return processor seconds and resident bytes; None if the process has ended."""
+    try:
+        process = psutil.Process(number)
+        times, size_bytes = process.cpu_times(), process.memory_info().rss
+    except psutil.Error:
+        return None
+    return (times.user + times.system, size_bytes) if size_bytes else None
 
 
 def _rank(variables: dict[str, str]) -> int | None:
@@ -85,8 +86,7 @@ class Devices:
         allowed = [x for x in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if x]
         for number in range(pynvml.nvmlDeviceGetCount()):
             handle = pynvml.nvmlDeviceGetHandleByIndex(number)
-            name = _text(pynvml.nvmlDeviceGetUUID(handle))
-            if not allowed or str(number) in allowed or name in allowed:
+            if not allowed or {str(number), pynvml.nvmlDeviceGetUUID(handle)} & {*allowed}:
                 self.handles.append((number, handle))
 
     def look(self) -> list[dict[str, Any]]:
@@ -109,7 +109,3 @@ class Devices:
             except nvml.NVMLError:
                 continue
         return row
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
