@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ NAMES = (
     "numpy.random", "tabulate", "try_own",
 )  # fmt: skip
 
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # as every script of the course does
 code = str(Path(__file__).resolve().parents[1] / "code")
 sys.path.insert(0, code)
 for name in NAMES:

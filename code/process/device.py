@@ -17,18 +17,12 @@ import torch
 import torch.distributed as dist
 
 from process.device_sharing import agree, follow, seat_of
-from process.environment import (
-    check_interface,
-    environment_of_rank,
-    environment_or_alone,
-    whole_number,
-)
+from process.environment import environment_of_rank, environment_or_alone, whole_number
 from process.peers import Peers
 from process.rendezvous import open_store
 
 MIB = 2**20
 STATUS = Path("/proc/self/status")
-MOST_THREADS = 4096
 SMALL_DEVICE_BYTES = 2**30
 # On a GPU the matmul library allocates workspaces, twice 32 MiB on an H100 (for the forward and the
 # backward pass). This would be most of a small device's memory, so it gets 128 KiB each; the
@@ -60,7 +54,7 @@ def index_of(local_rank: int, visible: int) -> int:
 def start(args: argparse.Namespace) -> torch.device:
     """Join the process group, with one thread per rank, as ranks share a node's cores."""
     rank, world_size, local_rank = environment_of_rank()
-    torch.set_num_threads(threads())
+    torch.set_num_threads(whole_number("OMP_NUM_THREADS", 1) or 1)
     device = choose_device(local_rank)
     backend = args.distributed_backend
     if device.type == "cpu":
@@ -70,8 +64,6 @@ def start(args: argparse.Namespace) -> torch.device:
     if backend == "nccl" and device.type != "cuda":
         backend = dist.get_default_backend_for_device(device)
     if not dist.is_initialized():
-        if "gloo" in backend:
-            check_interface()
         os.environ.setdefault(WARNS_OF_ORDER, "false")
         timeout = timedelta(minutes=args.distributed_timeout_minutes)
         store = open_store(rank, world_size, timeout)
@@ -90,14 +82,6 @@ def start(args: argparse.Namespace) -> torch.device:
             device_id=device if device.type == "cuda" else None,
         )
     return device
-
-
-def threads() -> int:
-    """Return the first number of OMP_NUM_THREADS (a list has one per nesting level), or 1."""
-    first, comma, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
-    if comma and first.strip().isdecimal():
-        return max(1, int(first))
-    return whole_number("OMP_NUM_THREADS", 1, MOST_THREADS) or 1
 
 
 def keep_memory() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,8 +21,6 @@ from process.rendezvous import place
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 HOST_ID = "NCCL_HOSTID"
-# Most groups of ranks on one GPU that the line names; others are only counted.
-TOLD = 4
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,9 @@ class Seat:
 @dataclass(frozen=True)
 class Agreement:
     # One per rank; empty for a rank that keeps its host id.
-    host_ids: list[str] = field(default_factory=list)
+    host_ids: list[str]
     # Line for the log; empty if every rank has its own GPU or processor.
     sharing: str = ""
-    refusal: str = ""
 
 
 def seat_of(device: torch.device) -> Seat:
@@ -69,7 +66,12 @@ def decide(seats: list[Seat]) -> Agreement:
     """Return the same agreement on all ranks, from the list of their seats."""
     kinds = sorted({seat.device for seat in seats})
     if len(kinds) > 1:
-        return Agreement(refusal=mixture(seats, kinds))
+        some = [next(f"{kind} on {s.node}" for s in seats if s.device == kind) for kind in kinds]
+        raise SurroundingsError(
+            f"ranks have different devices: {', '.join(some)}; give every rank a GPU (as many per "
+            "node as there are ranks on it, and CUDA_VISIBLE_DEVICES as the job got it), or hide "
+            "all of them with CUDA_VISIBLE_DEVICES=-1"
+        )
     if kinds == ["cpu"]:
         return Agreement([""] * len(seats))
     before: dict[tuple[str, str], int] = {}
@@ -85,17 +87,6 @@ def decide(seats: list[Seat]) -> Agreement:
     return Agreement(host_ids, sharing_line(seats))
 
 
-def mixture(seats: list[Seat], kinds: list[str]) -> str:
-    some = [
-        next(f"{kind} on {seat.node}" for seat in seats if seat.device == kind) for kind in kinds
-    ]
-    return (
-        f"ranks have different devices: {', '.join(some)}; give every rank a GPU (as many per node "
-        "as there are ranks on it, and CUDA_VISIBLE_DEVICES as the job got it), or hide all of "
-        "them with CUDA_VISIBLE_DEVICES=-1"
-    )
-
-
 def sharing_line(seats: list[Seat]) -> str:
     on: dict[tuple[str, str], list[int]] = {}
     for rank, seat in enumerate(seats):
@@ -103,11 +94,10 @@ def sharing_line(seats: list[Seat]) -> str:
     shared = [ranks for ranks in on.values() if len(ranks) > 1]
     if not shared:
         return ""
-    groups = [f"ranks {', '.join(map(str, ranks))} share one" for ranks in shared[:TOLD]]
-    more = f", and {len(shared) - TOLD} more are shared" if len(shared) > TOLD else ""
+    groups = [f"ranks {', '.join(map(str, ranks))} share one" for ranks in shared]
     return (
         f"note: {len(seats)} ranks on {len(on)} {'GPU' if len(on) == 1 else 'GPUs'}: "
-        f"{'; '.join(groups)}{more}. Ranks that share a GPU divide its memory and time"
+        f"{'; '.join(groups)}. Ranks that share a GPU divide its memory and time"
     )
 
 
@@ -127,8 +117,6 @@ def agree(store: dist.Store, rank: int, size: int, seat: Seat, timeout: timedelt
 
 def follow(agreement: Agreement, rank: int) -> None:
     """Apply the agreement before NCCL starts, as NCCL reads the host id once."""
-    if agreement.refusal:
-        raise SurroundingsError(agreement.refusal)
     if agreement.host_ids[rank]:
         os.environ[HOST_ID] = agreement.host_ids[rank]
     if agreement.sharing and rank == 0:

@@ -7,7 +7,6 @@ ranks that do the same."""
 from __future__ import annotations
 
 import os
-import socket
 
 from process.errors import SurroundingsError
 
@@ -18,15 +17,13 @@ SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 def environment_of_rank() -> tuple[int, int, int]:
     """Return rank, world size and local rank from torchrun or srun, or of a single rank."""
     for names in (TORCHRUN, SLURM):
-        if all(name in os.environ for name in names):
+        if all(os.environ.get(name) for name in names):
             return _checked(names)
-    there = [name for name in TORCHRUN if name in os.environ]
-    if there:
-        missing = [name for name in TORCHRUN if name not in there]
-        said = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
+    missing = [name for name in TORCHRUN if not os.environ.get(name)]
+    if len(missing) < len(TORCHRUN):
         raise SurroundingsError(
-            f"{said}, and {' and '.join(there)} {'is' if len(there) == 1 else 'are'}; export all "
-            "three in each task (torchrun does it), or none for a single rank"
+            f"{missing[0]} is not set; export {', '.join(TORCHRUN)} in each task (torchrun does "
+            "it), or none of them for a single rank"
         )
     return 0, 1, 0
 
@@ -56,26 +53,10 @@ def whole_number(name: str, least: int, most: int = 2**62) -> int | None:
     return value
 
 
-def check_interface() -> None:
-    """Check the interface's name, because gloo's message fills a screen with addresses."""
-    wanted = os.environ.get("GLOO_SOCKET_IFNAME", "")
-    there = [name for _, name in socket.if_nameindex()]
-    if any(name and name not in there for name in wanted.split(",")):
-        raise SurroundingsError(
-            f"no interface found for GLOO_SOCKET_IFNAME={wanted[:100]}: this node has "
-            f"{', '.join(there[:20])}; export one of these, or unset it"
-        )
-
-
 def _checked(names: tuple[str, str, str]) -> tuple[int, int, int]:
-    rank_name, size_name, _ = names
-    numbers = []
-    for name, least in zip(names, (0, 1, 0), strict=True):
-        number = whole_number(name, least)
-        if number is None:
-            raise SurroundingsError(f"{name} is empty; export a whole number, or unset it")
-        numbers.append(number)
-    rank, world_size, local_rank = numbers
+    rank_name, size_name, local_name = names
+    rank, local_rank = (whole_number(name, 0) or 0 for name in (rank_name, local_name))
+    world_size = whole_number(size_name, 1) or 1
     if rank >= world_size:
         raise SurroundingsError(
             f"{rank_name}={rank} of {size_name}={world_size}: ranks count from 0, so the last of "

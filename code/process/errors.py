@@ -28,10 +28,9 @@ class AskedError(ValueError):
 
     exit_code = 1
 
-    @property
-    def problems(self) -> list[str]:
-        """Return one line per problem."""
-        return [str(self)]
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = list(problems)  # one line each
 
 
 class ArgumentsError(AskedError):
@@ -40,12 +39,7 @@ class ArgumentsError(AskedError):
     exit_code = 2
 
     def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.found = list(problems)
-
-    @property
-    def problems(self) -> list[str]:
-        return self.found
+        super().__init__(*problems)
 
 
 class LayoutError(ArgumentsError):
@@ -116,21 +110,9 @@ def _problems(error: BaseException) -> list[str]:
     if isinstance(error, BrokenPipeError):  # as in `... | head`; libraries word it differently
         return ["training ends because nothing reads its output any more; print to a file"]
     if isinstance(error, OSError) and error.filename is not None:
-        # A system error about a file is no bug in this program: file and reason are enough. The
-        # place shows the file's purpose.
-        return [f"{type(error).__name__}: {error}{_place(error)}"]
+        # A system error about a file is no bug in this program: file and reason are enough.
+        return [f"{type(error).__name__}: {error}"]
     return []
-
-
-def _place(error: BaseException) -> str:
-    """Return the place in these programs where the error occurred."""
-    home = str(Path(__file__).resolve().parents[1])
-    calls = traceback.extract_tb(error.__traceback__)
-    ours = [call for call in calls if call.filename.startswith(home)]
-    if not ours:
-        return ""
-    last = ours[-1]
-    return f" (at {os.path.relpath(last.filename, home)}:{last.lineno})"
 
 
 def printable(text: str) -> str:

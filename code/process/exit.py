@@ -5,19 +5,14 @@ Every failed rank reports with its rank and node; an error of several ranks is r
 from __future__ import annotations
 
 import atexit
-import contextlib
-import ctypes
-import io
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import NoReturn
 
-import torch
 import torch.distributed as dist
 
 from process import device
@@ -36,8 +31,6 @@ from process.places import answer_with_stacks, leave_flight_record
 from process.rendezvous import open_store
 
 EXIT_OUT_OF_MEMORY = 41
-# Level for torch's C++ libraries, which hides their warnings.
-ERRORS = 2
 LONGEST_MEETING = timedelta(seconds=10)
 # Messages of gloo, NCCL and the store about a peer that stopped answering.
 PEER_GONE = re.compile(
@@ -58,12 +51,7 @@ def run_and_exit(main: Callable[[], int]) -> None:
 
     The process does not use the interpreter's normal exit: a gloo thread that frees a tensor then
     can end it with "terminate called without an active exception" after all work was done."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # set before torch was imported
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    _quieten_libraries()
     answer_with_stacks(environment_or_alone()[0], node_name())
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters of a path
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         try:
             code = main()
@@ -79,15 +67,6 @@ def run_and_exit(main: Callable[[], int]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _quieten_libraries() -> None:
-    """Silence the long C++ warnings about connections of a lost rank, unless a variable asks for
-    them. The level is set in memory because the libraries are already loaded."""
-    if "TORCH_CPP_LOG_LEVEL" not in os.environ:
-        with contextlib.suppress(OSError, ValueError):
-            core = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
-            ctypes.c_int.in_dll(core, "FLAGS_caffe2_log_level").value = ERRORS
 
 
 def fail(error: BaseException) -> NoReturn:

@@ -60,9 +60,6 @@ LONG = timedelta(days=30)
 CONNECT_S = 10.0
 FAREWELL = "farewell"
 MOST_BYTES = 1000  # for the text of one connection
-# Seconds, and number of probes. A machine without power closes no connection: a minute of silence
-# counts as its end.
-KEEP_ALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 4}
 
 
 def _aside(work: Callable[[], object]) -> None:
@@ -71,13 +68,6 @@ def _aside(work: Callable[[], object]) -> None:
         threading.Thread(target=work, daemon=True).start()
     except RuntimeError:  # a full device has no memory for a thread
         work()
-
-
-def _keep_alive(connection: socket.socket) -> None:
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEP_ALIVE.items():
-        if hasattr(socket, name):
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class Hub:
@@ -105,7 +95,6 @@ class Hub:
         if source is self.door:
             with contextlib.suppress(OSError):  # closed again
                 rank, _ = self.door.accept()
-                _keep_alive(rank)
                 selector.register(rank, selectors.EVENT_READ)
                 self.said[rank] = b""
             return
@@ -138,8 +127,8 @@ class Peers:
         self.store = own_connection(self.shared)
         self.store.set_timeout(ANSWER)
         self.rank, self.size = rank, world_size
-        self.agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        self.keeps_store = rank == 0 and not self.agent
+        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        self.keeps_store = rank == 0 and not agent
         self.hub: Hub | None = None
         self.connection: socket.socket | None = None  # to the hub
         self.lost: list[str] = []
@@ -164,7 +153,6 @@ class Peers:
             host, port, token, first = self._read_hub()
             self.connection = socket.create_connection((host, port), CONNECT_S)
             self.connection.settimeout(None)
-            _keep_alive(self.connection)
             self.connection.sendall(f"{token}\n{name}\n".encode())
         except OSError as error:
             far = f"rank 0 cannot be reached from {node_name()} ({error})"
@@ -231,8 +219,6 @@ class Peers:
                 return
         except RuntimeError:  # the store's process is dead; if it was rank 0, others report it
             time.sleep(GRACE_S)
-            if self.agent and self.rank == 0 and not self.over.is_set():
-                self._tell_of(["torchrun's agent, which kept the ranks' common store"])
         self._end()
 
     def _end(self) -> None:

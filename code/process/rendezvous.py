@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from process.environment import environment_or_alone, whole_number
+from process.environment import whole_number
 from process.errors import RendezvousError, SurroundingsError
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
@@ -46,9 +46,8 @@ def check_address() -> None:
     missing = [name for name in ADDRESS if not os.environ.get(name)]
     if missing:
         raise SurroundingsError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set, but "
-            f"{environment_or_alone()[1]} ranks must meet; export MASTER_ADDR, the first node, "
-            "and MASTER_PORT, a free port, in each task (torchrun does it)"
+            f"{missing[0]} is not set; export MASTER_ADDR, the first node, and MASTER_PORT, a free "
+            "port, in each task (torchrun does it)"
         )
     whole_number("MASTER_PORT", 0, LAST_PORT)
 
