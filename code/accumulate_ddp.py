@@ -14,16 +14,11 @@ The model is a small perceptron that learns the outputs of another one. Each ran
 samples. The `lm loss` in the log is the mean squared error: log readers know that name."""
 
 import argparse  # no postponed annotations: DDP inspects the annotations of `counted`
-import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn

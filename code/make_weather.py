@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import h5py
 import numpy as np
 import torch
@@ -67,16 +63,12 @@ def is_ready(out: Path, args: argparse.Namespace) -> bool:
             f"{out} has other years, or not all of them; give its --train-years and "
             "--valid-years, or another --out"
         )
-    try:
-        with h5py.File(years[0], "r") as file:
-            found = {name: int(file.attrs.get(name, -1)) for name in made_with(args)}
-    except OSError as error:
-        raise DataError(f"{years[0]} is damaged; give another --out") from error
+    with h5py.File(years[0], "r") as file:
+        found = {name: int(file.attrs.get(name, -1)) for name in made_with(args)}
     if found != made_with(args):
-        flags = " ".join(f"--{name} {value}" for name, value in found.items() if value >= 0)
+        flags = " ".join(f"--{name} {value}" for name, value in found.items())
         raise DataError(
-            f"{out} was computed with other flags ({flags or 'by another program'}); give these, "
-            "or another --out"
+            f"{out} was computed with other flags ({flags}); give these, or another --out"
         )
     return True
 

@@ -11,13 +11,10 @@ import fcntl
 import json
 import random
 import shutil
-import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
 
 from flags.parser import FlagParser
 from flags.ranges import TEXT

@@ -14,14 +14,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import nn

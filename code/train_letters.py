@@ -14,9 +14,6 @@ import time
 import urllib.request
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import Tensor, nn
 

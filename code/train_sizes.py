@@ -15,12 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, layer_norm, relu

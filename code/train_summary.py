@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 from torch import nn
 from torch.utils.data import DataLoader

@@ -19,11 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn

@@ -21,8 +21,6 @@ from typing import Any, NoReturn
 import torch
 import torch.distributed as dist
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
 from flags.parser import FlagParser
 from flags.ranges import OneOf
 from process.environment import environment_of_rank

@@ -15,13 +15,8 @@ loss` in the log is the mean over all tokens in every mode. `gradient off by` co
 gradient with the gradient of a plain model for the whole batch."""
 
 import argparse
-import sys
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # `python -P` leaves it out
-
-import process.interrupt  # noqa: F401  # isort: skip
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn

@@ -42,4 +42,5 @@ def run(words: list[str], environment: dict[str, str], output: str) -> None:
     for stream in (1, 2):
         os.dup2(file, stream)
     sys.argv = words
+    sys.path.insert(0, str(Path(words[0]).parent))  # as Python does for a program
     runpy.run_path(words[0], run_name="__main__")

@@ -1,4 +1,4 @@
-"""Every program starts from any folder, even if Python adds no folder to its path."""
+"""Every program starts from any folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAMS = sorted((Path(__file__).resolve().parents[2] / "code").glob("*.py"))
 def test_a_program_finds_its_modules(program, tmp_path):
     (tmp_path / "dataset").mkdir()  # as `data`, `training` … may be called where a learner works
     done = subprocess.run(
-        [sys.executable, "-P", str(program), "--help"],
+        [sys.executable, str(program), "--help"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -40,6 +40,7 @@ def rank_of(rank: int, port: int, folder: str, file: str, exercise: str) -> None
     os.dup2(log, 1)
     os.dup2(log, 2)
     sys.argv = [str(CODE / "try_own.py"), file, "--exercise", exercise]
+    sys.path.insert(0, str(CODE))  # as Python does for a program
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
