@@ -45,8 +45,8 @@ def check_patches(pairs: ForecastPairs, layout: Layout) -> None:
     if patches % context:
         raise LayoutError(
             [f"--context-parallel-size {context} cannot share the {patches} patches of "
-             f"{pairs.rows} × {pairs.columns} points evenly; use a divisor of them, or another "
-             "--crop-height and --crop-width"]
+             f"{pairs.rows} × {pairs.columns} points evenly; use a number that divides them, or "
+             "another --crop-height and --crop-width"]
         )  # fmt: skip
 
 
