@@ -23,7 +23,7 @@ from checkpoints.agreement import by_rank
 from checkpoints.checkpoint import Checkpoints, Progress
 from checkpoints.files import CheckpointError, outcome
 from checkpoints.saved_model import find
-from checkpoints.saving_lock import lock_on_first, unlock
+from checkpoints.saving_lock import lock_on_first
 from dataset.samples import Loaders, make_loaders, prepare
 from faults.plant import plant
 from flags.arguments import parse_arguments
@@ -246,7 +246,7 @@ def main(argv: list[str] | None = None) -> int:
         report.evaluation(title, evaluate(training, name), progress.iteration)
     report.close()
     for lock in locks:
-        unlock(lock)
+        lock.close()
     if (unsaved := training.checkpoints.unsaved) and rank == 0:
         raise CheckpointError(f"the last checkpoint could not be written: {by_rank(unsaved)}")
     return 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import functools
 import json
+import math
 import os
 import re
 import shutil
@@ -51,10 +52,17 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
+    """Read JSON without NaN and infinity: training would continue with them without a word."""
     try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
+        return json.loads(path.read_bytes(), parse_constant=_finite, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} is not readable") from error
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(text)
+    return number
 
 
 def ours(source: Path, reading: Callable[[], T]) -> T:

@@ -2,7 +2,8 @@
 
 The operating system releases a file lock (flock) when its process ends for any reason, so a dead
 job holds no lock. The lock works between containers of one machine, and between machines if the
-shared file system passes locks on, as NFS does."""
+shared file system passes locks on, as NFS does. The file stays: if it were removed, a job that
+had just opened it would hold a lock that no other job can find."""
 
 from __future__ import annotations
 
@@ -43,8 +44,3 @@ def lock(folder: Path) -> IO[str]:
     except OSError:  # some Lustre mounts have no locks
         print(f"WARNING: two jobs could save to {folder}: its file system has no locks", flush=True)
     return file
-
-
-def unlock(file: IO[str]) -> None:
-    Path(file.name).unlink(missing_ok=True)
-    file.close()

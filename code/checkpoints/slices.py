@@ -80,6 +80,9 @@ def read_tensors(folder: Path) -> dict[str, Any]:
             here = math.prod(one["sizes"])
             if one["start"] + here * BYTES[tensor["type"]] > held[one["file"]]:
                 raise ValueError(f"{TENSORS}: a part of {name} is missing in its file")
+            places = zip(one["offsets"], one["sizes"], tensor["size"], strict=True)
+            if not all(0 <= at <= at + size <= whole for at, size, whole in places):
+                raise ValueError(f"{TENSORS}: a part of {name} lies outside of it")
             numbers -= here
         if numbers:
             raise ValueError(f"{TENSORS} does not list all parts of {name}")

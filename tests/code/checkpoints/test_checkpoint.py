@@ -201,4 +201,5 @@ def test_a_full_disk_leaves_the_last_good_checkpoint_and_says_so(repository, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "iter_0000001",
         "latest_checkpointed_iteration.txt",
+        "saving.lock",
     ]

@@ -200,6 +200,17 @@ def first_slice(name, value):
     return change
 
 
+def scaled(value):
+    """A scale without end would stay so, and no step would ever be taken."""
+
+    def change(file):
+        content = json.loads(file.read_text())
+        content["loss_scale"]["scale"] = value
+        file.write_text(json.dumps(content))
+
+    return change
+
+
 def told(content):
     return lambda file: file.write_bytes(content)
 
@@ -211,6 +222,10 @@ FOREIGN = {
     "a pickle for numbers": ("rank0.bin", told(pickle.dumps(Hostile())), "is missing in its file"),
     "a file elsewhere": ("tensors.json", first_slice("file", "../rank0.bin"), "../rank0.bin"),
     "behind the end": ("tensors.json", first_slice("start", 2**40), "is missing in its file"),
+    "outside of it": ("tensors.json", first_slice("offsets", [2**40, 0]), "lies outside of it"),
+    "nested deeply": ("model.json", told(b"[" * 100_000), "model.json is not readable"),
+    "steps": ("progress.json", changed(adam_steps=float("nan")), "progress.json is not readable"),
+    "a scale": ("progress.json", scaled(float("inf")), "progress.json is not readable"),
     "another type": ("tensors.json", changed(type="object"), "'object'"),
     "progress": ("progress.json", changed(progress=PROGRESS), "unexpected keyword argument"),
 }

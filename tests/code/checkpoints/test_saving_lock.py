@@ -11,7 +11,7 @@ import one_run
 import pytest
 
 from checkpoints.files import CheckpointError
-from checkpoints.saving_lock import NAME, lock, unlock
+from checkpoints.saving_lock import NAME, lock
 
 HOLDER = """
 import sys, pathlib
@@ -48,6 +48,7 @@ def test_a_second_job_is_refused_on_every_rank_until_the_first_is_dead(worlds, t
     assert sorted(path.name for path in folder.iterdir()) == [
         "iter_0000001",
         "latest_checkpointed_iteration.txt",
+        NAME,
     ]
 
 
@@ -62,6 +63,6 @@ def test_without_locks_of_the_file_system_the_job_trains_and_is_told(tmp_path, m
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    unlock(lock(tmp_path))
+    lock(tmp_path).close()
     assert "has no locks" in capsys.readouterr().out
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / NAME]
