@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +26,6 @@ from course_lib.words import _
 OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 COURSE = (str(PACKAGE), str(programs_folder()))
 CHECKS = str(PACKAGE / "teach")
-
-
-class EndedError(Exception):
-    """Error of a function that would have ended the notebook, as `exit()` does."""
-
-
-class CourseCalledError(Exception):
-    """Error of a function that calls the course to get its answer."""
 
 
 def is_function(check: Checklist, function: Any, name: str) -> None:
@@ -53,14 +45,12 @@ def returned(
     function: Callable[..., Any],
     read: Callable[[Any], Any],
     guard: Callable[[], contextlib.AbstractContextManager[None]] | None = None,
-    there_is: str = "",
     /,
     **given: Any,
 ) -> Any:
     """Call the function and read its result. Report any exception of either to the learner.
 
-    Give the guard `quiet` if the exercise asks for functions of the course. `there_is` says what a
-    function that returns nothing has missed.
+    Give the guard `quiet` if the exercise asks for functions of the course.
     """
     named = [name if isinstance(one, np.ndarray) else repr(one) for name, one in given.items()]
     name = getattr(function, "__name__", "function")
@@ -71,17 +61,12 @@ def returned(
             found = None if answer is None or answer is ... else read(answer)
     except Exception as error:
         said = f"{type(error).__name__}: {str(error)[:200]}"
-        if "init_process_group" in said:
-            said += "\n" + _(
-                "The check calls your function in one process, without ranks. Use only its "
-                "arguments."
-            )
         check.refuse(asked, "", said)
     if found is None:
         nothing = _(
             "Your function returned nothing. Is a gap still open, or does it find no result here?"
         )
-        check.stop(asked, f"{nothing} {there_is}".strip())
+        check.stop(asked, nothing)
     return found
 
 
@@ -107,7 +92,8 @@ def quiet() -> Iterator[None]:
         with contextlib.redirect_stdout(io.StringIO()):
             yield
     except SystemExit:
-        raise EndedError(_("the function ends the program, but it must return a result")) from None
+        ends = _("the function ends the program, but it must return a result")
+        raise RuntimeError(ends) from None
 
 
 @contextlib.contextmanager
@@ -130,7 +116,7 @@ def _refuse_course(frame: FrameType, event: str, _argument: object) -> None:
     is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR and not file.startswith(CHECKS)
     by_course = caller.f_code.co_filename.startswith(COURSE)
     if caller.f_code is called.__code__ or is_generator or not by_course:
-        raise CourseCalledError(
+        raise RuntimeError(
             _(
                 "the function calls {co_name} of the course. Write this function yourself",
                 co_name=frame.f_code.co_name,
@@ -148,23 +134,3 @@ def _by_name(function: Callable[..., Any], names: set[str]) -> bool:
         return False
     required = {one.name for one in asked if one.default is inspect.Parameter.empty}
     return required <= names <= {one.name for one in asked} and bool(required)
-
-
-class Watched(np.ndarray[Any, Any]):
-    """Matrix that notes in `sizes` how large the factors of matrix products are."""
-
-    sizes: ClassVar[list[int]] = []
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **more: Any) -> Any:
-        plain = [np.asarray(one) for one in given]
-        if ufunc is np.matmul:
-            self.sizes.extend(one.size for one in plain)
-        return np.asarray(getattr(ufunc, method)(*plain, **more)).view(Watched)
-
-    def __array_function__(self, function: Any, types: Any, given: Any, more: Any) -> Any:
-        if function in (np.dot, np.einsum, np.inner, np.tensordot):
-            self.sizes.extend(one.size for one in given if isinstance(one, np.ndarray))
-        return super().__array_function__(function, types, given, more)
-
-    def dot(self, *given: Any, **more: Any) -> Any:
-        return np.dot(self, *given, **more)

@@ -97,15 +97,12 @@ def scaling(x, w1, w3, w2, rank, ranks):
     return 2 * right(x, w1, w3, w2, rank, ranks)
 
 
-NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
-
-
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         (everything, "Every rank computed the whole"),
-        (late, NO_TIME_SAVED),
-        (masked, NO_TIME_SAVED),
+        (late, "columns of other ranks are multiplied too"),
+        (masked, "Rank 0 of 4 uses 12 of 12 columns"),
         (scaling, "Your function changed w2 in place"),
         (lambda *given: right(*given[:5], given[5] + 0.0), "TypeError: slice indices must"),
         (lambda *given: right(*given) / given[-1], "added, not averaged"),
@@ -114,11 +111,11 @@ NO_TIME_SAVED = "multiplied here as well, and then by zero or not used"
         (by_rows, "Cut w1 and w3 by columns"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) * (x @ w3), "Is w2 missing?"),
         (lambda x, w1, w3, w2, *_: silu(x @ w1) * (x @ w1) @ w2, "With one rank"),
-        (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "you applied it to x w3"),
-        (lambda x, w1, w3, w2, *_: silu(x @ w1) @ w2, "The gate x w3 is missing"),
-        (lambda x, w1, w3, w2, *_: (x @ w1) * (x @ w3) @ w2, "silu is missing"),
-        (lambda x, w1, w3, w2, *_: silu((x @ w1) * (x @ w3)) @ w2, "silu comes before"),
-        (lambda x, w1, w3, w2, *_: (silu(x @ w1) + x @ w3) @ w2, "multiplied, not added"),
+        (lambda x, w1, w3, *rest: right(x, w3, w1, *rest), "silu(z) is z / (1 + exp(−z))"),
+        (lambda x, w1, w3, w2, *_: silu(x @ w1) @ w2, "silu(z) is z / (1 + exp(−z))"),
+        (lambda x, w1, w3, w2, *_: (x @ w1) * (x @ w3) @ w2, "silu(z) is z / (1 + exp(−z))"),
+        (lambda x, w1, w3, w2, *_: silu((x @ w1) * (x @ w3)) @ w2, "silu(z) is z / (1 + exp(−z))"),
+        (lambda x, w1, w3, w2, *_: (silu(x @ w1) + x @ w3) @ w2, "silu(z) is z / (1 + exp(−z))"),
         (lambda *given: sys.exit(), "the function ends the program"),
         (lambda *given: None, "returned nothing"),
         (lambda *given: right(*given).sum(), "a row for each token"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from course_lib.teach.answers import Amount
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.functions import Watched, called, guarded, is_function, returned
+from course_lib.teach.functions import is_function, returned
 from course_lib.teach.trials.judge import tried
 from course_lib.words import _
 
@@ -54,20 +53,26 @@ def ex07_gated(function: Any) -> None:
     with Checklist("07.1") as check:
         is_function(check, function, "partial_sum")
         for given, ranks in TRIED:
-            parts = [_part(check, function, given, rank, ranks) for rank in range(ranks)]
-            _adds_up(check, parts, given)
+            _adds_up(check, function, given, ranks)
         check.that(True, _("the results of 1, 2, 3 and 4 ranks add up to the whole"), hint="")
         for rank in range(ranks):
-            _uses_its_columns(check, function, parts[rank], given, rank, ranks)
-        check.that(True, _("each column is used by one rank only"), hint="")
+            _uses_its_columns(check, function, given, rank, ranks)
+        check.that(
+            not _multiplies_all(check, function),
+            _("each column is used by one rank only"),
+            hint=_("The columns of other ranks are multiplied too. Cut before you multiply."),
+        )
 
 
-def _part(
-    check: Checklist, function: Callable[..., Any], given: Gated, rank: int, ranks: int
-) -> Matrix:
+def _part(check: Checklist, function: Any, given: Gated, rank: int, ranks: int) -> Matrix:
     matrices = given.copies()
-    result: Matrix = returned(check, function, _matrix, **matrices, rank=rank, ranks=ranks)
-    changed = [name for name, one in vars(given).items() if not np.array_equal(matrices[name], one)]
+    with np.errstate(all="ignore"):
+        result: Matrix = returned(check, function, _matrix, **matrices, rank=rank, ranks=ranks)
+    changed = [
+        name
+        for name, matrix in vars(given).items()
+        if not np.array_equal(matrices[name], matrix, equal_nan=True)
+    ]
     check.unless(
         bool(changed),
         _("partial_sum leaves its matrices as they are"),
@@ -94,129 +99,87 @@ def _matrix(found: Any) -> Matrix:
     return np.asarray(getattr(found, "tolist", lambda: found)(), dtype=float)
 
 
-def _close(one: Matrix, other: Matrix) -> bool:
-    """Return whether two matrices are equal; float32 is precise enough."""
-    return np.allclose(one, other, rtol=1e-5, atol=1e-5)
-
-
-def _adds_up(check: Checklist, parts: list[Matrix], given: Gated) -> None:
-    found, wanted, ranks = np.sum(parts, axis=0), given.whole(), len(parts)
-    if _close(found, wanted):
-        return
+def _adds_up(check: Checklist, function: Any, given: Gated, ranks: int) -> None:
+    parts = [_part(check, function, given, rank, ranks) for rank in range(ranks)]
+    found, wanted = np.sum(parts, axis=0), given.whole()
+    # float32 is precise enough.
+    is_whole, are_wholes = (
+        np.allclose(found, one, rtol=1e-5, atol=1e-5) for one in (wanted, ranks * wanted)
+    )
     if ranks == 1:
-        hint = _another_whole(found, given)
-    elif _close(found, ranks * wanted):
-        hint = _("Every rank computed the whole: nothing is shared, and the sum is too large.")
-    elif _close(found * ranks, wanted):
         hint = _(
-            "The sum is too small by the number of ranks. Partial sums are added, not averaged."
+            "With one rank nothing is cut, so the result must be the whole MLP: (silu(x w1)·(x "
+            "w3)) w2, where silu(z) is z / (1 + exp(−z))."
         )
-    elif all(_close(part, parts[0]) for part in parts):
-        hint = _("All ranks returned the same result. Where do you use `rank`?")
+    elif are_wholes:
+        hint = _("Every rank computed the whole: nothing is shared, and the sum is too large.")
     else:
         hint = _(
             "Cut w1 and w3 by columns and w2 by the matching rows. Every rank takes different "
-            "columns, and all {inner} are taken. Where does the slice of a rank begin and end?",
+            "columns, and all {inner} are taken. Where do you use `rank`? The results are added, "
+            "not averaged.",
             inner=len(given.w2),
         )
-    check.refuse(_("the results of {ranks} ranks add up to the whole", ranks=ranks), hint)
-
-
-def _another_whole(found: Matrix, given: Gated) -> str:
-    """Explain a wrong result for the whole MLP on one rank."""
-    z, gate = given.x @ given.w1, given.x @ given.w3
-    sigmoid = 1 / (1 + np.exp(-z))
-    instead = {
-        _("silu applies to x w1, but you applied it to x w3."): gate / (1 + np.exp(-gate)) * z,
-        _("The gate x w3 is missing."): z * sigmoid,
-        _("silu is missing."): z * gate,
-        _("silu comes before the product, not after it."): z * gate / (1 + np.exp(-z * gate)),
-        _("The gate is multiplied, not added."): z * sigmoid + gate,
-        _("silu(z) is z / (1 + exp(−z)), but you took the sigmoid, without the factor z."): sigmoid
-        * gate,
-    }
-    why = next((said for said, one in instead.items() if _close(found, one @ given.w2)), "")
-    whole_is = _(
-        "With one rank nothing is cut, so the result must be the whole MLP: (silu(x w1)·(x w3)) w2"
+    check.unless(
+        not is_whole, _("the results of {ranks} ranks add up to the whole", ranks=ranks), hint=hint
     )
-    return f"{why}\n{whole_is}".strip()
 
 
-def _uses_its_columns(
-    check: Checklist, function: Any, part: Matrix, given: Gated, rank: int, ranks: int
-) -> None:
-    """Check that a rank multiplies its own columns and no others."""
-    inner, mine = len(given.w2), list[int]()
+def _uses_its_columns(check: Checklist, function: Any, given: Gated, rank: int, ranks: int) -> None:
+    """Check that NaN in a column spoils the result of one rank. Multiplied by 0 it is NaN too."""
+    inner, used = len(given.w2), 0
     for column in range(inner):
         matrices = given.copies()
-        matrices["w1"][:, column] += 1
-        changed = _part(check, function, Gated(**matrices), rank, ranks)
-        mine += [] if _close(part, changed) else [column]
+        matrices["w1"][:, column] = matrices["w3"][:, column] = matrices["w2"][column] = np.nan
+        part = _part(check, function, Gated(**matrices), rank, ranks)
+        used += not np.isfinite(part).all()
     check.unless(
-        len(mine) != inner // ranks,
+        used != inner // ranks,
         _("each column is used by one rank only"),
         hint=_(
             "Rank {rank} of {ranks} uses {many} of {inner} columns. If several ranks compute the "
             "same products, no time is saved. Cut before you multiply.",
             rank=rank,
             ranks=ranks,
-            many=len(mine),
+            many=used,
             inner=inner,
         ),
     )
-    matrices = given.copies()
-    Watched.sizes.clear()
-    others = np.setdiff1d(np.arange(inner), mine)
-    matrices["w1"][:, others] = matrices["w3"][:, others] = matrices["w2"][others] = np.nan
-    watched = {name: matrix.view(Watched) for name, matrix in given.copies().items()}
-    found = part
-    with contextlib.suppress(Exception), guarded(), np.errstate(all="ignore"):
-        found = _matrix(called(function, **matrices, rank=rank, ranks=ranks))
-        called(function, **watched, rank=rank, ranks=ranks)
-    check.unless(
-        not _close(found, part) or max(Watched.sizes, default=0) >= given.w1.size,
-        _("each column is used by one rank only"),
-        hint=_(
-            "The columns of the other ranks are multiplied here as well, and then by "
-            "zero or not used: no time is saved. Cut before you multiply."
-        ),
-    )
+
+
+def _multiplies_all(check: Checklist, function: Any) -> bool:
+    """Return whether one of many ranks needs the memory of a product with all columns."""
+    given = gated(256, 4, 96)
+    tracemalloc.start()
+    try:
+        _part(check, function, given, 3, 48)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    float32 = 4
+    return peak_bytes > float32 * len(given.x) * len(given.w2)
 
 
 def ex07_sent(answer: object, given: Any) -> None:
     """Check the gigabytes that tensor parallelism sends for one sample."""
     rows, sums = given.tokens * CHANNELS * BYTES_EACH, given.layers * A_LAYER
     right = sums * rows * 2 * (TENSOR - 1) / TENSOR / 1e9
+    slips = (
+        (
+            given.layers * rows / 1e9,
+            _(
+                "You counted one sum in each layer, sent once. How many sums does a layer need, "
+                "forward and backward? By what factor does a ring multiply the bytes?"
+            ),
+        ),
+        (sums * rows / 1e9, _("In a ring every piece is sent more than once. By what factor?")),
+        (right * 1.5, _("You counted six sums in a layer. Not every matrix needs a sum.")),
+        (right / given.layers, _("That is the amount for one layer. The model has more layers.")),
+    )
     with Checklist("07.2") as check:
         check.amount(
             check.number(answer, "gigabytes_sent"),
-            Amount(
-                right=right,
-                unit="GB",
-                fine=FINE,
-                slips=(
-                    (
-                        given.layers * rows / 1e9,
-                        _(
-                            "You counted one sum in each layer, sent once. How many sums does a "
-                            "layer need, forward and backward? By what factor does a ring multiply "
-                            "the bytes?"
-                        ),
-                    ),
-                    (
-                        sums * rows / 1e9,
-                        _("In a ring every piece is sent more than once. By what factor?"),
-                    ),
-                    (
-                        right * 1.5,
-                        _("You counted six sums in a layer. Not every matrix needs a sum."),
-                    ),
-                    (
-                        right / given.layers,
-                        _("That is the amount for one layer. The model has more layers."),
-                    ),
-                ),
-            ),
+            Amount(right=right, unit="GB", fine=FINE, slips=slips),
             _("the amount that each device sends for a sample is right"),
             hint=_(
                 "How many bytes does the output of a layer have? How often is it summed, and by "
