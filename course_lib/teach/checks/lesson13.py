@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import islice, permutations
 from math import prod
@@ -13,7 +13,7 @@ import numpy as np
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.functions import is_function, returned, whole_numbers
 from course_lib.teach.trials.judge import tried
-from course_lib.words import N_, _
+from course_lib.words import _
 
 Groups = list[list[int]]
 Sizes = Mapping[str, int]
@@ -25,25 +25,6 @@ TRIED = (
     {"tp": 4, "cp": 1, "dp": 2}, {"tp": 2, "cp": 2, "dp": 2}, {"tp": 2, "cp": 3, "dp": 4},
     {"tp": 1, "cp": 1, "dp": 1}, {"tp": 8, "cp": 1, "dp": 1}, {"tp": 2, "cp": 2, "dp": 3, "pp": 2},
 )  # fmt: skip
-
-
-# Wrong distances between neighbours on an axis: from the sizes before it, its own, and after it.
-STEPS: dict[str, Callable[[list[int], int, list[int]], int]] = {
-    N_("Your neighbours are consecutive ranks on every axis."): lambda before, size, after: 1,
-    N_("Your neighbours are as far apart as the axis is long."): lambda before, size, after: size,
-    N_("The axis itself counts in the distance of your neighbours."): lambda before, size, after: (
-        prod(before) * size
-    ),
-    N_(
-        "Your neighbours are as far apart as the previous axis is long."
-    ): lambda before, size, after: prod(before[-1:]),
-    N_(
-        "The distance of your neighbours is right for the last axis alone."
-    ): lambda before, size, after: prod(before + after),
-    N_("The distance of your neighbours is a sum of sizes."): lambda before, size, after: (
-        sum(before) or 1
-    ),
-}
 
 
 def ex13_groups(function: Any) -> None:
@@ -102,7 +83,6 @@ def _refuse_groups(check: Checklist, case: Case, tried: list[tuple[Case, Groups]
 
 def _why_groups(case: Case, found: Groups, alike: list[tuple[Case, Groups]]) -> str:
     """Name a mistake if it leads to the groups of every order of these sizes."""
-    world = prod(case[1].values())
     backwards = [("-".join(one.split("-")[::-1]), axis, ranks) for (one, _s, axis), ranks in alike]
     if all(ranks == groups(order, case[1], axis) for order, axis, ranks in backwards):
         return _("The order is read from the wrong end: the first axis varies fastest.")
@@ -112,33 +92,11 @@ def _why_groups(case: Case, found: Groups, alike: list[tuple[Case, Groups]]) -> 
         )
     mine, right = (found or [[]])[0], groups(*case)[0]
     if len(mine) != len(right):
-        swapped = all(ranks == np.transpose(groups(*one)).tolist() for one, ranks in alike)
-        told = _("Your groups are ranks with the same place on the axis.") if swapped else ""
-        size = _("A group has {size} ranks, one for each place on the axis.", size=len(right))
-        return f"{told} {size}".strip()
+        return _("A group has {size} ranks, one for each place on the axis.", size=len(right))
     if (apart := np.diff(mine).tolist()) != np.diff(right).tolist():
-        slips = [
-            _(told)
-            for told, step in STEPS.items()
-            if all(_has_step(one, ranks, step) for one, ranks in alike)
-        ]
         told = _("Your neighbours on the axis are {apart} ranks apart.", apart=apart[0])
-        return " ".join([*slips[:1], told, _("Multiply the sizes of all axes before it.")])
-    every = [rank for group in found for rank in group]
-    odd = next((one for one in [*range(world), *every] if every.count(one) != 1 or one >= world), 0)
-    told = _("Rank {odd} is in {times} of your groups.", odd=odd, times=every.count(odd))
-    return f"{told} {_('Each of the {world} ranks is in exactly one group.', world=world)}"
-
-
-def _has_step(case: Case, ranks: Groups, step: Callable[[list[int], int, list[int]], int]) -> bool:
-    """Return whether the ranks of the first group are as far apart as this mistake leads to."""
-    order, sizes, axis = case
-    before, after = (
-        [sizes[name] for name in part.split("-") if name]
-        for part in f"-{order}-".split(f"-{axis}-")
-    )
-    apart = np.diff((ranks or [[]])[0]).tolist()
-    return apart == [step(before, sizes[axis], after)] * (sizes[axis] - 1)
+        return f"{told} {_('Multiply the sizes of all axes before it, and no others.')}"
+    return _("Each of the {world} ranks is in exactly one group.", world=prod(case[1].values()))
 
 
 def _short(ranks: Groups) -> str:

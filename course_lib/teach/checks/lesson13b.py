@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -46,17 +47,20 @@ def _positions(answer: Any, most: int) -> list[int]:
 
 
 def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: str) -> None:
-    every = sorted(position for mine in pieces for position in mine)
-    missing = sorted(set(range(length)) - set(every))
-    twice = sorted({one for one in every if every.count(one) > 1})
-    beyond = [one for one in every if not 0 <= one < length]
-    why = (
-        _("There is no position {beyond}: the last is {length}.",
-          beyond=beyond[0], length=length - 1) if beyond else
-        _("Position {twice} is on two ranks.", twice=twice[0]) if twice else
-        _("No rank has position {missing}.", missing=missing[0]) if missing else ""
-    )  # fmt: skip
-    check.unless(bool(why), _("every position is on one rank ({where})", where=where), hint=why)
+    times = Counter(position for mine in pieces for position in mine)
+    expected = Counter(range(length))
+    odd = next((one for one in sorted(times | expected) if times[one] != expected[one]), 0)
+    check.unless(
+        times != expected,
+        _("every position is on one rank ({where})", where=where),
+        hint=_(
+            "You have position {odd} {times} times. Each of the positions 0 to {last} is on one "
+            "rank.",
+            odd=odd,
+            times=times[odd],
+            last=length - 1,
+        ),
+    )
     counts = [len(mine) for mine in pieces]
     check.unless(
         len(set(counts)) > 1,
@@ -71,24 +75,14 @@ def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: st
 def _same_work(check: Checklist, pieces: list[list[int]], where: str) -> None:
     """Check that the ranks have equal work. A position attends to itself and all before it."""
     work = [sum(position + 1 for position in mine) for mine in pieces]
-    length, size = len(pieces) * len(pieces[0]), len(pieces)
-    in_order = [list(range(r * length // size, (r + 1) * length // size)) for r in range(size)]
-    has = _(
-        "Rank 0 has {work} pairs to compute, rank {size} has {work2}. ",
-        work=work[0],
-        size=size - 1,
-        work2=work[-1],
-    )
-    why = (
-        _("Each rank has neighbouring pieces, but late positions look back further.")
-        if pieces == in_order
-        else _("A rank that gets an early piece must also get a late piece.")
-    )
     check.unless(
         max(work) > UNEVEN * min(work),
         _("all ranks have the same work ({where})", where=where),
-        hint=why,
-        where=has,
+        where=_("Your ranks compute {work} pairs. ", work=", ".join(map(str, work))),
+        hint=_(
+            "Late positions look back further. A rank that gets an early piece must also get a "
+            "late piece."
+        ),
     )
 
 
