@@ -83,7 +83,6 @@ def test_what_is_no_choice_meets_the_list_and_is_not_scored(case, workspace, typ
     run = case("same-data")
     hint = hint_of(lesson16.ex16_mystery, run, typo, None, None, "sampler-rank")
     assert all(key in hint for key in causes())
-    assert ("Did you mean 'same-data'?" in hint) == ("sam" in str(typo))
     hint_of(lesson16.ex16_mystery, run, "same-data", None, None, typo)
     hint_of(lesson16.ex16_mystery, run, "same-data", 7, None, "sampler-rank")
     hint_of(lesson16.ex16_mystery, run, "same-data", None, "node9", "sampler-rank")
@@ -108,15 +107,15 @@ def test_a_rank_and_a_node_in_usual_forms(case, rank, node):
 @pytest.mark.parametrize(
     ("kind", "rank", "node", "words"),
     [
-        ("stuck", 0, "node1", "only shows consequences"),
-        ("stuck", [2, 3], "node2", "more than one"),
-        ("stuck", None, "node2", "began on one rank"),
+        ("stuck", 0, "node1", "may only show consequences"),
+        ("stuck", [2, 3], "node2", "Which rank does the evidence name first"),
+        ("stuck", None, "node2", "Which rank does the evidence name first"),
         ("stuck", 2, "node1", "2 on each"),
-        ("stuck", 2, None, "began on one node"),
+        ("stuck", 2, None, "2 on each"),
         ("stuck", "the slow one", "node2", "Give a number"),
         ("stuck", 2, "node3", "The nodes are node1, node2"),
-        ("exploding", 2, "node2", "not on one rank alone"),
-        ("node-dies", range(4), "node2", "began on one rank"),
+        ("exploding", 2, "node2", "Which rank does the evidence name first"),
+        ("node-dies", range(4), "node2", "Which rank does the evidence name first"),
         ("disk-full", 2, "node2", "✗ rank 2"),
     ],
 )

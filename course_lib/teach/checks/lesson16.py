@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pandas.io.formats.style import Styler
-
 from course_lib.lab.workspace import find
 from course_lib.teach.checklist import Checklist
 from course_lib.teach.diagnoses import judging, lists
 from course_lib.teach.trials.judge import tried
 
 ex16_watchdog = tried("16.1", "watchdog")
-
-
-def ex16_causes() -> Styler:
-    """Return the table of causes to choose from."""
-    return lists.causes_table()
-
-
-def ex16_cures() -> Styler:
-    """Return the table of cures to choose from."""
-    return lists.cures_table()
+ex16_causes = lists.causes_table
+ex16_cures = lists.cures_table
 
 
 def ex16_warm_up(run: Any, cause: Any, rank: Any, node: Any, cure: Any) -> None:

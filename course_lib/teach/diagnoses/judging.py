@@ -37,55 +37,58 @@ class Diagnosis:
 
     def judge(self, check: Checklist) -> None:
         """Judge cause, rank, node and cure, in this order."""
-        self._judge_cause(check)
-        self._judge_ranks(check)
-        self._judge_nodes(check)
-        self._judge_cure(check)
-
-    def _judge_cause(self, check: Checklist) -> None:
         said, right = causes()[self.cause], causes()[self.case.kind]
-        hint = _(
-            "In this case, {looks}. Is that what you see? {look}", looks=said.looks, look=right.look
+        check.that(
+            self.cause == self.case.kind,
+            _("the cause: {title}", title=said.title),
+            hint=_(
+                "In this case, {looks}. Is that what you see? {look}",
+                looks=said.looks,
+                look=right.look,
+            ),
         )
-        is_right = self.cause == self.case.kind
-        check.that(is_right, _("the cause: {title}", title=said.title), hint=hint)
+        self._judge_ranks(check, right.place)
+        self._judge_nodes(check, right.place)
+        check.that(
+            self.cure in right.cures,
+            _("the cure: {cure}", cure=cures()[self.cure]),
+            hint=_(
+                "The cause is right: {title}. But would your cure prevent the failure or the wrong "
+                "result? Go through the list once more.",
+                title=right.title,
+            ),
+        )
 
-    def _judge_ranks(self, check: Checklist) -> None:
-        place, everybody = causes()[self.case.kind].place, set(range(self.run.recipe.devices))
-        said = ", ".join(map(str, sorted(self.ranks)))
-        if not self.ranks or self.ranks == everybody:
+    def _judge_ranks(self, check: Checklist, place: str) -> None:
+        if not self.ranks or self.ranks == set(range(self.run.recipe.devices)):
+            said = _("no single rank has the fault")
             is_right = place in ("all", "disk") or (place == "node" and not self.ranks)
-            hint = _("The fault began on one rank. Which rank differs from the others?")
-            check.that(is_right, _("no single rank has the fault"), hint=hint)
-            return
-        wanted = self._ranks_that_have_it(place)
-        if not wanted:
-            hint = _("The fault is not on one rank alone. Give None.")
-        elif self.ranks & wanted:
-            hint = _("You gave more than one rank. Which of them does the evidence name first?")
         else:
-            hint = _("This rank only shows consequences. Which rank does the evidence name first?")
-        check.that(self.ranks <= wanted, _("rank {rank}", rank=said), hint=hint)
+            said = _("rank {rank}", rank=", ".join(map(str, sorted(self.ranks))))
+            is_right = self.ranks <= self._ranks_that_have_it(place)
+        hint = _(
+            "Which rank does the evidence name first? Other ranks may only show consequences. If "
+            "no single rank has the fault, give None."
+        )
+        check.that(is_right, said, hint=hint)
 
-    def _judge_nodes(self, check: Checklist) -> None:
-        place, names = causes()[self.case.kind].place, node_names(self.run)
+    def _judge_nodes(self, check: Checklist, place: str) -> None:
+        names, per_node = node_names(self.run), self.run.recipe.gpus_per_node
         if not self.nodes or self.nodes == set(names):
-            hint = _("The fault began on one node, the node of your rank.")
-            check.that(place in ("all", "disk"), _("no single node has the fault"), hint=hint)
-            return
-        per_node = self.run.recipe.gpus_per_node
-        wanted = {
-            names[min(rank // per_node, len(names) - 1)] for rank in self._ranks_that_have_it(place)
-        }
-        hint = _("All nodes have the fault. Give None.")
-        if wanted:
-            hint = _(
-                "The nodes are {names}, and ranks fill them in this order, {per_node} on each. On "
-                "which is your rank?",
-                names=", ".join(names),
-                per_node=per_node,
-            )
-        check.that(self.nodes == wanted, _("node {node}", node=", ".join(self.nodes)), hint=hint)
+            said, is_right = _("no single node has the fault"), place in ("all", "disk")
+        else:
+            ranks = self._ranks_that_have_it(place)
+            said = _("node {node}", node=", ".join(self.nodes))
+            is_right = self.nodes == {
+                names[min(rank // per_node, len(names) - 1)] for rank in ranks
+            }
+        hint = _(
+            "The nodes are {names}, and ranks fill them in this order, {per_node} on each. On "
+            "which is your rank? If all nodes have the fault, give None.",
+            names=", ".join(names),
+            per_node=per_node,
+        )
+        check.that(is_right, said, hint=hint)
 
     def _ranks_that_have_it(self, place: str) -> set[int]:
         if place == "all":
@@ -97,16 +100,6 @@ class Diagnosis:
         per_node = self.run.recipe.gpus_per_node
         first = self.case.rank // per_node * per_node
         return set(range(first, first + per_node))
-
-    def _judge_cure(self, check: Checklist) -> None:
-        cause = causes()[self.case.kind]
-        hint = _(
-            "The cause is right: {title}. But would your cure prevent the failure or the wrong "
-            "result? Go through the list once more.",
-            title=cause.title,
-        )
-        said = _("the cure: {cure}", cure=cures()[self.cure])
-        check.that(self.cure in cause.cures, said, hint=hint)
 
 
 def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
@@ -124,18 +117,14 @@ def diagnosis(check: Checklist, run: Any, *answers: Any) -> Diagnosis:
     cause_key = _choice(check, "cause", cause, titles)
     cure_key = _choice(check, "cure", cure, cures())
     devices, names = run.recipe.devices, node_names(run)
-    ranks = [_rank(one, devices) for one in _parts(rank)]
-    hint = _(
-        "Ranks are numbered from 0 to {last}. Give a number, a list of numbers, or None.",
-        last=devices - 1,
-    )
-    known_ranks = frozenset(one for one in ranks if one is not None)
-    check.needs(len(known_ranks) == len(ranks), _("the given rank exists"), hint=hint)
-    nodes = [_node(one, names) for one in _parts(node)]
+    ranks = frozenset(_rank(one, devices) for one in _parts(rank))
+    last = devices - 1
+    numbers = _("Give a number from 0 to {last}, a list of numbers, or None.", last=last)
+    check.needs(-1 not in ranks, _("the given rank exists"), hint=numbers)
+    nodes = frozenset(_node(one, names) for one in _parts(node))
     hint = _("The nodes are {names}. Give a name, or None.", names=", ".join(names))
-    known_nodes = frozenset(one for one in nodes if one is not None)
-    check.needs(len(known_nodes) == len(nodes), _("the given node exists"), hint=hint)
-    return Diagnosis(run, case, cause_key, known_ranks, known_nodes, cure_key)
+    check.needs("" not in nodes, _("the given node exists"), hint=hint)
+    return Diagnosis(run, case, cause_key, ranks, nodes, cure_key)
 
 
 def case_in(run: Any) -> BlindCase | None:
@@ -147,7 +136,7 @@ def case_in(run: Any) -> BlindCase | None:
 def _choice(check: Checklist, name: str, answer: Any, choices: dict[str, str]) -> str:
     key = chosen(answer, choices)
     if key is None:
-        check.stop(_("{name} is in the list", name=name), no_choice(answer, choices))
+        check.stop(_("{name} is in the list", name=name), no_choice(choices))
     return key
 
 
@@ -160,21 +149,25 @@ def _parts(answer: Any) -> list[Any]:
     return [answer]
 
 
-def _rank(answer: Any, devices: int) -> int | None:
-    """Return the rank from a number or a text: 2, "2", "rank 2"; None if it is not a valid rank."""
+def _rank(answer: Any, devices: int) -> int:
+    """Return the rank from a number or a text: 2, "2", "rank 2"; -1 if it is not a valid rank."""
     found = re.fullmatch(r"(?:rank\W*)?(\d{1,4})(?:\.0)?", str(answer).strip().lower())
-    return int(found[1]) if found and int(found[1]) < devices else None
+    return int(found[1]) if found and int(found[1]) < devices else -1
 
 
-def _node(answer: Any, names: list[str]) -> str | None:
-    """Return the node with this name, with or without its domain, or with this number."""
-    said = re.sub(r"[\s_-]", "", str(answer).lower())
-    for name in names:
-        stem = name.partition(".")[0].lower()
-        if said in (name.lower(), re.sub(r"[\s_-]", "", stem)) or said.partition(".")[0] == stem:
-            return name
-    numbered = [name for name in names if re.search(rf"(?<!\d)0*{re.escape(said)}$", name)]
-    return numbered[0] if said.isdecimal() and len(numbered) == 1 else None
+def _node(answer: Any, names: list[str]) -> str:
+    """Return the node with this name, with or without its domain, or with this number; or ""."""
+
+    def short(name: str) -> str:
+        return re.sub(r"[\s_-]", "", name.partition(".")[0].lower())
+
+    said = short(str(answer))
+    found = [name for name in names if said == short(name) or _number(short(name)) == said != ""]
+    return found[0] if len(found) == 1 else ""
+
+
+def _number(name: str) -> str:
+    return re.sub(r".*?0*(?=\d*$)", "", name, count=1)
 
 
 def node_names(run: Any) -> list[str]:

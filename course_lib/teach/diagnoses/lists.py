@@ -6,7 +6,6 @@ suspect. Notebooks show the texts in the learner's language.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -208,14 +207,11 @@ def chosen(answer: object, choices: dict[str, str]) -> str | None:
     return None
 
 
-def no_choice(answer: object, choices: dict[str, str]) -> str:
-    """List the choices after an invalid answer, with a suggestion if one is similar."""
-    texts = {_plain(text): key for key, text in choices.items()} | {_plain(k): k for k in choices}
-    close = difflib.get_close_matches(_plain(str(answer)[:200]), texts, n=1)
-    suggestion = _("Did you mean {key!r}?", key=texts[close[0]]) + "\n" if close else ""
+def no_choice(choices: dict[str, str]) -> str:
+    """List the choices after an invalid answer."""
     lines = [f"{n:4}  {key}: {text}" for n, (key, text) in enumerate(choices.items(), start=1)]
     choose = _("Choose one of these by its name or its number (this was not scored):")
-    return "\n".join([suggestion + choose, *lines])
+    return "\n".join([choose, *lines])
 
 
 def _plain(text: str) -> str:
