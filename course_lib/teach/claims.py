@@ -20,7 +20,7 @@ from course_lib.mistakes import left_open
 from course_lib.mistakes.kinds import is_truth_value
 from course_lib.plan.numbers import real
 from course_lib.teach import jsonl
-from course_lib.words import _, label
+from course_lib.words import N_, _, label
 
 FILE = Path(".course") / "claims.jsonl"
 
@@ -54,19 +54,12 @@ class Claim:
 
     def __str__(self) -> str:
         value = f"{_short(self.value)}{' ' if self.unit else ''}{label(self.unit)}"
-        if self.holds:
-            return _(
-                "✓ holds here: {text} ({value}; claimed: it {bounds})",
-                text=label(self.text),
-                value=value,
-                bounds=self.bounds,
-            )
-        return _(
-            "✗ not here: {text} ({value}; claimed: it {bounds})",
-            text=label(self.text),
-            value=value,
-            bounds=self.bounds,
+        said = (
+            N_("✓ holds here: {text} ({value}; claimed: it {bounds})")
+            if self.holds
+            else N_("✗ not here: {text} ({value}; claimed: it {bounds})")
         )
+        return _(said, text=label(self.text), value=value, bounds=self.bounds)
 
 
 def _short(value: float) -> str:

@@ -93,13 +93,12 @@ class Board:
         return self.table().to_html(escape=True) + f"<p>{escape(self._passed_over())}</p>"
 
     def _passed_over(self) -> str:
-        if not self.passed_over:
-            return ""
-        return "\n" + _(
+        skipped = _(
             "{count} files in {folder} are not entries and were skipped",
             count=self.passed_over,
             folder=self.folder,
         )
+        return f"\n{skipped}" if self.passed_over else ""
 
     def enter(self, score: Score, name: str) -> None:
         """Put a score on the board under a name that no other learner uses."""
@@ -138,16 +137,7 @@ def read(task: Task) -> Board:
 def place(workspace: Workspace) -> Path:
     """Return the common folder of the class, or a folder of the workspace if none is set."""
     chosen = os.environ.get(SETTING, "")
-    try:
-        return Path(chosen).expanduser() if chosen else workspace.state / "challenge" / "board"
-    except RuntimeError as error:
-        raise LabError(
-            _(
-                "{setting}={chosen!r} names no folder: there is no such home",
-                setting=SETTING,
-                chosen=chosen,
-            )
-        ) from error
+    return Path(chosen).expanduser() if chosen else workspace.state / "challenge" / "board"
 
 
 def checked_name(name: str) -> str:

@@ -86,34 +86,21 @@ class Score:
         return self.seconds * self.off_by
 
     def __repr__(self) -> str:
-        goal = _("reached") if self.loss <= self.target else _("NOT reached")
-        devices = _("device") if self.devices == 1 else _("devices")
-        result = f"{self.result:.1f} s" if self.reached else _("none")
-        lines = [
-            _("{run} (job {job})", run=self.run, job=self.job_id),
-            _(
-                "  held-out loss   {loss:.3f} ± {error:.3f}  (target: {target:g}; {goal})",
-                loss=self.loss,
-                error=self.error,
-                target=self.target,
-                goal=goal,
-            ),
-            _("  tokens          {tokens:,}", tokens=self.tokens),
-            _(
-                "  time            {seconds:.0f} s  (predicted: {foreseen:.0f} s, off by a "
-                "factor of {off_by:.2f})",
-                seconds=self.seconds,
-                foreseen=self.foreseen,
-                off_by=self.off_by,
-            ),
-            _(
-                "  device-minutes  {minutes:.2f}  (on {count} {devices})",
-                minutes=self.device_minutes,
-                count=self.devices,
-                devices=devices,
-            ),
-            _("  score           {result}", result=result),
-        ]
+        figures = _(
+            "{name} (job {score.job_id})\n"
+            "  held-out loss   {score.loss:.3f} ± {score.error:.3f}  "
+            "(target: {score.target:g}; {goal})\n"
+            "  tokens          {score.tokens:,}\n"
+            "  time            {score.seconds:.0f} s  "
+            "(predicted: {score.foreseen:.0f} s, off by a factor of {score.off_by:.2f})\n"
+            "  device-minutes  {score.device_minutes:.2f}  (devices: {score.devices})\n"
+            "  score           {result}",
+            name=self.run,
+            score=self,
+            goal=_("reached") if self.loss <= self.target else _("NOT reached"),
+            result=f"{self.result:.1f} s" if self.reached else _("none"),
+        )
+        lines = [figures]
         lines += [_("  {origin}, and judged there", origin=self.origin)] if self.origin else []
         lines += [_("  does not count: {rule}", rule=rule) for rule in self.broken_rules]
         return "\n".join(lines)
@@ -163,20 +150,14 @@ def predicted_seconds(recipe: Recipe) -> float | None:
 def _refuse_unscorable(run: Any) -> None:
     if not (hasattr(run, "recipe") and hasattr(run, "paths")):
         raise LabError(_("task.score needs a run, which lab.submit(…) returns"))
-    name = run.name
-    if not run.ended:
-        state = run.state
-        raise LabError(
-            _("{run} is {state}; wait for its end with run.wait()", run=name, state=state)
-        )
-    if not run.ok:
-        failed = _("{run} did not complete, so it does not count: ", run=name)
-        raise LabError(failed + run.error)
+    run.require()
     if predicted_seconds(run.recipe) is None:
-        unknown = _(
-            "{run} has no predicted time; make its recipe with task.recipe(…, seconds=…)", run=name
+        raise LabError(
+            _(
+                "{run} has no predicted time; make its recipe with task.recipe(…, seconds=…)",
+                run=run.name,
+            )
         )
-        raise LabError(unknown)
 
 
 def broken_rules(task: Task, run: Any) -> Iterator[str]:

@@ -54,34 +54,25 @@ class Task:
         """Return a table of what is given and what the learner chooses."""
         import pandas as pd
 
+        model = _("a GPT of any depth and width (heads of {head_size})", head_size=HEAD_SIZE)
+        goal = _("held-out loss of {target:g} nats per token, or less", target=self.target)
+        budget = _(
+            "{device_minutes:g} device-minutes for all your jobs",
+            device_minutes=self.device_minutes,
+        )
         rows = {  # short texts: notebooks cut cells longer than 50 letters
             "text": (_("Python's standard library, with a vocabulary of 1,024 tokens"), "fixed"),
             "samples": (_("{sequence} tokens each", sequence=SEQUENCE), "fixed"),
-            "model": (
-                _("a GPT of any depth and width (heads of {head_size})", head_size=HEAD_SIZE),
-                "free",
-            ),
+            "model": (model, "free"),
             "devices": (_("all, or some of the cluster's"), "free"),
             "layout": (_("data, tensor, pipeline, ZeRO, micro batch"), "free"),
             "learning": (_("batch, iterations, learning rate and its schedule, seed"), "free"),
-            "goal": (
-                _("held-out loss of {target:g} nats per token, or less", target=self.target),
-                "fixed",
-            ),
+            "goal": (goal, "fixed"),
             "score": (_("seconds × the error of your prediction"), "fixed"),
-            "budget": (
-                _(
-                    "{device_minutes:g} device-minutes for all your jobs",
-                    device_minutes=self.device_minutes,
-                ),
-                "fixed",
-            ),
+            "budget": (budget, "fixed"),
         }
-        return pd.DataFrame(
-            [(what, who) for what, who in rows.values()],
-            index=list(rows),
-            columns=["what", _("decided by")],
-        )
+        columns = ["what", _("decided by")]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def model(self, layers: int, hidden: int) -> Model:
         """Return a model of the challenge's family."""
@@ -115,14 +106,9 @@ class Task:
         if (model.sequence, model.vocabulary) != (SEQUENCE, VOCABULARY):
             raise RecipeError(
                 _(
-                    "model {name} has {sequence} tokens per sample and a vocabulary of "
-                    "{vocabulary}, but the task has {sequence2} and {vocabulary2}; make the "
+                    "model {name} has other samples or another vocabulary than the task; make the "
                     "model with task.model(2, 64)",
                     name=model.name,
-                    sequence=model.sequence,
-                    vocabulary=model.vocabulary,
-                    sequence2=SEQUENCE,
-                    vocabulary2=VOCABULARY,
                 )
             )
         environment = {PREDICTION: f"{foreseen:.1f} s"}
@@ -161,19 +147,13 @@ def task(
     Each target and text has its own board.
     """
     goal, budget = real(target), real(device_minutes)
-    if goal is None or goal <= 0:
+    if goal is None or budget is None or min(goal, budget) <= 0:
         raise RecipeError(
             _(
-                "target {target!r} is not a loss; use a number such as {target_nats}",
-                target=target,
-                target_nats=TARGET_NATS,
-            )
-        )
-    if budget is None or budget <= 0:
-        raise RecipeError(
-            _(
-                "device_minutes {device_minutes!r} is not a budget; use a number such as 24",
-                device_minutes=device_minutes,
+                "target and device_minutes are numbers greater than 0, such as {target} and "
+                "{minutes:g}",
+                target=TARGET_NATS,
+                minutes=BUDGET_DEVICE_MINUTES,
             )
         )
     return Task(lab, goal, budget, text.prepare(lab))

@@ -190,12 +190,8 @@ def test_simultaneous_entries_are_all_kept(task, mine, put):
     assert found.passed_over == 0
 
 
-@pytest.mark.parametrize(
-    ("folder", "words"),
-    [("file", "cannot be read: Not a directory"), ("~nobody-of-this-name/x", "no such home")],
-)
-def test_a_folder_that_is_none_is_told_in_a_sentence(task, monkeypatch, tmp_path, folder, words):
+def test_a_folder_that_is_none_is_told_in_a_sentence(task, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("COURSE_BOARD", folder if "~" in folder else str(tmp_path / folder))
-    with pytest.raises(LabError, match=words):
+    monkeypatch.setenv("COURSE_BOARD", str(tmp_path / "file"))
+    with pytest.raises(LabError, match="cannot be read: Not a directory"):
         task.board()
