@@ -13,7 +13,6 @@ import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -51,10 +50,6 @@ TIMES: Scale = {
     "ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "minutes": 60, "hours": 3600, "days": 86400,
     "weeks": 7 * 86400, "months": 30.44 * 86400, "years": 365.25 * 86400,
 }  # fmt: skip
-DEVICE_TIMES: Scale = {
-    f"device-{'seconds' if unit == 's' else unit}": TIMES[unit]
-    for unit in ("s", "minutes", "hours", "days")
-}
 FLOP_RATES: Scale = {
     "FLOP/s": 1, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15,
 }  # fmt: skip
@@ -63,11 +58,7 @@ COUNTS: Scale = {
     "billions": 1e9, "trillions": 1e12,
 }  # fmt: skip
 SHARES: Scale = {"%": 0.01, N_("parts of 1"): 1}
-SCALES = (SIZES, TIMES, DEVICE_TIMES, FLOP_RATES, COUNTS, SHARES)
-SHOWN = {
-    "kB": N_("kB (10³ bytes)"), "KiB": N_("KiB (2¹⁰ bytes)"), "MB": N_("MB (10⁶ bytes)"),
-    "MiB": N_("MiB (2²⁰ bytes)"), "GB": N_("GB (10⁹ bytes)"), "GiB": N_("GiB (2³⁰ bytes)"),
-}  # fmt: skip
+SCALES = (SIZES, TIMES, FLOP_RATES, COUNTS, SHARES)
 # Other names of the units. The plural of each, with an s, is accepted too.
 ALSO = {
     "bytes": "byte", "kB": "kilobyte", "KiB": "kibibyte", "MB": "megabyte", "MiB": "mebibyte",
@@ -78,6 +69,8 @@ ALSO = {
     "billions": "billion b", "trillions": "trillion t", "%": "percent",
 }  # fmt: skip
 FILE = "units.toml"
+# Device-seconds are seconds times devices.
+DEVICE = "device-"
 # A wrong number, and what leads to it.
 Slip = tuple[float, str]
 
@@ -127,12 +120,8 @@ def _units_by_name() -> dict[str, str]:
             found |= {other: name, f"{other}s": name} if len(other) > 1 else {other: name}
     for file in (LOCALE / code / FILE for code in LANGUAGES):
         known = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
-        found |= {word: name for name, words in known.items() for word in words}
+        found |= {word: name.removeprefix(DEVICE) for name, all in known.items() for word in all}
     return found
-
-
-def _scale_of(unit: str) -> Scale:
-    return next((scale for scale in SCALES if unit in scale), COUNTS)
 
 
 def unit_factor(written: str, wanted: str) -> float | None:
@@ -140,31 +129,27 @@ def unit_factor(written: str, wanted: str) -> float | None:
 
     Words that are not a unit ("63 micro-batches") say what is counted. Their factor is 1.
     """
-    words, scale, names = written.lower().strip(), _scale_of(wanted), _units_by_name()
+    words, names = written.lower().strip().removeprefix("gpu-"), _units_by_name()
+    words, wanted = words.removeprefix(DEVICE), names.get(wanted.removeprefix(DEVICE), wanted)
+    scale = next((scale for scale in SCALES if wanted in scale), COUNTS)
     if scale is SIZES and words == "b":
         return 1 / scale[wanted]
-    if scale is DEVICE_TIMES:
-        words = words.removeprefix("gpu-").removeprefix("device-")
-        scale = TIMES
     name = names.get(words) or names.get(words.partition(" ")[0], "")
     if not name:
         return 1.0
     if name == "%" and not wanted:
         return SHARES["%"]
-    return scale[name] / (scale | DEVICE_TIMES).get(wanted, 1) if name in scale else None
+    return scale[name] / scale.get(wanted, 1) if name in scale else None
 
 
 def in_other_unit(right: float, unit: str, other: str) -> Slip:
     """Return the slip of an answer that is right in a different unit."""
-    scale = _scale_of(unit)
-    return (
-        right * scale[unit] / scale[other],
-        _(
-            "Your number is right in {other}. The exercise asks for {wanted}.",
-            other=_(SHOWN.get(other, other)),
-            wanted=_(SHOWN.get(unit, unit)),
-        ),
+    said = _(
+        "Your number is right in {other}. The exercise asks for {wanted}.",
+        other=_(other),
+        wanted=_(unit),
     )
+    return right * (unit_factor(unit, other) or 1), said
 
 
 def plain(answer: object) -> object:
@@ -177,19 +162,8 @@ def plain(answer: object) -> object:
 
 def why_no_number(answer: object) -> str:
     """Explain why the answer is not a number."""
-    if isinstance(answer, str) and re.search(r"\d", answer):
-        return _(
-            "It is the text {text} now. Write one number, without quotation marks and without its "
-            "unit.",
-            text=in_short(answer),
-        )
-    if isinstance(answer, Real) and not isinstance(answer, bool):
-        return _(
-            "It is {value} now, which is not finite. Look for a missing value or a division by 0 "
-            "in the cell above.",
-            value=in_short(answer),
-        )
-    return what_it_is(answer, _("one number is asked for"))
+    wanted = _("write one finite number, without quotation marks and without its unit")
+    return what_it_is(answer, wanted)
 
 
 def what_it_is(answer: object, wanted: str) -> str:
@@ -216,15 +190,14 @@ def close(value: float, right: float, share: float) -> bool:
 
 
 def last_digit(given: float) -> float:
-    """Return the value of a 1 in the number's last digit: 0.1 for 37.6, and 1 for 400."""
+    """Return the value of a 1 in the number's last digit: 0.1 for 37.6, and 100 for 400."""
     exponent = Decimal(repr(float(given))).normalize().as_tuple().exponent
-    return float(10.0 ** min(exponent, 0)) if isinstance(exponent, int) else 0.0
+    return float(10.0**exponent) if isinstance(exponent, int) else 0.0
 
 
 def is_rounded(given: float, right: float) -> bool:
     """Return whether this is the right number with fewer digits, rounded or cut off."""
-    exponent = Decimal(repr(float(given))).normalize().as_tuple().exponent
-    return isinstance(exponent, int) and abs(given - right) <= 0.6 * 10.0**exponent
+    return abs(given - right) <= 0.6 * last_digit(given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,15 +209,11 @@ class Amount:
     share: float = ROUNDED
     # Tolerance for any number. Beyond it, the number has to be rounded, such as 38 for 37.6.
     fine: float = 0.0075
-    # The accepted interval, if it is not just a tolerance around `right`.
-    within: tuple[float, float] | None = None
     # Results of other correct methods. Their tolerance is at most ROUNDED.
     also: tuple[float, ...] = ()
     slips: tuple[Slip, ...] = ()
 
     def is_met_by(self, given: float) -> bool:
-        if self.within is not None:
-            return self.within[0] <= given <= self.within[1]
         others = any(self._meets(given, right, min(self.share, ROUNDED)) for right in self.also)
         return others or self._meets(given, self.right, self.share)
 
@@ -275,7 +244,7 @@ class Amount:
         """
         share = NAMED if self.share <= EXACT else min(NAMED, self.fine)
         named = {text for value, text in self.slips if close(given, value, share)}
-        near = max(2 * share * abs(given), 0.51 * last_digit(given))
+        near = max(2 * share * abs(given), 0.51 * min(1.0, last_digit(given)))
         possible = {text for value, text in self.slips if abs(given - value) <= near}
         is_right_rounded = any(abs(given - right) <= near for right in (self.right, *self.also))
         return named.pop() if len(named) == len(possible) == 1 and not is_right_rounded else ""

@@ -20,16 +20,13 @@ from __future__ import annotations
 import os
 import random
 import re
-import sysconfig
 import time
-import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from course_lib.lab.job.recipe import Recipe
-from course_lib.lab.workspace import PACKAGE, account, find, programs_folder
+from course_lib.lab.workspace import account, find
 from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import CourseError
 from course_lib.teach import jsonl
@@ -82,6 +79,12 @@ class Checklist:
             self.refuse(requirement, hint, where)
         self.lines.append(f"{MET} {requirement}")
 
+    def equal(self, found: object, wanted: object, what: str, *, hint: str = "") -> None:
+        """Require a value of a run or recipe. If it is another value, say which, then the hint."""
+        requirement = _("{what}: {wanted}", what=what, wanted=wanted)
+        where = _("It is {found}.", found=_("missing") if found is None else found) + " "
+        self.that(str(found) == str(wanted), requirement, hint=hint, where=where)
+
     def unless(self, is_wrong: bool, requirement: str, *, hint: str, where: str = "") -> None:
         """Name a mistake and end the check if it was made; otherwise print nothing."""
         if is_wrong:
@@ -133,51 +136,29 @@ class Checklist:
             ),
         )
 
-    def number(self, answer: object, variable: str, unit: str | None = None) -> float:
-        """Read a gap that holds a number of any real type, or a text with one number.
-
-        If no `Amount` follows, `unit` names what is counted.
-        """
+    def number(self, answer: object, variable: str) -> float:
+        """Read a gap that holds a number of any real type, or a text with one number."""
         self.answered(answer, variable)
         found = number_written(answer)
-        requirement = _("{variable} is a number", variable=variable)
         if found is None:
-            self.stop(requirement, why_no_number(answer))
-        if unit is None:
-            return found
-        return self._in_unit(found, Amount(right=0, unit=unit), requirement)
-
-    def _in_unit(self, given: float, wanted: Amount, requirement: str) -> float:
-        meant = wanted.in_unit(given)
-        if meant is None:
-            self.stop(requirement, _another_unit(given, wanted.unit))
-        return meant
-
-    def text(self, answer: object, variable: str) -> str:
-        """Read a gap that holds one text."""
-        self.answered(answer, variable)
-        if isinstance(answer, str):
-            return str(answer)
-        wanted = _("one name in quotation marks")
-        self.stop(_("{variable} is a text", variable=variable), what_it_is(answer, wanted))
+            self.stop(_("{variable} is a number", variable=variable), why_no_number(answer))
+        return found
 
     def amount(self, given: float, wanted: Amount, requirement: str, *, hint: str) -> None:
         """Check a number. If it is wrong, name the slip that leads to it, or give the hint."""
-        meant = self._in_unit(given, wanted, requirement)
+        meant, unit = wanted.in_unit(given), _(wanted.unit) if wanted.unit else ""
+        if meant is None:
+            asked = unit or _("a plain number without a unit")
+            written = getattr(given, "unit", "")
+            other = _(
+                "You wrote {unit}, but the exercise asks for {wanted}.", unit=written, wanted=asked
+            )
+            self.stop(requirement, other)
         is_met = wanted.is_met_by(meant)
-        self.unless(
-            bool(wanted.unit) and not is_met and meant != given and wanted.is_met_by(given),
-            requirement,
-            hint=_(
-                "The number is right in {unit}, and you wrote another unit.", unit=_(wanted.unit)
-            ),
-        )
-        answered = f"{in_figures(meant)} {wanted.unit and _(wanted.unit)}".strip()
+        answered = f"{in_figures(meant)} {unit}".strip()
         first, *more = SENTENCE_END.split(hint, maxsplit=1)
         where = f"{_('You answered {answered}.', answered=answered)} {first} "
         slip = "" if is_met else wanted.slip(meant)
-        if meant < 0 < wanted.right:
-            slip = _("The number is greater than 0.")
         self.that(is_met, requirement, hint=" ".join(filter(None, [slip, *more])), where=where)
 
     def ended(self, run: Any, what: str = N_("the run")) -> None:
@@ -192,7 +173,10 @@ class Checklist:
             ),
         )
         is_run = hasattr(run, "state") and hasattr(run, "recipe")
-        self.needs(is_run, _("{what} was submitted", what=what), hint=_not_a_run(run))
+        submit = _(
+            "submit the recipe with lab.submit(…) and give the check the run that it returns"
+        )
+        self.needs(is_run, _("{what} was submitted", what=what), hint=what_it_is(run, submit))
         over = _("{what} has ended", what=what)
         wait = _("It is {state} now. Wait for it with run.wait() or run.watch().", state=run.state)
         self.needs(run.ended, over, hint=wait)
@@ -212,29 +196,22 @@ class Checklist:
     def trained(self, run: Any, what: str = N_("the run")) -> None:
         """Check that a run succeeded and trained a model."""
         self.succeeded(run, what)
-        self.needs(
-            bool(self.left(run, "log", what).last_iteration),
-            _("{what} trained a model", what=what),
-            hint=_(
-                "This is {name} (job {job_id}), which started something else: its log "
-                "has no iteration line. Is it the run that the exercise asks for?",
-                name=run.name,
-                job_id=run.job_id,
-            ),
-        )
+        trained = _("{what} trained a model", what=what)
+        self._is_kind(run, bool(self.left(run, "log", what).last_iteration), trained)
 
     def started(self, run: Any, program: str, what: str = N_("the run")) -> None:
         """Check that a run of this program of the course succeeded."""
         self.succeeded(run, what)
-        self.needs(
-            run.recipe.program.endswith(program),
-            _("{what} started {program}", what=what, program=program),
-            hint=_(
-                "This is the run {name!r}, which started something else. Is it the run "
-                "that the exercise asks for?",
-                name=run.name,
-            ),
+        started = _("{what} started {program}", what=what, program=program)
+        self._is_kind(run, run.recipe.program.endswith(program), started)
+
+    def _is_kind(self, run: Any, is_it: bool, requirement: str) -> None:
+        hint = _(
+            "This is the run {name!r}, which started something else. Is it the run that the "
+            "exercise asks for?",
+            name=run.name,
         )
+        self.needs(is_it, requirement, hint=hint)
 
     def left(self, run: Any, part: str, what: str = N_("the run"), *, how: str = "") -> Any:
         """Return what a run recorded under this name: its log, links, profile or memory."""
@@ -250,8 +227,6 @@ class Checklist:
         hint = f"{type(error).__name__}: {in_short(str(error))}."
         said = str(error) if isinstance(error, CourseError) else f"{hint} {UNREAD}"
         unmet = f"{UNMET} {_('the check can read its argument')}"
-        if own := _own_line(error):
-            said = _("{hint} It is raised in your own code, {own}.", hint=hint, own=own)
         lines = [_("exercise {exercise}", exercise=self.exercise), *self.lines, unmet, f"  {said}"]
         return NotYet("\n".join(lines))
 
@@ -288,41 +263,3 @@ class Checklist:
             raise NotYet(report) from None
         print(report)
         return True
-
-
-def _own_line(error: Exception) -> str:
-    """Return the last line of the learner's own code in the traceback; "" if it has none."""
-    libraries = map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
-    folders = (str(PACKAGE), str(programs_folder()), "<", *libraries)
-    places = traceback.extract_tb(error.__traceback__)
-    own = [one for one in places if not one.filename.startswith(folders)]
-    return (
-        _("line {lineno} of {name}", lineno=own[-1].lineno, name=Path(own[-1].filename).name)
-        if own
-        else ""
-    )
-
-
-def _another_unit(given: object, wanted: str) -> str:
-    written = getattr(given, "unit", "")
-    if not wanted:
-        return _("You wrote {unit}. Write a plain number without a unit.", unit=written)
-    return _(
-        "You wrote {unit}, but the exercise asks for {wanted}.", unit=written, wanted=_(wanted)
-    )
-
-
-def _not_a_run(given: object) -> str:
-    if isinstance(given, Recipe):
-        return _(
-            "This is the recipe {name!r}, which has not run yet. Submit it with lab.submit(…) "
-            "and give the check the run that it returns.",
-            name=given.name,
-        )
-    missing = getattr(given, "missing", ())
-    gaps = _(" Still to fill in: {missing}.", missing=", ".join(missing)) if missing else ""
-    return _(
-        "This is {name}, not a run: give the check what lab.submit(…) returned.{gaps}",
-        name=type(given).__name__,
-        gaps=gaps,
-    )

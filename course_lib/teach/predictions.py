@@ -23,7 +23,7 @@ from course_lib.mistakes import left_open
 from course_lib.mistakes.errors import ArgumentError, CourseError
 from course_lib.show.predictions.fields import ask
 from course_lib.teach import jsonl
-from course_lib.teach.answers import close, in_figures, plain, what_it_is, why_no_number
+from course_lib.teach.answers import close, in_figures, plain, why_no_number
 from course_lib.words import _, label
 
 if TYPE_CHECKING:
@@ -121,14 +121,6 @@ def _checked(subject: str, guess: object, choices: Sequence[str] | None) -> Gues
     if choices is None:
         if isinstance(value, str | list) or not math.isfinite(value):
             raise ArgumentError(f"{subject}: {why_no_number(guess)}")
-        if value < 0:
-            raise ArgumentError(
-                _(
-                    "{subject}: {value} is less than 0; guess 0 or more",
-                    subject=subject,
-                    value=in_figures(value),
-                )
-            )
         return value
     given = value if isinstance(value, list) else [value]
     if strange := [one for one in given if one not in choices]:
@@ -149,7 +141,7 @@ def _plain(value: object) -> Guess:
         return sorted(value)
     found = plain(value)
     if isinstance(found, bool) or not isinstance(found, int | float | str):
-        raise ArgumentError(what_it_is(value, _("a number is asked for")))
+        raise ArgumentError(why_no_number(value))
     return found
 
 
@@ -168,9 +160,9 @@ def _verdict(guess: Guess, found: Guess) -> str:
         return _("right") if guess == found else ""
     if close(guess, found, NEARLY):
         return _("well guessed")
-    if guess <= 0 or found <= 0:
-        return ""
     off = times_off(guess, found)
+    if math.isnan(off):
+        return ""
     times = f"{off:.2g}" if off < 100 else f"{off:,.0f}"
     return (
         _("the guess was {times} times as much", times=times)

@@ -167,8 +167,8 @@ def test_solved_once_stays_solved_and_no_later_check_is_a_try(workspace):
     ("run", "words"),
     [
         (..., "Replace the ..."),
-        ("dp4", "This is str, not a run"),
-        (Recipe(name="dp4", commands="hostname"), "which has not run yet. Submit it"),
+        ("dp4", "It is 'dp4' now; submit the recipe"),
+        (Recipe(name="dp4", commands="hostname"), "now; submit the recipe"),
         (FinishedRun("RUNNING", ended=False), "It is RUNNING now"),
         (FinishedRun("FAILED"), "rank 1 ran out of memory"),
         (FinishedRun("COMPLETED", deleted=True), "This run was deleted.*Run the cell above"),

@@ -47,10 +47,10 @@ LOOP = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", ex
 @pytest.mark.parametrize(
     ("recipe", "log", "exit_code", "words"),
     [
-        (local(1), "local 0\nlocal 1\nlocal 2\n", 0, "The job asked for 1"),
-        (local().but(name="hello"), "task 3 runs on node2\n", 0, "This is the run 'hello'"),
-        (local(), "task 3\ntask 4\n", 0, "Is the echo after srun?"),
-        (local(), "local 0\nlocal 1\n" * 2, 0, "The log has 4"),
+        (local(1), "local 0\nlocal 1\nlocal 2\n", 0, "✗ nodes of the job: 2\n  It is 1."),
+        (local().but(name="hello"), "task 3 runs on node2\n", 0, "It is hello."),
+        (local(), "task 3\ntask 4\n", 0, "The log ends like this"),
+        (local(), "local 0\nlocal 1\n" * 2, 0, "✗ lines that begin with `local`: 6\n  It is 4."),
         (
             local(),
             "".join(f"local {n}\n" for n in range(6)),
@@ -58,13 +58,13 @@ LOOP = local(command="srun bash -c 'for n in 0 1 2; do echo local $n; done'", ex
             "Which variable counts the tasks within",
         ),
         (local(), "local 0\nlocal 1\n" * 3, 0, "Which variable counts the tasks within"),
-        (local(), "local\n" * 6, 0, "a variable that does not exist is empty"),
+        (local(), "local\n" * 6, 0, "If a name does not exist, the variable is empty"),
         (local(), "local 2\n" * 6, 0, "Which variable counts the tasks within the node?"),
         (local(), NOT_FOUND, 127, "A command was not found"),
         (local(), "local 0\n", None, "Wait for it"),
         (LOOP, RIGHT, 0, "srun started 1 on each"),
         (IN_DOUBLE_QUOTES, "local 0\n" * 6, 0, "In single quotes, each task"),
-        (local(command="echo local $SLURM_LOCALID"), "local 0\n", 0, "without srun"),
+        (local(command="echo local $SLURM_LOCALID"), "local 0\n", 0, "Without srun"),
         (local(command="echo local 0; echo local 1; …"), RIGHT, 0, "are written into the command"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_wrong_run_gets_the_hint_for_its_mistake(finished, recipe, log, exit_c
 def test_a_gap_that_is_left_and_a_recipe_that_was_not_submitted_are_told_apart(finished):
     gap = shell.recipe("local", "srun hostname", nodes=..., directives={"ntasks-per-node": ...})
     assert "Still to fill in: nodes" in hint_of(lesson00.ex00_local, gap)
-    assert "which has not run yet" in hint_of(lesson00.ex00_local, local())
+    assert "submit the recipe" in hint_of(lesson00.ex00_local, local())
 
 
 @pytest.fixture

@@ -62,9 +62,9 @@ def test_chunks_of_one_time_pass(finished, files, before, chunks, capsys):
 @pytest.mark.parametrize(
     ("chunks", "words"),
     [
-        ((32, 1, 32, 64), "A chunk holds 32 points in time"),
-        ((1, 1, 4, 4), "lies in 2560 chunks"),
-        ((1, 14, 32, 64), "not a multiple"),
+        ((32, 1, 32, 64), "It unpacks 20 chunks of 32 × 1 × 32 × 64"),
+        ((1, 1, 4, 4), "It unpacks 2560 chunks"),
+        ((1, 14, 32, 64), "1.4 numbers for each number that is read"),
     ],
 )
 def test_chunks_that_do_not_fit_meet_their_hint(finished, files, before, chunks, words):
@@ -95,7 +95,7 @@ def test_the_balance_holds_against_all_kinds_of_answers(workspace):
         49.4: "subtracted speeds", 8.8: "Work with the seconds", 7.551: "Subtract it first",
     }  # fmt: skip
     workers = {
-        1.82: "not a whole number", 1: "in 34 ms", 6.05: "1/8.8 s is more", 7: "1/8.8 s is more",
+        1.82: "not a whole number", 1: "in 34 ms", 6.05: "1/8.8 s contains", 7: "1/8.8 s contains",
         4: "the smallest number",
     }  # fmt: skip
     hold("without_workers", lambda speed: lesson01.ex01_balance(speed, 2), right, speeds)

@@ -74,10 +74,10 @@ def test_the_right_timing_is_solved(timed, ring, capsys):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"algorithm": "ring"}, "The algorithm was 'ring'"),
-        ({"size": GRADIENT_BYTES // 4}, "the ring reduced 7,433,216"),
-        ({"repeat": 1}, "The all-reduce was timed 1 times, too few"),
-        ({"nodes": 1, "gpus_per_node": 4}, "The run had 1 × 4"),
+        ({"algorithm": "ring"}, "✗ algorithm: hierarchical\n  It is ring."),
+        ({"size": GRADIENT_BYTES // 4}, "✗ bytes: 7433216\n  It is 1858304. Give the size"),
+        ({"repeat": 1}, "Set `repeat`"),
+        ({"nodes": 1, "gpus_per_node": 4}, "It is 1 × 4."),
     ],
 )
 def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
@@ -86,7 +86,7 @@ def test_a_wrong_timing_is_told_apart(timed, ring, wrong, words):
 
 def test_a_sweep_or_another_program_is_not_a_timing(finished, ring, roads):
     sweep = hint_of(lesson04.ex04_hierarchical, roads, ring, 1.5)
-    assert "The job measured all sizes between all pairs" in sweep
+    assert "It is missing. Give the size" in sweep
     other = finished(shell.recipe("hello", "echo", nodes=2, gpus_per_node=2))
     assert "started something else" in hint_of(lesson04.ex04_hierarchical, other, ring, 1.5)
 

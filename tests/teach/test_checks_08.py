@@ -16,9 +16,9 @@ tried = tried_with_swaps(OWN, "scaler")
 
 def test_the_scale_holds_against_all_kinds_of_answers(lab):
     wrong = {
-        2**23: "after ten skipped iterations", 2**33: "not every skipped step halves",
+        2**23: "Go backwards from 8,388,608", 2**33: "not every skipped step halves",
         2**28: "only the first overflow keeps", 32: "That is the exponent",
-        2**14: "Was it larger or smaller", 5e8: "You answered 500,000,000",
+        2**14: "Go backwards", 5e8: "You answered 500,000,000",
     }  # fmt: skip
     hold("started_at", lesson08.ex08_started_at, 2**32, wrong, accepted=[4.29e9])
 

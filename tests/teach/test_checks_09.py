@@ -68,9 +68,9 @@ def test_as_few_layers_as_fit_pass(measured, capsys):
     [
         (block(3), "The run peaks at 89.0 MiB, 2.5 MiB too much. Each recomputed"),
         (block(6), "leaves 6.5 MiB unused, more than the 3.0 MiB"),
-        (recipe(recompute="full"), "--recompute-method of fits is uniform. With this method"),
-        (recipe(recompute="selective"), "granularity of fits is selective"),
-        (recipe(), "granularity of fits is missing"),
+        (recipe(recompute="full"), "It is uniform. With another method"),
+        (recipe(recompute="selective"), "granularity: full\n  It is selective."),
+        (recipe(), "granularity: full\n  It is missing."),
         (recipe(micro_batch=1), "These flags differ: --global-batch-size, --micro-batch-size."),
         (recipe(layers=8), "These flags differ: --num-layers."),
         (recipe(nodes=2), "the devices"),

@@ -85,7 +85,7 @@ def test_a_run_that_is_planned_well_passes(tried, habit, capsys):
     ("how", "words"),
     [
         ({"loss": 4.9}, "Draw the line through the losses of the two probes"),
-        ({"loss": 5.3, "batch": 64, "steps": 80}, "same tokens in smaller batches teach it more"),
+        ({"loss": 5.3, "batch": 64, "steps": 80}, "same tokens in smaller batches teach more"),
         (
             {"broken_rules": ("it has learned from the held-out text",)},
             "learned from the held-out text",
@@ -138,8 +138,8 @@ def test_days_at_the_peak_and_parameters_are_told_from_their_numbers():
         95.5: "three matrices", 144.2: "48 query heads share 8 key heads",
     }  # fmt: skip
     active = {
-        44: "2 × 22", 140.6: "You swapped total and active", 27.9: "three matrices",
-        42.7: "48 query heads share 8 key heads",
+        44: "2 × 22", 140.6: "You swapped total and active", 27.9: "Count in the same way",
+        42.7: "Count in the same way",
     }  # fmt: skip
     hold("least_days", lambda answer: lesson17.ex17_dense(answer, dense()), 9.62, days)
     check = lesson17.ex17_mixture

@@ -33,7 +33,14 @@ def ex01_chunks(run: Any, before: Any) -> None:
         if not run.origin:  # the files of a recorded run lie where it ran
             _are_packed(check, run)
         trains_as(check, run.recipe, before.recipe, before.name, but=("--data",))
-        kept, wanted = (_last(check, one, "persistence_rmse_m_s") for one in (run, before))
+        logs = [check.left(one, "log").epochs for one in (run, before)]
+        winds = [epochs["persistence_rmse_m_s"].dropna() for epochs in logs]
+        check.needs(
+            min(map(len, winds)) >= 2,
+            _("both runs trained for two epochs or more"),
+            hint=_("The logs are {mine} and {other}.", mine=run.log_file, other=before.log_file),
+        )
+        kept, wanted = (float(wind.iloc[-1]) for wind in winds)
         check.that(
             close(kept, wanted, 1e-3),
             _("the run with the archive sees the same weather"),
@@ -44,9 +51,7 @@ def ex01_chunks(run: Any, before: Any) -> None:
                 wanted=wanted,
             ),
         )
-        fast, slow = (
-            float(one.log.epochs["samples_per_second"].iloc[1:].max()) for one in (run, before)
-        )
+        fast, slow = (float(epochs["samples_per_second"].iloc[1:].max()) for epochs in logs)
         check.that(
             fast > FASTER * slow,
             _("the run is faster than {name}", name=before.name),
@@ -82,53 +87,22 @@ def _are_packed(check: Checklist, run: Any) -> None:
         _("the files of the run are compressed"),
         hint=_("This run read different files. Give the run the files that packed(…) made."),
     )
-    counts = [ceil(size / each) for size, each in zip(shape[1:], chunk[1:], strict=True)]
-    unpacked = prod(counts) * prod(chunk) / prod(shape[1:])
-    requirement = _("only what is read is unpacked")
-    check.unless(
-        chunk[0] > 1,
-        requirement,
-        hint=_(
-            "A chunk holds {times} points in time. A step needs one of them, but all {times} are "
-            "unpacked.",
-            times=chunk[0],
-        ),
-    )
-    check.unless(
-        prod(counts) > MOST_CHUNKS,
-        requirement,
-        hint=_(
-            "All unpacked numbers are used. But a state lies in {chunks} chunks, and each chunk is "
-            "looked up and unpacked separately. Make the chunks larger. How much is read at once?",
-            chunks=prod(counts),
-        ),
-    )
+    chunks = prod(ceil(size / each) for size, each in zip(shape[1:], chunk[1:], strict=True))
+    # A step needs one point in time.
+    unpacked = chunks * prod(chunk) / prod(shape[1:])
     check.that(
-        unpacked < MOST_UNPACKED,
-        requirement,
+        unpacked < MOST_UNPACKED and chunks <= MOST_CHUNKS,
+        _("only what is read is unpacked"),
         hint=_(
-            "For each number that is read, {unpacked:.2g} are unpacked. The {str} numbers of a "
-            "state are not a multiple of the chunk, so the last chunks are mostly empty.",
+            "A step reads a state of {state} numbers at one point in time. It unpacks {chunks} "
+            "chunks of {chunk}, which are {unpacked:.2g} numbers for each number that is read. "
+            "Every chunk is unpacked whole, and looked up separately.",
+            state=" × ".join(map(str, shape[1:])),
+            chunks=chunks,
+            chunk=" × ".join(map(str, chunk)),
             unpacked=unpacked,
-            str=" × ".join(map(str, shape[1:])),
         ),
     )
-
-
-def _last(check: Checklist, run: Any, column: str) -> float:
-    epochs = check.left(run, "log").epochs
-    values = epochs[column].dropna()
-    check.needs(
-        len(values) >= 2,
-        _("{name} trained for two epochs or more", name=run.name),
-        hint=_(
-            "Its log has {values} with a {value}: {log_file}",
-            values=len(values),
-            value=column.replace("_", " "),
-            log_file=run.log_file,
-        ),
-    )
-    return float(values.iloc[-1])
 
 
 ex01_prefetch = tried("01.2", "prefetch")
@@ -136,38 +110,29 @@ ex01_prefetch = tried("01.2", "prefetch")
 
 def ex01_balance(without: object, workers: object) -> None:
     """Check the gain of bf16 without workers, and the number of workers that it needs."""
-    right, exact = 1 / (READING + 1 / HALVES), READING * HALVES
-    of_all = _("1/8.8 s is more than reading: it contains the computing in fp32 too.")
+    exact = READING * HALVES
+    both = _("1/8.8 s contains the computing in fp32, which bf16 replaces. Subtract it first.")
+    whole_step = _(
+        "That makes the whole step faster by the gain of bf16. Reading does not get faster."
+    )
+    speeds = (
+        (ALONE * HALVES / ENOUGH, whole_step),
+        (1 / (1 / ALONE + 1 / HALVES), both),
+        (HALVES - ENOUGH + ALONE, _("You subtracted speeds. Only the times of a sample add up.")),
+        (HALVES, _("That is the speed with enough workers, which hide the reading.")),
+    )
+    counts = (
+        (exact, _("Your number is not a whole number. Is the one below it enough?")),
+        (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
+        (HALVES / ALONE, both),
+        (ceil(HALVES / ALONE), both),
+    )
     with Checklist("01.3") as check:
         given = check.number(without, "without_workers")
         needed = check.number(workers, "workers_needed")
         check.amount(
             given,
-            Amount(
-                right=right,
-                unit=N_("samples per second"),
-                slips=(
-                    (
-                        ALONE * HALVES / ENOUGH,
-                        _(
-                            "That makes the whole step faster by the gain of bf16. Reading does "
-                            "not get faster."
-                        ),
-                    ),
-                    (
-                        1 / (1 / ALONE + 1 / HALVES),
-                        _(
-                            "1/8.8 s contains the computing in fp32, which bf16 replaces. "
-                            "Subtract it first."
-                        ),
-                    ),
-                    (
-                        HALVES - ENOUGH + ALONE,
-                        _("You subtracted speeds. Only the times of a sample add up."),
-                    ),
-                    (HALVES, _("That is the speed with enough workers, which hide the reading.")),
-                ),
-            ),
+            Amount(right=1 / (READING + 1 / HALVES), unit=N_("samples per second"), slips=speeds),
             _("reading and computing, one after the other"),
             hint=_(
                 "Work with the seconds of one sample: 1/12.6 is computing, 1/8.8 is "
@@ -176,17 +141,7 @@ def ex01_balance(without: object, workers: object) -> None:
         )
         check.amount(
             needed,
-            Amount(
-                right=ceil(exact),
-                unit=N_("workers"),
-                share=EXACT,
-                slips=(
-                    (exact, _("Your number is not a whole number. Is the one below it enough?")),
-                    (1, _("One worker reads a sample in 34 ms. The GPU needs one every 19 ms.")),
-                    (HALVES / ALONE, of_all),
-                    (ceil(HALVES / ALONE), of_all),
-                ),
-            ),
+            Amount(right=ceil(exact), unit=N_("workers"), share=EXACT, slips=counts),
             _("your number of workers keeps the GPU busy"),
             hint=_(
                 "Find the smallest number of workers with which reading a sample, divided by the "

@@ -9,11 +9,8 @@ from course_lib.teach.checklist import Checklist
 from course_lib.teach.checks.common import (
     BYTES_PER_GRADIENT,
     batch_is,
-    copies,
-    flags_are,
-    gradient_bytes,
     has_devices,
-    is_run_of,
+    whole_flag,
 )
 from course_lib.words import _
 
@@ -24,20 +21,16 @@ def ex03_wide(run: Any) -> None:
     """Check a run with global batch 32 on four devices of two nodes, without accumulation."""
     with Checklist("03.1") as check:
         check.trained(run)
-        is_run_of(check, run, NAME)
+        check.equal(run.name, NAME, _("name of the run"))
         has_devices(check, run, 2, 2)
-        copies(check, run, COPIES)
-        batch_is(check, run, BATCH, COPIES)
-        check.that(
-            run.log.world.micro_batches == 1,
-            _("every device saw its share of the batch at once"),
-            hint=_(
-                "The program went through the model {micro_batches} times before each step. How "
-                "many samples must each of 4 devices take, so that all 32 pass at once?",
-                micro_batches=run.log.world.micro_batches,
-            ),
-        )
-        flags_are(check, run, {"--train-iters": ITERATIONS}, {})
+        world = run.log.world
+        said = _("Its log says: {world}. A model that is split has fewer copies.", world=world)
+        check.equal(world.data, COPIES, _("copies of the model"), hint=said)
+        batch_is(check, run, BATCH)
+        at_once = _("How many samples must each of 4 devices take, so that all 32 pass at once?")
+        times = _("passes through the model before each step")
+        check.equal(world.micro_batches, 1, times, hint=at_once)
+        check.equal(whole_flag(run, "--train-iters"), ITERATIONS, _("iterations"))
 
 
 def ex03_megabytes(answer: object, run: Any) -> None:
@@ -45,30 +38,24 @@ def ex03_megabytes(answer: object, run: Any) -> None:
     with Checklist("03.2") as check:
         given = check.number(answer, "megabytes_sent")
         check.trained(run)
-        gradients_mb = gradient_bytes(check, run) / 1e6
-        devices, iterations = copies(check, run), run.log.last_iteration
+        gradients_mb = BYTES_PER_GRADIENT * run.log.parameter_count / 1e6
+        devices, iterations = run.log.world.data or 1, run.log.last_iteration
         once = 2 * (devices - 1) / devices * gradients_mb
-        sent = Amount(
-            right=iterations * once,
-            unit="MB",
-            slips=(
-                in_other_unit(iterations * once, "MB", "bytes"),
-                (
-                    once,
-                    _(
-                        "That is what a device sends in one iteration. The run had {iterations}.",
-                        iterations=iterations,
-                    ),
-                ),
-                (
-                    iterations * gradients_mb,
-                    _("In a ring every piece is sent more than once. By what factor?"),
-                ),
+        in_one = _(
+            "That is what a device sends in one iteration. The run had {iterations}.",
+            iterations=iterations,
+        )
+        slips = (
+            in_other_unit(iterations * once, "MB", "bytes"),
+            (once, in_one),
+            (
+                iterations * gradients_mb,
+                _("In a ring every piece is sent more than once. By what factor?"),
             ),
         )
         check.amount(
             given,
-            sent,
+            Amount(right=iterations * once, unit="MB", slips=slips),
             _("the answer is the amount of data that a device sends"),
             hint=_(
                 "One gradient is {bytes_per_gradient} bytes (float32); the log of the "

@@ -27,7 +27,8 @@ CLOSE_ENOUGH = 0.05
 def ex05_place(answer: object, slow: Any) -> None:
     """Check which of the four places costs the time of the learner's own task."""
     with Checklist("05.1") as check:
-        given = check.text(answer, "place")
+        check.answered(answer, "place")
+        given = str(answer)
         check.needs(
             given in TRACES,
             _("the answer is one of the four places"),
@@ -64,41 +65,26 @@ def ex05_waiting(answer: object, ill: Any) -> None:
                 "Only one rank was recorded, and one rank alone cannot tell waiting from transfer."
             ),
         )
+        whole_us = profile.overlap.groupby("rank")["total_us"].sum()
+        spent_us = profile.communication["total_us"].sum()
+        right, spent = (100 * float(us / whole_us.sum()) for us in (waits_us.sum(), spent_us))
+        others = waits_us.drop(waits_us.idxmin())
+        without = 100 * float(others.sum() / whole_us[others.index].sum())
+        slips = (
+            in_other_unit(right, "%", "parts of 1"),
+            (without, _("You left out the straggler. The time of all devices counts.")),
+            (spent, _("That is the share of all communication, which includes the transfer.")),
+        )
+        # Exchange time of each rank beyond the shortest in its step, as a percentage of all time.
+        each = {"index": "rank", "columns": "step", "values": "exposed_communication_us"}
+        inside_us = profile.overlap.pivot(**each)
+        beyond = 100 * float((inside_us - inside_us.min()).sum().sum() / whole_us.sum())
         check.amount(
             given,
-            _waiting(profile, waits_us),
+            Amount(right=right, unit="%", share=CLOSE_ENOUGH, also=(beyond,), slips=slips),
             _("the answer is the share of all device time that went into waiting"),
             hint=_(
                 "Add up waiting_ms(ill) of all ranks for one step, and divide by the time of "
                 "this step, summed over all ranks."
             ),
         )
-
-
-def _waiting(profile: Any, waits_us: Any) -> Amount:
-    overlap = profile.overlap
-    whole_us = overlap.groupby("rank")["total_us"].sum()
-    spent_us = profile.communication["total_us"].sum()
-    right, spent = (100 * float(us / whole_us.sum()) for us in (waits_us.sum(), spent_us))
-    others = waits_us.drop(waits_us.idxmin())
-    # Exchange time of each rank beyond the shortest in its step, as a percentage of all time.
-    inside_us = overlap.pivot(index="rank", columns="step", values="exposed_communication_us")
-    beyond = 100 * float((inside_us - inside_us.min()).sum().sum() / whole_us.sum())
-    return Amount(
-        right=right,
-        unit="%",
-        share=CLOSE_ENOUGH,
-        also=(beyond,),
-        slips=(
-            in_other_unit(right, "%", "parts of 1"),
-            (
-                100 * float(others.sum() / whole_us[others.index].sum()),
-                _("You left out the straggler. The time of all devices counts."),
-            ),
-            (spent, _("That is the share of all communication, which includes the transfer.")),
-            (
-                100 * right / spent,
-                _("That is the share of waiting in the communication. Give its share of all time."),
-            ),
-        ),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import MIB, flags_are, memory_of_rank_0, trains_as, whole_flag
+from course_lib.teach.checks.common import MIB, memory_of_rank_0, trains_as, whole_flag
 from course_lib.teach.trials.judge import tried
 from course_lib.words import N_, _
 
@@ -18,27 +18,24 @@ def ex09_fits(run: Any, keep: Any, room: object) -> None:
     """Check that as few layers as possible are recomputed to bring the peak under a limit."""
     with Checklist("09.1") as check:
         room_mib = check.number(room, "room_mib")
-        for one, name in ((run, _("the run `fits_run`")), (keep, _("the run `keep`"))):
-            check.started(one, "pretrain_gpt.py", name)
+        runs = {"fits_run": run, "keep": keep}
+        for name, one in runs.items():
+            check.started(one, "pretrain_gpt.py", _("the run `{name}`", name=name))
         trains_as(check, run.recipe, keep.recipe, "`keep`", but=(GRANULARITY, METHOD, LAYERS))
-        flags_are(
-            check,
-            run,
-            {GRANULARITY: "full", METHOD: "block"},
-            {
-                GRANULARITY: _("Which run keeps nothing of a layer except its input?"),
-                METHOD: _(
-                    "With this method the number is the size of a group, and every layer is "
-                    "recomputed. The other method counts layers."
-                ),
-            },
+        flags = run.recipe.flags
+        whole = _("Which run keeps nothing of a layer except its input?")
+        check.equal(flags.get(GRANULARITY), "full", GRANULARITY, hint=whole)
+        counts = _(
+            "With another method the number is the size of a group, and every layer is "
+            "recomputed. This method counts layers."
         )
+        check.equal(flags.get(METHOD), "block", METHOD, hint=counts)
         peak_mib, all_mib = (
             memory_of_rank_0(
-                check, one, _("the run `{name}`", name=one.name), ASK_FOR_MEMORY
+                check, one, _("the run `{name}`", name=name), _(ASK_FOR_MEMORY)
             ).peak_bytes
             / MIB
-            for one in (run, keep)
+            for name, one in runs.items()
         )
         each_mib = (all_mib - peak_mib) / whole_flag(run, LAYERS, 1)
         check.that(

@@ -10,16 +10,15 @@ from course_lib.plan.estimate import Estimate
 from course_lib.teach.answers import Amount
 from course_lib.teach.challenge.score import Score
 from course_lib.teach.checklist import Checklist
-from course_lib.teach.checks.common import fits, global_batch, whole_flag
+from course_lib.teach.checks.common import global_batch, whole_flag
 from course_lib.words import N_, _
 
 # Factor by which a predicted time may be off.
 FORESEEN = 1.5
-LARGE_BATCH = 48
 LEAST_BATCH_TOKENS, MOST_BATCH_TOKENS = 0.5e6, 20e6
 # Limits of the plans on paper.
 TOKENS, MOST_DAYS, MOST_DEVICES = 2e12, 90, 1024
-H100_TFLOPS = 989
+H100_TFLOPS, A100_TFLOPS = 989, 312
 
 
 def ex17_mine(run: Any, score: Any, other: Any) -> None:
@@ -36,10 +35,10 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
             score.job_id == run.job_id,
             _("the score belongs to your run"),
             hint=_(
-                "The score belongs to job {job_id}, but your run is job {job_id2}. Run the cell "
-                "that scores the run once more.",
-                job_id=score.job_id,
-                job_id2=run.job_id,
+                "The score belongs to job {score.job_id}, but your run is job {run.job_id}. Run "
+                "the cell that scores the run once more.",
+                score=score,
+                run=run,
             ),
         )
         check.that(score.counts, _("the run counts"), hint="\n".join(score.broken_rules))
@@ -47,86 +46,63 @@ def ex17_mine(run: Any, score: Any, other: Any) -> None:
             score.reached,
             _("the run reaches a held-out loss of {target:g}", target=score.target),
             hint=_(
-                "The held-out loss is {loss:.2f}. {run}",
-                loss=score.loss,
-                run=_why_so_high(run, score),
+                "The held-out loss is {score.loss:.2f} after {score.tokens:,} tokens in batches of "
+                "{batch}. Draw the line through the losses of the two probes over the logarithm of "
+                "their tokens. Where does this line reach the target? Beyond the critical batch, "
+                "the same tokens in smaller batches teach more.",
+                score=score,
+                batch=global_batch(run),
             ),
         )
+        steps = whole_flag(run, "--train-iters")
+        training_s = float(run.log.iterations["elapsed_ms"].median()) * steps / 1e3
         check.that(
             score.off_by <= FORESEEN,
             _("you predicted its time within a factor of {foreseen:g}", foreseen=FORESEEN),
-            hint=_why_so_long(run, score),
+            hint=_(
+                "You predicted {score.foreseen:.0f} s, and it took {score.seconds:.0f}: {steps} "
+                "iterations took {training_s:.0f} s, start and end {around_s:.0f} s. Which of "
+                "these did you misjudge?",
+                score=score,
+                steps=steps,
+                training_s=training_s,
+                around_s=max(0.0, score.seconds - training_s),
+            ),
         )
         check.that(
             score.device_minutes < other.device_minutes,
             _("the run takes fewer device-minutes than {run}", run=other.run),
             hint=_(
-                "Your run takes {device_minutes:.2f} device-minutes, and the other run takes "
-                "{device_minutes2:.2f}. Would fewer devices help, or fewer tokens? Look at the "
-                "parts of an iteration in the plan.",
-                device_minutes=score.device_minutes,
-                device_minutes2=other.device_minutes,
+                "Your run takes {score.device_minutes:.2f} device-minutes, and the other run takes "
+                "{other.device_minutes:.2f}. Would fewer devices help, or fewer tokens? Look at "
+                "the parts of an iteration in the plan.",
+                score=score,
+                other=other,
             ),
         )
 
 
-def _why_so_high(run: Any, score: Score) -> str:
-    batch = global_batch(run) or 1
-    if batch >= LARGE_BATCH:
-        return _(
-            "Batches of {batch} made {steps} steps of {tokens:,} tokens. This model's critical "
-            "batch is smaller, so the same tokens in smaller batches teach it more.",
-            batch=batch,
-            steps=whole_flag(run, "--train-iters"),
-            tokens=score.tokens,
-        )
-    return _(
-        "The model has seen {tokens:,} tokens. Draw the line through the losses of the two probes "
-        "over the logarithm of their tokens. Where does this line reach the target?",
-        tokens=score.tokens,
-    )
-
-
-def _why_so_long(run: Any, score: Score) -> str:
-    elapsed = run.log.iterations["elapsed_ms"]
-    steps = whole_flag(run, "--train-iters")
-    training_s = float(elapsed.median()) * steps / 1e3
-    around_s = max(0.0, score.seconds - training_s)
-    return _(
-        "You predicted {foreseen:.0f} s, and it took {seconds:.0f}: {steps} iterations took "
-        "{training_s:.0f} s, start and end {around_s:.0f} s. Which of these did you misjudge?",
-        foreseen=score.foreseen,
-        seconds=score.seconds,
-        steps=steps,
-        training_s=training_s,
-        around_s=around_s,
-    )
-
-
 def ex17_dense(least_days: object, estimate: Any) -> None:
     """Check a 70 B model on paper: a bound by hand, and a plan that respects it."""
+    parameters = plan.parameters(plan.preset("llama-70b")).total
+    right = 6 * parameters * TOKENS / (MOST_DEVICES * H100_TFLOPS * 1e12) / 86400
+    slips = (
+        (right * 8 / 6, _("The factor 8 counts a recomputation, which a bound leaves out.")),
+        (right * 2 / 6, _("The factor 2 counts the forward pass alone.")),
+        (right / 2, _("1,979 TFLOP/s is the peak for sparse matrices. Dense matrices reach 989.")),
+        (right * H100_TFLOPS / A100_TFLOPS, _("312 TFLOP/s is the peak of an A100.")),
+    )
     with Checklist("17.2") as check:
-        given = check.number(least_days, "least_days")
         check.amount(
-            given,
-            _least_days(),
+            check.number(least_days, "least_days"),
+            Amount(right=right, unit=N_("days"), share=0.03, slips=slips),
             _("the answer is the shortest possible time on 1024 H100s"),
             hint=_(
                 "Take 6 FLOPs for each parameter and token, and divide by the peak of all "
                 "devices and by 86,400 s."
             ),
         )
-        _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
-        check.that(
-            estimate.model.but(name="") == plan.preset("llama-70b").but(name=""),
-            _("the answer is a plan for llama-70b"),
-            hint=_(
-                'The plan is for {name}. Use plan.preset("llama-70b") as it is.',
-                name=estimate.model.name,
-            ),
-        )
-        _on_paper(check, estimate)
-        fits(check, estimate)
+        _is_plan_for(check, estimate, "llama-70b")
         check.that(
             estimate.days(TOKENS) <= MOST_DAYS,
             _("2 trillion tokens take at most {most_days} days", most_days=MOST_DAYS),
@@ -139,21 +115,28 @@ def ex17_dense(least_days: object, estimate: Any) -> None:
         )
 
 
-def _is_a_plan(check: Checklist, given: Any, kind: type, how: str) -> None:
-    check.answered(given, _("the plan"))
-    if isinstance(given, Unfinished):
-        check.answered(..., ", ".join(given.missing))
+def _is_plan_for(check: Checklist, estimate: Any, name: str) -> None:
+    """Refuse plans that the planner accepts but that are unrealistic."""
+    check.answered(estimate, _("the plan"))
+    if isinstance(estimate, Unfinished):
+        check.answered(..., ", ".join(estimate.missing))
     check.needs(
-        isinstance(given, kind),
+        isinstance(estimate, Estimate),
         _("the answer is a plan"),
         hint=_(
-            "This is {name}. Give the check what {how} returns.", name=type(given).__name__, how=how
+            "This is {name}. Give the check what plan.predict(model, layout, cluster) returns.",
+            name=type(estimate).__name__,
         ),
     )
-
-
-def _on_paper(check: Checklist, estimate: Estimate) -> None:
-    """Refuse plans that the planner accepts but that are unrealistic."""
+    check.that(
+        estimate.model.but(name="") == plan.preset(name).but(name=""),
+        _("the answer is a plan for {name}", name=name),
+        hint=_(
+            'The plan is for {other}. Use plan.preset("{name}") as it is.',
+            other=estimate.model.name,
+            name=name,
+        ),
+    )
     device = estimate.cluster.device
     check.that(
         plan.DEVICES.get(device.name) == device,
@@ -181,10 +164,25 @@ def _on_paper(check: Checklist, estimate: Estimate) -> None:
             most=MOST_BATCH_TOKENS,
         ),
     )
+    part, size = max(estimate.fullest.parts.items(), key=lambda part: part[1])
+    check.that(
+        estimate.fits,
+        _("the plan fits into the memory of a device"),
+        hint=_(
+            "The fullest device needs {plan.device_gib:.1f} of {plan.capacity_gib:.1f} GiB, and "
+            "the largest part is {part} ({size:.1f} GiB). Would tensor, pipeline, ZeRO or "
+            "recomputation make this part smaller?",
+            plan=estimate,
+            part=part,
+            size=size / 2**30,
+        ),
+    )
 
 
 def ex17_mixture(total: object, active: object, estimate: Any) -> None:
     """Check parameter counts of a mixture computed by hand, and a plan for it."""
+    model = plan.preset("mixtral-8x22b")
+    all_of_them, used = plan.parameters(model).total / 1e9, plan.active_parameters(model) / 1e9
     with Checklist("17.3") as check:
         given, passed = (
             check.number(total, "total_billions"),
@@ -192,30 +190,21 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
         )
         check.amount(
             given,
-            _billions(active=False),
+            _billions(all_of_them, used, 8),
             _("the number of parameters is right"),
             hint=_(
                 "Count attention and tables once. Each of 56 layers has 8 experts with three "
-                "matrices of 6144 × 16384, and a router of 6144 × 8."
+                "matrices of 6144 × 16384, and a router of 6144 × 8. 48 query heads share 8 key "
+                "heads and 8 value heads."
             ),
         )
         check.amount(
             passed,
-            _billions(active=True),
+            _billions(used, all_of_them, 2),
             _("the number of active parameters is right"),
             hint=_("Count in the same way, with 2 experts in each layer instead of 8."),
         )
-        _is_a_plan(check, estimate, Estimate, "plan.predict(model, layout, cluster)")
-        check.that(
-            estimate.model.but(name="") == plan.preset("mixtral-8x22b").but(name=""),
-            _("the answer is a plan for mixtral-8x22b"),
-            hint=_(
-                'The plan is for {name}. Use plan.preset("mixtral-8x22b") as it is.',
-                name=estimate.model.name,
-            ),
-        )
-        _on_paper(check, estimate)
-        fits(check, estimate)
+        _is_plan_for(check, estimate, model.name)
         slow_days = estimate.days(TOKENS) * estimate.interval.high / estimate.seconds
         check.that(
             slow_days <= MOST_DAYS,
@@ -234,58 +223,12 @@ def ex17_mixture(total: object, active: object, estimate: Any) -> None:
         )
 
 
-def _least_days() -> Amount:
-    parameters = plan.parameters(plan.preset("llama-70b")).total
-    right = 6 * parameters * TOKENS / (MOST_DEVICES * H100_TFLOPS * 1e12) / 86400
-    return Amount(
-        right=right,
-        unit=N_("days"),
-        share=0.03,
-        slips=(
-            (right * 8 / 6, _("The factor 8 counts a recomputation, which a bound leaves out.")),
-            (right * 2 / 6, _("The factor 2 counts the forward pass alone.")),
-            (
-                right / 2,
-                _("1,979 TFLOP/s is the peak for sparse matrices. Dense matrices reach 989."),
-            ),
-            (right * H100_TFLOPS / 312, _("312 TFLOP/s is the peak of an A100.")),
-        ),
-    )
-
-
-def _billions(*, active: bool) -> Amount:
+def _billions(right: float, other: float, experts: int) -> Amount:
     """Return the parameter count of a mixture: all parameters, or those that a token uses."""
-    of = plan.preset("mixtral-8x22b")
-    each = 3 * of.hidden * of.ffn * of.layers / 1e9
-    right, other = plan.parameters(of).total / 1e9, plan.active_parameters(of) / 1e9
-    if active:
-        right, other = other, right
-    experts = 2 if active else 8
-    wide_keys = 2 * of.layers * of.hidden * (of.heads - (of.kv_groups or of.heads)) * 128 / 1e9
-    return Amount(
-        right=right,
-        unit=N_("billions"),
-        fine=0.001,
-        slips=(
-            (
-                other,
-                _("You swapped total and active parameters. Which experts does this number count?"),
-            ),
-            (
-                experts * 22,
-                _(
-                    "{experts} × 22 counts attention and tables {experts} times. The experts "
-                    "share them.",
-                    experts=experts,
-                ),
-            ),
-            (right - experts * each / 3, _("An expert with SwiGLU has three matrices, not two.")),
-            (
-                right + wide_keys,
-                _(
-                    "48 query heads share 8 key heads and 8 value heads, so these matrices are "
-                    "6144 × (8 × 128)."
-                ),
-            ),
-        ),
+    swapped = _("You swapped total and active parameters. Which experts does this number count?")
+    times = _(
+        "{experts} × 22 counts attention and tables {experts} times. The experts share them.",
+        experts=experts,
     )
+    slips = ((other, swapped), (experts * 22, times))
+    return Amount(right=right, unit=N_("billions"), fine=0.001, slips=slips)
