@@ -149,10 +149,11 @@ def _uses_its_columns(check: Checklist, function: Any, given: Gated, rank: int, 
 
 def _multiplies_all(check: Checklist, function: Any) -> bool:
     """Return whether one of many ranks needs the memory of a product with all columns."""
-    given = gated(256, 4, 96)
+    # A product with all columns is then larger than all matrices together, even as Python lists.
+    given = gated(256, 2, 960)
     tracemalloc.start()
     try:
-        _part(check, function, given, 3, 48)
+        _part(check, function, given, 3, 480)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
