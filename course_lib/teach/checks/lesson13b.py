@@ -49,15 +49,15 @@ def _positions(answer: Any, most: int) -> list[int]:
 def _once_each(check: Checklist, pieces: list[list[int]], length: int, where: str) -> None:
     times = Counter(position for mine in pieces for position in mine)
     expected = Counter(range(length))
-    odd = next((one for one in sorted(times | expected) if times[one] != expected[one]), 0)
+    wrong = [one for one in times | expected if times[one] != expected[one]]
+    odd = min(wrong, key=lambda one: (one in expected, one), default=0)  # one beyond the end first
     check.unless(
         times != expected,
         _("every position is on one rank ({where})", where=where),
         hint=_(
-            "You have position {odd} {times} times. Each of the positions 0 to {last} is on one "
-            "rank.",
+            "Position {odd} is on {times} ranks. Each of the positions 0 to {last} is on one rank.",
             odd=odd,
-            times=times[odd],
+            times=sum(odd in mine for mine in pieces),
             last=length - 1,
         ),
     )

@@ -60,20 +60,24 @@ class Diagnosis:
         )
 
     def _judge_ranks(self, check: Checklist, place: str) -> None:
+        hint = _("Which rank does the evidence name first? Other ranks may only show consequences.")
         if not self.ranks or self.ranks == set(range(self.run.recipe.devices)):
             said = _("no single rank has the fault")
             is_right = place in ("all", "disk") or (place == "node" and not self.ranks)
         else:
             said = _("rank {rank}", rank=", ".join(map(str, sorted(self.ranks))))
             is_right = self.ranks <= self._ranks_that_have_it(place)
-        hint = _(
-            "Which rank does the evidence name first? Other ranks may only show consequences. If "
-            "no single rank has the fault, give None."
-        )
+            hint = f"{hint} {_('If no single rank has the fault, give None.')}"
         check.that(is_right, said, hint=hint)
 
     def _judge_nodes(self, check: Checklist, place: str) -> None:
         names, per_node = node_names(self.run), self.run.recipe.gpus_per_node
+        hint = _(
+            "The nodes are {names}, and ranks fill them in this order, {per_node} on each. On "
+            "which is your rank?",
+            names=", ".join(names),
+            per_node=per_node,
+        )
         if not self.nodes or self.nodes == set(names):
             said, is_right = _("no single node has the fault"), place in ("all", "disk")
         else:
@@ -82,12 +86,7 @@ class Diagnosis:
             is_right = self.nodes == {
                 names[min(rank // per_node, len(names) - 1)] for rank in ranks
             }
-        hint = _(
-            "The nodes are {names}, and ranks fill them in this order, {per_node} on each. On "
-            "which is your rank? If all nodes have the fault, give None.",
-            names=", ".join(names),
-            per_node=per_node,
-        )
+            hint = f"{hint} {_('If no single node has the fault, give None.')}"
         check.that(is_right, said, hint=hint)
 
     def _ranks_that_have_it(self, place: str) -> set[int]:
